@@ -3,14 +3,32 @@ Expands nothing except compressed message sets, whose headers lack the number of
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache, partial
 from typing import Final, NamedTuple
 
-from kafkascope.analyzer.model import Note
+from kafkascope.analyzer.bodies.dissection import PRODUCE
+from kafkascope.analyzer.bodies.fetch_sessions import FETCH
+from kafkascope.analyzer.model import Note, Side
 from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import magic_of
 from kafkascope.dissectors.records.batches import CODEC_MASK, only_batch
 from kafkascope.dissectors.records.compression import name_of
 from kafkascope.dissectors.records.records import Batch, batches, crc_ok, open_batch
+
+CARRIERS: Final[dict[int, tuple[str, Side]]] = {
+    PRODUCE: ("ProduceRequest", "request"),
+    FETCH: ("FetchResponse", "response"),
+}
+"""API key -> its message with records of several formats."""
+RECORD_BATCH: Final = 2
+"""The magic of record batches; message sets have 0 or 1."""
+NEWER: Final = 4
+"""From this version on both APIs carry record batches."""
+MISPLACED: Final = "a format that this version does not carry: magic "
+OLDER: Final = "messages from before Kafka 0.11: magic "
+NULLS: Final = "null in place of records: "
+"""How notes about formats begin, and the one about partitions without even empty records."""
 
 COUNTING_LIMIT: Final = 16 * 1024 * 1024
 """Limit of the expanded size of a compressed message set that is only counted."""
@@ -26,6 +44,8 @@ class Contents(NamedTuple):
     producer_ids: tuple[int, ...] = ()
     producer_epochs: tuple[int, ...] = ()
     notes: tuple[Note, ...] = ()
+    magics: tuple[int, ...] = ()
+    """Formats of the batches; empty where all are of magic 2, as almost all are."""
 
 
 NOTHING: Final = Contents()
@@ -150,15 +170,19 @@ def contents_of(blobs: list[bytes] | None) -> Contents:
             count = max(0, batch.record_count or 0)
             codecs = _codecs(batch.attributes & CODEC_MASK)
             if batch.producer_id < 0:
-                return _contents((count, 1, codecs, (), (), ()))
+                return _contents((count, 1, codecs, (), (), (), ()))
             its_id, its_epoch = (batch.producer_id,), (batch.producer_epoch,)
-            return _contents((count, 1, codecs, its_id, its_epoch, ()))
-    records = count = damaged = 0
+            return _contents((count, 1, codecs, its_id, its_epoch, (), ()))
+    records = count = damaged = nulls = 0
     names: dict[str, None] = {}
     producers: dict[int, None] = {}
     epochs: dict[int, None] = {}
     notes: list[Note] = []
+    magics: set[int] = set()
     for blob in blobs:
+        if not blob:
+            nulls += 1
+            continue
         walk = walk_of(blob)
         count += len(walk.batches)
         records += sum(walk.counts)
@@ -168,14 +192,45 @@ def contents_of(blobs: list[bytes] | None) -> Contents:
                 producers[batch.producer_id] = None
                 epochs[batch.producer_epoch] = None
             damaged += not crc_ok(blob, batch)
+            magics.add(batch.magic)
         error = walk.error
         if error is not None:
             notes.append(Note("error", f"records: {error.reason} at byte {error.offset}"))
     if damaged:
         noun = "a record batch has" if damaged == 1 else f"{damaged} record batches have"
         notes.append(Note("error", f"{noun} a checksum mismatch"))
+    if nulls:
+        notes.append(Note("note", f"{NULLS}{nulls}", "response"))
     told = tuple(names), tuple(producers), tuple(epochs), tuple(notes)
-    return _contents((records, count, *told))
+    formats = tuple(sorted(magics)) if magics - {RECORD_BATCH} else ()
+    return _contents((records, count, *told, formats))
+
+
+def format_notes(key: int | None, version: int | None, magics: tuple[int, ...]) -> tuple[Note, ...]:
+    """Return a note where batches have a format that the version does not carry, or an older one.
+    `magics`: of `Contents`."""
+    carrier = None if key is None else CARRIERS.get(key)
+    if carrier is None or version is None:
+        return ()
+    name, side = carrier
+    wrong = misplaced(name, version, magics or (RECORD_BATCH,))
+    if wrong:
+        listed = " and ".join(map(str, wrong))
+        return (Note("error", f"{MISPLACED}{listed}", side),)
+    if magic_of(name, version) == RECORD_BATCH and magics:
+        return (Note("chat", f"{OLDER}{' and '.join(map(str, magics))}", side),)
+    return ()
+
+
+def misplaced(name: str, version: int, magics: Iterable[int]) -> list[int]:
+    """Return the formats that a message of a version may not carry: Produce from version 3 on takes
+    nothing but record batches (KIP-98), a Fetch nothing newer than its version knows, as brokers
+    convert for it. Brokers take messages of magic 1 in Produce 0 and 1, too."""
+    highest = magic_of(name, version)
+    if name == CARRIERS[PRODUCE][0]:
+        newest = max(highest, 1)
+        return [magic for magic in magics if magic > newest or (highest == 2 and magic < 2)]
+    return [magic for magic in magics if magic > highest]
 
 
 def records_in(blob: bytes, batch: Batch) -> int:

@@ -50,7 +50,8 @@ class BodyFacts(NamedTuple):
     errors: tuple[tuple[Any, ...], ...] = ()
     """Tuples (code, top, topic, topic id, partition, group, message); each that there is."""
     blobs: list[bytes] | None = None
-    """Contents of records fields; None when the message has no such field."""
+    """Contents of records fields; None when the message has no such field. Empty bytes stand for
+    null in a Fetch response; empty fields are left out."""
     acks: int | None = None
     throttle_ms: int = 0
     offset: int | None = None
@@ -166,6 +167,8 @@ class _Collecting(Lines):
     def __init__(self) -> None:
         super().__init__()
         self.response = False
+        self.nullable_records = False
+        """Whether null in place of records is worth a word: in a Fetch response."""
         self.useful = False
         self.filled: set[str] = set()
         """Facts that may be found."""
@@ -196,6 +199,7 @@ class _Collecting(Lines):
     def body(self, layout: Layout, value: str) -> None:
         """Emit the visit of a body that is the variable `value`."""
         self.response = layout.message.kind == "response"
+        self.nullable_records = layout.message.name == "FetchResponse"
         self.struct(layout.body, value, _Scope(), top=True)
         if layout.message.name == "FindCoordinatorRequest":
             self.coordinator(layout, value)
@@ -246,6 +250,8 @@ class _Collecting(Lines):
                 blobs = self.home("blobs")
                 self.add(f"if {blobs} is None:", f"    {blobs} = []")
                 self.add(f"if {got}:", f"    {blobs}.append({got})")
+                if self.nullable_records:
+                    self.add(f"elif {got} is None:", f"    {blobs}.append(b'')")
         elif isinstance(wire, UuidWire):
             if "topic_id" in name:
                 scope.topic_id = self.variable(got)

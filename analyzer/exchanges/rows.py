@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
-from kafkascope.analyzer.bodies.contents import contents_of
+from kafkascope.analyzer.bodies.contents import NEWER, contents_of, format_notes
 from kafkascope.analyzer.bodies.dissection import OTHER_LAYOUT
 from kafkascope.analyzer.bodies.facts import BodyFacts, collector
 from kafkascope.analyzer.bodies.zookeeper import zookeeper_facts
@@ -578,6 +578,9 @@ def row_of(exchange: "Exchange", names: "TopicNames", facts: BodyFacts | None = 
     if facts is None:
         facts, layout = _collected(exchange)
     contents = contents_of(facts.blobs)
+    notes = contents.notes
+    if contents.batches and (contents.magics or (version or 0) < NEWER):
+        notes += format_notes(key, version, contents.magics)
     ids = facts.topic_ids
     topics = facts.topics
     if ids:
@@ -635,7 +638,7 @@ def row_of(exchange: "Exchange", names: "TopicNames", facts: BodyFacts | None = 
         facts.offset if facts.offset is None or facts.offset >= 0 else None,
         frames,
         exchange.undecoded,
-        exchange.notes + contents.notes if contents.notes else exchange.notes,
+        exchange.notes + notes if notes else exchange.notes,
         exchange.tls,
         about,
     )

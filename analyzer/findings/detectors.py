@@ -18,6 +18,7 @@ from kafkascope.analyzer.findings.detector import Detector
 from kafkascope.analyzer.findings.encrypted import Encryption
 from kafkascope.analyzer.findings.errors import ErrorCodes
 from kafkascope.analyzer.findings.framing import Framing
+from kafkascope.analyzer.findings.group_protocols import GroupProtocols
 from kafkascope.analyzer.findings.lag import Lag
 from kafkascope.analyzer.findings.leaders import Leaders
 from kafkascope.analyzer.findings.lookups import Lookups
@@ -58,7 +59,7 @@ THEMES: Final[dict[str, tuple[type[Detector], ...]]] = {
     ),
     "Latency and lost requests": (Slowness, PiecewiseSending, Unanswered, ResponseOrder),
     "Errors, lookups and quotas": (ErrorCodes, Storage, Leaders, Lookups, Deleted, Sizes),
-    "Group membership": (Rebalances, Memberships),
+    "Group membership": (Rebalances, Memberships, GroupProtocols),
     "Consumer progress": (Readers, Circles, Starvation, Consumers, Lag, Resets, Starts, Shares),
     "Producers and transactions": (Sequences, Transactions, Retries, Batching, Clocks, Skew),
     "Record schemas": (Schemas,),

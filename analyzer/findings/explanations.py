@@ -414,6 +414,25 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         "a broker closes the connection at a request that it cannot parse",
     ),
     Explanation(
+        ("batch-format",),
+        ("reader-stuck", "error-broken", "error-seen", "connection-churn"),
+        ("client",),
+        "a client cannot read, or a broker refuses, records in a format of another version",
+    ),
+    Explanation(
+        ("records-null",),
+        ("reader-stuck", "eager-fetches", "connection-churn"),
+        ("client",),
+        "a client that drops each response reads the same offset again",
+    ),
+    Explanation(
+        ("group-unreadable",),
+        (*GROUP, "rebalance-poll", "consumer-silent", "owned-by-none", "idle-members", "lag"),
+        ("group",),
+        "members that cannot read their assignment leave, and join again",
+        after_ns=POLL,
+    ),
+    Explanation(
         ("request-header", "other-layout"),
         ("connection-churn", "apiversions-loop", "lookup-storm"),
         ("client",),

@@ -164,7 +164,7 @@ class _Judge:
             reason, partition = self.stuck[who]
             return Outcome("stuck", reason, all_of(where, self.view.of_topic(partition.topic)))
         for each in mine:
-            if each.name in STUCK:
+            if each.name in STUCK or (each.name == "batch-format" and each.severity == "error"):
                 return Outcome("stuck", each.text, each.filter or where)
             if each.name in UNREADABLE and usage.total.roles and not self._reads_on(who):
                 return Outcome("stuck", each.text, each.filter or where)

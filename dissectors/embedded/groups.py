@@ -118,6 +118,28 @@ def _by_type(
     return _of_others(value, "group protocol") or consumer(value, assignor)
 
 
+def fault_of(what: str, value: bytes, protocol_type: str) -> str:
+    """Return why members of a protocol type cannot read a subscription or an assignment; empty
+    where they can. User data is the assignor's own, and is not judged."""
+    declared = {
+        (CONSUMER, "subscription"): lambda: message("ConsumerProtocolSubscription"),
+        (CONSUMER, "assignment"): lambda: message("ConsumerProtocolAssignment"),
+        (CONNECT, "subscription"): lambda: CONNECT_SUBSCRIPTION,
+        (CONNECT, "assignment"): lambda: CONNECT_ASSIGNMENT,
+    }[protocol_type, what]()
+    try:
+        _versioned(declared, value)
+    except DissectError as error:
+        fault = error.reason if not error.path else f"{error.path}: {error.reason}"
+    else:
+        return ""
+    try:
+        _, _, note = _versioned(declared, _SHORT.pack(declared.versions.low) + value)
+    except DissectError:
+        return fault
+    return fault if note else "its version is missing"
+
+
 def _of_others(value: bytes, kind: str) -> Embedded | None:
     """Members of other protocols mostly write JSON, as those of Schema Registry (`sr`) do."""
     shown = describe(value)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+import zlib
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ from kafkascope.analyzer.conversation.detect import look
 from kafkascope.analyzer.exchanges.rows import result, row_of
 from kafkascope.dissectors.misfits import lacks_client_id, misfit_of
 from kafkascope.dissectors.registry import APIS, encode_body, example
+from tests.analyzer.batches import batch
 from tests.analyzer.findings.stating import states
 from tests.analyzer.findings.test_handmade import found
 from tests.analyzer.wire import Wire, beat, framed, heartbeat, request, response, told
@@ -177,3 +180,199 @@ def test_what_has_no_other_form(payload: bytes) -> None:
     assert misfit_of(payload, 3, 1, "request") is None
     assert misfit_of(payload, 999, 1, "response") is None
     assert misfit_of(payload, 3, 999, "response") is None
+
+
+# --- formats of records -------------------------------------------------------------------------
+
+
+def message(magic: int, value: bytes = b"one") -> bytes:
+    """An entry of a message set, without compression."""
+    body = struct.pack(">bb", magic, 0) + (struct.pack(">q", 1_700_000_000_000) if magic else b"")
+    body += struct.pack(">i", -1) + struct.pack(">i", len(value)) + value
+    rest = struct.pack(">I", zlib.crc32(body)) + body
+    return struct.pack(">qi", 0, len(rest)) + rest
+
+
+RECORDS = {0: message(0), 1: message(1), 2: batch([(None, b"one")])}
+"""By magic."""
+
+
+def fetched(version: int, records: bytes) -> Wire:
+    part = {"partition_index": 0, "error_code": 0, "high_watermark": 1, "records": records}
+    part |= {"last_stable_offset": 1, "log_start_offset": 0, "aborted_transactions": None}
+    part |= {"preferred_read_replica": -1}
+    topics = [{"topic": "orders", "partitions": [part]}]
+    wire = Wire().client(request("Fetch", version, 1))
+    return wire.broker(response("Fetch", version, 1, responses=topics)).close("client")
+
+
+def produced(version: int, records: bytes) -> Wire:
+    topics = [{"name": "orders", "partition_data": [{"index": 0, "records": records}]}]
+    wire = Wire().client(request("Produce", version, 1, acks=1, topic_data=topics))
+    return wire.broker(response("Produce", version, 1)).close("client")
+
+
+@pytest.mark.parametrize(
+    ("version", "magic", "wrong"),
+    [
+        *((0, magic, magic > 0) for magic in range(3)),
+        *((2, magic, magic > 1) for magic in range(3)),
+        *((3, magic, magic > 1) for magic in range(3)),
+        *((4, magic, False) for magic in range(3)),
+        *((11, magic, False) for magic in range(3)),
+    ],
+)
+def test_a_fetch_has_formats_that_its_version_knows(version: int, magic: int, wrong: bool) -> None:
+    findings = found([fetched(version, RECORDS[magic])])
+    assert ("batch-format" in findings) is wrong
+    old = "batch-old-format" in findings
+    assert old is (not wrong and (version < 4 or magic < 2))
+    if wrong:
+        assert findings["batch-format"].severity == "error"
+        parts = (f"Fetch v{version}", "app", f"magic {magic}", "magic 0")
+        assert states(findings["batch-format"].text, *parts)
+
+
+@pytest.mark.parametrize(
+    ("version", "magic", "severity"),
+    [
+        *((0, magic, "warning" if magic == 2 else "") for magic in range(3)),
+        *((2, magic, "warning" if magic == 2 else "") for magic in range(3)),
+        *((3, magic, "" if magic == 2 else "error") for magic in range(3)),
+        *((9, magic, "" if magic == 2 else "error") for magic in range(3)),
+    ],
+)
+def test_a_produce_has_formats_that_its_version_takes(
+    version: int, magic: int, severity: str
+) -> None:
+    findings = found([produced(version, RECORDS[magic])])
+    assert ("batch-format" in findings) is bool(severity)
+    if severity:
+        assert findings["batch-format"].severity == severity
+        assert states(findings["batch-format"].text, f"Produce v{version}", "app", f"magic {magic}")
+
+
+def test_the_format_is_that_of_each_batch() -> None:
+    findings = found([fetched(2, RECORDS[1] + RECORDS[2])])
+    assert states(findings["batch-format"].text, "magic 2")
+    assert "batch-format" not in found([fetched(4, RECORDS[1] + RECORDS[2])])
+
+
+def rdkafka(wire: Wire, software: str) -> Wire:
+    names = {"client_software_name": software, "client_software_version": "2.12.0"}
+    return wire.client(request("ApiVersions", 3, 0, **names)).broker(response("ApiVersions", 3, 0))
+
+
+def empty(records: bytes | None, error_code: int = 0, software: str = "") -> Wire:
+    part: dict[str, Any] = {"partition_index": 0, "error_code": error_code, "high_watermark": 1}
+    part |= {"last_stable_offset": 1, "log_start_offset": 0, "aborted_transactions": None}
+    part |= {"preferred_read_replica": -1, "records": records}
+    topics = [{"topic": "orders", "partitions": [part]}]
+    wire = rdkafka(Wire(), software) if software else Wire()
+    wire.client(request("Fetch", 11, 1)).broker(response("Fetch", 11, 1, responses=topics))
+    return wire.close("client")
+
+
+@pytest.mark.parametrize(
+    ("software", "error_code", "severity"),
+    [
+        ("librdkafka", 0, "error"),
+        ("confluent-kafka-go-rdkafka", 6, "error"),
+        ("apache-kafka-java", 0, "note"),
+        ("apache-kafka-java", 6, ""),
+        ("", 0, "warning"),
+        ("", 76, ""),
+    ],
+)
+def test_null_in_place_of_records(software: str, error_code: int, severity: str) -> None:
+    findings = found([empty(None, error_code, software)])
+    assert ("records-null" in findings) is bool(severity)
+    if severity:
+        finding = findings["records-null"]
+        assert finding.severity == severity
+        parts = ("1 Fetch v11 response", "10.0.1.2:9092", "app", "null", "1 partition")
+        assert states(finding.text, *parts)
+    assert "records-null" not in found([empty(b"", error_code, software)])
+
+
+# --- subscriptions and assignments --------------------------------------------------------------
+
+ASSIGNED = encode_body(
+    "ConsumerProtocolAssignment",
+    0,
+    {"assigned_partitions": [{"topic": "orders", "partitions": [0]}], "user_data": None},
+)
+WANTED = encode_body("ConsumerProtocolSubscription", 0, {"topics": ["orders"], "user_data": None})
+GOOD = b"\0\0" + ASSIGNED
+
+
+def group(
+    assigned: bytes = GOOD,
+    wanted: bytes = b"\0\0" + WANTED,
+    *,
+    kind: str = "consumer",
+    leads: bool = True,
+    joins: bool = True,
+    version: int = 3,
+) -> Wire:
+    """A leader `app` that joins and assigns; or a member that is assigned something."""
+    wire, me = Wire(), "app-1"
+    if joins:
+        protocols = [{"name": "range", "metadata": wanted}]
+        asked: dict[str, Any] = {"group_id": "g", "protocol_type": kind, "member_id": me}
+        asked |= {"protocols": protocols}
+        wire.client(request("JoinGroup", 4, 1, **asked))
+        members = [{"member_id": me, "metadata": wanted}] if leads else []
+        told: dict[str, Any] = {
+            "member_id": me,
+            "leader": me if leads else "other",
+            "members": members,
+        }
+        wire.broker(response("JoinGroup", 4, 1, **told))
+    mine = [{"member_id": me, "assignment": assigned}] if leads else []
+    more = {"protocol_type": kind, "protocol_name": "range"} if version >= 5 else {}
+    asked = {"group_id": "g", "member_id": me, "assignments": mine, **more}
+    wire.client(request("SyncGroup", version, 2, **asked))
+    wire.broker(response("SyncGroup", version, 2, assignment=assigned, **more))
+    return wire.close("client")
+
+
+@pytest.mark.parametrize("version", [0, 3, 5])
+@pytest.mark.parametrize("joins", [True, False])
+def test_an_assignment_without_its_version(version: int, joins: bool) -> None:
+    finding = found([group(ASSIGNED, version=version, joins=joins)])["group-unreadable"]
+    assert states(finding.text, "assignment", "group g", "version is missing", "leader app", "1")
+    assert finding.severity == "error"
+    assert ("group", "g") in finding.entities
+
+
+@pytest.mark.parametrize(
+    "bad", [b"\0", b"\xff\xff" + ASSIGNED, GOOD[:-6], b"\0\0\xff\xff\xff\xff" + bytes(4), b"{}"]
+)
+def test_an_assignment_that_is_damaged(bad: bytes) -> None:
+    text = found([group(bad)])["group-unreadable"].text
+    assert states(text, "assignment", "g", "leader app", "app")
+
+
+def test_an_assignment_whose_leader_was_not_captured() -> None:
+    text = found([group(ASSIGNED, leads=False)])["group-unreadable"].text
+    assert states(text, "assignment", "group g", "version is missing", "1 member", "app")
+
+
+def test_a_subscription_breaks_the_leader() -> None:
+    text = found([group(wanted=WANTED)])["group-unreadable"].text
+    assert states(text, "subscription", "app", "group g", "version is missing", "leader")
+
+
+@pytest.mark.parametrize("assigned", [GOOD, b"", b"\0\7" + ASSIGNED, GOOD + b"\1"])
+def test_what_members_can_read_is_no_finding(assigned: bytes) -> None:
+    """A newer version is read as the newest that is known, and what is left over is ignored."""
+    assert "group-unreadable" not in found([group(assigned)])
+
+
+@pytest.mark.parametrize("kind", ["sr", "my-protocol"])
+def test_other_protocols_have_other_bytes(kind: str) -> None:
+    for joins in (True, False):
+        version = 3 if joins else 5
+        wire = group(b'{"version":1}', b"{}", kind=kind, joins=joins, version=version)
+        assert "group-unreadable" not in found([wire])

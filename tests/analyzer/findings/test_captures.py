@@ -46,6 +46,9 @@ TROUBLE = {
     "fenced-producer": {"producer-fenced", "transaction-aborted"},
     "forgotten-producer": {"producer-unknown"},
     "apiversions3-answered-as-0": {"other-layout"},
+    "assignment-without-version": {"group-unreadable"},
+    "fetch2-with-magic2": {"batch-format"},
+    "null-records": {"records-null"},
     "header-without-client-id": {"request-header"},
     "null-software-name": {"undecodable"},
     "hot-partition": {"hot-partition"},
@@ -161,6 +164,7 @@ KNOWN: dict[str, set[str]] = {
 
 EXACT = {
     "batch-damaged",
+    "batch-format",
     "batch-old-format",
     "breaks-on-upgrade",
     "commit-storm",
