@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kafkascope.analyzer.commands.file_path import FilePath
 from kafkascope.analyzer.commands.help import option
 from kafkascope.analyzer.commands.options import SCHEMA_OPTIONS, SCHEMAS
 from kafkascope.analyzer.filter.values import duration, size
@@ -119,7 +120,7 @@ class Quantity(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 _PATH: Final = click.Path(path_type=Path)
-_FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
+_FILE: Final = FilePath(path_type=Path, exists=True, dir_okay=False)
 
 
 def _hosts(

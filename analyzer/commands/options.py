@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import click
 
+from kafkascope.analyzer.commands.file_path import FilePath
 from kafkascope.analyzer.commands.help import Function, Option, option
 from kafkascope.analyzer.commands.tables import format_option, json_option, wide_option
 from kafkascope.analyzer.reading.options import (
@@ -341,6 +342,7 @@ _OPTIONS: Final = {
     ),
     "registry_ca": option(
         "--registry-ca",
+        type=FilePath(),
         metavar="FILE",
         section="Schemas",
         shared=True,

@@ -14,6 +14,7 @@ from kafkascope.analyzer.commands.help import CommandGroup
 from kafkascope.analyzer.commands.key_logs import WAYS, Way
 from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_options
 from kafkascope.analyzer.terminal import document, say
+from kafkascope.captures.inputs.keylogs import Limit
 from kafkascope.captures.model import Closed, Opened, Tls
 from kafkascope.captures.tls.keys.keylog import LABELS, MOST_LINE, KeyLog, LogLines
 from kafkascope.extras import require
@@ -85,11 +86,12 @@ def check(path: str, captures: tuple[str, ...], how: TableFormat) -> int:
     if captures:
         require("kafkascope tls-keys check FILE CAPTURE")
     log, kinds = KeyLog(), Counter[str]()
-    text = LogLines()
+    text, limit = LogLines(), Limit(log)
     try:
         with Path(path).open("rb") as file:
             while data := file.read(PIECE):
                 _count(text.add(data), log, kinds)
+                limit.took(len(data))
     except OSError as error:
         say(f"{path}: {error.strerror}")
         return 3

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 PIECE: Final = 1 << 20
 EVERY: Final = 0.2
 """Seconds between two looks at key logs that may grow."""
+MOST_BYTES: Final = 1 << 30
+"""Of a key log: a million connections of TLS 1.3 take so many, and no more are kept."""
+MOST_USELESS: Final = 16 << 20
+"""Bytes without any line of a key log, before it is none."""
 MOST_AT_ONCE: Final = 4 << 20
 """Bytes of one that are read in a look, so that packets are read as well."""
 QUIET: Final = 2.0
@@ -35,14 +39,35 @@ def read_key_logs(paths: Iterable[str | os.PathLike[str]]) -> KeyLog | None:
             from kafkascope.captures.tls.keys.keylog import KeyLog
 
             log = KeyLog()
+        limit = Limit(log)
         try:
             with Path(path).open("rb") as file:
                 while data := file.read(PIECE):
                     log.add(data)
+                    limit.took(len(data))
         except OSError as error:
             raise unreadable(os.fspath(path), error) from None
         log.finish()
     return log
+
+
+class Limit:
+    """Ends the reading of what has no end, or is no key log: `/dev/zero`, a disk, a pipe."""
+
+    def __init__(self, log: KeyLog) -> None:
+        self._log = log
+        self._before = log.changes
+        self._bytes = 0
+
+    def took(self, size: int) -> None:
+        """Count bytes that the log took; `OSError` where there are too many."""
+        self._bytes += size
+        if self._bytes > MOST_BYTES:
+            raise OSError(errno.EFBIG, f"larger than {MOST_BYTES >> 30} GB")
+        if self._bytes > MOST_USELESS and self._log.changes == self._before:
+            raise OSError(
+                errno.EFBIG, f"no line of its first {MOST_USELESS >> 20} MB is one of a key log"
+            )
 
 
 def follow_key_logs(paths: Iterable[str | os.PathLike[str]]) -> KeyLogFollower | None:
@@ -65,7 +90,7 @@ class KeyLogFollower:
         from kafkascope.captures.tls.keys.keylog import KeyLog
 
         self.log = KeyLog()
-        self._files = [_Followed(os.fspath(path)) for path in paths]
+        self._files = [_Followed(os.fspath(path), self.log) for path in paths]
         self._clock = clock
         self._due = clock()
         """Time of the next look."""
@@ -107,7 +132,8 @@ class KeyLogFollower:
 class _Followed:
     """A file that may grow."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, log: KeyLog) -> None:
+        """`log`: where the lines go."""
         from kafkascope.captures.tls.keys.keylog import LogLines
 
         self.path = path
@@ -117,6 +143,9 @@ class _Followed:
         self._at = 0
         """Bytes that were read of the file that is open."""
         self._lines = LogLines()
+        self._limit = Limit(log)
+        self._over = False
+        """It is no key log, or too large: it is read no more."""
         self._grew: float | None = None
         """Time of the last look that found new bytes."""
         self._taken = b""
@@ -170,6 +199,8 @@ class _Followed:
 
     def _open(self) -> int | None:
         """Open the file where it is there; return its size, None where it cannot be told."""
+        if self._over:
+            return None
         try:
             if self._descriptor is None:
                 # Pipes are not waited for.
@@ -201,8 +232,10 @@ class _Followed:
                 left -= len(data)
                 self._at += len(data)
                 yield from self._lines.add(data)
+                self._limit.took(len(data))
         except BlockingIOError:
             pass  # a pipe without anything new
         except OSError as error:
+            self._over = error.errno == errno.EFBIG
             self.error = error
             self.close()

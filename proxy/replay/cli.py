@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from kafkascope.analyzer.commands.file_path import FilePath
 from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
@@ -90,7 +91,13 @@ class ReplayOptions(NamedTuple):
     help="Time to wait for a response",
 )
 @option("--tls", is_flag=True, section="Target", help="Use TLS, with certificate verification")
-@option("--cafile", metavar="FILE", section="Target", help="CA bundle of the target; implies --tls")
+@option(
+    "--cafile",
+    type=FilePath(),
+    metavar="FILE",
+    section="Target",
+    help="CA bundle of the target; implies --tls",
+)
 @option(
     "--sasl",
     metavar="MECHANISM",

@@ -13,15 +13,18 @@ import tomllib
 from pathlib import Path
 from typing import Final
 
+from kafkascope.captures.inputs.small import read_small
 from kafkascope.proxy.rules.faults import Fault, FaultError, parse_fault
 
 KEYS: Final = {"name", "when", "do", "trigger"}
 
 
 def load_rules(path: Path) -> list[Fault]:
-    """Load the faults of a file; `FaultError` with file and place, `OSError`."""
+    """Load the faults of a file; `FaultError` with file and place."""
     try:
-        document = tomllib.loads(path.read_text("utf-8"))
+        document = tomllib.loads(read_small(path).decode("utf-8"))
+    except OSError as error:
+        raise FaultError(f"{path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FaultError(f"{path}: {error}") from error
     if not isinstance(document.get("fault"), list) or document.keys() - {"fault"}:

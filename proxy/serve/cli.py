@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from kafkascope.analyzer.commands.file_path import FilePath
 from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.reading.options import ReadOptions
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 BUSY: Final = 3
 PASSWORD: Final = "KAFKASCOPE_PASSWORD"
-_FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
+_FILE: Final = FilePath(path_type=Path, exists=True, dir_okay=False)
 
 
 class ServeOptions(NamedTuple):
@@ -179,7 +180,7 @@ def _users(given: tuple[str, ...], file: Path | None) -> dict[str, str]:
                 )
             password = os.environ[PASSWORD]
         found[name] = password
-    lines = file.read_text(encoding="utf-8").splitlines() if file is not None else []
+    lines = [] if file is None else _lines_of(file)
     for number, line in enumerate(lines, 1):
         if not line or line.startswith("#"):
             continue
@@ -190,6 +191,17 @@ def _users(given: tuple[str, ...], file: Path | None) -> dict[str, str]:
     if "" in found:
         raise click.UsageError("a user has no name: write --user NAME:PASSWORD")
     return found
+
+
+def _lines_of(file: Path) -> list[str]:
+    from kafkascope.captures.inputs.small import read_small
+
+    try:
+        return read_small(file).decode("utf-8").splitlines()
+    except OSError as error:
+        raise click.UsageError(f"{file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise click.UsageError(f"{file}: no text in UTF-8; write lines NAME:PASSWORD") from None
 
 
 def _tls(

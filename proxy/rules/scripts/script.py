@@ -6,9 +6,12 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
+
+from kafkascope.captures.inputs.small import read_small
 
 NAMES: Final = ("request", "response")
 
@@ -52,14 +55,17 @@ class Script:
         return True
 
     def _module(self) -> ModuleType:
-        spec = importlib.util.spec_from_file_location(f"script_{self.path.stem}", self.path)
+        name = f"script_{self.path.stem}"
+        # The loader is named: by itself it is found for names that end in .py only.
+        loader = SourceFileLoader(name, str(self.path))
+        spec = importlib.util.spec_from_file_location(name, self.path, loader=loader)
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
         try:
             # A cached module of the same second would be the old one.
-            source = self.path.read_bytes()
+            source = read_small(self.path)
             code = spec.loader.source_to_code(source, str(self.path))  # type: ignore[attr-defined]
             spec.loader.get_code = lambda _: code  # type: ignore[attr-defined]
             spec.loader.exec_module(module)
@@ -75,5 +81,7 @@ class Script:
         for frame in traceback.extract_tb(error.__traceback__):
             if frame.filename == str(self.path):
                 line = frame.lineno
+        if isinstance(error, OSError) and error.filename == str(self.path):
+            return f"{self.path}: {error.strerror}"
         where = f"{self.path}, line {line}" if line else str(self.path)
         return f"{where}: {type(error).__name__}: {error}"
