@@ -247,8 +247,7 @@ def _write(baseline: Path, found: list[Finding]) -> None:
     from kafkascope.analyzer.checks.baseline import baseline_lines
     from kafkascope.captures.inputs.private import PrivateFile
 
-    # It holds names, no traffic, and is there to be kept beside the code.
-    with PrivateFile(baseline, shared=True) as file:
+    with PrivateFile(baseline) as file:
         file.write(baseline_lines(each.key for each in found))
 
 

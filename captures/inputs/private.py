@@ -46,10 +46,12 @@ class PrivateFile:
         descriptor, self._temporary = _create_beside(self.path)
         if self._temporary is None:
             self._unnamed = os.dup(descriptor)  # `close` needs it behind the end of the file
+        mode = 0o600
         if shared:
             mask = os.umask(0)
             os.umask(mask)
-            os.fchmod(descriptor, 0o666 & ~mask)
+            mode = 0o666 & ~mask
+        os.fchmod(descriptor, mode)  # a mask may take our own rights as well
         self.file = os.fdopen(descriptor, "w+b", buffering)
 
     def __enter__(self) -> BinaryIO:
@@ -109,6 +111,22 @@ class PrivateFile:
         unnamed, self._unnamed = self._unnamed, None
         if unnamed is not None:
             os.close(unnamed)
+
+
+def make_private_folder(path: Path) -> None:
+    """Make a folder, with those above it that are missing, for its owner alone whatever the umask
+    is. One that exists keeps its mode."""
+    if path.is_dir():
+        return
+    if path.parent != path:
+        make_private_folder(path.parent)
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+    else:
+        path.chmod(0o700)
 
 
 def is_special(path: Path) -> bool:
@@ -205,4 +223,4 @@ def _refuse_of_others(path: Path, owner: int) -> None:
         raise PermissionError(errno.EPERM, why, str(path))
 
 
-__all__ = ["PrivateFile", "is_special"]
+__all__ = ["PrivateFile", "is_special", "make_private_folder"]

@@ -16,13 +16,14 @@ import socket
 import stat
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import isnan
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.filter.errors import FilterError
+from kafkascope.captures.inputs.private import make_private_folder
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.proxy import answers
 from kafkascope.proxy.control.expecting import Expected, Judges
@@ -47,18 +48,33 @@ REFUSED: Final = (*answers.REFUSED, FaultError, FilterError, DissectError, NotHe
 
 
 def runtime_folder() -> Path:
-    """The folder of the sockets, which nobody else may read."""
-    base = os.environ.get("XDG_RUNTIME_DIR")
-    folder = Path(base) / "kafkascope" if base else _temporary()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = folder.stat()
-    if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
-        raise OSError(f"other users can access {folder}")
-    return folder
+    """The folder of the sockets, which nobody else may read: the first that can be made. Everybody
+    may make the one in /tmp before us; `OSError` where none is left."""
+    folders = list(_folders())
+    for folder in folders:
+        if _is_ours(folder):
+            return folder
+    raise OSError(f"other users can access {folders[0]}")
 
 
-def _temporary() -> Path:
-    return Path(tempfile.gettempdir()) / f"kafkascope-{os.getuid()}"
+def _folders() -> Iterator[Path]:
+    """Yield where the folder may be, the best first; the same for all processes of a user."""
+    if base := os.environ.get("XDG_RUNTIME_DIR"):
+        yield Path(base) / "kafkascope"
+    yield Path(tempfile.gettempdir()) / f"kafkascope-{os.getuid()}"
+    with contextlib.suppress(RuntimeError):  # a user without a home
+        yield Path.home() / ".kafkascope" / "run"
+
+
+def _is_ours(folder: Path) -> bool:
+    """Make a folder, if it is missing; return whether it is ours alone, and no link."""
+    try:
+        make_private_folder(folder)
+        status = folder.lstat()
+    except OSError:
+        return False
+    mine = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+    return mine and not stat.S_IMODE(status.st_mode) & 0o077
 
 
 def socket_path(pid: int | None = None) -> Path:

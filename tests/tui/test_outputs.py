@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.tui.cli import main
+from tests.hostile import hostile
 
 SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
 
@@ -77,3 +78,30 @@ def test_a_fixture_folder_follows_no_links(tmp_path: Path) -> None:
     assert victim.read_bytes() == b"theirs"
     assert sorted(path for path in folder.rglob("*") if path.is_file()) == written
     assert not any(path.is_symlink() for path in written)
+
+
+@pytest.mark.parametrize("mask", [0, 0o22, 0o77, 0o777])
+def test_folders_and_baselines_are_for_their_owner_under_any_umask(
+    tmp_path: Path, mask: int
+) -> None:
+    folder, baseline = tmp_path / "new" / "fixtures", tmp_path / "known.jsonl"
+    os.umask(mask)
+    done = CliRunner().invoke(main, ["fixture", str(SAMPLE), "-o", str(folder)])
+    assert done.exit_code == 0, done.output
+    done = CliRunner().invoke(main, ["check", str(SAMPLE), "--write-baseline", str(baseline)])
+    assert done.exit_code == 0, done.output
+    os.umask(0)
+    folders = [folder.parent, folder, *(path for path in folder.rglob("*") if path.is_dir())]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folders} == {0o700}
+    files = [baseline, *(path for path in folder.rglob("*") if path.is_file())]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+
+
+def test_the_manifest_of_fixtures_has_no_controls_of_c1(tmp_path: Path) -> None:
+    evil = hostile(SAMPLE, tmp_path / "evil.pcapng", "\x9b31m\x85\u202e")
+    folder = tmp_path / "fixtures"
+    done = CliRunner().invoke(main, ["fixture", str(evil), "-o", str(folder), "--redact", "none"])
+    assert done.exit_code == 0, done.output
+    for path in folder.rglob("*.json"):
+        text = path.read_text("utf-8")
+        assert not [char for char in text if not char.isprintable() and char != "\n"]

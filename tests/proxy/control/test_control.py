@@ -192,14 +192,31 @@ def test_the_socket_takes_no_mode_and_no_link_of_what_was_there(
     assert set(tmp_path.iterdir()) == left
 
 
-def test_a_folder_open_to_others_is_refused(
+def test_a_folder_open_to_others_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "kafkascope").mkdir(mode=0o777)
-    (tmp_path / "kafkascope").chmod(0o777)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    """Whoever makes it first, in /tmp say, keeps nobody from starting a proxy."""
+    home, temporary, runtime = (tmp_path / name for name in ("home", "tmp", "run"))
+    for each in (home, temporary, runtime):
+        each.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(temporary))
+    taken = [
+        runtime / "kafkascope",
+        temporary / f"kafkascope-{os.getuid()}",
+        home / ".kafkascope" / "run",
+    ]
+    for folder in taken:
+        assert runtime_folder() == folder
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        folder.chmod(0o777)
     with pytest.raises(OSError, match="other users can access"):
         runtime_folder()
+    taken[1].rmdir()
+    taken[1].symlink_to(tmp_path)
+    taken[2].chmod(0o700)
+    assert runtime_folder() == taken[2]
 
 
 def test_prometheus_gets_its_text() -> None:
