@@ -14,7 +14,7 @@ from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.commands.unknown import no_exchange
-from kafkascope.analyzer.exchanges.full import full_line
+from kafkascope.analyzer.exchanges.full import full_pieces
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading, RowAndExchange
 from kafkascope.analyzer.render.exchange import exchange_lines
@@ -117,7 +117,8 @@ def _print_json(
     pair: RowAndExchange, reading: Reading, output: Output, payloads: Payloads | None
 ) -> None:
     row, exchange = pair
-    output.json_lines(full_line(row, exchange, reading.capture.context.names, [], payloads))
+    for piece in full_pieces(row, exchange, reading.capture.context.names, [], payloads):
+        output.json_lines(piece)
 
 
 def _print_text(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from binascii import b2a_base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +31,7 @@ from kafkascope.analyzer.exchanges.records import (
 )
 from kafkascope.analyzer.exchanges.row_json import NOT_UTF8, utf8_of_row
 from kafkascope.analyzer.exchanges.rows import to_json
+from kafkascope.analyzer.exchanges.spool import HELD, Spool
 from kafkascope.dissectors.codec.jsonform import plain, without_non_finite
 from kafkascope.dissectors.embedded.internal import is_internal
 from kafkascope.dissectors.embedded.masking import has_secrets, masked
@@ -48,8 +49,8 @@ if TYPE_CHECKING:
     from kafkascope.dissectors.layout import Layout
 
 RECORDS_LIMIT: Final = 100 << 20
-"""Bytes of JSON for the records of one exchange: a line is built in one piece. Clients fetch up to
-50 MB at once by default, and kilobytes of compressed batches could expand to gigabytes."""
+"""Bytes of JSON for the records of one exchange. Clients fetch up to 50 MB at once by default, and
+kilobytes of compressed batches could expand to gigabytes."""
 COLUMN_LIMIT: Final = 32 << 20
 """The same limit for a column of a table: Arrow and Parquet hold a value several times."""
 NO_BATCHES: Final = {"base64": "", "batches": []}
@@ -66,12 +67,15 @@ ARRAYS: Final = {
 
 
 class Room:
-    """Remaining bytes of JSON that the records of an exchange may take."""
+    """Remaining bytes of JSON that the records of an exchange may take, and those of them that may
+    be held in memory: all, unless they are `spooled`."""
 
-    __slots__ = ("_limit", "left")
+    __slots__ = ("_limit", "held", "left", "spool")
 
-    def __init__(self, limit: int) -> None:
-        self._limit = self.left = limit
+    def __init__(self, limit: int | None, *, spooled: bool = False) -> None:
+        self._limit = self.left = RECORDS_LIMIT if limit is None else limit
+        self.held = HELD if spooled else self._limit
+        self.spool: Spool | None = None
 
     @property
     def sentence(self) -> str:
@@ -89,8 +93,17 @@ def full_bodies(
     """Return `request` and `response`: the bodies in their JSON form, null for one that is missing
     or not decoded. Each records field becomes an object of base64 and batches. `embedded`: decoded
     contents of other bytes fields. `fetch_session`: the state that the request implies."""
+    return _full_bodies(exchange, names, problems, Room(limit), payloads)
+
+
+def _full_bodies(
+    exchange: Exchange,
+    names: TopicNames,
+    problems: list[Problem],
+    room: Room,
+    payloads: Payloads | None,
+) -> dict[str, Any]:
     fields = fields_of(exchange, names)
-    room = Room(RECORDS_LIMIT if limit is None else limit)
 
     def spelled(data: bytes | None) -> Any:
         if not data:
@@ -263,15 +276,26 @@ def _object(
     """Return a batch with its records, each followed by a comma; None when there is too little
     room, which is then used up. `right`: its checksum is."""
     parts = [BATCH % told_of(batch, right)]
+    mark = None
     for piece in pieces:
         room.left -= len(piece)
         if room.left < 0:
             room.left = 0
             return None
+        room.held -= len(piece)
+        if room.held < 0:
+            room.spool = spool = room.spool or Spool()
+            mark = mark or spool.begin()
+            spool.add(parts)
+            parts.clear()
         parts.append(piece)
-    if len(parts) > 1:
+    if mark is not None or len(parts) > 1:
         parts[-1] = parts[-1][:-1]
-    return orjson.Fragment(b"".join((*parts, b"]}")))
+    parts.append(b"]}")
+    if mark is not None and room.spool is not None:
+        room.spool.add(parts)
+        return orjson.Fragment(mark)
+    return orjson.Fragment(b"".join(parts))
 
 
 def _holds_more(field: RecordField, spelled: int) -> bool:
@@ -313,9 +337,22 @@ def full_line(
     of JSON for records, `RECORDS_LIMIT` unless given; the others are left out, and `problems` says
     so."""
     problems = [] if problems is None else problems
+    return b"".join(full_pieces(row, exchange, names, problems, payloads, limit))
+
+
+def full_pieces(
+    row: Row,
+    exchange: Exchange,
+    names: TopicNames,
+    problems: list[Problem],
+    payloads: Payloads | None = None,
+    limit: int | None = None,
+) -> Iterable[bytes]:
+    """Return the same in pieces, of which a few are in memory at a time; none ends inside a
+    character."""
     said = len(problems)
     bodies = _bodies(exchange, names)
-    room = Room(RECORDS_LIMIT if limit is None else limit)
+    room = Room(limit, spooled=True)
     # Encoders ask for what stands for bytes, so that nothing around records is made anew.
     texts: dict[int, Any] = {}
     short = False
@@ -337,8 +374,11 @@ def full_line(
         told = orjson.dumps(bodies, default=default, option=orjson.OPT_APPEND_NEWLINE)
         # Python has the shortest bytes once only: records may be those of an unknown tag, too.
         if not short or b'"_tagged_fields"' not in told:
-            return b"%b,%b" % (utf8_of_row(row)[:-1], told[1:])
+            line = b"%b,%b" % (utf8_of_row(row)[:-1], told[1:])
+            return (line,) if room.spool is None else room.spool.line(line)
     except NOT_UTF8:
         pass
     del problems[said:]
-    return line_of(to_json(row) | full_bodies(exchange, names, problems, payloads=payloads))
+    room = Room(limit, spooled=True)
+    line = line_of(to_json(row) | _full_bodies(exchange, names, problems, room, payloads))
+    return (line,) if room.spool is None else room.spool.line(line)

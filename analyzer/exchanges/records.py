@@ -109,7 +109,7 @@ class RecordField(NamedTuple):
                     yield batch, open_batch(octets, batch)
         except DissectError as error:
             if damage is not None:
-                damage.append(error)
+                damage.append(error.alone())
 
 
 _field = partial(tuple.__new__, RecordField)
@@ -238,7 +238,7 @@ def field_objects(
 
 def opened_records(
     number: int, field: RecordField, batch: Batch, problems: list[Problem], *, right: bool
-) -> list[Record]:
+) -> Sequence[Record]:
     """Return the records of a batch; what is wrong with it is added to `problems`. `right`: its
     checksum is."""
     opened = open_batch(field.data, batch)
@@ -264,7 +264,7 @@ def batch_objects(
     number: int | None,
     field: RecordField,
     batch: Batch,
-    records: list[Record],
+    records: Sequence[Record],
     offset: int | None,
     separator: bytes,
     payloads: Payloads | None = None,
@@ -355,6 +355,7 @@ def batch_objects(
         parts.append(line)
         made += len(line)
         if made > PIECE:
+            line = b""
             yield parts.pop() if len(parts) == 1 else b"".join(parts)
             parts.clear()
             made = 0

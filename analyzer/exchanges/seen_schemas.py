@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.conversation.phases import STATEFUL
@@ -77,7 +77,7 @@ class SeenSchemas:
             for batch, opened in field.opened()
         )
 
-    def _take(self, field: RecordField, records: list[Record], topic: str | bytes) -> bool:
+    def _take(self, field: RecordField, records: Sequence[Record], topic: str | bytes) -> bool:
         """Take the records of a batch; return whether its topic is worth looking at."""
         known = self.journals.get(topic)
         if known is None and records:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
-from kafkascope.analyzer.exchanges.full import full_line
+from kafkascope.analyzer.exchanges.full import full_pieces
 from kafkascope.analyzer.exchanges.record_columns import json_value
 from kafkascope.analyzer.exchanges.records import Chosen, Problem, record_lines
 from kafkascope.analyzer.exchanges.row_json import json_of_row
@@ -42,9 +42,6 @@ class JsonLinesExport:
         """Write the exchange, or its chosen records, as lines."""
         if row.topics or row.implied_topics:
             self._late.saw(nameless_topics(row), self._at)
-        if self._full and not self._records:
-            self._at += self._out.write(self._line(row, exchange, self._names, self.problems))
-            return
         for lines in self.shaped(row, exchange, self._names, self.problems, chosen):
             self._at += self._out.write(lines)
 
@@ -71,14 +68,10 @@ class JsonLinesExport:
             for lines in record_lines(exchange, names, problems, self._payloads, chosen):
                 yield json_safe(self._narrowed(lines))
         elif self._full:
-            yield self._line(row, exchange, names, problems)
+            pieces = full_pieces(row, exchange, names, problems, self._payloads)
+            yield from map(json_safe, pieces)
         else:
             yield _line(row)
-
-    def _line(
-        self, row: Row, exchange: Exchange, names: TopicNames, problems: list[Problem]
-    ) -> bytes:
-        return json_safe(full_line(row, exchange, names, problems, self._payloads))
 
     def _narrowed(self, lines: bytes) -> bytes:
         """Return records with the chosen columns only."""

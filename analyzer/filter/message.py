@@ -6,7 +6,7 @@ Each function returns the values of one field; nothing is kept between two calls
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from kafkascope.dissectors.errors import DissectError
@@ -75,7 +75,7 @@ def _batches(exchange: Exchange) -> Iterator[Batch]:
             continue  # Nothing can be found after the damage.
 
 
-def _opened(exchange: Exchange) -> Iterator[tuple[Batch, list[Record], int | None]]:
+def _opened(exchange: Exchange) -> Iterator[tuple[Batch, Sequence[Record], int | None]]:
     """Yield the batches with their records, as far as these can be read, and the offset of the
     first record; for Produce the broker's offset, because a client counts from 0."""
     for field, data in _fields(exchange):

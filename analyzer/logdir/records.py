@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.exchanges.records import RecordField, batch_objects, shareable
@@ -37,7 +37,7 @@ def field_of(data: bytes, place: Place) -> RecordField:
     return RecordField("log", place.topic, place.topic_id, place.partition, data, None)
 
 
-def opened(data: bytes, place: Place) -> list[Record]:
+def opened(data: bytes, place: Place) -> Sequence[Record]:
     """The records of one batch as far as they can be read, without secrets; none where these
     cannot be taken out."""
     clean = shareable(field_of(data, place))

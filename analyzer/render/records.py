@@ -37,6 +37,7 @@ BYTES_SHOWN: Final = 1 << 20
 """Of a key or value: as much as brokers take in a batch unless told otherwise. A line of a hundred
 megabytes is copied several times until it is printed."""
 HEADERS_SHOWN: Final = 10_000
+"""Headers of a record that are shown, unless they take more than `BYTES_SHOWN` together."""
 PREFIX: Final = 5
 """Bytes of Schema Registry's framing."""
 NOTHING: Final[Mapping[Side, PayloadText]] = MappingProxyType({})
@@ -155,10 +156,15 @@ def _record(record: Record, texts: Mapping[Side, PayloadText] = NOTHING) -> str:
         text = texts.get(side)  # type: ignore[call-overload]
         parts.append(f"{side} {_framed(data) if text is None else text.on_line}")
     if record.headers:
-        some = record.headers[:HEADERS_SHOWN]
-        shown = [f"{name!r}: {_begun(value)}" for name, value in some]
-        if len(record.headers) > HEADERS_SHOWN:
-            shown.append(f"... {len(record.headers) - HEADERS_SHOWN:,} more")
+        shown: list[str] = []
+        size = 0
+        for name, value in record.headers[:HEADERS_SHOWN]:
+            size += len(name) + len(value or b"")
+            if size > BYTES_SHOWN and shown:
+                break
+            shown.append(f"{name!r}: {_begun(value)}")
+        if len(record.headers) > len(shown):
+            shown.append(f"... {len(record.headers) - len(shown):,} more")
         parts.append("headers {" + ", ".join(shown) + "}")
     return " ".join(part for part in parts if part)
 

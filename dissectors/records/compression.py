@@ -6,6 +6,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
+from io import BytesIO
 from typing import Final
 
 from kafkascope.dissectors.errors import Malformed, TooLarge
@@ -15,9 +16,25 @@ NAMES: Final = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 
 NUMBERS: Final = {name: number for number, name in NAMES.items()}
 
-OUTPUT_LIMIT: Final = 128 << 20
-"""Bytes that one batch may expand to. Brokers take 1 MB batches by default and 100 MB requests at
-most; a ratio of 100 is text at its best, so what goes beyond this is a bomb, not traffic."""
+OUTPUT_LIMIT: Final = 64 << 20
+"""Bytes that one batch may expand to. Producers make batches of 16 KB (batch.size) and cap what they
+compress at 1 MB (max.request.size) unless told otherwise; 64 times as much is a bomb, not traffic.
+The batch, one record of it and the JSON of that are in memory together."""
+
+# Pieces that are joined are in memory twice, and so is a buffer that is made into bytes: 200 MB of
+# a batch below the limit. The bytes of a `BytesIO` become its value without a copy, and it grows
+# by an eighth.
+
+_PIECE: Final = 16 << 20
+"""Bytes that a decoder may return at a time."""
+
+
+def _buffer(size: int) -> BytesIO:
+    """Return a buffer of zeros for decoders that write into one."""
+    buffer = BytesIO()
+    buffer.seek(size - 1)
+    buffer.write(b"\0")
+    return buffer
 
 _XERIAL: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER: Final = len(_XERIAL) + 8
@@ -76,25 +93,45 @@ and there can be a member in every 20 bytes."""
 
 
 def _gzip(data: bytes, limit: int) -> bytes:
-    parts: list[bytes] = []
+    whole: bytes | None = None
+    more: BytesIO | None = None
     left, at, step = limit, 0, len(data)
     try:
-        while at < len(data) or not parts:
+        while at < len(data) or whole is None:
             member = zlib.decompressobj(31)
+            full = False
             while not member.eof:
-                if at >= len(data):
+                if full:  # what is left of the last piece, which may be inside of the decoder
+                    piece = member.unconsumed_tail
+                elif at >= len(data):
                     raise Malformed("the gzip data ends early")
-                piece = data[at : at + step]
-                parts.append(member.decompress(piece, left + 1))
-                at += len(piece)
-                left -= len(parts[-1])
+                else:
+                    piece = data[at : at + step]
+                    at += len(piece)
+                most = min(left + 1, _PIECE)
+                out = member.decompress(piece, most)
+                full = len(out) == most
+                left -= len(out)
                 if left < 0:
                     raise _too_large(1, limit)
+                if whole is None:
+                    whole = out
+                else:
+                    more = _added(more, whole, out)
             at -= len(member.unused_data)
             step = _GZIP_STEP
     except zlib.error as error:
         raise _refused(1, error) from None
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    return whole if more is None else more.getvalue()
+
+
+def _added(more: BytesIO | None, whole: bytes, piece: bytes) -> BytesIO:
+    """Return the buffer of all pieces with one more. `whole`: the first one, where it is new."""
+    if more is None:
+        more = BytesIO()
+        more.write(whole)
+    more.write(piece)
+    return more
 
 
 def _snappy(data: bytes, limit: int) -> bytes:
@@ -102,7 +139,8 @@ def _snappy(data: bytes, limit: int) -> bytes:
     looked at: some writers have them in the other byte order."""
     if not data.startswith(_XERIAL):
         return _snappy_block(data, limit)
-    parts: list[bytes] = []
+    whole = b""
+    more: BytesIO | None = None
     left, at = limit, 0
     while at < len(data):
         if data.startswith(_XERIAL, at):  # once more where streams were put one behind the other
@@ -114,10 +152,14 @@ def _snappy(data: bytes, limit: int) -> bytes:
         at += 4
         if at + length > len(data):
             raise Malformed("a snappy block is longer than the data")
-        parts.append(_snappy_block(data[at : at + length], left))
-        left -= len(parts[-1])
+        block = _snappy_block(data[at : at + length], left)
+        left -= len(block)
         at += length
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+        if whole:
+            more = _added(more, whole, block)
+        else:
+            whole = block
+    return whole if more is None else more.getvalue()
 
 
 def _snappy_block(data: bytes, limit: int) -> bytes:
@@ -133,7 +175,12 @@ def _snappy_block(data: bytes, limit: int) -> bytes:
             raise _too_large(2, limit)
         if size > 64 * len(data):
             raise Malformed(f"a snappy block of {len(data)} bytes claims to hold {size}")
-        return bytes(cramjam.snappy.decompress_raw(data))
+        if size <= _PIECE:
+            return bytes(cramjam.snappy.decompress_raw(data))
+        buffer = _buffer(size)
+        with buffer.getbuffer() as room:
+            cramjam.snappy.decompress_raw_into(data, room)
+        return buffer.getvalue()
     except cramjam.DecompressionError as error:
         raise _refused(2, error) from None
 
@@ -145,9 +192,15 @@ def _lz4(data: bytes, limit: int) -> bytes:
     data = _with_right_header(data)
     size = min(limit, max(1 << 16, 8 * len(data)))
     while True:
-        buffer = bytearray(size)
         try:
-            return bytes(memoryview(buffer)[: cramjam.lz4.decompress_into(data, buffer)])
+            if size <= _PIECE:
+                some = bytearray(size)
+                return bytes(memoryview(some)[: cramjam.lz4.decompress_into(data, some)])
+            buffer = _buffer(size)
+            with buffer.getbuffer() as room:
+                made = cramjam.lz4.decompress_into(data, room)
+            buffer.truncate(made)
+            return buffer.getvalue()
         except cramjam.DecompressionError as error:
             if "write whole buffer" not in str(error):
                 raise _refused(3, error) from None
@@ -194,32 +247,41 @@ def xxh32(data: bytes) -> int:
 _ZSTD_WINDOW: Final = 1 << 27
 """The largest window that zstd's own tools take without being told to."""
 
-_ZSTD_STEP: Final = 2048
-"""Bytes given to the decoder at a time: 128 KB come of 4 bytes at most, so 64 MB of one step."""
+_ZSTD_FIRST: Final = 2048
+"""Bytes given to the decoder at first: all of a usual batch. 128 KB come of 4 bytes at most, so
+64 MB of these."""
+
+_ZSTD_STEP: Final = 512
+"""Bytes given to it from then on: 16 MB of one step."""
 
 
 def _zstd(data: bytes, limit: int) -> bytes:
     import zstandard
 
     context = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-    parts: list[bytes] = []
+    whole: bytes | None = None
+    more: BytesIO | None = None
     left, at = limit, 0
     try:
-        while at < len(data) or not parts:
+        while at < len(data) or whole is None:
             frame = context.decompressobj()
             while not frame.eof:
                 if at >= len(data):
                     raise Malformed("the zstd data ends early")
-                piece = data[at : at + _ZSTD_STEP]
-                parts.append(frame.decompress(piece))
+                piece = data[at : at + (_ZSTD_FIRST if whole is None else _ZSTD_STEP)]
+                out = frame.decompress(piece)
                 at += len(piece)
-                left -= len(parts[-1])
+                left -= len(out)
                 if left < 0:
                     raise _too_large(4, limit)
+                if whole is None:
+                    whole = out
+                else:
+                    more = _added(more, whole, out)
             at -= len(frame.unused_data)
     except zstandard.ZstdError as error:
         raise _refused(4, error) from None
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    return whole if more is None else more.getvalue()
 
 
 _DECOMPRESS: Final[dict[int, Callable[[bytes, int], bytes]]] = {

@@ -21,17 +21,29 @@ people who look at such bytes."""
 _INT: Final = struct.Struct(">i")
 
 
+MESSAGE: Final = 200
+"""Bytes of memory that a message takes besides its key and value."""
+
+
 class _Budget:
-    """Bytes that all levels of one entry may still expand to; limits of each level would
-    multiply."""
+    """Bytes that all levels of one entry may still expand to, with the messages made of them;
+    limits of each level would multiply."""
 
     def __init__(self, limit: int) -> None:
-        self.left = limit
+        self.left = 2 * limit
+        self._most = limit
 
     def decompress(self, codec: int, data: bytes) -> bytes:
-        found = decompress(codec, data, self.left)
+        found = decompress(codec, data, min(self._most, self.left))
+        self._most -= len(found)
         self.left -= len(found)
         return found
+
+    def charge(self, size: int, at: int) -> None:
+        """Count a message of an expanded set."""
+        self.left -= size + MESSAGE
+        if self.left < 0:
+            raise TooLarge("the messages of a compressed one take too much memory", offset=at)
 
 
 def open_entry(data: bytes, entry: Batch, limit: int) -> Opened:
@@ -41,7 +53,7 @@ def open_entry(data: bytes, entry: Batch, limit: int) -> Opened:
     try:
         _read(data, entry, _Budget(limit), 0, records)
     except DissectError as found:
-        error = found
+        error = found.alone()
     return Opened(records, error)
 
 
@@ -56,6 +68,8 @@ def _read(data: bytes, entry: Batch, budget: _Budget, depth: int, records: list[
     if entry.codec == 0:
         if len(records) >= RECORD_LIMIT:
             raise TooLarge(f"more than {RECORD_LIMIT} messages in one", offset=entry.at)
+        if depth:
+            budget.charge(entry.size, entry.at)
         time = entry.base_timestamp if entry.magic else None
         records.append(Record(entry.base_offset, time, key, value, ()))
         return

@@ -19,6 +19,10 @@ RECORD_LIMIT: Final = 1 << 20
 150 000 of the smallest; 12 KB of zstd can expand to 18 million, which would take gigabytes."""
 
 
+HEADER_LIMIT: Final = 1 << 14
+"""Headers of one record. The smallest takes two bytes, and forty times as much when it is read."""
+
+
 class Record(NamedTuple):
     """One record, with absolute offset and time."""
 
@@ -33,22 +37,28 @@ class Record(NamedTuple):
 class Opened(NamedTuple):
     """The records of a batch, as far as they could be read."""
 
-    records: list[Record]
+    records: Sequence[Record]
+    """A list, unless they would take much memory: see `large`."""
     error: DissectError | None
     """Error that stopped reading; the records before it are there."""
 
 
 def read_records(
-    body: bytes, count: int, base_offset: int, base_timestamp: int, stamp: int | None = None
+    body: bytes,
+    count: int,
+    base_offset: int,
+    base_timestamp: int,
+    stamp: int | None = None,
+    at: int = 0,
 ) -> Opened:
     """Read the records of an expanded magic 2 body; `stamp` is the time of all under log append
-    time.
+    time. `at`: where they begin.
 
     The stated count allocates nothing: when it is wrong, the records that are there are given. The
     one hand-written hot loop of the package: a generic reader would take three times as long.
     """
     records: list[Record] = []
-    at, size, new = 0, len(body), tuple.__new__
+    size, new = len(body), tuple.__new__
     if count < 0:
         return Opened(records, Malformed(f"{count} records are stated", offset=0, path="records"))
     try:
@@ -137,20 +147,27 @@ def read_records(
                 )
             )
     except IndexError:
-        reason = f"{count} records are stated, the bytes end in the one at {len(records)}"
-        error: DissectError = Truncated(reason, offset=at)
+        error: DissectError = Truncated(end_inside(count, len(records)), offset=at)
     except DissectError as found:
-        error = found
+        error = found.alone()
     else:
-        if count > RECORD_LIMIT:
-            error = TooLarge(f"{count} records in a batch", offset=at)
-        elif at == size:
+        if at == size and count <= RECORD_LIMIT:
             return new(Opened, (records, None))
-        else:
-            reason = f"{count} records are stated, {size - at} bytes follow them"
-            error = Malformed(reason, offset=at)
+        error = rest(count, at, size)
     error.path = f"records[{len(records)}]"
     return Opened(records, error)
+
+
+def end_inside(count: int, place: int) -> str:
+    """Return what is said when the bytes end inside a record."""
+    return f"{count} records are stated, the bytes end in the one at {place}"
+
+
+def rest(count: int, at: int, size: int) -> DissectError:
+    """Return the error of a body that has more than its records."""
+    if count > RECORD_LIMIT:
+        return TooLarge(f"{count} records in a batch", offset=at)
+    return Malformed(f"{count} records are stated, {size - at} bytes follow them", offset=at)
 
 
 def _bad_length(length: int, left: int, at: int) -> DissectError:
@@ -193,6 +210,8 @@ def _read_headers(body: bytes, at: int, end: int) -> tuple[list[Header], int]:
     if count & 1 or count > end - at:
         # A header takes two bytes at least, and the count stands doubled.
         raise Malformed(f"{count >> 1 ^ -(count & 1)} headers are stated", offset=at)
+    if count >> 1 > HEADER_LIMIT:
+        raise TooLarge(f"a record has {count >> 1} headers", offset=at)
     for _ in range(count >> 1):
         length, at = _varint(body, at)
         stop = at + (length >> 1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
+from io import BytesIO
 from typing import Final, TypeAlias
 
 from kafkascope.dissectors.codec.reader import Body
@@ -24,6 +25,7 @@ from kafkascope.dissectors.records.batches import (
     crc_ok,
 )
 from kafkascope.dissectors.records.compression import OUTPUT_LIMIT, compress, decompress
+from kafkascope.dissectors.records.large import LARGE, read_large
 from kafkascope.dissectors.records.message_sets import MAX_DEPTH
 from kafkascope.dissectors.records.reader import read_records
 from kafkascope.dissectors.records.records import Record
@@ -120,7 +122,8 @@ def _rewritten(data: bytes, batch: Batch, change: Callable[[Record], Record]) ->
     count = batch.record_count or 0
     try:
         body = decompress(batch.codec, whole[HEADER_SIZE:])
-        opened = read_records(body, count, batch.base_offset, batch.base_timestamp, None)
+        read = read_records if len(body) <= LARGE else read_large
+        opened = read(body, count, batch.base_offset, batch.base_timestamp, None)
         del body
         if opened.error is not None:
             raise opened.error
@@ -129,11 +132,11 @@ def _rewritten(data: bytes, batch: Batch, change: Callable[[Record], Record]) ->
     else:
         readable = True
         base = batch.base_offset, batch.base_timestamp
-        left = opened.records[::-1]
+        hidden = BytesIO()
+        for record in opened.records:
+            hidden.write(encode_record(change(record), *base))
         del opened
-        # Each record goes when it is hidden: they may take a hundred megabytes.
-        hidden = (change(left.pop()) for _ in range(len(left)))
-        packed = compress(batch.codec, b"".join(encode_record(each, *base) for each in hidden))
+        packed = compress(batch.codec, hidden.getvalue())
     length = HEADER_SIZE - 12 + len(packed)
     head = whole[:8] + struct.pack(">i", length) + whole[12:HEADER_SIZE]
     written = head + packed

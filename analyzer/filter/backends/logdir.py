@@ -6,7 +6,7 @@ no error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.filter.backends.exchange import cheapest_first, scoped
@@ -38,7 +38,7 @@ class Unit(NamedTuple):
     record: Record | None = None
 
     @property
-    def records(self) -> list[Record]:
+    def records(self) -> Sequence[Record]:
         """Return the record, or all of the batch as far as they can be read."""
         return opened(self.data, self.place) if self.record is None else [self.record]
 

@@ -7,7 +7,7 @@ partition, the batch and the record tell, so that a batch is read only where the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -194,7 +194,7 @@ class RecordFilter:
         return bytes(chosen)
 
     def _of_batch(
-        self, part: Part, unit: RecordAt, batch: Batch, records: list[Record], first: int | None
+        self, part: Part, unit: RecordAt, batch: Batch, records: Sequence[Record], first: int | None
     ) -> bytes:
         unit.batch = batch
         left = reduced(part, Level.BATCH, unit)

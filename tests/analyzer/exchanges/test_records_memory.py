@@ -1,11 +1,22 @@
-"""Records as JSON take the memory of some of them, however many a batch holds. It runs in a
-process of its own, for only that tells its peak memory."""
+"""Records as JSON take the memory of some of them, however many a batch or a capture holds. Each
+runs in a process of its own, for only that tells its peak memory."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from kafkascope.analyzer.exchanges.spool import HELD
+from kafkascope.dissectors.records.compression import compress
+from kafkascope.dissectors.records.records import Record
+from kafkascope.dissectors.records.writer import encode_record
+from tests.analyzer.capture_files import capture_file
+from tests.analyzer.wire import produce
+from tests.dissectors.records.test_bombs import batch_of
 
 RUN = """
 import resource
@@ -31,3 +42,65 @@ def test_a_batch_of_many_records_takes_less_than_its_text() -> None:
     text, grown = map(int, done.stdout.split())
     assert text > 20
     assert grown < text / 2
+
+
+PEAK = """
+import sys
+from kafkascope.tui.cli import main
+try:
+    main()
+finally:
+    # Not `getrusage`, which begins with what the process took that started this one.
+    (line,) = [each for each in open("/proc/self/status") if each.startswith("VmHWM")]
+    print(int(line.split()[1]) >> 10, file=sys.stderr)
+"""
+KEYS = encode_record(Record(0, 1, bytes(1000), b"v", ()), 0, 1)
+VALUE = encode_record(Record(0, 1, None, bytes(7 << 20), ()), 0, 1)
+
+
+def peak(*arguments: str) -> int:
+    """Run a command; return its memory in MB."""
+    command = [sys.executable, "-c", PEAK, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return int(done.stderr.split()[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "codec", "count", "body"),
+    [
+        ("records --json", 4, 1, bytes(200 << 20)),
+        ("show 1-9", 1, 1, bytes(60 << 20)),
+        ("export", 4, 60_000, KEYS),
+        ("show 1-9 --json", 4, 8, VALUE),
+    ],
+    ids=["beyond the limit", "no records", "many", "some with long JSON"],
+)
+def test_a_capture_of_bombs_takes_bounded_memory(
+    command: str, codec: int, count: int, body: bytes, tmp_path: Path
+) -> None:
+    data = batch_of(codec, count, compress(codec, body * count if count > 1 else body))
+    frames = [("client", produce(number, records=data)) for number in range(1, 4)]
+    capture = str(capture_file(tmp_path / "bombs.pcapng", frames))
+    name, *options = command.split()
+    if name == "export":
+        options = ["--full", "-o", str(tmp_path / "out.jsonl")]
+    assert peak(name, capture, *options) < 300
+
+
+def test_a_line_that_went_through_a_file_is_the_same(tmp_path: Path) -> None:
+    """Two batches: the first fits into memory, the second does not."""
+    texts = ["first ü", "second \u0085 " + "x" * 900_000]
+    count = HELD // 900_000
+    made = [encode_record(Record(0, 1, None, text.encode(), ()), 0, 1) for text in texts]
+    data = batch_of(4, 1, compress(4, made[0])) + batch_of(4, count, compress(4, made[1] * count))
+    capture = capture_file(tmp_path / "c.pcapng", [("client", produce(1, records=data))])
+    out = tmp_path / "out.jsonl"
+    assert peak("export", str(capture), "--full", "-o", str(out))
+    (line,) = out.read_bytes().splitlines()
+    assert b"\xc2\x85" not in line
+    (topic,) = json.loads(line)["request"]["topic_data"]
+    (partition,) = topic["partition_data"]
+    first, second = partition["records"]["batches"]
+    assert [record["value"] for record in first["records"]] == texts[:1]
+    assert [record["value"] for record in second["records"]] == texts[1:] * count

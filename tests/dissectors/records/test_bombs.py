@@ -8,12 +8,28 @@ import subprocess
 import sys
 from pathlib import Path
 
+import cramjam
 import pytest
 import zstandard
 
-from kafkascope.dissectors.records.compression import compress
-from kafkascope.dissectors.records.records import RECORD_LIMIT, Record
-from kafkascope.dissectors.records.writer import encode_batch, encode_message, encode_message_set
+from kafkascope.dissectors.errors import Truncated
+from kafkascope.dissectors.records.compression import compress, decompress
+from kafkascope.dissectors.records.large import read_large
+from kafkascope.dissectors.records.records import (
+    RECORD_LIMIT,
+    Batch,
+    Record,
+    batches,
+    open_batch,
+    read_records,
+)
+from kafkascope.dissectors.records.writer import (
+    encode_batch,
+    encode_message,
+    encode_message_set,
+    encode_record,
+    varint,
+)
 
 RUN = """
 import resource, sys, time
@@ -64,13 +80,13 @@ def test_message_sets_within_a_message_set_share_one_limit(tmp_path: Path) -> No
 
 def test_millions_of_smallest_records_are_cut_off(tmp_path: Path) -> None:
     smallest = b"\x0c\0\0\0\x01\x01\0"
-    count = 18 << 20
+    count = 9 << 20
     data = batch_of(4, count, compress(4, smallest * count))
     assert len(data) < 20_000
     word, found, seconds, grown = opened(data, tmp_path)
     assert (word, found) == ("too-large", RECORD_LIMIT)
     assert seconds < 30
-    assert grown < 600
+    assert grown < 200
 
 
 @pytest.mark.parametrize("codec", [1, 3, 4])
@@ -90,5 +106,67 @@ def test_a_bomb_of_zeros(codec: int, tmp_path: Path) -> None:
     data = batch_of(codec, 1, compress(codec, zeros))
     word, found, _, grown = opened(data, tmp_path)
     assert (word, found) == ("too-large", 0)
-    # Twice the limit of 128 MB and the step over it: the last piece is there before it is counted.
-    assert grown < 340
+    # The limit of 64 MB and a piece over it, which is there before it is counted.
+    assert grown < 150
+
+
+def smallest_headers(count: int) -> bytes:
+    """A record with headers of two bytes."""
+    body = b"\0\0\0\x01\x01" + varint(count) + b"\0\0" * count
+    return varint(len(body)) + body
+
+
+@pytest.mark.parametrize(
+    ("count", "record"),
+    [
+        (60, encode_record(Record(0, 1, None, bytes(1 << 20), ()), 0, 1)),
+        (1, encode_record(Record(0, 1, None, bytes(60 << 20), ()), 0, 1)),
+        (1500, smallest_headers(16_000)),
+    ],
+    ids=["values", "one value", "headers"],
+)
+def test_a_batch_below_the_limit_takes_little_more_than_its_bytes(
+    count: int, record: bytes, tmp_path: Path
+) -> None:
+    data = batch_of(4, count + 1, compress(4, record * count))
+    word, found, _, grown = opened(data, tmp_path)
+    assert (word, found) == ("truncated", count)
+    # The bytes, and the first records while they are read for the first time.
+    assert grown < 190
+
+
+def test_large_batches_have_the_same_records_as_small_ones() -> None:
+    record = encode_record(Record(3, 5, b"k", bytes(2000), [("h", b"v")]), 1, 2)
+    one = read_records(record, 1, 1, 2).records[0]
+    for count in (2000, 40_000):  # a list, and records that are read again
+        found = read_large(record * count + b"\x80", count + 1, 1, 2)
+        assert isinstance(found.error, Truncated)
+        assert found.error.path == f"records[{count}]"
+        assert f"{count + 1} records are stated" in found.error.reason
+        assert f"at {count}" in found.error.reason
+        assert len(found.records) == count
+        assert all(each == one for each in found.records)
+        assert found.records[-1] == found.records[70] == one
+        assert isinstance(found.records, list) == (count == 2000)
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_large_outputs_are_those_of_small_ones(codec: int) -> None:
+    data = b"".join(b"%09d" % number for number in range(4 << 20))
+    assert decompress(codec, compress(codec, data)) == data
+    if codec == 2:
+        raw = bytes(cramjam.snappy.compress_raw(data))
+        assert decompress(codec, raw) == data
+    else:
+        assert decompress(codec, compress(codec, data) * 2, 128 << 20) == data * 2
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_an_error_keeps_nothing_that_was_expanded(codec: int) -> None:
+    data = batch_of(codec, 1, compress(codec, bytes(1 << 20)))
+    (batch,) = batches(data)
+    assert isinstance(batch, Batch)
+    for limit in (1 << 18, 1 << 21):  # beyond the limit; no record of zeros
+        error = open_batch(data, batch, limit).error
+        assert error is not None
+        assert error.__traceback__ is error.__context__ is error.__cause__ is None
