@@ -36,6 +36,7 @@ def _buffer(size: int) -> BytesIO:
     buffer.write(b"\0")
     return buffer
 
+
 _XERIAL: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER: Final = len(_XERIAL) + 8
 _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"

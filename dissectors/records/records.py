@@ -65,9 +65,7 @@ def open_batch(data: bytes, batch: Batch, limit: int = OUTPUT_LIMIT) -> Opened:
         return Opened([], error.alone())
     stamp = batch.max_timestamp if batch.log_append_time else None
     read = read_records if len(body) <= LARGE else read_large
-    opened = read(
-        body, batch.record_count or 0, batch.base_offset, batch.base_timestamp, stamp
-    )
+    opened = read(body, batch.record_count or 0, batch.base_offset, batch.base_timestamp, stamp)
     if opened.error is not None and batch.codec == 0:
         opened.error.offset = start + (opened.error.offset or 0)
     return opened
