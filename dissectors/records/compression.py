@@ -17,9 +17,9 @@ NAMES: Final = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 NUMBERS: Final = {name: number for number, name in NAMES.items()}
 
 OUTPUT_LIMIT: Final = 64 << 20
-"""Bytes that one batch may expand to. Producers make batches of 16 KB (batch.size) and cap what they
-compress at 1 MB (max.request.size) unless told otherwise; 64 times as much is a bomb, not traffic.
-The batch, one record of it and the JSON of that are in memory together."""
+"""Bytes that one batch may expand to. Producers make batches of 16 KB (batch.size) and cap what
+they compress at 1 MB (max.request.size) unless told otherwise; 64 times as much is a bomb, not
+traffic. The batch, one record of it and the JSON of that are in memory together."""
 
 # Pieces that are joined are in memory twice, and so is a buffer that is made into bytes: 200 MB of
 # a batch below the limit. The bytes of a `BytesIO` become its value without a copy, and it grows
