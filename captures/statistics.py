@@ -21,7 +21,10 @@ class Statistics:
     duplicates: int = 0
     """Exact copies of a segment."""
     cut_packets: int = 0
-    """TCP segments whose payload the snaplen cut."""
+    """TCP segments whose payload is not all there."""
+    mirrored: int = 0
+    """Those of them in frames that are whole: what sent these to the capturing host had cut the
+    packets inside, as switches and clouds do that mirror traffic."""
     skipped: dict[str, int] = field(default_factory=dict)
     """Packets without a usable TCP segment, by reason: "not ip", "not tcp", "fragment", "cut",
     "malformed", "unknown link type"."""

@@ -9,6 +9,7 @@ from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.view import (
+    GapCause,
     View,
     all_of,
     among,
@@ -27,6 +28,17 @@ ENDED_THERE: Final = (
     "Find out why brokers close or refuse the connections: see the other findings and the broker's "
     "log. The client has to reconnect each time, also if it reuses its connections."
 )
+
+
+GAP_ADVICE: Final[dict[GapCause, str]] = {
+    "mirror": "Raise the packet length of the mirror (AWS: PacketLength of the mirror session; "
+    "ERSPAN: no truncation), or the MTU between it and the capturing host by the size of its "
+    "headers (VXLAN: 54 bytes). It cut packets that are longer. The other findings cover only what "
+    "was captured.",
+    "damage": "Copy the capture again in binary mode, or capture again: the file is damaged, and "
+    "bytes of these connections were in what could not be read. The other findings cover only the "
+    "rest.",
+}
 
 
 class Lives(Detector):
@@ -134,6 +146,7 @@ class Lives(Detector):
                 gaps,
                 view,
                 severity="note" if outside else None,
+                advice=GAP_ADVICE.get(view.gap_cause, ""),
             )
         if middle:
             there = [line for line in lines if line["connection"] in middle and line["requests"]]

@@ -11,7 +11,7 @@ from kafkascope.analyzer.findings.detectors import DETECTORS
 from kafkascope.analyzer.findings.model import COLUMNS, Finding, Rule
 from kafkascope.analyzer.findings.pieces import supported
 from kafkascope.analyzer.findings.tampered import Tampered
-from kafkascope.analyzer.findings.view import Base, View
+from kafkascope.analyzer.findings.view import Base, GapCause, View
 from kafkascope.analyzer.statistics import STATISTICS
 from kafkascope.analyzer.statistics.feed import Alike, Feed
 from kafkascope.analyzer.statistics.merging.measures import Measures, least, measured, most, total
@@ -83,6 +83,8 @@ class Findings:
         Kafka release that clients have to work with. `payloads`: decodes keys and values, where
         these are to be judged."""
         self.release = release
+        self.gap_cause: GapCause = ""
+        """Set by whoever has read the capture."""
         for name in (*(only or ()), *ignore):
             RULES[name]
         self.wanted = {name for name in only or RULES if name not in ignore}
@@ -155,7 +157,9 @@ class Findings:
     def view(self, names: TopicNames | None = None, whole: Findings | None = None) -> View:
         """Return what detectors read, as it is by now."""
         clients, span = (whole or self).base.clients, self.span
-        return View(self.base, names, span.first_ns, span.last_ns, self.release, clients)
+        view = View(self.base, names, span.first_ns, span.last_ns, self.release, clients)
+        view.gap_cause = self.gap_cause
+        return view
 
     def beyond(self) -> list[str]:
         """Return a sentence for each kind of subject of which there are more than are counted one

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cached_property, wraps
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 from kafkascope.analyzer.conversation.pending import SASL_TOKEN
 from kafkascope.analyzer.filter.lexer import quoted
@@ -64,6 +64,11 @@ def api_is(api: Any) -> str:
     return f"api == {word}" if word not in ("", SASL_TOKEN, OTHERS, UNKNOWN_TYPE) else ""
 
 
+GapCause = Literal["", "mirror", "damage"]
+"""Why bytes are missing, where the capture itself tells: its packets were cut before they came to
+the capturing host, or the file is damaged."""
+
+
 class Base(NamedTuple):
     """The statistics that detectors read instead of counting the same again."""
 
@@ -110,6 +115,7 @@ class View:
             (str(key[0] or ""), str(key[1])) for key, _ in (clients or base.clients).values.items()
         }
         self._titles = labels(people)
+        self.gap_cause: GapCause = ""
         self.kept: dict[Any, Any] = {}
         """What was made once, see `once`."""
 

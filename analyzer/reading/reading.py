@@ -24,7 +24,7 @@ from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.filter.known import Known
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.reading.options import ReadOptions
-from kafkascope.analyzer.reading.remarks import nothing_found, one_way, remarks, snaplen
+from kafkascope.analyzer.reading.remarks import cut_packets, nothing_found, one_way, remarks
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import say, status
 from kafkascope.analyzer.text import plural, safe
@@ -313,7 +313,7 @@ class Reading:
             yield row, exchange
 
     def _is_cut(self) -> bool:
-        """Return whether the snaplen cut bytes of Kafka."""
+        """Return whether the snaplen, or a mirror, cut bytes of Kafka."""
         if not self.capture.source.statistics.cut_packets:
             return False
         return (
@@ -467,7 +467,7 @@ class Reading:
         if (damage or cut) and not self.code:
             self.code = PARTIAL
         if self.options.quiet and cut:
-            say(f"{snaplen(self.capture)}")
+            say(f"{cut_packets(self.capture)}")
         if not self.options.quiet:
             for error in self.capture.key_log_errors() if self.stored is None else ():
                 say(f"{error}")

@@ -15,7 +15,9 @@ from kafkascope.captures.model import Connection
 from kafkascope.captures.signatures import TLS
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.findings.view import GapCause
     from kafkascope.captures.inputs.order import Order
+    from kafkascope.captures.statistics import Statistics
 
 UNNAMED: Final = ("not a Kafka request", NOT_KAFKA, "protocol not detected")
 """How reasons begin of connections whose protocol is not known."""
@@ -38,8 +40,10 @@ def nothing_found(capture: Capture, *, so_far: bool = False, piped: bool = False
                 "no packets yet: check that the traffic passes here, and that the capture filter "
                 "matches it (port 9092, or the port of your brokers)"
             )
-        if piped:
+        if piped and not statistics.damage:
             return "no requests were received"
+        if statistics.damage:
+            return "no exchanges: no packet could be read of the damaged capture"
         return "no exchanges: the capture has no packets"
     if so_far and not opaque:
         packets = f"{statistics.packets} packet{'s' * (statistics.packets != 1)}"
@@ -65,13 +69,19 @@ def nothing_found(capture: Capture, *, so_far: bool = False, piped: bool = False
             "tls-keys` shows how to get one), or use `kafkascope proxy`; for plain text on this "
             "port use -d tcp.port==PORT,kafka"
         )
+    if statistics.damage:
+        read = f"{statistics.packets} packet{'s' * (statistics.packets != 1)}"
+        return (
+            f"no exchanges in the {read} that could be read; nothing is known of the rest of the "
+            "damaged capture"
+        )
     if not statistics.segments:
         return f"no exchanges: none of {statistics.packets} packets is TCP{_why(capture)}"
     if statistics.cut_packets:
-        return (
-            f"no exchanges: the snaplen cut {statistics.cut_packets} of {statistics.segments} "
-            "TCP packets; capture whole packets (tcpdump -s 0)"
-        )
+        packets = f"{statistics.cut_packets} of {statistics.segments} TCP packets"
+        if is_mirrored(statistics):
+            return f"no exchanges: the mirror cut {packets}; {MIRROR}"
+        return f"no exchanges: the snaplen cut {packets}; capture whole packets (tcpdump -s 0)"
     count = statistics.connections
     where = "in the connection" if count == 1 else f"in {count} connections"
     if opaque and set(opaque) == {EMPTY}:
@@ -120,10 +130,30 @@ def _why(capture: Capture) -> str:
     return "" if not skipped else " (" + ", ".join(f"{n} {reason}" for reason, n in skipped) + ")"
 
 
-def snaplen(capture: Capture) -> str:
-    """Return the remark that packets were cut when they were captured."""
-    cut = capture.source.statistics.cut_packets
-    return f"the snaplen cut {cut} packets: bodies are truncated (capture with tcpdump -s 0)"
+def cut_packets(capture: Capture) -> str:
+    """Return the remark that packets were cut when they were captured, or before."""
+    statistics = capture.source.statistics
+    cut, mirrored = statistics.cut_packets, statistics.mirrored
+    if is_mirrored(statistics):
+        return f"the mirror cut {mirrored} packets: bodies are truncated ({MIRROR})"
+    text = f"the snaplen cut {cut - mirrored} packets: bodies are truncated (capture with tcpdump -s 0)"
+    return f"{text}; a mirror cut {mirrored} more ({MIRROR})" if mirrored else text
+
+
+MIRROR: Final = "raise its packet length, or its MTU by the size of its headers"
+
+
+def is_mirrored(statistics: Statistics) -> bool:
+    """Return whether a mirror cut packets, and no snaplen did: the frames are whole, the packets
+    inside are not."""
+    return 0 < statistics.cut_packets == statistics.mirrored
+
+
+def gap_cause(statistics: Statistics) -> GapCause:
+    """Return why bytes are missing, where the capture tells."""
+    if is_mirrored(statistics):
+        return "mirror"
+    return "damage" if statistics.damage else ""
 
 
 def one_way(side: str) -> str:
@@ -191,6 +221,7 @@ def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[st
     statistics, context = capture.source.statistics, capture.context
     if capture.source.order is not None:
         yield from copies(capture.source.order, capture.source.names)
+    yield from dict.fromkeys(capture.source.restored)
     if statistics.moved:
         yield (
             f"{statistics.moved} packets come after later ones in their file; packets are sorted "
@@ -199,7 +230,7 @@ def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[st
     if statistics.dropped:
         yield f"the capturing program dropped {statistics.dropped} packets: exchanges are missing"
     if statistics.cut_packets and context.numbers:
-        yield snaplen(capture)
+        yield cut_packets(capture)
     fragments = statistics.skipped.get("fragment", 0)
     if fragments:
         yield f"{fragments} IP fragments could not be reassembled"

@@ -28,6 +28,7 @@ from kafkascope.captures.inputs.opening import (
     spoken,
 )
 from kafkascope.captures.inputs.order import REST, Order
+from kafkascope.captures.inputs.restored import Restored
 from kafkascope.captures.inputs.spool import NotKept, Spool
 from kafkascope.captures.inputs.time_order import in_time_order
 from kafkascope.captures.inputs.window import Window, passed
@@ -155,6 +156,8 @@ class Source:
         those of streams, whose reader would wait for more of them."""
         self.unsorted: set[int] = set()
         """Files that were read as streams."""
+        self.restored: list[str] = []
+        """Sentences about what a terminal had changed, and was undone."""
         self.places: PacketPlaces | None = None
         """Where the packets are that `blocks` has yielded, for `find`; None: `find` reads all that
         comes before them."""
@@ -337,6 +340,8 @@ class Source:
         if opened is None and self.opener is not None and is_regular(name):
             stream = self.opener(index, name)
         stream, head, inflated = open_stream(name, stream)
+        if isinstance(stream, Restored):
+            self.restored += stream.remarks()
         if self.patience is not None and isinstance(stream, Live):
             stream = Impatient(stream, stream, self.patience)
         try:

@@ -83,6 +83,7 @@ class _Followed:
         self._raw = open_at(name, 0)
         self._read = 0
         self.close = self._raw.close
+        self.peek = self._raw.peek
 
     def readinto(self, buffer: memoryview, /) -> int | None:
         """Fill some of `buffer`; 0 at the end, once nobody writes the file any more."""

@@ -260,16 +260,21 @@ def _bzip2(stream: Stream, name: str) -> Stream:
     return Unpack(stream, name, bz2.BZ2Decompressor, OSError, ValueError)
 
 
+def is_compressed(head: bytes) -> bool:
+    """Return whether these first bytes are those of a compressed file."""
+    skippable = head[1:4] == b"\x2a\x4d\x18" and head[0] & 0xF0 == 0x50
+    bzip2 = head[:3] == BZIP2 and head[3:4].isdigit()
+    return head.startswith((GZIP, ZSTD, XZ)) or skippable or bzip2
+
+
 def inflate(head: bytes, stream: Stream, name: str) -> Stream | None:
     """Return an uncompressing stream if the first bytes are those of a compressed file, else
     None."""
-    if head[:2] == GZIP:
-        return Gunzip(Pushed(head, stream), name)
-    skippable = head[1:4] == b"\x2a\x4d\x18" and head[0] & 0xF0 == 0x50
-    if head[:4] == ZSTD or skippable:
-        return Unzstd(Pushed(head, stream), name)
-    if head[: len(XZ)] == XZ:
-        return _xz(Pushed(head, stream), name)
-    if head[:3] == BZIP2 and head[3:4].isdigit():
-        return _bzip2(Pushed(head, stream), name)
-    return None
+    if not is_compressed(head):
+        return None
+    whole = Pushed(head, stream)
+    if head.startswith(GZIP):
+        return Gunzip(whole, name)
+    if head.startswith(XZ):
+        return _xz(whole, name)
+    return _bzip2(whole, name) if head.startswith(BZIP2) else Unzstd(whole, name)

@@ -16,7 +16,8 @@ from kafkascope.captures.errors import CutShort, NotACapture
 from kafkascope.captures.formats.pcap import Pcap, size_of_header
 from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.captures.formats.records import Format
-from kafkascope.captures.inputs.inflate import Bounded, Counted, Stream, inflate
+from kafkascope.captures.inputs.inflate import Bounded, Counted, Stream, inflate, is_compressed
+from kafkascope.captures.inputs.restored import restored
 from kafkascope.captures.inputs.spool import Spool
 
 _HEAD_BYTES: Final = 28
@@ -42,6 +43,11 @@ def spoken(name: str) -> str:
 def is_capture(head: bytes) -> bool:
     """Whether these first bytes are those of a capture that we read."""
     return head[:4] == _PCAPNG_MAGIC or size_of_header(head) > 0
+
+
+def is_known(head: bytes) -> bool:
+    """Whether these first bytes are those of a capture, or of a compressed file."""
+    return is_capture(head) or is_compressed(head)
 
 
 def is_regular(name: str) -> bool:
@@ -95,6 +101,12 @@ class _File:
         """Wait for something to read, or the end; return whether there is."""
         return has_come(self._raw.fileno(), seconds)
 
+    def peek(self, size: int) -> bytes:
+        """Return up to `size` bytes of the file's beginning; nothing of a pipe."""
+        descriptor = self._raw.fileno()
+        regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        return os.pread(descriptor, size, 0) if regular else b""
+
     def readinto(self, buffer: memoryview, /) -> int | None:
         """Fill some of `buffer`, as soon as anything is there."""
         try:
@@ -128,20 +140,25 @@ class Impatient:
         return self._stream.readinto(buffer) if self._live.wait(self._seconds) else None
 
 
-def open_at(name: str, start: int) -> Stream:
+def open_at(name: str, start: int) -> _File:
     """Open a file at an offset, for its bytes as stored."""
     return _File(name, start)
 
 
 def open_stream(name: str, opened: Stream | None = None) -> tuple[Stream, bytes, bool]:
     """Open an input. Returns a stream of uncompressed bytes behind the first ones, those first
-    bytes, and whether it is compressed."""
+    bytes, and whether it is compressed, or was changed by a terminal: whether offsets are not those
+    of the file."""
     raw: Stream = opened or _File(name)
     head = _head(raw)
+    whole = restored(raw, head, is_known)
+    if whole is not None:
+        raw = whole
+        head = _head(raw)
     counted = Counted(raw)
     inner = inflate(head, counted, spoken(name))
     if inner is None:
-        return raw, head, False
+        return raw, head, whole is not None
     for _ in range(2):  # .gz in .zst exists; deeper is malice
         if inner is None:
             break

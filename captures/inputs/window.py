@@ -7,8 +7,16 @@ from typing import Final
 from kafkascope.captures.formats.gaps import CUT, MAX_GAPS, FileGap, add
 from kafkascope.captures.formats.records import WINDOW, Format
 from kafkascope.captures.inputs.inflate import Stream
+from kafkascope.captures.inputs.restored import (
+    LINE_FEEDS,
+    has_line_feeds_changed,
+    is_epilogue,
+    text_in_place,
+)
 from kafkascope.captures.inputs.spool import Spool
 
+LOOKED: Final = 4096
+"""Bytes behind damage that are compared with what capturing programs say."""
 SLACK: Final = 64
 """Spare bytes behind a buffer: headers may be read before their lengths are checked."""
 
@@ -91,6 +99,13 @@ def passed(format_: Format, window: Window, gaps: list[FileGap]) -> bool:
     nothing can be read there."""
     begin, reason, beyond = window.offset, format_.damage or CUT, format_.beyond
     format_.damage, format_.beyond = "", 0
+    whole = window.fill(LOOKED)
+    ahead = bytes(window.buffer[window.at : min(window.end, window.at + LOOKED)])
+    if not whole and is_epilogue(ahead):
+        return False
+    reason = text_in_place(ahead) or reason
+    if not gaps and has_line_feeds_changed(window.buffer, window.end):
+        reason += f" ({LINE_FEEDS}: capture without -t)"
     resume: int | None = None
     if beyond:
         window.at += beyond

@@ -154,6 +154,13 @@ def times_of(block: Block) -> Ints:
     return np.array([packet.time_ns for packet in block.packets()], np.int64)
 
 
+def whole_frames(block: Block) -> Flags:
+    """Return which records of a block hold all of their frame, whatever the headers inside say."""
+    records = _records(block.format, block.buffer, np.array(block.positions, np.int64))
+    assert records is not None
+    return records.wire <= records.captured
+
+
 def first_late(block: Block, latest: Latest, tolerance_ns: int) -> tuple[int, Latest]:
     """Return the index of the first packet that is late by more than `tolerance_ns`, or the number
     of packets, and the latest times before it. `latest`: those before the block."""

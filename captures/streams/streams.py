@@ -9,7 +9,7 @@ from typing import Final
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.records import Format
 from kafkascope.captures.inputs.files import Block, Source
-from kafkascope.captures.model import Resolved, StreamEvent
+from kafkascope.captures.model import Packet, Resolved, StreamEvent
 from kafkascope.captures.packets.fragments import Fragments
 from kafkascope.captures.packets.ip import FRAGMENT, NOT_TCP
 from kafkascope.captures.packets.resolved import in_packet
@@ -100,19 +100,21 @@ def segments_in(
                 if isinstance(part, str):
                     statistics.skip(part, packet.link_type)
                 else:
-                    yield _counted(part, statistics)
+                    yield _counted(part, packet, statistics)
         elif isinstance(segment, str):
             statistics.skip(segment, packet.link_type)
             if named is not None and segment == NOT_TCP:
                 for each in in_packet(packet):
                     named(each)
         else:
-            yield _counted(segment, statistics)
+            yield _counted(segment, packet, statistics)
 
 
-def _counted(segment: Segment, statistics: Statistics) -> Segment:
+def _counted(segment: Segment, packet: Packet, statistics: Statistics) -> Segment:
     statistics.segments += 1
-    statistics.cut_packets += len(segment.payload) < segment.length
+    if len(segment.payload) < segment.length:
+        statistics.cut_packets += 1
+        statistics.mirrored += len(packet.data) == packet.length
     return segment
 
 

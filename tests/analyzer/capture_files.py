@@ -15,11 +15,12 @@ def capture_file(
     frames: Sequence[tuple[str, bytes]],
     *,
     snaplen: int | None = None,
+    mirrored: bool = False,
     port: int = BROKER.port,
     only: str = "",
 ) -> Path:
     """Write a capture of ("client" or "broker", bytes), a millisecond apart; `only`: the side
-    whose packets are in it."""
+    whose packets are in it; `mirrored`: what sent the packets here has cut them to `snaplen`."""
     composer = Composer(CLIENT, BROKER._replace(port=port))
     with path.open("wb") as file:
         writer = PcapngWriter(file)
@@ -32,7 +33,8 @@ def capture_file(
             time_ns += MS
             for packet in composer.send(0 if side == "client" else 1, data):
                 if not only or _is_of(only, packet):
-                    writer.packet(packet[:snaplen], time_ns, length=len(packet))
+                    kept = packet[:snaplen]
+                    writer.packet(kept, time_ns, length=len(kept if mirrored else packet))
     return path
 
 

@@ -199,6 +199,7 @@ def beginning(capture: Capture, options: dict[str, Any], count: int) -> list[Exc
         def __init__(self, name: str) -> None:
             self._stream = open_at(name, 0)
             self.close = self._stream.close
+            self.peek = self._stream.peek
 
         def readinto(self, buffer: memoryview, /) -> int | None:
             nonlocal left

@@ -10,11 +10,13 @@ from click.testing import CliRunner, Result
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.reading.remarks import unread
+from kafkascope.captures import Source
 from kafkascope.captures.model import Connection, Endpoint, HandshakeResult, Tls
 from kafkascope.dissectors.values import Uuid
 from kafkascope.tui.cli import main
 from tests.analyzer.capture_files import capture_file
 from tests.analyzer.exchanges.test_rows import example_partition
+from tests.captures.wires import Tape
 from tests.analyzer.wire import beat, heartbeat, request, response
 
 ID = Uuid(range(1, 17))
@@ -105,6 +107,52 @@ def test_a_capture_that_the_snaplen_cut_is_partial(tmp_path: Path) -> None:
         assert done.stdout
         assert "snaplen" in done.stderr
         assert "tcpdump -s 0" in done.stderr
+
+
+@pytest.mark.parametrize("bulk", [False, True])
+def test_packets_that_a_mirror_cut_are_not_the_snaplen_s(tmp_path: Path, bulk: bool) -> None:
+    """The frames are whole: a snaplen would have made them longer on the wire."""
+    frames = FRAMES * 40 if bulk else FRAMES
+    path = capture_file(tmp_path / "cut.pcapng", frames, snaplen=80, mirrored=True)
+    for command in ("ls", "check"):
+        done = run(command, path)
+        assert "mirror" in done.output
+        assert "snaplen" not in done.output
+        assert "-s 0" not in done.output
+    assert "MTU" in run("check", path).output
+
+
+def damaged(path: Path, at: float, *, size: int = 4) -> Path:
+    data = bytearray(path.read_bytes())
+    begin = int(at * len(data))
+    data[begin : begin + size] = b"\xff" * size
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("command", ["ls", "check", "connections"])
+def test_nothing_is_claimed_about_what_could_not_be_read(tmp_path: Path, command: str) -> None:
+    with Source([str(SAMPLES / "librdkafka.pcap")]) as source:
+        frames = [(each.time_ns, each.data) for each in source.packets()]
+    made = Tape()
+    made.frames = frames[:2]
+    path = tmp_path / "a.pcap"
+    path.write_bytes(made.pcap() + b"\xff" * 4000)
+    done = run(command, path)
+    assert "damaged at byte" in done.output
+    assert "2 packets that could be read" in done.output
+    assert "no data was sent" not in done.output
+    assert "unanswered" not in done.output.lower().replace("unanswered\t", "")
+
+
+def test_bytes_in_the_damaged_part_are_no_fault_of_the_capture(tmp_path: Path) -> None:
+    path = tmp_path / "a.pcap"
+    data = (SAMPLES / "librdkafka.pcap").read_bytes()
+    path.write_bytes(data[:60_000] + data[61_000:])
+    done = run("check", path)
+    assert "capture-gaps" in done.output
+    assert "file is damaged" in done.output.replace("\n    ", " ")
+    assert "-B 65536" not in done.output
 
 
 def test_cut_packets_of_others_do_not_matter(tmp_path: Path) -> None:

@@ -1,0 +1,173 @@
+"""Undoes what a terminal did to a capture that was written through it.
+
+A terminal writes CR LF for each LF (`docker run -t`, `kubectl exec -t`, `ssh -t`, text mode), and
+what a program says on stderr comes between its packets. Every LF then has a CR before it that was
+not in the capture, so removing one before each LF gives back exactly what was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol, runtime_checkable
+
+from kafkascope.captures.formats.pcap import Pcap, size_of_header
+from kafkascope.captures.inputs.inflate import Pushed, Stream
+
+LOOKED_BYTES: Final = 1 << 16
+"""Bytes at the beginning of a file that show how it was written. Binary data of that size have 256
+line feeds."""
+SURE: Final = 8
+"""Line feeds, all behind a carriage return, that are no chance."""
+PCAPNG: Final = b"\n\r\r\n"
+PCAPNG_CHANGED: Final = b"\r\n\r\r\r\n"
+LINE_FEEDS: Final = (
+    "each LF of the capture has become CR LF, as in a terminal (docker run -t, kubectl exec -t) or "
+    "in text mode"
+)
+_BEGIN: Final = re.compile(
+    rb"(?:\xd4\xc3\xb2\xa1|\x4d\x3c\xb2\xa1|\x34\xcd\xb2\xa1)\x02\x00\x04\x00"
+    rb"|(?:\xa1\xb2\xc3\xd4|\xa1\xb2\x3c\x4d|\xa1\xb2\xcd\x34)\x00\x02\x00\x04"
+    rb"|(?:\r\n\r\r\r\n|\n\r\r\n)....(?:\x4d\x3c\x2b\x1a|\x1a\x2b\x3c\x4d)",
+    re.DOTALL,
+)
+"""First bytes of captures, with what follows the magic in all of them."""
+MAGIC_BYTES: Final = 16
+_TEXT: Final = re.compile(rb"[\t\r\n\x08\x1b\x20-\x7e]*")
+_PROGRAM: Final = re.compile(
+    rb"tcpdump|dumpcap|tshark|listening on|[Cc]apturing on|packets? (?:captured|received|dropped)"
+)
+"""Words of programs that capture; other text may be what was captured."""
+
+
+@runtime_checkable
+class Peekable(Protocol):
+    """A stream whose first bytes can be looked at before they are read."""
+
+    def peek(self, size: int) -> bytes:
+        """Return up to `size` bytes of the beginning; nothing for one that cannot be read twice."""
+
+
+class Restored:
+    """A stream without what a terminal added."""
+
+    def __init__(self, stream: Stream, *, line_feeds: bool, text: int = 0) -> None:
+        self._stream = stream
+        self.close = stream.close
+        self.line_feeds = line_feeds
+        """Each LF was CR LF."""
+        self.text = text
+        """Bytes of text before the capture."""
+        self._ready = memoryview(b"")
+        self._carriage = b""
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Fill some of `buffer` with what was written."""
+        if not self.line_feeds:
+            return self._stream.readinto(buffer)
+        room = bytearray(LOOKED_BYTES)
+        while not self._ready:
+            size = self._stream.readinto(memoryview(room))
+            if size is None:
+                return None
+            data = self._carriage + room[:size]
+            self._carriage = b"\r" if size and data.endswith(b"\r") else b""
+            data = data[: len(data) - len(self._carriage)]
+            self._ready = memoryview(data.replace(b"\r\n", b"\n"))
+            if not size:
+                break
+        size = min(len(buffer), len(self._ready))
+        buffer[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def remarks(self) -> Iterator[str]:
+        """Yield sentences about what was undone."""
+        if self.line_feeds:
+            yield f"{LINE_FEEDS}; undone"
+        if self.text:
+            yield f"{self.text} bytes of text before the capture were skipped"
+
+
+def restored(stream: Stream, head: bytes, known: Callable[[bytes], bool]) -> Stream | None:
+    """Return the capture inside a stream whose first bytes are `head`, from its beginning, where a
+    terminal changed it; None where that is not so. `known`: whether bytes begin a file that can be
+    read. Streams that cannot be read twice are looked at only where `head` is odd."""
+    if head.startswith(PCAPNG_CHANGED):
+        return Restored(Pushed(head, stream), line_feeds=True)
+    if known(head):
+        sample = stream.peek(LOOKED_BYTES) if isinstance(stream, Peekable) else b""
+        if sample and _has_changed_lines(sample):
+            return Restored(Pushed(head, stream), line_feeds=True)
+        return None
+    return _behind_text(stream, head)
+
+
+def has_line_feeds_changed(data: bytearray, end: int) -> bool:
+    """Return whether each LF before `end` is behind a CR, and there are enough to be no chance."""
+    count = data.count(b"\n", 0, end)
+    return count >= SURE and count == data.count(b"\r\n", 0, end)
+
+
+def _has_changed_lines(sample: bytes) -> bool:
+    """Return whether each LF was made CR LF."""
+    count = sample.count(b"\n")
+    if not count or count != sample.count(b"\r\n"):
+        return False
+    if count >= SURE and not size_of_header(sample):
+        return True
+    plain, without = (_records_in(data) for data in (sample, sample.replace(b"\r\n", b"\n")))
+    return without > plain
+
+
+def _records_in(sample: bytes) -> int:
+    """Return how many bytes of a pcap file's beginning can be read as records."""
+    if len(sample) < max(size_of_header(sample), 1):
+        return 0
+    buffer = bytearray(sample) + bytes(64)
+    format_ = Pcap(sample, 0)
+    return format_.walk(buffer, format_.header, len(sample))[1]
+
+
+def _behind_text(stream: Stream, head: bytes) -> Stream | None:
+    """Return the capture behind some lines of text."""
+    data = bytearray(head)
+    room = memoryview(bytearray(4096))
+    end = 0
+    while True:
+        text = _TEXT.match(data, end)
+        assert text is not None
+        # A magic may begin in what looked like text, or be cut off by the end of what was read.
+        first = max(end - MAGIC_BYTES, 0)
+        end = text.end()
+        begin = _BEGIN.search(data, first, end + MAGIC_BYTES)
+        if begin is not None:
+            break
+        if len(data) >= LOOKED_BYTES or end + MAGIC_BYTES < len(data) or not end:
+            return None
+        size = stream.readinto(room)
+        if not size:
+            return None
+        data += room[:size]
+    at = begin.start()
+    lines = data.count(b"\r\n", 0, at) == data.count(b"\n", 0, at) > 0
+    if data.startswith(PCAPNG, at):
+        lines = False
+    elif lines and isinstance(stream, Peekable) and (sample := stream.peek(2 * LOOKED_BYTES)):
+        lines = data.startswith(PCAPNG_CHANGED, at) or _has_changed_lines(sample[at:])
+    return Restored(Pushed(bytes(data[at:]), stream), line_feeds=lines, text=at)
+
+
+def text_in_place(data: bytes) -> str:
+    """Return what to call bytes in place of a record: words of a program that captures, or text;
+    nothing for other bytes."""
+    text = _TEXT.match(data)
+    if text is None or text.end() < SURE:
+        return ""
+    whose = "messages of the capturing program" if _PROGRAM.search(data, 0, text.end()) else "text"
+    return f"{whose} in place of a record"
+
+
+def is_epilogue(data: bytes) -> bool:
+    """Return whether bytes are what a capturing program says at its end, behind its packets."""
+    return _TEXT.fullmatch(data) is not None and _PROGRAM.search(data) is not None

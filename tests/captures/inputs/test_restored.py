@@ -1,0 +1,105 @@
+"""Captures that were written through a terminal: what it changed, and what programs said there."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from kafkascope.captures import CutShort, Source, open_inputs
+from tests.captures.wires import START_NS, Tape, Trickle, conversation
+
+SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
+BEFORE = b"tcpdump: data link type LINUX_SLL2\ntcpdump: listening on any, snapshot length 262144\n"
+BEHIND = b"^C909 packets captured\n1820 packets received by filter\n0 packets dropped by kernel\n"
+INSIDE = b"tcpdump: pcap_loop: The interface disappeared\n"
+PCAP = (SAMPLES / "librdkafka.pcap").read_bytes()
+
+
+def through_terminal(data: bytes) -> bytes:
+    return data.replace(b"\n", b"\r\n")
+
+
+def text() -> Tape:
+    """Requests of another protocol, whose lines end with CR LF."""
+    made = conversation(0)
+    made.frames += [(START_NS + number, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n") for number in range(40)]
+    return made
+
+
+def pcapng() -> bytes:
+    made = Tape()
+    with Source([str(SAMPLES / "librdkafka.pcap")]) as source:
+        made.frames = [(each.time_ns, each.data) for each in source.packets()]
+    return made.pcapng()
+
+
+def read(source: Source) -> tuple[list[bytes], list[str], str]:
+    found: list[bytes] = []
+    damage = ""
+    try:
+        found.extend(each.data for each in source.packets())
+    except CutShort as error:
+        damage = str(error)
+    return found, source.restored, damage
+
+
+EXPECTED = read(Source(["a"], None, {0: Trickle(PCAP)}))[0]
+
+
+@pytest.mark.parametrize("data", [PCAP, pcapng(), gzip.compress(PCAP)], ids=["pcap", "ng", "gz"])
+@pytest.mark.parametrize("before", [b"", BEFORE], ids=["", "text"])
+@pytest.mark.parametrize("behind", [b"", BEHIND], ids=["", "epilogue"])
+@pytest.mark.parametrize("terminal", [False, True], ids=["", "crlf"])
+def test_what_a_terminal_did_is_undone(
+    data: bytes, before: bytes, behind: bytes, terminal: bool, tmp_path: Path
+) -> None:
+    if data[:2] == b"\x1f\x8b" and (before or behind):
+        return  # nobody compresses in a terminal that shows messages
+    written = before + data + behind
+    path = tmp_path / "a"
+    path.write_bytes(through_terminal(written) if terminal else written)
+    with open_inputs([str(path)]) as source:
+        found, remarks, damage = read(source)
+    assert (found, damage) == (EXPECTED, "")
+    if data[:2] != b"\x1f\x8b":
+        assert any("CR LF" in each for each in remarks) == terminal
+        assert any("text before" in each for each in remarks) == bool(before)
+
+
+@pytest.mark.parametrize("portions", [[], [1] * 50_000, [7, 5000, 1, 3, 100, 28, 1]])
+def test_however_the_bytes_come(portions: list[int]) -> None:
+    data = through_terminal(BEFORE + PCAP + BEHIND)
+    found, remarks, damage = read(Source(["a"], None, {0: Trickle(data, portions)}))
+    assert (found, len(remarks), damage) == (EXPECTED, 2, "")
+
+
+def test_a_stream_that_cannot_be_read_twice_is_named() -> None:
+    found, _, damage = read(Source(["a"], None, {0: Trickle(through_terminal(PCAP))}))
+    assert len(found) < len(EXPECTED)
+    assert "CR LF" in damage
+
+
+def test_lines_of_captured_text_are_left_alone(tmp_path: Path) -> None:
+    made = text()
+    path = tmp_path / "a.pcap"
+    path.write_bytes(made.pcap())
+    assert path.read_bytes().count(b"\r\n") >= 100
+    with open_inputs([str(path)]) as source:
+        found, remarks, damage = read(source)
+    assert (found, remarks, damage) == ([frame for _, frame in made.frames], [], "")
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_messages_between_packets_are_named(terminal: bool, tmp_path: Path) -> None:
+    with Source([str(SAMPLES / "librdkafka.pcap")]) as source:
+        at = [each.at - 16 for each in source.packets()][300]
+    data = PCAP[:at] + INSIDE + PCAP[at:]
+    path = tmp_path / "a.pcap"
+    path.write_bytes(through_terminal(data) if terminal else data)
+    with open_inputs([str(path)]) as source:
+        found, _, damage = read(source)
+    assert found == EXPECTED
+    assert f"byte {at}: messages of the capturing program" in damage
+    assert f"{len(INSIDE)} bytes were skipped" in damage
