@@ -16,8 +16,8 @@ from kafkascope.dissectors.values import Uuid
 from kafkascope.tui.cli import main
 from tests.analyzer.capture_files import capture_file
 from tests.analyzer.exchanges.test_rows import example_partition
-from tests.captures.wires import Tape
 from tests.analyzer.wire import beat, heartbeat, request, response
+from tests.captures.wires import Tape
 
 ID = Uuid(range(1, 17))
 CAPTURES = Path(__file__).parents[1] / "captures"

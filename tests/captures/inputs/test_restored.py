@@ -24,7 +24,9 @@ def through_terminal(data: bytes) -> bytes:
 def text() -> Tape:
     """Requests of another protocol, whose lines end with CR LF."""
     made = conversation(0)
-    made.frames += [(START_NS + number, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n") for number in range(40)]
+    made.frames += [
+        (START_NS + number, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n") for number in range(40)
+    ]
     return made
 
 
