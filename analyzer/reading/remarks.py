@@ -136,7 +136,8 @@ def cut_packets(capture: Capture) -> str:
     cut, mirrored = statistics.cut_packets, statistics.mirrored
     if is_mirrored(statistics):
         return f"the mirror cut {mirrored} packets: bodies are truncated ({MIRROR})"
-    text = f"the snaplen cut {cut - mirrored} packets: bodies are truncated (capture with tcpdump -s 0)"
+    text = f"the snaplen cut {cut - mirrored} packets: bodies are truncated"
+    text += " (capture with tcpdump -s 0)"
     return f"{text}; a mirror cut {mirrored} more ({MIRROR})" if mirrored else text
 
 
