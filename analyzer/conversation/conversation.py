@@ -35,6 +35,7 @@ from kafkascope.analyzer.conversation.pending import (
     InFlight,
     Pending,
     loaded,
+    partial_note,
 )
 from kafkascope.analyzer.conversation.phases import STATEFUL, Phases
 from kafkascope.analyzer.conversation.resync import RequestSense, ResponseSense
@@ -702,8 +703,7 @@ class Conversation(Resumable):
         if len(frame.payload) >= 4:
             pending = self._in_flight.take(_INT.unpack_from(frame.payload)[0])
         if pending is not None:
-            text = f"{len(frame.payload) + 4} of {frame.wire_bytes} bytes of its response arrived"
-            pending.notes = (Note("warning", text, "response"),)
+            pending.notes = (partial_note(frame, self._ended_ns),)
             pending.blind = False
             self._unanswered(pending)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, cast
 
 from kafkascope.analyzer.bodies.dissection import dissect_request
@@ -178,6 +179,26 @@ def overtaken_by(text: str) -> tuple[str, str, int] | None:
     reason."""
     found = _LATER.fullmatch(text)
     return None if found is None else (found[1], found[2], int(found[3] or 1))
+
+
+_PARTIAL: Final = re.compile(r"(\d+) of (\d+) bytes of its response arrived")
+
+
+def partial_note(response: Frame, ended_ns: int | None) -> Note:
+    """Return the note for a request whose response the end of the connection cut off. `ended_ns`:
+    when the connection was closed first."""
+    text = f"{len(response.payload) + 4} of {response.wire_bytes} bytes of its response arrived"
+    if ended_ns is not None and response.first_ns > ended_ns:
+        text += ", after the connection was closed"
+    return Note("warning", text, "response")
+
+
+def partial_response(notes: Iterable[Note]) -> tuple[int, int] | None:
+    """Return how many bytes of a response arrived, of how many, as its note says."""
+    for note in notes:
+        if (found := _PARTIAL.fullmatch(note.text)) is not None:
+            return int(found[1]), int(found[2])
+    return None
 
 
 class InFlight(Resumable):

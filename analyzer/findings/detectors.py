@@ -17,6 +17,7 @@ from kafkascope.analyzer.findings.denied import Denials
 from kafkascope.analyzer.findings.detector import Detector
 from kafkascope.analyzer.findings.encrypted import Encryption
 from kafkascope.analyzer.findings.errors import ErrorCodes
+from kafkascope.analyzer.findings.fetchless import FetchlessMembers
 from kafkascope.analyzer.findings.framing import Framing
 from kafkascope.analyzer.findings.group_protocols import GroupProtocols
 from kafkascope.analyzer.findings.lag import Lag
@@ -60,7 +61,17 @@ THEMES: Final[dict[str, tuple[type[Detector], ...]]] = {
     "Latency and lost requests": (Slowness, PiecewiseSending, Unanswered, ResponseOrder),
     "Errors, lookups and quotas": (ErrorCodes, Storage, Leaders, Lookups, Deleted, Sizes),
     "Group membership": (Rebalances, Memberships, GroupProtocols),
-    "Consumer progress": (Readers, Circles, Starvation, Consumers, Lag, Resets, Starts, Shares),
+    "Consumer progress": (
+        Readers,
+        Circles,
+        Starvation,
+        FetchlessMembers,
+        Consumers,
+        Lag,
+        Resets,
+        Starts,
+        Shares,
+    ),
     "Producers and transactions": (Sequences, Transactions, Retries, Batching, Clocks, Skew),
     "Record schemas": (Schemas,),
     "ZooKeeper": (ZooKeeperSessions, ZooKeeperGroups, ZooKeeperRequests),

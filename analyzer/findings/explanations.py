@@ -128,10 +128,10 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         "the broker closes the connection of an expired session; the client reconnects and retries",
     ),
     Explanation(
-        ("request-too-large",),
+        ("request-too-large", "response-too-large"),
         ("large-batches", "batch-twice", *AGAIN),
         ("client",),
-        "the broker closes the connection when it has read the size, and the client retries",
+        "who reads a size above its limit closes the connection, and the client retries",
         after_ns=PATIENT,
     ),
     Explanation(
@@ -268,6 +268,14 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         ("client",),
         "a reader that gets no records fetches again at once",
         after_ns=PATIENT,
+    ),
+    Explanation(
+        ("fetches-nothing",),
+        ("lag", "commits-lost", "consumer-silent", "rebalance-poll"),
+        ("group",),
+        "a member that does not fetch leaves its partitions unread",
+        before_ns=POLL,
+        after_ns=POLL,
     ),
     Explanation(
         ("fetched-repeatedly",),

@@ -256,6 +256,9 @@ LIMITS: Final[dict[str, Limit]] = {
         3, "count", "responses without a record; a single one may be read beside the log's end"
     ),
     "starved.time": Limit(SECOND, "ns", "of these fetches; the log's end may move in between"),
+    "fetchless.time": Limit(
+        10 * SECOND, "ns", "a consumer fetches as soon as it knows where to start"
+    ),
     "circles.offsets": Limit(
         4, "count", "that a reader went back to; a restart goes back to one offset"
     ),
@@ -306,6 +309,10 @@ LIMITS: Final[dict[str, Limit]] = {
         "bytes",
         "message.max.bytes is 1,048,588 by default: a slightly larger one is refused",
     ),
+    "partial.responses": Limit(
+        2, "count", "a client that stops may close during one, and does not come back for it"
+    ),
+    "partial.size": Limit(100_000, "bytes", "the limits of clients are a megabyte and more"),
     "large.frame": Limit(
         100 * 1024 * 1024, "bytes", "socket.request.max.bytes: the broker closes the connection"
     ),

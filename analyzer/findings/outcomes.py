@@ -59,7 +59,9 @@ KEPT_OUT: Final = frozenset(
 """Rules that say why somebody cannot work."""
 SILENCED: Final = frozenset({"silent-drop"})
 """Rules about connections that are dead and were never closed."""
-STUCK: Final = frozenset({"reader-stuck", "fetch-too-small"})
+STUCK: Final = frozenset(
+    {"reader-stuck", "fetch-too-small", "fetches-nothing", "response-too-large"}
+)
 """Rules about readers that make no progress."""
 UNREADABLE: Final = frozenset({"batch-codec", "batch-damaged"})
 """Rules about records that their reader cannot get past."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
+from kafkascope.analyzer.conversation.pending import partial_response
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
-from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.limits import SECOND, limit
 from kafkascope.analyzer.findings.view import View, all_of, api_is, plural, size
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.feed import Alike
 from kafkascope.analyzer.statistics.merging.compounds import table
-from kafkascope.analyzer.statistics.merging.measures import Measures, measured, most, total
+from kafkascope.analyzer.statistics.merging.measures import Measures, measured, most, total, whole
+from kafkascope.analyzer.statistics.merging.names import Names
 from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import per_second, topic_key
 from kafkascope.dissectors.reference.codes import error_name
@@ -33,6 +35,10 @@ class Large(Seen):
     """Requests that were too large."""
 
     bytes: int | None = most()
+    arrived: int | None = most()
+    """Bytes of a message that came before its connection was closed."""
+    ended_ns: int | None = most()
+    connections: Names = whole(Names)
 
 
 @measured
@@ -67,6 +73,17 @@ class Sizes(Detector):
             limits=("large.frame",),
         ),
         Rule(
+            "response-too-large",
+            "error",
+            "response that its client did not read to the end",
+            "Raise the client's limit for responses (receive.message.max.bytes in librdkafka, "
+            "MaxResponseSize in sarama, kgo.BrokerMaxReadBytes in franz-go), or lower "
+            "fetch.max.bytes and max.partition.fetch.bytes. A client closes the connection when "
+            "the size of a response is above its limit, and fetches the same again.",
+            brief="{n} response that was not read|{n} responses that were not read",
+            limits=("partial.responses", "partial.size"),
+        ),
+        Rule(
             "large-batches",
             "note",
             "batches close to message.max.bytes",
@@ -96,6 +113,8 @@ class Sizes(Detector):
 
     large: Keyed[Large] = table(Large, 2_000)
     """By client and topic."""
+    cut: Keyed[Large] = table(Large, 2_000)
+    """Messages that came in part, by side, client, API and broker."""
     early: Keyed[Early] = table(Early, 2_000)
 
     def add(self, row: Row, exchange: Exchange) -> None:
@@ -110,6 +129,27 @@ class Sizes(Detector):
                     self._see(row, error.code, topic_key(error.topic, error.topic_id))
         elif row.state == "lost" and (row.request_bytes or 0) > limit("large.frame"):
             self._see(row, 0, None)
+        elif row.state == "lost" and exchange.ended_ns is not None:
+            self._see_cut(row, exchange)
+
+    def _see_cut(self, row: Row, exchange: Exchange) -> None:
+        """Take note of a message during which its receiver closed the connection."""
+        partial = partial_response(row.notes)
+        if partial is not None and row.reason.endswith("by the client"):
+            side, (arrived, whole_size) = "response", partial
+        elif exchange.request is not None and row.reason.endswith("by the broker"):
+            frame = exchange.request.frame
+            if frame.cut != "end":
+                return
+            side, arrived, whole_size = "request", len(frame.payload) + 4, frame.wire_bytes
+        else:
+            return
+        if side == "response" and whole_size < limit("partial.size"):
+            return
+        large = self.cut[(side, *client_of(row), row.api, row.broker_address)]
+        large.see(row)
+        large.take(bytes=whole_size, arrived=arrived, ended_ns=exchange.ended_ns)
+        large.connections.add(row.connection)
 
     def add_all(self, alike: Alike) -> None:
         """Take note of usual exchanges."""
@@ -157,8 +197,48 @@ class Sizes(Detector):
                     large,
                     about=[("client", who)],
                 )
+        yield from self._cut_off(view)
         yield from self._near(view)
         yield from self._eager(view)
+
+    def _cut_off(self, view: View) -> Iterator[Finding]:
+        for (side, client_id, host, api, broker), large in self.cut.items():
+            who = view.client(client_id, host)
+            of = f"of {'up to ' if large.count > 1 else ''}{size(large.bytes)}"
+            messages = plural(large.count, f"{api} {side}")
+            rule, advice = "response-too-large", ""
+            text = (
+                f"{who} closed the connection during {messages} {of} "
+                f"from {broker}, after at most {size(large.arrived)}"
+            )
+            if side == "request":
+                if large.count == 1 and _closes_others(view, str(broker), large):
+                    continue
+                rule = "request-too-large"
+                text = (
+                    f"{broker} closed the connection during {messages} "
+                    f"{of} from {who}, after at most {size(large.arrived)}: larger than the "
+                    "broker's socket.request.max.bytes"
+                )
+                advice = (
+                    f"Lower max.request.size of the producer below {large.bytes:,} bytes, or raise "
+                    "socket.request.max.bytes of the broker above it. The broker reads the size "
+                    "first, and closes the connection without an error."
+                )
+            elif large.count < limit("partial.responses"):
+                continue
+            yield view.finding(
+                self.rule(rule),
+                text,
+                all_of(
+                    view.of_client(client_id, host),
+                    api_is(api),
+                    f"broker == {quoted(str(broker))} and lost",
+                ),
+                large,
+                advice=advice,
+                about=[("client", who), ("broker", str(broker))],
+            )
 
     def _near(self, view: View) -> Iterator[Finding]:
         by = ("what", "api", "client_id", "host", "topic")
@@ -208,3 +288,14 @@ class Sizes(Detector):
                     advice=UNDER_WAY if broker else "",
                     about=[("client", who), ("broker", str(key["broker"]))],
                 )
+
+
+def _closes_others(view: View, broker: str, large: Large) -> bool:
+    """Return whether a broker closed other connections at that time, as one that stops."""
+    return any(
+        line["broker_address"] == broker
+        and line["end"].startswith("broker")
+        and line["connection"] not in large.connections
+        and abs(line["ended"] - (large.ended_ns or 0)) < SECOND
+        for line in view.lines()
+    )

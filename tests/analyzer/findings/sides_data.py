@@ -8,6 +8,7 @@ from typing import Any
 from tests.analyzer.batches import batch
 from tests.analyzer.findings.sides import SECOND, Side, at, found, severity, wire_of
 from tests.analyzer.findings.test_circles import circles, starves
+from tests.analyzer.findings.test_cut_off import cut_off
 from tests.analyzer.findings.test_lifetimes import produced
 from tests.analyzer.wire import MS, START, Wire, produce, request, response
 
@@ -92,6 +93,12 @@ def huge(count: int) -> bool:
     return "request-too-large" in found([wire], "request-too-large")
 
 
+def unread(count: int, size: int = 5_000_000) -> bool:
+    """Responses that their client does not read to the end."""
+    wires = [cut_off(number, "client", size) for number in range(count)]
+    return "response-too-large" in found(wires, "response-too-large")
+
+
 def spread(records: Sequence[int]) -> bool:
     """So many records in each partition."""
     wire = Wire()
@@ -171,6 +178,8 @@ SIDES: dict[tuple[str, ...], Side] = {
     ("tiny-batches", "batches.waiting"): Side(waiting, 59, 60),
     ("large-batches", "large.batch"): Side(sized, 899_999, 900_000),
     ("request-too-large", "large.frame"): Side(huge, 100 * 1024 * 1024, 100 * 1024 * 1024 + 1),
+    ("response-too-large", "partial.responses"): Side(unread, 1, 2),
+    ("response-too-large", "partial.size"): Side(lambda n: unread(3, n), 99_999, 100_000),
     ("hot-partition", "skew.records"): Side(lambda n: spread([n - 2, 1, 1]), 999, 1_000),
     ("hot-partition", "skew.times"): Side(share, 299, 300),
     ("hot-partition", "skew.fuller"): Side(lambda n: full_batches(40, 30 * n), 1, 2),

@@ -9,6 +9,7 @@ from typing import Any
 from kafkascope.analyzer.findings import Finding
 from kafkascope.dissectors.registry import encode_body
 from tests.analyzer.findings.sides import SECOND, Side, at, found, seconds, wire_of
+from tests.analyzer.findings.test_fetchless import lives
 from tests.analyzer.findings.test_memberships import restless
 from tests.analyzer.findings.test_readers import Readers, failing, sharing, zstd
 from tests.analyzer.statistics.groups.test_groups import Members, subscribed
@@ -222,6 +223,7 @@ def shared(deliveries: list[int]) -> bool:
 
 
 SIDES: dict[tuple[str, ...], Side] = {
+    ("fetches-nothing", "fetchless.time"): Side(lives, 10 * SECOND - 1, 10 * SECOND),
     (STORM, "rebalances.many"): Side(rejoining, 2, 3),
     (STORM, "rebalances.returns"): Side(returning, 1, 2),
     (STORM, "rebalances.every"): Side(rarely, 240 * SECOND + 1, 240 * SECOND),

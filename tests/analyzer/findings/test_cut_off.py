@@ -1,0 +1,83 @@
+"""Messages during which their receiver closes the connection: its limit is smaller."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from kafkascope.analyzer.findings import Finding
+from kafkascope.analyzer.findings.limits import SECOND
+from tests.analyzer.findings import sides
+from tests.analyzer.findings.stating import states
+from tests.analyzer.findings.test_outages import working
+from tests.analyzer.wire import START, Wire, beat, heartbeat, produce, request
+
+REQUEST, RESPONSE = "request-too-large", "response-too-large"
+
+
+def found(*wires: Wire) -> dict[str, Finding]:
+    return sides.found(wires, REQUEST, RESPONSE, "unanswered")
+
+
+def cut_off(number: int, receiver: str, size: int, how: str = "rst", arrived: int = 1000) -> Wire:
+    """A connection that the receiver of a large message closes when so much of it has arrived."""
+    wire = Wire(number=number, start_ns=START + 10 * number * SECOND)
+    wire.connection.handshake_ns = 1_000
+    wire.connection.a = wire.connection.a._replace(port=50_000 + number)
+    wire.client(heartbeat(1)).broker(beat(1))
+    if receiver == "broker":
+        data = produce(2, records=bytes(100))
+        wire.client((struct.pack(">i", size - 4) + data[4:] + bytes(arrived))[:arrived])
+    else:
+        wire.client(request("Fetch", 4, 2))
+        wire.broker((struct.pack(">ii", size - 4, 2) + bytes(arrived))[:arrived])
+    wire.connection.bytes = [2_000, 2_000]
+    wire.connection.last_ns = wire.time_ns
+    return wire.close(receiver, how).close(None, "end")
+
+
+@pytest.mark.parametrize("how", ["rst", "fin"])
+@pytest.mark.parametrize("size", [70_000, 5_242_880])
+def test_a_request_larger_than_the_broker_takes(size: int, how: str) -> None:
+    finding = found(cut_off(0, "broker", size, how))[REQUEST]
+    assert states(finding.text, "10.0.1.2:9092", "1 Produce request", "app", "1.0 KB")
+    assert "socket.request.max.bytes" in finding.text
+    assert f"{size:,} bytes" in finding.advice
+
+
+def test_many_large_requests_are_one_finding() -> None:
+    names = found(*(cut_off(number, "broker", 2_000_000 + number) for number in range(4)))
+    assert states(names[REQUEST].text, "4 Produce requests", "up to 2.0 MB")
+
+
+def test_a_broker_that_stops_has_no_limit() -> None:
+    other = working(7, -5, 0.004)
+    assert REQUEST not in found(cut_off(0, "broker", 2_000_000), other)
+
+
+def test_a_response_after_the_end_is_none_of_it() -> None:
+    wires = []
+    for number in range(3):
+        wire = Wire(number=number).client(request("Fetch", 4, 2)).close("client")
+        wires.append(wire.broker(struct.pack(">ii", 500_000, 2) + bytes(900)).close("broker"))
+    assert RESPONSE not in found(*wires)
+
+
+def test_responses_larger_than_the_client_takes() -> None:
+    names = found(*(cut_off(number, "client", 12_000_000, arrived=900) for number in range(3)))
+    finding = names[RESPONSE]
+    assert states(finding.text, "app", "3 Fetch responses", "up to 12 MB", "900 B")
+    assert "receive.message.max.bytes" in finding.advice
+
+
+@pytest.mark.parametrize(
+    "wires",
+    [
+        [cut_off(0, "client", 12_000_000)],
+        [Wire().client(request("Fetch", 4, 2)).close("client") for _ in range(3)],
+    ],
+    ids=["a client that stops", "long polls"],
+)
+def test_what_is_no_limit_of_a_client(wires: list[Wire]) -> None:
+    assert RESPONSE not in found(*wires)
