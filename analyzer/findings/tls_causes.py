@@ -191,8 +191,8 @@ def _offer(line: Line) -> str:
     """Return what the client offers."""
     if not line["tls_offered"]:
         return ""
-    count = line["tls_suites"] or 0
     names = _suites(line)
+    count = len(names) if 0 < len(names) <= FEW_SUITES else line["tls_suites"] or 0
     few = f" ({', '.join(names)})" if 0 < len(names) <= FEW_SUITES else ""
     return f"; the client offers {', '.join(line['tls_offered'])} and {plural(count, 'suite')}{few}"
 
@@ -206,6 +206,10 @@ def _suites(line: Line) -> list[str]:
 
 def _about_client(alert: int, line: Line) -> HandshakeFailure:
     """Return why a broker ended the handshake: what it got from the client."""
+    if line["tls_unauthenticated"] and not line["tls_requested"]:
+        return HandshakeFailure(
+            "; the client's reply has the size of an empty Certificate", NO_CERTIFICATE
+        )
     if line["tls_unauthenticated"]:
         return HandshakeFailure(
             "; the broker requested a client certificate, and the client sent none "
@@ -228,8 +232,8 @@ def _about_broker(alert: int, line: Line) -> HandshakeFailure:
     """Return why a client may have refused the broker's certificate."""
     certificate = line["certificate"]
     if certificate is None:
-        unnamed = not line["sni"] and alert in ABOUT_HOSTS
-        return HandshakeFailure(f"; {UNNAMED}" if unnamed else "", CERTIFICATE)
+        asked = f"the client requested {line['sni']} (SNI)" if line["sni"] else UNNAMED
+        return HandshakeFailure(f"; {asked}" if alert in ABOUT_HOSTS else "", CERTIFICATE)
     address = host_of(line["broker_address"])
     named = bool(line["sni"])
     wrong = trouble_with(certificate, line["opened"], line["sni"] or "")

@@ -55,8 +55,8 @@ def nothing_found(capture: Capture, *, so_far: bool = False, piped: bool = False
     if 0 < tls <= sum(map(_failed, capture.context.encrypted)) and not others:
         verb = "was" if tls == 1 else "were"
         return (
-            f"no exchanges: {_connections(tls)} {verb} not established; see `kafkascope check` for "
-            "the causes: a key log cannot help"
+            f"no exchanges: {_connections(tls)} {verb} not established, so that there is nothing "
+            "to decrypt; see `kafkascope check` for the causes"
         )
     if tls and not others and capture.context.keys.log is not None:
         return (

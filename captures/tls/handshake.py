@@ -26,6 +26,9 @@ MOST_ALERT: Final = 24
 """Bytes of a record with an alert: 2, 1 of type, a tag of 8 or 16; an empty Certificate has 25."""
 NO_FAILURE: Final = frozenset({0, 90})
 """close_notify and user_canceled: the usual ends."""
+EMPTY_CERTIFICATE: Final = frozenset({25, 61, 77})
+"""Bytes of a record with a Certificate without one in TLS 1.3: 8, 1 of type, a tag of 16; the same
+with a Finished behind it, as Java packs them. One with a certificate has hundreds."""
 WARNINGS: Final = frozenset({41, 100, 112})
 """no_certificate (SSL 3.0), no_renegotiation and unrecognized_name: as warnings they end nothing
 (RFC 6066, 3); older Java servers send the last and go on."""
@@ -42,6 +45,7 @@ class Handshake(Resumable):
         "_client",
         "_finished",
         "_modern",
+        "_reply",
         "_spoke",
         "_sizes_tell",
         "result",
@@ -60,6 +64,8 @@ class Handshake(Resumable):
         """TLS 1.3: the server encrypted before the client did anything but hello."""
         self._finished = False
         """The client's Finished of TLS 1.3 came."""
+        self._reply = 0
+        """Bytes of the client's first encrypted record of TLS 1.3."""
         self.result: HandshakeResult | None = None
         self._sizes_tell = True
         """Encrypted records tell by their size what they hold: not behind early data."""
@@ -98,7 +104,10 @@ class Handshake(Resumable):
                 self._modern = True
             elif small and self._modern:
                 self._end("rejected", direction)
-            elif record.size >= LEAST_FINISHED:
+                return
+            elif not self._reply:
+                self._reply = record.size
+            if direction == self._client and record.size >= LEAST_FINISHED:
                 self._finished = True
         elif direction != self._client:
             # Behind the client's Finished come tickets and data, or an alert and the end.
@@ -106,6 +115,11 @@ class Handshake(Resumable):
                 self._end("rejected", direction)
             else:
                 self._end("established")
+
+    @property
+    def empty_certificate(self) -> bool:
+        """Whether the client's reply in TLS 1.3 has the size of a Certificate without one."""
+        return self._reply in EMPTY_CERTIFICATE
 
     def opened(self, direction: int, alert: int | None) -> None:
         """Take what the first records that could be decrypted hold: application data, or an

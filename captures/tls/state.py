@@ -118,6 +118,8 @@ class TlsState(Resumable):
         if result is not None and not self.tls.certificate:
             if result.outcome != "established":
                 self.negotiation.explain(self.tls)
+                if result.side != self.client and self.handshake.empty_certificate:
+                    self.tls.unauthenticated = True
             elif self.data:
                 self.negotiation.done()
 

@@ -242,6 +242,23 @@ def test_what_tls_1_3_hides_is_not_told() -> None:
     assert "unknown ca" not in finding.text
 
 
+@pytest.mark.parametrize("sizes", [(25, 53), (25, 69), (61,), (77,), (53,), (690, 104, 53)])
+@pytest.mark.parametrize("silent", [False, True])
+def test_an_empty_client_certificate_of_tls_1_3_shows_by_its_size(
+    sizes: tuple[int, ...], silent: bool
+) -> None:
+    chosen = extension(43, b"\3\4")
+    first = b"\3\3" + bytes(range(32)) + vector(1, b"") + b"\x13\1\0" + vector(2, chosen)
+    flight = record(HANDSHAKE, message(2, first)) + record(23, bytes(900))
+    reply = b"".join(record(23, bytes(size)) for size in sizes)
+    refusal = b"" if silent else record(23, bytes(19))
+    one = wire(hello(HOST, b"\x13\1"), flight, reply, refusal)
+    finding = failed(one.close("broker", "rst"))
+    empty = sizes[0] in (25, 61, 77)
+    assert ("the size of an empty Certificate" in finding.text) == empty
+    assert ("ssl.keystore.location" in finding.advice) == empty
+
+
 @pytest.mark.parametrize(
     ("answer", "what"),
     [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP"), (b"SSH-2.0-OpenSSH_9\r\n", "SSH")],
