@@ -81,6 +81,7 @@ class Addresses(Detector):
             limits=(
                 "addresses.looks",
                 "addresses.pace",
+                "addresses.starts",
                 "addresses.needed",
                 "addresses.needed-pace",
             ),

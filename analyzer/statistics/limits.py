@@ -26,6 +26,11 @@ LIMITS: Final[dict[str, Limit]] = {
         "ns",
         "between two lookups on average; clients refresh their metadata every 5 or 10 minutes",
     ),
+    "addresses.starts": Limit(
+        4,
+        "count",
+        "connections with lookups and nothing else, at any pace: an application that starts again",
+    ),
     "addresses.needed": Limit(
         10,
         "times",

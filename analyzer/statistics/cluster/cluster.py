@@ -64,7 +64,7 @@ class Cluster(Accumulator):
     """Nodes, leaders, coordinators."""
 
     NAME = "cluster"
-    VERSION = 6
+    VERSION = 7
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("node", "count"),
         Column("address"),

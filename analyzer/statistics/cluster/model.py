@@ -3,7 +3,8 @@ went where. Values only."""
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from kafkascope.analyzer.statistics.limits import limit
 from kafkascope.analyzer.statistics.merging.measures import (
@@ -14,7 +15,10 @@ from kafkascope.analyzer.statistics.merging.measures import (
     total,
     whole,
 )
-from kafkascope.analyzer.statistics.merging.names import Names
+from kafkascope.analyzer.statistics.merging.names import Distinct, Names
+
+MAX_STARTS: Final = 64
+"""Connections of a client to an address that are told apart."""
 
 
 @measured
@@ -107,6 +111,8 @@ class Contact(Measures):
     looks: int = total()
     """Answers without an error to who leads the topics, or coordinates the group, that a client
     names."""
+    starts: Distinct = whole(partial(Distinct, MAX_STARTS))
+    """Connections with such an answer, or with one about no topic: that is how clients start."""
     first_look_ns: int | None = least()
     last_look_ns: int | None = most()
     work: int = total()
@@ -119,6 +125,11 @@ class Contact(Measures):
     """Exchanges on connections that began before the capture."""
     first_ns: int | None = least()
     last_ns: int | None = most()
+
+    @property
+    def lookups(self) -> int:
+        """How often a client asked for addresses, as far as that says anything."""
+        return max(self.looks, len(self.starts))
 
     def opens(self, time_ns: int) -> None:
         """Take note of when one of the connections began."""

@@ -121,8 +121,12 @@ class Reach(Compound):
         if answered:
             contact.answered += 1
         if row.api in LOOKS or row.api_key is None:
-            if answered and not row.errors and wants(exchange):
-                contact.take(looks=1, first_look_ns=time_ns, last_look_ns=time_ns)
+            if answered and not row.errors:
+                wanted = wants(exchange)
+                if wanted or starts(exchange):
+                    contact.take(looks=int(wanted), first_look_ns=time_ns, last_look_ns=time_ns)
+                    if connection.handshake:
+                        contact.starts.add(connection.first_ns)
             return
         contact.work += 1
         if answered:
@@ -202,6 +206,14 @@ class Reach(Compound):
             },
             one_cluster=one_cluster,
         )
+
+
+def starts(exchange: Exchange) -> bool:
+    """Return whether a client asks for the brokers alone, as clients do that start."""
+    asked = exchange.request_body
+    if exchange.api_key != METADATA or asked is None or not exchange.api_version:
+        return False  # v0 asks for all topics so
+    return asked.get("topics") == []
 
 
 def wants(exchange: Exchange) -> bool:

@@ -253,10 +253,14 @@ class JudgedReach:
     def is_waiting(self, client: ClientKey) -> bool:
         """Return whether a client asks for addresses again and again, and never does any work."""
         mine = self._contacts.get(client, {}).values()
-        looks = [each for each in mine if each.looks]
+        looks = [each for each in mine if each.lookups]
         if any(each.work for each in mine) or not looks:
             return False
+        if sum(len(each.starts) for each in looks) >= limit("addresses.starts"):
+            return True
         count = sum(each.looks for each in looks)
+        if not count:
+            return False
         first = min(each.first_look_ns or 0 for each in looks)
         last = max(each.last_look_ns or 0 for each in looks)
         least, pace_ns = limit("addresses.looks"), limit("addresses.pace")
@@ -314,10 +318,10 @@ class JudgedReach:
         missed = tuple(sorted(node for node, word in words.items() if word == "no"))
         if not missed or any(word not in ("no", "failed") for word in words.values()):
             return None
-        looks = {place: each for place, each in self._contacts[client].items() if each.looks}
+        looks = {place: each for place, each in self._contacts[client].items() if each.lookups}
         return StuckClient(
             client,
-            sum(each.looks for each in looks.values()),
+            sum(each.lookups for each in looks.values()),
             min(each.first_look_ns or 0 for each in looks.values()),
             max(each.last_look_ns or 0 for each in looks.values()),
             tuple(sorted(looks)),

@@ -9,7 +9,7 @@ from tests.analyzer.findings.test_churn import use
 from tests.analyzer.findings.test_handmade import asking
 from tests.analyzer.findings.test_outages import dead, failed, forgotten, working
 from tests.analyzer.statistics.cluster.test_cluster import metadata
-from tests.analyzer.wire import MS, Wire, request, response
+from tests.analyzer.wire import MS, START, Wire, request, response
 
 CHURN = "connection-churn"
 LOOP = "apiversions-loop"
@@ -151,6 +151,18 @@ def looks(count: int, every_ns: int) -> bool:
     return "address-unresolved" in found([wire], "address-unresolved")
 
 
+def starts(count: int, topics: list[str] | None = None, every_ns: int = 200 * SECOND) -> bool:
+    """Starts of a client that is told a name, each on a connection of its own."""
+    wires = []
+    for number in range(count):
+        wire = Wire(number=number, start_ns=START + every_ns * number)
+        asked = [{"topic_id": bytes(16), "name": name} for name in topics or ()]
+        wire.client(request("Metadata", 12, number, topics=asked))
+        wire.broker(response("Metadata", 12, number, **metadata((1, "kafka-1", 9192))))
+        wires.append(wire.close("client"))
+    return "address-unresolved" in found(wires, "address-unresolved")
+
+
 def needs(count: int, every_ns: int) -> bool:
     """A client that works with two nodes is told of a third one, which it needs, and asks again."""
     nodes = [(1, "10.0.1.2", 9092), (2, "10.0.1.3", 9092), (3, "kafka-3", 9092)]
@@ -227,6 +239,10 @@ SIDES: dict[tuple[str, ...], Side] = {
     ("address-unresolved", "addresses.looks"): Side(lambda n: looks(n, SECOND), 2, 3),
     ("address-unresolved", "addresses.pace"): Side(
         lambda n: looks(3, n), 60 * SECOND + 1, 60 * SECOND
+    ),
+    ("address-unresolved", "addresses.starts"): Side(starts, 3, 4),
+    ("address-unresolved", "addresses.starts", "topics"): Side(
+        lambda n: starts(n, ["orders"]), 3, 4
     ),
     ("address-unresolved", "addresses.needed"): Side(lambda n: needs(n, SECOND), 9, 10),
     ("address-unresolved", "addresses.needed-pace"): Side(
