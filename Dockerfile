@@ -16,7 +16,9 @@ WORKDIR /src
 COPY . .
 RUN python -m venv /opt/kafkascope \
     && /opt/kafkascope/bin/pip install --no-cache-dir --disable-pip-version-check \
-        --constraint requirements/py311.txt ".[tui,web,proxy,tls,parquet,telemetry]"
+        --no-deps --requirement requirements/image.txt \
+    && /opt/kafkascope/bin/pip install --no-cache-dir --disable-pip-version-check \
+        --no-deps --no-build-isolation .
 
 FROM python:3.11-slim
 RUN useradd --create-home --uid 1000 kafkascope

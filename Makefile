@@ -41,10 +41,11 @@ help: setup
 
 setup: $(READY)
 
+# A lock has all there is to install; of mitmproxy's own bounds see requirements/override.in.
 $(READY): pyproject.toml $(wildcard requirements/*.txt)
 	@test -n "$(PYTHON)" || { echo 'Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11' >&2; exit 1; }
 	test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement $(LOCK)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -120,16 +121,26 @@ wheel: setup
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist . ./bindings/python ./pyspark_kafkascope
 	@ls dist
 
-# One lock for each Python, because its newest mitmproxy and numpy differ.
-LOCK_OPTIONS := --quiet --no-header --strip-extras --no-emit-index-url --no-emit-trusted-host \
-    --no-emit-find-links --no-emit-options --allow-unsafe --no-annotate \
-    --extra tui,web,proxy,tls,parquet,spark,schemas,mcp,telemetry,test
+# One lock for each Python, because its newest mitmproxy and numpy differ, and one for the image. What
+# is pinned stays, as far as it fits: to raise it, `make lock UPGRADE="--upgrade-package NAME"`, or
+# UPGRADE=--upgrade. pip verifies the hashes, and takes no package without one.
+UPGRADE ?=
+UV := .cache/lock/bin/uv
+LOCK_OPTIONS := --quiet --no-header --no-annotate --no-python-downloads --generate-hashes \
+    --override requirements/override.in
+LOCKED := tui web proxy tls parquet spark schemas mcp telemetry test
+IN_IMAGE := tui web proxy tls parquet telemetry
 lock:
 	@test -n "$(PYTHON)"
-	test -x .cache/lock/bin/pip-compile || { "$(PYTHON)" -m venv --clear .cache/lock && .cache/lock/bin/pip install --quiet pip-tools; }
-	.cache/lock/bin/pip-compile $(LOCK_OPTIONS) --output-file $(LOCK) pyproject.toml requirements/build.in
-	sed -i 's/^\(mitmproxy-linux==[0-9.]*\)$$/\1 ; sys_platform == "linux"/' $(LOCK)
-	sed -i 's/^\(uvloop==[0-9.]*\)$$/\1 ; sys_platform != "win32" and implementation_name == "cpython"/' $(LOCK)
+	test -x $(UV) || { "$(PYTHON)" -m venv --clear .cache/lock && .cache/lock/bin/pip install --quiet uv; }
+	for version in 311 312 313; do \
+	    $(UV) pip compile $(LOCK_OPTIONS) $(UPGRADE) $(LOCKED:%=--extra %) --python-version $${version/3/3.} \
+	        --output-file requirements/py$$version.txt pyproject.toml requirements/build.in || exit; \
+	done
+	$(UV) pip compile $(LOCK_OPTIONS) $(UPGRADE) $(IN_IMAGE:%=--extra %) --python-version 3.11 \
+	    --constraint requirements/py311.txt --output-file requirements/image.txt pyproject.toml requirements/build.in
+	sed -i -E 's/^(mitmproxy-linux==[0-9.]+)( \\)$$/\1 ; sys_platform == "linux"\2/' requirements/*.txt
+	sed -i -E 's/^(uvloop==[0-9.]+)( \\)$$/\1 ; sys_platform != "win32" and implementation_name == "cpython"\2/' requirements/*.txt
 	rm -rf .cache/lock
 
 clean:
