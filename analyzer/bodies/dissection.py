@@ -27,6 +27,8 @@ PRODUCE: Final = 0
 
 HEADER: Final = "header"
 """Why a request is not decoded whose header is damaged, see `Undecoded.reason`."""
+FRAMING: Final = "framing"
+"""The same of bytes that begin no frame, though they follow one."""
 OTHER_LAYOUT: Final = "other-layout"
 """The same of a message that is laid out as another version's."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self, cast
 from kafkascope.analyzer.bodies import facts as body_facts
 from kafkascope.analyzer.bodies import fetch_sessions, nodes
 from kafkascope.analyzer.bodies.dissection import (
+    FRAMING,
     HEADER,
     PRODUCE,
     acks_of,
@@ -26,7 +27,11 @@ from kafkascope.analyzer.bodies.dissection import (
 from kafkascope.analyzer.bodies.facts import BodyFacts
 from kafkascope.analyzer.bodies.short import Much, Plan, plan_of
 from kafkascope.analyzer.bodies.waits import Waits
-from kafkascope.analyzer.conversation.detect import HEADER_MISSING, NO_HEADER
+from kafkascope.analyzer.conversation.detect import (
+    FRAMING_LOST,
+    HEADER_MISSING,
+    NO_HEADER,
+)
 from kafkascope.analyzer.conversation.framing import FrameBuffer, Skipped, Unit
 from kafkascope.analyzer.conversation.pending import (
     MAX_TOKENS,
@@ -72,7 +77,7 @@ from kafkascope.captures.model import (
     StreamEvent,
 )
 from kafkascope.captures.resumable import Dump, Resumable
-from kafkascope.captures.signatures import HEAD, words_of
+from kafkascope.captures.signatures import HEAD, protocol_of, words_of
 from kafkascope.dissectors.codec.reader import REFUSALS
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.keyed import api_name
@@ -109,11 +114,15 @@ LEAST: Final = 4
 """Bytes of a size."""
 NO_TAGS: Final = b"\0"
 
+LOST_SHOWN: Final = 16
+"""Of bytes that begin no frame, as many as a row shows: they may be of the payload before them."""
+
 UNREAD: Final[dict[str, object]] = {}
 """In place of the body of a request that somebody else reads: what it takes is counted alike."""
 
 _INT = struct.Struct(">i")
 _int_at = _INT.unpack_from
+_HEAD_OF_NONE = struct.Struct(">hh")
 _header = partial(tuple.__new__, RequestHeader)
 """Makes a `RequestHeader` of a tuple without a Python frame."""
 
@@ -174,6 +183,7 @@ class Conversation(Resumable):
         "_early",
         "_hole",
         "_skipped",
+        "_unbroken",
         "_acknowledged",
         "_ended",
         "_ended_ns",
@@ -229,6 +239,8 @@ class Conversation(Resumable):
         """Bytes of the responses are missing since the last one that paired."""
         self._skipped = 0
         """Bytes skipped since the last exchange."""
+        self._unbroken = not midstream and zookeeper is None
+        """Nothing is missing of the requests, and each followed the one before."""
         self._acknowledged = False
         """A Produce of which the capture lacks the acks was answered."""
         self._ended = ""
@@ -291,6 +303,7 @@ class Conversation(Resumable):
                     self._take_responses(units)
         elif isinstance(event, Gap):
             if event.direction == self.client:
+                self._unbroken = False
                 self._take_requests(self._requests.gap(event))
             else:
                 self._hole = True
@@ -397,7 +410,7 @@ class Conversation(Resumable):
                 self._request(unit)
             else:
                 assert isinstance(unit, Skipped)
-                self._skip(unit)
+                self._skip_requests(unit)
         if self._requests.partial and self._reserved is None and self._half is None:
             self._reserved = self._context.next_number(self._requests.first_packet)
         elif self._requests.hunting and self._reserved is not None:
@@ -595,6 +608,11 @@ class Conversation(Resumable):
             self._heard("request", frame, None)
         reason = f"{HEADER_MISSING} ({frame.cut})" if frame.cut else NO_HEADER
         undecoded = None if frame.cut else header_misfit(frame.payload)
+        if undecoded is None and self._unbroken and frame.offset and not frame.cut:
+            said = ", ".join(map(str, _HEAD_OF_NONE.unpack_from(frame.payload.ljust(4, b"\0"))))
+            what = f"a frame of {frame.size} bytes with api_key and api_version {said}"
+            self._lose(frame, frame.wire_bytes, what)
+            return
         if undecoded is None:
             undecoded = Undecoded("request", frame.cut or "opaque", 0, frame.size, reason)
         else:
@@ -617,6 +635,27 @@ class Conversation(Resumable):
             return False
         connection.server = spoken or UNKNOWN_SERVER
         return True
+
+    def _lose(self, frame: Frame, size: int, what: str) -> None:
+        """Take in bytes of the client, right behind a whole request, that begin no frame."""
+        self._unbroken = False
+        text = f"at byte {frame.offset} of the client's stream: {what}"
+        undecoded = Undecoded("request", FRAMING, 0, size, text)
+        reason = f"{FRAMING_LOST} {text}"
+        self._tell_alone("opaque", Request(frame, None, None), None, reason, (undecoded,))
+
+    def _skip_requests(self, unit: Skipped) -> None:
+        if self._unbroken and unit.lost_at is not None and unit.offset and len(unit.head) >= 4:
+            size, head = _int_at(unit.head)[0], unit.head
+            now, part = unit.time_ns, unit.lost_at
+            frame = Frame(
+                head[4:LOST_SHOWN], unit.offset, max(0, unit.size - 4), now, now, (part,), ""
+            )
+            what = f"{head[:4].hex(' ')} in place of a size ({size})"
+            sign = protocol_of(head)
+            self._lose(frame, unit.size, f"{what}: {sign}" if sign else what)
+        self._unbroken = False
+        self._skip(unit)
 
     def _skip(self, unit: Skipped) -> None:
         self._skipped += unit.size

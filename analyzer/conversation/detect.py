@@ -62,6 +62,7 @@ GIVEN_UP: Final = "protocol not detected: too many idle connections at once"
 
 NO_HEADER: Final = "no valid request header"
 HEADER_MISSING: Final = "the request header is missing from the capture"
+FRAMING_LOST: Final = "framing lost"
 """Reasons of unreadable frames on connections that are Kafka's."""
 
 MAX_FRAME: Final = 512 * 1024 * 1024
@@ -87,7 +88,7 @@ def describe(data: Data, side: signatures.Side = "") -> str:
 
 def is_other(reason: str) -> bool:
     """Return whether the reason of an opaque row says that its whole connection is not Kafka's."""
-    return not reason.startswith((NO_HEADER, HEADER_MISSING))
+    return not reason.startswith((NO_HEADER, HEADER_MISSING, FRAMING_LOST))
 
 
 def is_tls(data: Data) -> bool:

@@ -39,6 +39,9 @@ class Skipped(NamedTuple):
     time_ns: int
     head: bytes
     """What stands there, as far as it is held: it may go on behind them."""
+    lost_at: Part | None = None
+    """Where those of the first packet stand in the input, when they follow a whole frame and begin
+    with a size that is none: no gap took it away."""
 
 
 Unit = Frame | Skipped
@@ -56,6 +59,7 @@ class FrameBuffer(Resumable):
         "_first_ns",
         "_kept",
         "_last_ns",
+        "_nonsense",
         "_offset",
         "_parts",
         "_passed",
@@ -82,6 +86,8 @@ class FrameBuffer(Resumable):
         self._first_ns = 0
         self._last_ns = 0
         self._cut: Cut = ""
+        self._nonsense = False
+        """The search began at a size that is none, and nothing was skipped since."""
 
     def dump(self) -> Dump:
         """Return the state, of the search too where there is one."""
@@ -184,6 +190,7 @@ class FrameBuffer(Resumable):
             self._search(out, last=True)
             if self._hunt is not None:
                 self._abandon(out)
+                self._nonsense = False
                 self._hunt = Hunt(self.sense)
                 return out
         if self._passed and self._total and gap.size is not None:
@@ -196,6 +203,7 @@ class FrameBuffer(Resumable):
                 return out
             self._cut = self._cut or "gap"
         self._give_up("gap", out)
+        self._nonsense = False
         self._hunt = Hunt(self.sense)
         return out
 
@@ -327,6 +335,7 @@ class FrameBuffer(Resumable):
 
     def _lost(self, data: bytes, offset: int, pieces: list[Piece]) -> None:
         """Begin a search: the size at the start of `data` is nonsense."""
+        self._nonsense = True
         self._hunt = Hunt(self.sense)
         self._hunt.add(data, offset, pieces)
 
@@ -335,6 +344,7 @@ class FrameBuffer(Resumable):
         parts, start = self._parts, self._offset
         times = {(piece.file, piece.packet): piece.time_ns for piece in self._sized_by}
         self._reset()
+        self._nonsense = True
         self._hunt = Hunt(self.sense)
         held: list[Piece] = []
         at = 0
@@ -352,10 +362,10 @@ class FrameBuffer(Resumable):
             found = hunt.search(last=last)
             if found is None:
                 if hunt.surplus:
-                    out.append(Skipped(*hunt.drop(hunt.surplus)))
+                    out.append(self._skipped(hunt, hunt.surplus))
                 return
             if found:
-                out.append(Skipped(*hunt.drop(found)))
+                out.append(self._skipped(hunt, found))
             self._hunt = None
             self._follow(*hunt.rest(), out)
 
@@ -363,7 +373,13 @@ class FrameBuffer(Resumable):
         """Forget what is held: nothing was found in it."""
         hunt = self._hunt
         if hunt is not None and hunt.held:
-            out.append(Skipped(*hunt.drop(len(hunt.held))))
+            out.append(self._skipped(hunt, len(hunt.held)))
+
+    def _skipped(self, hunt: Hunt, count: int) -> Skipped:
+        """Drop the first bytes that a search holds."""
+        offset, count, time_ns, head, first = hunt.drop(count)
+        nonsense, self._nonsense = self._nonsense, False
+        return Skipped(offset, count, time_ns, head, first if nonsense else None)
 
 
 def _parts(pieces: list[Piece], index: int, start: int, end: int, out: list[Part]) -> int:

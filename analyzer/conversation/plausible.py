@@ -155,3 +155,19 @@ def response_finder(expected: Iterable[int]) -> Callable[[Data, int], int]:
         return -1 if found is None else found.start()
 
     return find
+
+
+def request_within(payload: bytes, at: int, client_id: str | None) -> int:
+    """Return where another request of the same client begins inside a request, from `at` on; -1
+    where none does. Its size field comes first."""
+    if not client_id:
+        return -1
+    name = client_id.encode("utf-8", "surrogateescape")
+    mark = _SHORT.pack(len(name)) + name
+    found = payload.find(mark, at + HEAD_BYTES - 2)
+    while found >= 0:
+        start = found - (HEAD_BYTES - 2)
+        if judge_request(payload, start) is Plausibility.MAYBE:
+            return start
+        found = payload.find(mark, found + 1)
+    return -1

@@ -24,6 +24,7 @@ from kafkascope.analyzer.conversation.plausible import (
     response_finder,
     same_client,
 )
+from kafkascope.analyzer.model import Part
 from kafkascope.analyzer.ranks import MOST_TEXT
 from kafkascope.captures.model import Piece
 from kafkascope.captures.resumable import Resumable
@@ -227,10 +228,16 @@ class Hunt(Resumable):
             self._wanted = min(behind + HEAD_BYTES, at + WINDOW)
         return verdict
 
-    def drop(self, count: int) -> tuple[int, int, int, bytes]:
-        """Forget the first bytes: (stream offset, count, time, what they begin with)."""
-        time_ns = self._pieces[0].time_ns if self._pieces else 0
-        gone = (self._offset, count, time_ns, bytes(self.held[:HEAD]))
+    def drop(self, count: int) -> tuple[int, int, int, bytes, Part | None]:
+        """Drop the first bytes: (stream offset, count, time, what they begin with, where those of
+        the first packet stand)."""
+        first = self._pieces[0] if self._pieces else None
+        time_ns = 0 if first is None else first.time_ns
+        part = None
+        if first is not None:
+            size = self._pieces[1].start if len(self._pieces) > 1 else count
+            part = Part(first.file, first.at, min(size, count), first.packet)
+        gone = (self._offset, count, time_ns, bytes(self.held[:HEAD]), part)
         del self.held[:count]
         self._offset += count
         self._looked = max(0, self._looked - count)

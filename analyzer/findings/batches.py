@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 from kafkascope.analyzer.bodies.contents import MISPLACED, NULLS, OLDER, RECORD_BATCH
 from kafkascope.analyzer.findings.codecs import one_topic
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
+from kafkascope.analyzer.findings.framing import swallowed
 from kafkascope.analyzer.findings.view import View, all_of, among, plural
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.model import Severity
@@ -65,6 +66,7 @@ class Batches(Detector):
             "disk or a proxy. A client that computes CRC-32C wrongly has the same effect. "
             "Consumers stop at a corrupt batch.",
             "CORRUPT_MESSAGE",
+            brief="{n} exchange with corrupt batches|{n} exchanges with corrupt batches",
         ),
         Rule(
             "batch-old-format",
@@ -109,6 +111,8 @@ class Batches(Detector):
         """Notes, versions and errors."""
         for note in row.notes:
             if note.severity == "error" and ("checksum" in note.text or "records:" in note.text):
+                if row.api == "Produce" and swallowed(exchange):
+                    continue  # the batch is whole but for what another request took of its place
                 noted = self.seen[("damaged", row.api, one_topic(row), *client_of(row))]
                 noted.see(row)
                 noted.numbers.add(row.number)

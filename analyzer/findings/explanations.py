@@ -441,6 +441,15 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         after_ns=POLL,
     ),
     Explanation(
+        ("framing-lost",),
+        (
+            *("batch-damaged", "error-broken", "error-seen", "undecodable", "surplus"),
+            *("connection-churn", "request-header", *LOST, "batch-twice", "sequence-gap"),
+        ),
+        ("client",),
+        "a broker reads bytes of the next requests as part of a request, and closes the connection",
+    ),
+    Explanation(
         ("request-header", "other-layout"),
         ("connection-churn", "apiversions-loop", "lookup-storm"),
         ("client",),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any, ClassVar, Final
 
-from kafkascope.analyzer.bodies.dissection import HEADER, OTHER_LAYOUT
+from kafkascope.analyzer.bodies.dissection import FRAMING, HEADER, OTHER_LAYOUT
+from kafkascope.analyzer.conversation.plausible import request_within
 from kafkascope.analyzer.findings.detector import (
     Detector,
     Exchange,
@@ -27,11 +28,14 @@ KINDS: Final = {
     "surplus": "surplus",
     "malformed": "wrong",
     HEADER: HEADER,
+    FRAMING: FRAMING,
+    "end": FRAMING,
     OTHER_LAYOUT: OTHER_LAYOUT,
 }
 """Why bytes are undecoded -> what is told of them."""
 UNKNOWN: Final = frozenset({"unknown-api", "unknown-version"})
 
+BEGINS: Final = "another request begins"
 OF_CLIENTS: Final = (
     "Check the client: the body of a request has the layout of the version in its header "
     "(`kafkascope grammar API VERSION`). Brokers close the connection, or read other values than "
@@ -85,6 +89,16 @@ class Framing(Detector):
             brief="{n} unreadable request header|{n} unreadable request headers",
         ),
         Rule(
+            "framing-lost",
+            "error",
+            "request streams that lose their framing",
+            "Check how the client writes to its connection: a request that was cut off is followed "
+            "by the next one, two threads write at once, or a size field is wrong. After a write "
+            "that failed halfway, close the connection. A broker reads what follows as a size, and "
+            "closes the connection.",
+            brief="{n} request stream without framing|{n} request streams without framing",
+        ),
+        Rule(
             "other-layout",
             "error",
             "messages in the layout of another version",
@@ -102,6 +116,7 @@ class Framing(Detector):
             "messages with surplus bytes",
             "Check the sender: it miscounts, or adds a field of another version. Brokers ignore "
             "the surplus bytes.",
+            brief="{n} exchange with surplus bytes|{n} exchanges with surplus bytes",
         ),
         Rule(
             "unknown-api",
@@ -130,16 +145,24 @@ class Framing(Detector):
             orphans.see(row)
             client = row.client_id or "", host_of(row.client_address)
             orphans.take(client=client, broker=row.broker_address)
+        if row.api == "Produce" and is_damaged(row) and (words := swallowed(exchange)):
+            self._see(FRAMING, row, "request", words)
         for each in row.undecoded:
             if each.reason in UNKNOWN:
                 if row.zookeeper is None:
                     self._see("unknown", row, each.side, each.reason)
             elif each.reason in KINDS:
+                if each.side == "request" and (words := swallowed(exchange)):
+                    self._see(FRAMING, row, "request", words)
+                    continue
+                if each.reason == "end":
+                    continue  # the client or the capture stopped there
                 self._see(KINDS[each.reason], row, each.side, _words(each))
 
     def _see(self, kind: str, row: Row, side: str, words: str) -> None:
         side = side if kind == OTHER_LAYOUT else ""
-        odd = self.odd[(kind, side, *client_of(row), row.broker_address, row.api, row.api_version)]
+        api = (row.api, row.api_version) if kind != FRAMING else ("", None)
+        odd = self.odd[(kind, side, *client_of(row), row.broker_address, *api)]
         odd.see(row)
         odd.words.add(words)
         odd.connections.add(row.connection)
@@ -170,6 +193,15 @@ class Framing(Detector):
                     f"{'has' if odd.count == 1 else 'have'} a request header that cannot be read: "
                     f"{listed(odd.words, 1)}{_closed(odd, closed)}"
                 )
+            elif kind == FRAMING:
+                name, where = "framing-lost", among("conn", sorted(odd.connections))
+                # Where the next request begins in the one before says more than what follows it.
+                words = [each for each in odd.words if BEGINS in each] or odd.words
+                what = plural(len(odd.connections), "connection")
+                text = (
+                    f"{who} lost the framing of its requests to {broker} on {what}: "
+                    f"{listed(words, 1)}{_closed(odd, closed)}"
+                )
             elif kind == OTHER_LAYOUT:
                 name, where = "other-layout", f'undecoded == "{OTHER_LAYOUT}"'
                 requests = plural(odd.count, f"{api}{version} request")
@@ -186,6 +218,7 @@ class Framing(Detector):
                 text,
                 all_of(mine, api_is(api), where),
                 odd,
+                count=len(odd.connections) if kind == FRAMING else None,
                 advice=advice,
                 about=[("client", who), ("broker", str(broker)), ("api", str(api))],
             )
@@ -216,6 +249,29 @@ class Framing(Detector):
                 seen,
                 about=[("client", who), ("broker", broker)],
             )
+
+
+def is_damaged(row: Row) -> bool:
+    """Return whether batches of an exchange are not what their headers say."""
+    return any(
+        note.severity == "error" and ("checksum" in note.text or "records:" in note.text)
+        for note in row.notes
+    )
+
+
+def swallowed(exchange: Exchange) -> str:
+    """Say where another request begins inside the one of an exchange; empty where none does."""
+    asked = exchange.request
+    if asked is None or asked.header is None:
+        return ""
+    frame = asked.frame
+    at = request_within(frame.payload, asked.header.end, asked.header.client_id)
+    if at < 0:
+        return ""
+    return (
+        f"at byte {frame.offset + 4 + at} of the client's stream {BEGINS}, though "
+        f"{exchange.api} v{exchange.api_version} before it states {frame.size} bytes and has {at}"
+    )
 
 
 def _words(each: Undecoded) -> str:

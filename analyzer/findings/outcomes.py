@@ -53,6 +53,7 @@ KEPT_OUT: Final = frozenset(
         *("denied", "unknown-topic"),
         *("address-unreachable", "address-unanswered", "address-unresolved", "address-loopback"),
         *("address-private", "address-unspecified", "request-header", "other-layout"),
+        "framing-lost",
         "undecodable",
     }
 )

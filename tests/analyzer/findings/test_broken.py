@@ -376,3 +376,88 @@ def test_other_protocols_have_other_bytes(kind: str) -> None:
         version = 3 if joins else 5
         wire = group(b'{"version":1}', b"{}", kind=kind, joins=joins, version=version)
         assert "group-unreadable" not in found([wire])
+
+
+# --- framing of a client's stream ---------------------------------------------------------------
+
+SENT = b"hello" * 40
+
+
+def write(correlation_id: int) -> bytes:
+    records = batch([(None, SENT)])
+    topics = [{"name": "orders", "partition_data": [{"index": 0, "records": records}]}]
+    return request("Produce", 7, correlation_id, acks=1, topic_data=topics)
+
+
+def misframed(*sent: bytes, answers: int = 1) -> Wire:
+    """A client that begins well."""
+    wire = Wire().client(heartbeat(1)).broker(beat(1)).client(*sent)
+    for number in range(2, 2 + answers):
+        wire.broker(response("Produce", 7, number))
+    return wire.close("broker")
+
+
+@pytest.mark.parametrize("missing", [20, 57, 130])
+def test_a_request_that_the_next_ones_fill(missing: int) -> None:
+    whole = write(2)
+    wire = misframed(whole[:-missing] + write(3) + write(4))
+    findings = found([wire])
+    begins = len(heartbeat(1)) + len(whole) - missing
+    finding = findings["framing-lost"]
+    parts = ("app", "10.0.1.2:9092", "1 connection", f"byte {begins}", "Produce v7", len(whole) - 4)
+    assert states(finding.text, *parts)
+    assert states(finding.text, "broker closed")
+    assert finding.severity == "error"
+    assert "batch-damaged" not in findings
+
+
+def test_a_request_that_others_fill_to_its_last_byte() -> None:
+    """All sizes fit, and two requests are gone."""
+    filling = heartbeat(3) + heartbeat(4)
+    wire = misframed(write(2)[: -len(filling)] + filling + heartbeat(5))
+    findings = found([wire])
+    assert states(findings["framing-lost"].text, "app", "another request begins", "Produce v7")
+    assert "batch-damaged" not in findings
+
+
+def test_a_request_that_others_fill_in_part() -> None:
+    """The broker waits for the rest, and so does the client."""
+    wire = Wire().client(heartbeat(1)).broker(beat(1)).client(write(2)[:100], heartbeat(3))
+    assert states(found([wire.close("client")])["framing-lost"].text, "app", "Produce v7")
+
+
+@pytest.mark.parametrize(
+    ("sent", "stands"),
+    [
+        (b"hello world, hello" + heartbeat(2), "68 65 6c 6c"),
+        (b"\xff\xff\xff\xff" + heartbeat(2), "-1"),
+        (b"GET / HTTP/1.1\r\n\r\n", "HTTP"),
+        (framed(b"hello world") + heartbeat(2), "api_key"),
+    ],
+    ids=["text", "negative", "HTTP", "frame"],
+)
+def test_bytes_between_requests(sent: bytes, stands: str) -> None:
+    text = found([misframed(sent, answers=0)])["framing-lost"].text
+    assert states(text, "app", f"byte {len(heartbeat(1))}", stands)
+
+
+@pytest.mark.parametrize("change", [-30, 40])
+def test_a_size_field_that_is_wrong(change: int) -> None:
+    whole = write(2)
+    size = struct.pack(">i", len(whole) - 4 + change)
+    assert "framing-lost" in found([misframed(size + whole[4:] + write(3) + write(4))])
+
+
+def test_nothing_is_claimed_behind_a_gap_or_in_the_middle() -> None:
+    wire = Wire().client(heartbeat(1)).broker(beat(1)).gap("client", 500)
+    assert "framing-lost" not in found([wire.client(b"hello world, hello").client(heartbeat(3))])
+    wire = Wire(handshake=False).client(heartbeat(1)).broker(beat(1))
+    assert "framing-lost" not in found([wire.client(b"hello world, hello").client(heartbeat(3))])
+
+
+def test_a_damaged_batch_alone_keeps_the_framing() -> None:
+    bad = bytearray(write(2))
+    bad[-20] ^= 0xFF
+    findings = found([misframed(bytes(bad), heartbeat(3))])
+    assert "batch-damaged" in findings
+    assert "framing-lost" not in findings

@@ -48,6 +48,7 @@ TROUBLE = {
     "apiversions3-answered-as-0": {"other-layout"},
     "assignment-without-version": {"group-unreadable"},
     "fetch2-with-magic2": {"batch-format"},
+    "framing-lost": {"framing-lost"},
     "null-records": {"records-null"},
     "header-without-client-id": {"request-header"},
     "null-software-name": {"undecodable"},

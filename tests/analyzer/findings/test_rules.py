@@ -72,6 +72,7 @@ CALM = {
     "error-storm": "unknown-topic",
     "fetch-too-small": "java-old",
     "fetched-repeatedly": "rebalance",
+    "framing-lost": "wrong-checksum",
     "group-unreadable": "consumer-protocol",
     "fetches-nothing": "rebalance",
     "hot-partition": "java-codecs",
