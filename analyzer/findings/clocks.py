@@ -20,6 +20,8 @@ from kafkascope.dissectors.records.batches import LOG_APPEND_TIME
 PRODUCE: Final = 0
 INVALID_TIMESTAMP: Final = 32
 MS: Final = 1_000_000
+DAY: Final = 86_400 * 1_000 * MS
+OLDER_THAN_KAFKA: Final = 16 * 365 * DAY
 MAX_CLIENTS: Final = 2_000
 MOST_NAMED: Final = 100
 
@@ -35,6 +37,9 @@ class Stamps(Seen):
     """Requests that were refused with INVALID_TIMESTAMP."""
     topics: Names = whole(Names)
     """Of these, as keys."""
+    old: int = total()
+    """Requests whose newest record is older than retention keeps it by default."""
+    old_topics: Names = whole(Names)
 
     def stamp(self, ahead_ns: int) -> None:
         """Take note of how far a timestamp is ahead."""
@@ -51,7 +56,7 @@ class Clocks(Detector):
         Rule(
             "clock-skew",
             "warning",
-            "record timestamps far in the future, or refused by a broker",
+            "record timestamps far in the future or the past, or refused by a broker",
             "Synchronize the clock of the producer's machine (NTP). Check for timestamps in "
             "seconds or microseconds: Kafka reads them as milliseconds. Brokers delete and index "
             "records by timestamp; message.timestamp.before.max.ms and "
@@ -59,7 +64,7 @@ class Clocks(Detector):
             "limit it for each topic.",
             "INVALID_TIMESTAMP",
             subject=("client",),
-            limits=("clock.ahead",),
+            limits=("clock.ahead", "clock.alone", "clock.behind"),
         ),
     )
     KEYS = frozenset({PRODUCE})
@@ -80,7 +85,12 @@ class Clocks(Detector):
         stamps = self.clients[client_of(row)]
         stamps.see(row)
         if newest > 0:
-            stamps.stamp(newest * MS - row.time_ns)
+            ahead = newest * MS - row.time_ns
+            stamps.stamp(ahead)
+            if ahead <= -limit("clock.behind"):
+                stamps.old += 1
+                for each in moved(exchange):
+                    stamps.old_topics.add(each.topic or "")
         if refused:
             stamps.refused += 1
             for topic in refused:
@@ -103,21 +113,45 @@ class Clocks(Detector):
         stamps.see_all(found)
         stamps.stamp(min(ahead))
         stamps.stamp(max(ahead))
+        behind = -limit("clock.behind")
+        if min(ahead) <= behind:
+            stamps.old += sum(each <= behind for each in ahead)
+            for topic, _ in alike.parts:
+                stamps.old_topics.add(topic or "")
 
     def told(self, view: View) -> Iterator[Finding]:
         """Yield findings by client: refused ones, and those that are ahead where others are not."""
         far = limit("clock.ahead")
-        right = {
-            key
-            for key, stamps in self.clients.items()
-            if stamps.ahead_ns is not None and abs(stamps.ahead_ns) < far
-        }
+        seen = [each.ahead_ns for _, each in self.clients.items() if each.ahead_ns is not None]
+        right = any(abs(each) < far for each in seen)
+        # Of a capture whose own clock is wrong, or was moved, all clients are as far away.
+        moved_clock = len(seen) > 1 and max(seen) - min(seen) < far
         for (client_id, host), stamps in self.clients.items():
             ahead = stamps.ahead_ns
-            # Of a capture whose own clock is wrong, or was moved, all clients are as far away.
-            future = ahead is not None and ahead >= far and bool(right)
+            future = ahead is not None and ahead >= far and right
+            future |= ahead is not None and ahead >= limit("clock.alone") and not moved_clock
             if stamps.refused or future:
                 yield self._told(client_id, host, stamps, view)
+            elif stamps.old and not moved_clock:
+                yield self._old(client_id, host, stamps, view)
+
+    def _old(self, client_id: Any, host: Any, stamps: Stamps, view: View) -> Finding:
+        """Return the finding about records that retention deletes at once."""
+        who, oldest = view.client(client_id, host), stamps.least_ns or 0
+        topics = sorted({view.topic(topic) for topic in stamps.old_topics})
+        was = "was" if stamps.old == 1 else "were"
+        return view.finding(
+            self.rule("clock-skew"),
+            f"{plural(stamps.old, 'Produce request')} from {who} to {listed(topics)} {was} up to "
+            f"{_age(-oldest)} old by CreateTime{_unit(stamps, oldest)}: brokers delete such "
+            "records at the next check of retention.ms (7 days by default)",
+            all_of(view.of_client(client_id, host), "api == Produce"),
+            stamps,
+            count=stamps.old,
+            # Copies and tests keep timestamps of the past; no record is older than Kafka.
+            severity=None if -oldest >= OLDER_THAN_KAFKA else "note",
+            about=[("client", who), *(("topic", each) for each in topics[:MOST_NAMED])],
+        )
 
     def _told(self, client_id: Any, host: Any, stamps: Stamps, view: View) -> Finding:
         who, ahead = view.client(client_id, host), stamps.ahead_ns or 0
@@ -129,11 +163,14 @@ class Clocks(Detector):
             else ""
         )
         where = "ahead of" if ahead >= 0 else "behind"
+        kept = ""
+        if ahead >= limit("clock.alone"):
+            kept = ": retention.ms deletes nothing of their segments until that time has passed"
         mine = view.of_client(client_id, host)
         return view.finding(
             self.rule("clock-skew"),
-            f"Timestamps from {who} are up to {duration(abs(ahead))} {where} the clock of the "
-            f"capture{refused}",
+            f"Timestamps from {who} are up to {_age(abs(ahead))} {where} the clock of the "
+            f"capture{_unit(stamps, ahead)}{kept}{refused}",
             all_of(mine, "api == Produce", "error == 32" if stamps.refused else ""),
             stamps,
             count=stamps.refused or stamps.count,
@@ -143,6 +180,23 @@ class Clocks(Detector):
                 *(("topic", each) for each in topics[:MOST_NAMED]),
             ],
         )
+
+
+def _age(ns: int) -> str:
+    """Return a duration, from two days on in days."""
+    days = round(ns / DAY)
+    return duration(ns) if days < 2 else f"{days:,} days"
+
+
+def _unit(stamps: Stamps, ahead_ns: int) -> str:
+    """Say in which unit timestamps seem to be, where it is not Kafka's milliseconds."""
+    now = stamps.first[0] if stamps.first else 0
+    ratio = (now + ahead_ns) / max(1, now)
+    units = ((0.001, "seconds"), (1_000, "microseconds"), (1_000_000, "nanoseconds"))
+    for factor, unit in units:
+        if 0.9 < ratio / factor < 1.1:
+            return f", as if they were {unit}"
+    return ""
 
 
 def newest_of(each: Moved) -> int:

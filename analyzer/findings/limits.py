@@ -109,6 +109,12 @@ LIMITS: Final[dict[str, Limit]] = {
     "clock.ahead": Limit(
         600 * SECOND, "ns", "machines with NTP are milliseconds apart; windows allow minutes"
     ),
+    "clock.alone": Limit(
+        86_400 * SECOND, "ns", "without another client to compare with: no time zone is this far"
+    ),
+    "clock.behind": Limit(
+        7 * 86_400 * SECOND, "ns", "log.retention.hours is 168: older records are deleted at once"
+    ),
     "deleted.count": Limit(3, "count", "brokers that restart may not know a topic for a moment"),
     "deleted.span": Limit(
         2 * SECOND, "ns", "by then a broker has the metadata that the others have"

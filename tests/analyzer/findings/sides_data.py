@@ -28,10 +28,13 @@ def full_batches(count: int, most: int = 30) -> bool:
     return "hot-partition" in found([wire], "hot-partition")
 
 
-def clock(ahead_ns: int) -> bool:
-    """Another client's clock is right."""
-    wires = [wire_of(0), wire_of(1)]
-    for wire, ahead in zip(wires, (0, ahead_ns), strict=True):
+DAY = 86_400 * SECOND
+
+
+def clock(ahead_ns: int, *others: int) -> bool:
+    """Whether a producer's clock is told, beside those of others."""
+    wires = [wire_of(number) for number in range(1 + len(others))]
+    for wire, ahead in zip(wires, (*others, ahead_ns), strict=True):
         sent_ns = START + 1_000 * SECOND - ahead
         records = batch([(None, b"v")], time_ms=(START + 1_000 * SECOND) // MS)
         data = [{"name": "t", "partition_data": [{"index": 0, "records": records}]}]
@@ -169,7 +172,9 @@ SIDES: dict[tuple[str, ...], Side] = {
     ),
     ("fetched-repeatedly", "circles.offsets"): Side(lambda n: circles(n, 2), 3, 4),
     ("fetched-repeatedly", "circles.share"): Side(lambda n: circles(n, 2, once=100 - n), 49, 50),
-    ("clock-skew", "clock.ahead"): Side(clock, 600 * SECOND - 1, 600 * SECOND),
+    ("clock-skew", "clock.ahead"): Side(lambda n: clock(n, 0), 600 * SECOND - 1, 600 * SECOND),
+    ("clock-skew", "clock.alone"): Side(clock, DAY - 1, DAY),
+    ("clock-skew", "clock.behind"): Side(lambda n: clock(-n), 7 * DAY - 1, 7 * DAY),
     ("topic-deleted", "deleted.count"): Side(lambda n: gone(n, 9 * SECOND), 2, 3),
     ("topic-deleted", "deleted.span"): Side(lambda n: gone(3, n), 2 * SECOND - 1, 2 * SECOND),
     ("tiny-batches", "batches.least"): Side(lambda n: singles([MS] * n), 199, 200),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kafkascope.analyzer.findings import Finding
 from tests.analyzer.batches import batch
 from tests.analyzer.findings.stating import states
@@ -46,3 +48,33 @@ def test_refused_timestamps_are_an_error_that_explains_others() -> None:
     finding = producing(90 * MINUTE_MS, error=32)["clock-skew"]
     assert finding.severity == "error"
     assert "1 request for t was refused with INVALID_TIMESTAMP" in finding.text
+
+
+DAY_MS = 24 * 60 * MINUTE_MS
+
+
+@pytest.mark.parametrize("days", [2, 400])
+def test_a_single_client_far_in_the_future(days: int) -> None:
+    finding = producing(days * DAY_MS)["clock-skew"]
+    assert states(finding.text, "app-1", f"{days} days ahead of", "retention.ms")
+
+
+@pytest.mark.parametrize("others", [(), (0,)])
+@pytest.mark.parametrize("days", [8, 400, 9_000])
+def test_records_that_retention_deletes_at_once(days: int, others: tuple[int, ...]) -> None:
+    finding = producing(-days * DAY_MS, *others)["clock-skew"]
+    assert states(finding.text, "1 Produce request", "app-1", "t", f"{days:,} days old", "7 days")
+    assert finding.severity == ("warning" if days > 5_000 else "note")
+
+
+@pytest.mark.parametrize(
+    ("factor", "unit"), [(0.001, "seconds"), (1_000, "microseconds"), (1_000_000, "nanoseconds")]
+)
+def test_timestamps_in_another_unit(factor: float, unit: str) -> None:
+    now = START // 1_000_000
+    assert f"as if they were {unit}" in producing(int(now * factor) - now)["clock-skew"].text
+
+
+def test_a_capture_that_was_moved_by_years() -> None:
+    assert "clock-skew" not in producing(-400 * DAY_MS, -400 * DAY_MS)
+    assert "clock-skew" not in producing(400 * DAY_MS, 400 * DAY_MS)
