@@ -261,7 +261,12 @@ def test_an_empty_client_certificate_of_tls_1_3_shows_by_its_size(
 
 @pytest.mark.parametrize(
     ("answer", "what"),
-    [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP"), (b"SSH-2.0-OpenSSH_9\r\n", "SSH")],
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP"),
+        (b"SSH-2.0-OpenSSH_9\r\n", "SSH"),
+        (b"-ERR unknown command\r\n", "Redis"),
+        (b"\x01\x02\x03\x04", "bytes that are not TLS"),
+    ],
 )
 def test_a_hello_that_is_answered_without_tls(answer: bytes, what: str) -> None:
     finding = failed(wire(hello(HOST), answer, alert(70)).close("client"))
