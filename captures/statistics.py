@@ -30,6 +30,8 @@ class Statistics:
     "malformed", "unknown link type"."""
     unknown_links: dict[int, int] = field(default_factory=dict)
     """Packets by LINKTYPE_ number that we do not know."""
+    translated: int = 0
+    """Connections that were captured before and after address translation."""
     moved: int = 0
     """Packets that came behind later ones in their file, and were put in order."""
     dropped: int = 0

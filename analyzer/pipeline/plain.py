@@ -170,6 +170,7 @@ def run(job: Job, staging: Path) -> tuple[Path, Facts]:
 
     def made(earlier: Facts | None, folder: Path) -> tuple[Path, Facts]:
         source = Source(names, None, _Lazily(names), job.order)
+        source.reads_once = False  # each connection is a task's, and tasks do not see each other's
         if job.order is not None:
             source.secrets += blocks_of(job)
         # Each round learns the key logs inside the files anew, when it comes to them.

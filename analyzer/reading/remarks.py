@@ -223,6 +223,12 @@ def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[st
     if capture.source.order is not None:
         yield from copies(capture.source.order, capture.source.names)
     yield from dict.fromkeys(capture.source.restored)
+    if statistics.translated:
+        count = statistics.translated
+        yield (
+            f"{count} connection{'s were' if count > 1 else ' was'} captured before and after "
+            "address translation, and read once (both addresses: `kafkascope connections`)"
+        )
     if statistics.moved:
         yield (
             f"{statistics.moved} packets come after later ones in their file; packets are sorted "

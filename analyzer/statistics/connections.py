@@ -106,18 +106,22 @@ class Wire(Measures):
     """(time, minus the direction's rank, how): the first end."""
     packet: int | None = least()
     """The first one."""
+    translated: tuple[str, str] | None = most()
+    """`a` and `b` before or after address translation, where both were captured."""
 
 
 class Connections(ByKey[Wire]):
     """Connections by their number in the capture."""
 
     NAME = "connections"
-    VERSION = 10
+    VERSION = 11
     KEY = ("connection", "opened", "a")
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("connection", "count"),
         Column("client_address"),
         Column("broker_address"),
+        Column("translated_client", wide=True),
+        Column("translated_broker", wide=True),
         Column("client_id"),
         Column("software"),
         Column("user", wide=True),
@@ -363,6 +367,11 @@ def _key(connection: Connection) -> Key:
     return connection.number, connection.first_ns, _address(connection.a)
 
 
+def _translated(connection: Connection) -> tuple[str, str] | None:
+    ends = connection.translated
+    return None if ends is None else (_address(ends[0]), _address(ends[1]))
+
+
 def _take(wire: Wire, connection: Connection) -> None:
     wire.take(
         opened_ns=connection.first_ns,
@@ -378,6 +387,7 @@ def _take(wire: Wire, connection: Connection) -> None:
         sealed=None if connection.tls is None else _sealed(connection.tls),
         tls=_shaken(connection.tls.result if connection.tls is not None else None),
         packet=connection.first_packet or None,
+        translated=_translated(connection),
         other=_other(connection.other) or None,
         server=connection.server or None,
     )
@@ -387,9 +397,11 @@ def connection_columns(lines: Iterable[Line]) -> tuple[Column, ...]:
     """Return the columns of a table for people: with the protocol where one is not Kafka's; where
     TLS cannot be read, with its version and suite, and last, as it is a sentence, why."""
     lines = list(lines)
-    mixed = any(line["protocol"] not in ("", KAFKA) for line in lines)
+    shown = {"protocol"} if any(line["protocol"] not in ("", KAFKA) for line in lines) else set()
+    if any(line["translated_broker"] for line in lines):
+        shown |= {"translated_client", "translated_broker"}
     columns = [
-        column._replace(wide=column.wide and not (mixed and column.name == "protocol"))
+        column._replace(wide=column.wide and column.name not in shown)
         for column in Connections.COLUMNS
     ]
     if not any(line["tls_note"] for line in lines):
@@ -467,6 +479,9 @@ def _line(number: Any, wire: Wire, end_ns: int, brokers: Set[str]) -> Line:
     """Return the line of a connection. `end_ns`: the last packet of the capture; `brokers`:
     addresses that others connected to."""
     client, broker = wire.ends or wire.sides or ("", "")
+    others = wire.translated or (None, None)
+    if wire.translated and wire.sides and wire.sides[0] != client:
+        others = others[::-1]
     opened, last = wire.opened_ns, wire.last_ns
     ours = (wire.bytes_a, wire.bytes_b)
     if wire.ends is None and not wire.handshake and client in brokers and broker not in brokers:
@@ -480,6 +495,8 @@ def _line(number: Any, wire: Wire, end_ns: int, brokers: Set[str]) -> Line:
         "connection": number,
         "client_address": client,
         "broker_address": broker,
+        "translated_client": others[0],
+        "translated_broker": others[1],
         "client_id": wire.client_id,
         "software": wire.software,
         "user": wire.user or (None if wire.sasl else tls["tls_client"]),

@@ -154,6 +154,8 @@ class Source:
         self.sorts = order is None
         """Packets are put in the order of their times, where a file is not: see `time_order`. Not
         those of streams, whose reader would wait for more of them."""
+        self.reads_once = True
+        """Connections that come with two pairs of addresses are read once: `streams.translated`."""
         self.unsorted: set[int] = set()
         """Files that were read as streams."""
         self.restored: list[str] = []

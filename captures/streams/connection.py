@@ -21,6 +21,7 @@ from kafkascope.captures.packets.tcp import (
 )
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.captures.streams.direction import ITEM_OVERHEAD, DirectionState
+from kafkascope.captures.streams.translated import Copies
 
 SETTLE_BYTES: Final = 1 << 20
 """Kept of a connection without SYN before its directions are given a start, whatever the time."""
@@ -33,7 +34,7 @@ class ConnectionState(Resumable):
     """A connection, its two directions, and how it begins and ends."""
 
     STATE = ("opened", "over", "packet", "settling", "syn_ns", "settling_bytes")
-    __slots__ = (*STATE, "connection", "directions")
+    __slots__ = (*STATE, "connection", "copies", "directions", "flows")
 
     def __init__(self, connection: Connection, flow: bytes, back: bytes) -> None:
         self.connection = connection
@@ -43,6 +44,10 @@ class ConnectionState(Resumable):
         if flow == back:  # the same address and port on both sides (a "land" packet)
             first.other = first
         self.directions = [first, second]
+        self.flows: list[bytes] = []
+        """Directions of the same connection with other addresses."""
+        self.copies: Copies | None = None
+        """Packets of which a copy may come with other addresses; None: there are none."""
         self.opened = False
         """`Opened` was emitted. A connection without SYN waits until it has settled, for `a` may
         change."""
@@ -88,6 +93,26 @@ def new_connection(segment: Segment, number: int, comment_of: Comment | None) ->
     if comment_of is not None:
         connection.interface_comment = comment_of(segment.file, segment.interface & MASK)
     return ConnectionState(connection, flow, back)
+
+
+def translate(state: ConnectionState, direction: DirectionState, flow: bytes) -> None:
+    """Take note that a direction of a connection also comes with other addresses."""
+    state.flows += flow, reverse(flow)
+    if state.copies is None:
+        state.copies = Copies()
+    ends = endpoints(flow)
+    if state.connection.translated is None:
+        state.connection.translated = ends[::-1] if direction.number else ends
+    for each in state.directions:
+        each.in_order = False
+
+
+def is_delivered(direction: DirectionState, segment: Segment) -> bool:
+    """Return whether all bytes of a segment were delivered: one that was cut up or joined before
+    its addresses were translated has no exact copy."""
+    if direction.next is None or not segment.length:
+        return False
+    return distance(direction.next, segment.seq + segment.length & MASK) <= 0
 
 
 def settle_with(
@@ -165,6 +190,8 @@ def _orient(state: ConnectionState, direction: DirectionState, segment: Segment)
     if state.opened or connection.handshake or (direction.number == 0) != bool(segment.flags & ACK):
         return
     connection.a, connection.b = connection.b, connection.a
+    if connection.translated is not None:
+        connection.translated = connection.translated[::-1]
     connection.duplicates = connection.duplicates[::-1]
     connection.packets.reverse()
     connection.bytes.reverse()

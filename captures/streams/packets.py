@@ -23,7 +23,7 @@ def packets_of(source: Source, first: Collection[int]) -> Iterator[Packet]:
     A packet is valid until the next one is asked for. Damage is passed over: who read the source
     before was told.
     """
-    reassembler = Reassembler()
+    reassembler = Reassembler(translations=source.reads_once)
     fragments: dict[int, Packet] = {}
     try:
         for block in source.blocks():

@@ -18,19 +18,31 @@ from typing import Final, Literal, Self
 
 from kafkascope.captures.model import Closed, more
 from kafkascope.captures.packets.fragments import Fragments
-from kafkascope.captures.packets.tcp import ACK, FIN, MASK, QUIET_MASK, RST, SYN, Segment, distance
+from kafkascope.captures.packets.tcp import (
+    ACK,
+    FIN,
+    MASK,
+    QUIET_MASK,
+    RST,
+    SYN,
+    Segment,
+    distance,
+    reverse,
+)
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.captures.streams.connection import (
     NEAR_BYTES,
     Comment,
     ConnectionState,
     find_starts,
+    is_delivered,
     is_own_syn,
     is_port_reuse,
     is_settled,
     new_connection,
     settle_with,
     start_at_syn,
+    translate,
 )
 from kafkascope.captures.streams.copies import Copies
 from kafkascope.captures.streams.deadlines import NEVER, Deadlines
@@ -47,6 +59,7 @@ from kafkascope.captures.streams.delivery import (
     must_wait,
 )
 from kafkascope.captures.streams.direction import ITEM_OVERHEAD, DirectionState
+from kafkascope.captures.streams.translated import FirstPackets
 
 REORDER_WINDOW_NS: Final = 100_000_000
 """Captures swap packets within one batch of a driver (well below 1 ms); a fast retransmission takes
@@ -68,8 +81,9 @@ class Reassembler(Resumable):
 
     STATE = ("copies", "packets", "connections", "duplicates", "held")
 
-    def __init__(self, comment_of: Comment | None = None) -> None:
-        """`comment_of(file, interface)` returns the comment of a pcapng interface."""
+    def __init__(self, comment_of: Comment | None = None, *, translations: bool = False) -> None:
+        """`comment_of(file, interface)` returns the comment of a pcapng interface. `translations`:
+        read connections once that the capture holds before and after address translation."""
         self.flows: dict[bytes, DirectionState] = {}
         """Both directions of each connection; the bulk path looks them up here."""
         self.copies = Copies()
@@ -85,6 +99,9 @@ class Reassembler(Resumable):
         self.numbering: Callable[[int, bytes], int] | None = None
         """Gives connections their numbers, by numbers and flows of their first packets; None: 0,
         1..."""
+        self.first_packets = FirstPackets() if translations else None
+        self.translated = 0
+        """Connections that came with other addresses, too."""
         self.held = 0
         """Memory of all bytes that wait."""
 
@@ -102,7 +119,7 @@ class Reassembler(Resumable):
             self.check(segment.time_ns, out)
         direction = self.flows.get(segment.flow)
         if direction is None:
-            direction = self._open(segment, out)
+            direction = self._twin(segment) or self._open(segment, out)
         elif (
             direction.in_order
             and segment.seq == direction.next
@@ -206,7 +223,25 @@ class Reassembler(Resumable):
     # Opening and closing
 
     def _states(self) -> list[ConnectionState]:
-        return [direction.state for direction in self.flows.values() if direction.number == 0]
+        flows = self.flows.items()
+        return [
+            each.state for flow, each in flows if each.number == 0 and each.flow == flow
+        ]
+
+    def _twin(self, segment: Segment) -> DirectionState | None:
+        """Return the direction whose packets come with these addresses, too: see `translated`."""
+        if self.first_packets is None:
+            return None
+        flow = self.first_packets.twin(segment)
+        direction = None if flow is None else self.flows.get(flow)
+        if direction is None or direction.other is direction:
+            return None
+        state = direction.state
+        self.translated += state.copies is None
+        translate(state, direction, segment.flow)
+        self.flows[segment.flow] = direction
+        self.flows[reverse(segment.flow)] = direction.other
+        return direction
 
     def _open(self, segment: Segment, out: Out) -> DirectionState:
         if len(self.flows) >= 2 * MAX_CONNECTIONS:
@@ -241,6 +276,8 @@ class Reassembler(Resumable):
             self._forget(state)
 
     def _forget(self, state: ConnectionState) -> None:
+        for flow in state.flows:
+            self.flows.pop(flow, None)
         for direction in state.directions:
             self.flows.pop(direction.flow, None)
             direction.queued_ns = None
@@ -298,9 +335,16 @@ class Reassembler(Resumable):
         if (syn and not is_own_syn(direction, segment)) or is_port_reuse(direction, segment):
             self._close(direction.state, "reuse", segment.time_ns, out)
             self._forget(direction.state)
-            direction = self._open(segment, out)
+            direction = self._twin(segment) or self._open(segment, out)
         state = direction.state
         state.packet = self.packets
+        if self.first_packets is not None and (syn or state.settling is not None):
+            self.first_packets.add(segment)
+        if state.copies is not None:
+            copy = copy or state.copies.seen(direction.number, segment)
+            if segment.flow != direction.flow:
+                copy = copy or is_delivered(direction, segment)
+                segment = segment._replace(flow=direction.flow)
         self._count(direction, segment, copy)
         if state.settling is None and direction.next is None and segment.length and not syn:
             self._begin_settling(state, segment.time_ns)
@@ -316,7 +360,8 @@ class Reassembler(Resumable):
         connection, number = direction.connection, direction.number
         connection.last_ns = max(connection.last_ns, segment.time_ns)
         connection.packets[number] += 1
-        connection.bytes[number] += len(segment.payload)
+        if not copy or direction.state.copies is None:
+            connection.bytes[number] += len(segment.payload)
         self.duplicates += copy
         if copy:
             connection.duplicates = more(connection.duplicates, number)
@@ -426,7 +471,9 @@ class Reassembler(Resumable):
         for direction in state.directions:
             starting = direction.number == 0 and state.syn_ns is not None
             direction.in_order = (
-                quiet and direction.next is not None and direction.fin is None and not starting
+                state.copies is None
+                and quiet
+                and direction.next is not None and direction.fin is None and not starting
             )
 
     def _watch_gap(self, direction: DirectionState, time_ns: int) -> None:

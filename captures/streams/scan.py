@@ -111,7 +111,7 @@ def scan(
                 named(each)
     _count(block, columns, statistics)
     block.format.last_ns = int(columns.time_ns[-1]) - block.shift_ns
-    others = None if share is None else share.others(columns, block.number)
+    others = None if share is None else share.others(columns, block)
     if others is not None:
         columns.tcp[others.foreign] = False
     kept = columns.tcp.nonzero()[0]

@@ -19,11 +19,12 @@ from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.records import Format
 from kafkascope.captures.inputs.files import Block, Source
 from kafkascope.captures.model import Chunk, Resolved, StreamEvent
-from kafkascope.captures.packets.tcp import reverse
+from kafkascope.captures.packets.tcp import SYN, Segment, reverse, segment_of
 from kafkascope.captures.streams.delivery import Out
 from kafkascope.captures.streams.reassembly import MAX_CONNECTIONS, Reassembler
 from kafkascope.captures.streams.scan import AFRESH, scan
 from kafkascope.captures.streams.streams import segments_in, sum_up, tell
+from kafkascope.captures.streams.translated import FirstPackets
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,6 +38,9 @@ LOOKED_AT: Final = 20_000
 """Packets that tell which connections have much of the traffic."""
 MUCH: Final = 4 / 3
 """Of what each reader would have if all had the same: a connection with more is common."""
+SOME: Final = 100
+"""One in so many packets with data that come with two pairs of addresses is no chance: sequence
+and acknowledgement numbers are 64 bits."""
 TURN_BITS: Final = 8
 """Packets of a reader's turn, as a power of two: each block has several turns."""
 GIVEN_UP: Final = 1 << 60
@@ -52,7 +56,7 @@ for what the packet itself brings; or one of the above."""
 
 
 class TooMany(Exception):
-    """There are more connections than can be divided."""
+    """There are more connections than can be divided, or some that belong together."""
 
 
 class Share:
@@ -64,6 +68,8 @@ class Share:
         self.common = common
         self.mine = mine
         self._owners: dict[bytes, int] = {}
+        self._begins = FirstPackets()
+        """Those of all connections: of one with two pairs of addresses, a reader may have each."""
         self._loads = [0] * count
         """Packets of the connections of each reader."""
 
@@ -98,16 +104,27 @@ class Share:
         """Return whether a direction is another reader's."""
         return flow not in self.common and self._owners[flow] != self.mine
 
-    def others(self, columns: Columns, first: int) -> Others:
-        """Divide the connections of a block, whose first packet has the number `first`; return the
-        packets of other readers."""
+    def begin(self, segment: Segment | str) -> None:
+        """Take note of a SYN."""
+        if isinstance(segment, Segment) and segment.flags & SYN:
+            if self._begins.twin(segment) is not None:
+                raise TooMany
+            self._begins.add(segment)
+
+    def others(self, columns: Columns, block: Block) -> Others:
+        """Divide the connections of a block; return the packets of other readers."""
         import numpy as np
+
+        first = block.number
 
         flows: Iterable[bytes] = columns.flows
         if not columns.tcp.all():
             flows = compress(columns.flows, columns.tcp.tolist())
         found = Counter(flows)
         self._divide(found)
+        syn = columns.tcp & ((columns.flags & SYN) > 0)
+        for at in syn.nonzero()[0].tolist():
+            self.begin(segment_of(block.packet(at)))
         of_others = {flow for flow in found if self.foreign(flow)}
         marks = map(of_others.__contains__, columns.flows)
         foreign = np.fromiter(marks, np.bool_, len(columns.flows)) & columns.tcp
@@ -160,6 +177,8 @@ class _Beginning(NamedTuple):
     new: int
     """Connections that came behind the first block, in as many bytes as `behind`."""
     behind: int
+    twice: bool
+    """Whether a connection seems to come with two pairs of addresses."""
 
 
 @lru_cache(1)
@@ -169,11 +188,13 @@ def _beginning(*names: str) -> _Beginning:
 
     counts: Counter[bytes] = Counter()
     first = behind = 0
+    twice = False
     with Source(list(names)) as source, suppress(CutShort):
         for block in source.blocks():
             columns = columns_of(block) if block.positions else None
             if columns is None:
                 continue
+            twice = twice or _is_twice(columns)
             counts.update(min(flow, reverse(flow)) for flow in columns.flows)
             if first:
                 behind += abs(block.positions[-1] - block.positions[0])
@@ -181,14 +202,28 @@ def _beginning(*names: str) -> _Beginning:
                 first = len(counts)
             if behind and counts.total() >= LOOKED_AT:
                 break
-    return _Beginning(counts, len(counts) - first, behind)
+    return _Beginning(counts, len(counts) - first, behind, twice)
+
+
+def _is_twice(columns: Columns) -> bool:
+    """Return whether many packets of a block come with two pairs of addresses each."""
+    import numpy as np
+
+    data = columns.tcp & (columns.length > 0)
+    numbers = columns.seq[data] << np.uint64(32) | columns.ack[data]
+    flows = [flow for flow, has in zip(columns.flows, data.tolist(), strict=True) if has]
+    order = np.argsort(numbers, kind="stable")
+    same = (np.diff(numbers[order]) == 0).nonzero()[0]
+    found = sum(flows[order[at]] != flows[order[at + 1]] for at in same.tolist())
+    return bool(SOME * found > len(flows))
 
 
 def is_divisible(names: list[str], size: int) -> bool:
     """Return whether an input of `size` bytes seems to have connections, and not so many that
     readers would reach a limit together, by its beginning."""
-    counts, new, behind = _beginning(*names)
-    return bool(counts) and not (behind and new * size >= MAX_CONNECTIONS * behind)
+    counts, new, behind, twice = _beginning(*names)
+    few = not (behind and new * size >= MAX_CONNECTIONS * behind)
+    return bool(counts) and few and not twice
 
 
 def is_busy(names: list[str]) -> bool:
@@ -220,7 +255,7 @@ def shared(
     each block, and may raise. `named` is told of host names that DNS answers over UDP, or the
     files, resolve. Raises `TooMany`, and CutShort at the end, as `streams.batches`.
     """
-    reassembler = Reassembler(source.comment_of)
+    reassembler = Reassembler(source.comment_of, translations=source.reads_once)
     reassembler.numbering = opened
     damage: CutShort | None = None
     formats: dict[int, Format] = {}
@@ -237,6 +272,8 @@ def shared(
                 assert isinstance(events, list)
                 yield _timed(events, marks)
             sum_up(reassembler, source)
+            if reassembler.translated:
+                raise TooMany
             check(reassembler)
     except CutShort as error:
         damage = error
@@ -284,6 +321,7 @@ def _one_by_one(
     share.divide(each.flow for each in found)
     out: list[tuple[Moment, StreamEvent]] = []
     for one in found:
+        share.begin(one)
         number = max(reassembler.packets + 1, one.packet)
         events: Out = []
         reassembler.pass_time(number, one.time_ns, events)

@@ -43,7 +43,7 @@ def batches(
     the first CutShort is raised (`source.statistics.damage` has all). `bulk` forces the bulk path
     on or off. `named` is told of host names that DNS answers over UDP, or the files, resolve.
     """
-    reassembler = Reassembler(source.comment_of)
+    reassembler = Reassembler(source.comment_of, translations=source.reads_once)
     damage: CutShort | None = None
     formats: dict[int, Format] = {}
     """By file."""
@@ -122,6 +122,7 @@ def sum_up(reassembler: Reassembler, source: Source) -> None:
     """Count what reassembly has counted."""
     source.statistics.connections = reassembler.connections
     source.statistics.duplicates = reassembler.duplicates
+    source.statistics.translated = reassembler.translated
 
 
 def _in_bulk(block: Block, source: Source) -> bool:

@@ -25,9 +25,10 @@ from kafkascope.captures import Source
 from kafkascope.captures.model import Connection
 from kafkascope.captures.statistics import Statistics
 from kafkascope.captures.streams import scan, shares
-from kafkascope.captures.streams.shares import Share, busiest
+from kafkascope.captures.streams.shares import Share, busiest, is_divisible
 from tests.analyzer.pipeline.traffic import files
 from tests.captures.inputs.test_time_order import mixed
+from tests.captures.streams.test_translated import made
 from tests.captures.wires import Tape
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
@@ -110,13 +111,27 @@ def test_packets_out_of_the_order_of_time(tmp_path: Path) -> None:
         frames = [(each.time_ns, each.data) for each in source.packets()]
         link_type = source.interfaces()[0].link_type
     path = tmp_path / "a.pcap"
-    made = Tape()
-    made.frames = mixed(Random(1), frames, 500_000_000)
-    path.write_bytes(made.pcap(link_type=link_type))
+    tape = Tape()
+    tape.frames = mixed(Random(1), frames, 500_000_000)
+    path.write_bytes(tape.pcap(link_type=link_type))
     assert check([str(path)], 2)
     rows, capture = alone([str(path)])
     assert capture.source.statistics.moved > 0
     assert len(rows) == len(alone([str(SAMPLES / "rebalance.pcap")])[0])
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["", "late"])
+@pytest.mark.parametrize("count", [2, 3])
+def test_two_pairs_of_addresses_need_a_single_process(
+    count: int, late: bool, tmp_path: Path
+) -> None:
+    """Each pair may be another worker's; where that begins late, workers find it out."""
+    _, twice = made("dnat")
+    path = tmp_path / "a.pcap"
+    path.write_bytes(twice.pcap())
+    names = [str(SAMPLES / "java-codecs.pcap"), str(path)] if late else [str(path)]
+    assert is_divisible([str(path)], 1 << 20) is False
+    assert not check(names, count)
 
 
 def test_most_captures_need_no_single_process() -> None:

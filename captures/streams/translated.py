@@ -1,0 +1,106 @@
+"""Connections that a capture holds twice, because their addresses are translated on the way.
+
+A node that forwards (kube-proxy, Docker, a router) shows each packet before and after DNAT, SNAT or
+both, when it is captured on all interfaces. Sequence numbers and payload stay the same. Such packets
+are given to the connection that was seen first, as copies. State without I/O.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kafkascope.captures.packets.tcp import Segment, folded
+
+FIRST_PACKETS: Final = 4096
+"""First packets of connections that are remembered: those of the same moment."""
+SPAN_NS: Final = 100_000_000
+"""The same packet comes again within 100 ms; in a kernel it takes microseconds."""
+NEAR_NS: Final = 1_000_000
+"""Within 1 ms where the IP id does not tell that it is the same packet: IPv6 has none, and some
+systems leave it 0."""
+PACKETS: Final = 256
+"""Packets of a translated connection whose copies are waited for."""
+LOOKED: Final = 16
+"""Bytes of payload that are compared."""
+
+_BITS: Final = (1 << 64) - 1
+_TURNED_BACK: Final = pow(0xC2B2_AE3D_27D4_EB4F, -1, 1 << 64)
+
+
+def sign_of(segment: Segment) -> int:
+    """Return the IP id of a segment, or its checksum where that is 0, out of its fingerprint."""
+    mixed = segment.copy - segment.length * 0x1656_67B1_9E37_79F9
+    mixed -= folded(segment.flow[:-4]) * 0x85EB_CA77_C2B2_AE63
+    mixed ^= ((segment.seq << 32 | segment.ack) * 0x9E37_79B9_7F4A_7C15) & _BITS
+    return ((mixed & _BITS) * _TURNED_BACK & _BITS) >> 16 & 0xFFFF
+
+
+Key = tuple[int, int, int, int, bytes]
+
+
+def _key(segment: Segment) -> Key:
+    """Return what translation leaves alone."""
+    start = bytes(segment.payload[:LOOKED])
+    return segment.seq, segment.ack, segment.length, segment.flags, start
+
+
+def _ends(flow: bytes) -> tuple[bytes, bytes]:
+    """Return both ends of a flow: address and port."""
+    half = len(flow) - 4 >> 1
+    return flow[:half] + flow[-4:-2], flow[half : 2 * half] + flow[-2:]
+
+
+class _First(NamedTuple):
+    flow: bytes
+    time_ns: int
+    sign: int
+
+
+class FirstPackets:
+    """First packets of connections, by which another pair of addresses is recognised."""
+
+    def __init__(self) -> None:
+        self._found: dict[Key, _First] = {}
+
+    def add(self, segment: Segment) -> None:
+        """Remember a packet."""
+        key = _key(segment)
+        self._found.pop(key, None)
+        self._found[key] = _First(segment.flow, segment.time_ns, sign_of(segment))
+        if len(self._found) > FIRST_PACKETS:
+            del self._found[next(iter(self._found))]
+
+    def twin(self, segment: Segment) -> bytes | None:
+        """Return the flow on which the same packet came before, with other addresses.
+
+        Tools that scan use one sequence number for many hosts, in packets with ids of their own; so
+        without the same id one end has to be the same.
+        """
+        first = self._found.get(_key(segment))
+        if first is None or first.flow == segment.flow or not segment.seq:
+            return None
+        apart = abs(segment.time_ns - first.time_ns)
+        if first.sign == sign_of(segment):
+            return first.flow if apart <= SPAN_NS else None
+        one, two = _ends(first.flow), _ends(segment.flow)
+        shares = one[0] == two[0] or one[1] == two[1]
+        return first.flow if shares and apart <= NEAR_NS else None
+
+
+class Copies:
+    """Packets of a translated connection that came with one pair of addresses only so far."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[tuple[int, int, int, int, int], bytes] = {}
+
+    def seen(self, direction: int, segment: Segment) -> bool:
+        """Enter a packet; return whether it came before with other addresses."""
+        key = direction, segment.seq, segment.ack, segment.length, segment.flags
+        flow = self._waiting.get(key)
+        if flow is not None and flow != segment.flow:
+            del self._waiting[key]
+            return True
+        self._waiting[key] = segment.flow
+        if len(self._waiting) > PACKETS:
+            del self._waiting[next(iter(self._waiting))]
+        return False

@@ -1,0 +1,167 @@
+"""Connections that a capture holds before and after address translation are read once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ipaddress import ip_address
+from struct import pack
+
+import pytest
+
+from kafkascope.captures import Endpoint
+from kafkascope.captures.build import Composer
+from kafkascope.captures.packets.tcp import SYN, fingerprint, folded, segment_of
+from kafkascope.captures.streams.reassembly import Reassembler
+from kafkascope.captures.streams.translated import sign_of
+from tests.captures.wires import Tape, bytes_of, joined, packet, read
+
+CLIENT, SERVICE, POD, NODE = (
+    Endpoint("10.244.1.7", 40000),
+    Endpoint("10.96.0.10", 9092),
+    Endpoint("10.244.2.9", 19092),
+    Endpoint("172.18.0.3", 61001),
+)
+WIDE = {
+    CLIENT: Endpoint("fd00::7", 40000),
+    SERVICE: Endpoint("fd00::10", 9092),
+    POD: Endpoint("fd00::9", 19092),
+    NODE: Endpoint("fd00::3", 61001),
+}
+WAYS = {"dnat": (CLIENT, POD), "snat": (NODE, SERVICE), "both": (NODE, POD)}
+
+
+def translated(frame: bytes, old: tuple[Endpoint, Endpoint], new: tuple[Endpoint, Endpoint]) -> bytes:
+    """A frame with other addresses; a checksum of its own, as translation makes it."""
+    data = bytearray(frame)
+    wide = data[14] >> 4 == 6
+    size, at, tcp = (16, 22, 54) if wide else (4, 26, 34)
+    known = dict(zip(old, new, strict=True))
+    for end in range(2):
+        host = slice(at + end * size, at + end * size + size)
+        port = slice(tcp + 2 * end, tcp + 2 * end + 2)
+        one = Endpoint(str(ip_address(bytes(data[host]))), int.from_bytes(data[port], "big"))
+        data[host] = ip_address(known[one].host).packed
+        data[port] = pack(">H", known[one].port)
+    data[tcp + 16 : tcp + 18] = pack(">H", (int.from_bytes(data[tcp + 16 : tcp + 18], "big") + 7) % 65535)
+    return bytes(data)
+
+
+def made(way: str, *, wide: bool = False, skip: int = 0, resend: int = 0) -> tuple[Tape, Tape]:
+    """A conversation, and the capture of it on all interfaces of the node that translates."""
+    old, new = (CLIENT, SERVICE), WAYS[way]
+    if wide:
+        old, new = (WIDE[old[0]], WIDE[old[1]]), (WIDE[new[0]], WIDE[new[1]])
+    once, twice = Tape(), Tape()
+    composer = Composer(*old, isn=(0xFFFF_FF00, 12345))
+    once.add(composer.open())
+    for number in range(12):
+        once.now_ns += 3_000_000
+        sent = composer.send(0, bytes([number]) * 100)
+        once.add(sent)
+        if number < resend:
+            once.now_ns += 200_000_000
+            once.add(sent[:1])
+        once.add(composer.send(1, bytes([number]) * 3_000))
+    once.add(composer.close(0) + composer.close(1))
+    for time_ns, frame in once.frames[skip:]:
+        pair = [(time_ns, frame), (time_ns + 4_000, translated(frame, old, new))]
+        if frame[36:38] == pack(">H", 40000):  # to the client: the other way round
+            pair = [(time_ns, pair[1][1]), (time_ns + 4_000, frame)]
+        twice.frames += pair
+    once.frames = once.frames[skip:]
+    return once, twice
+
+
+def events(tape: Tape, *, bulk: bool | None = None) -> tuple[dict[str, bytes], list[object], int]:
+    found, source, damage = read(tape.pcap(), bulk=bulk)
+    assert not damage
+    assert source.statistics.connections == len({each.connection.number for each in found})
+    connections = {id(each.connection): each.connection for each in found}
+    return bytes_of(found), list(connections.values()), source.statistics.translated
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("wide", [False, True], ids=["v4", "v6"])
+@pytest.mark.parametrize("bulk", [False, True], ids=["", "bulk"])
+def test_a_conversation_is_read_once(way: str, wide: bool, bulk: bool) -> None:
+    if wide and way == "both":
+        pytest.skip("nothing but sequence numbers is the same: see the test of scans")
+    once, twice = made(way, wide=wide)
+    expected, _, _ = events(once)
+    found, (connection,), count = events(twice, bulk=bulk)
+    assert (found, count) == (expected, 1)
+    ends = WAYS[way] if not wide else tuple(WIDE[end] for end in WAYS[way])
+    assert connection.translated == ends
+    assert connection.gap_bytes == connection.retransmissions == (0, 0)
+    assert sum(connection.bytes) == 12 * 3_100
+    assert connection.handshake_ns is not None
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("skip", [1, 2, 3, 4, 5, 9])
+def test_from_the_middle(way: str, skip: int) -> None:
+    """Whichever packet is the first."""
+    once, twice = made(way, skip=skip)
+    expected, _, _ = events(once)
+    found, (connection,), _ = events(twice)
+    assert list(found.values()) == list(expected.values())
+    assert connection.translated is not None
+
+
+def test_what_is_sent_again_is_counted_once() -> None:
+    _, twice = made("dnat", resend=3)
+    _, (connection,), _ = events(twice)
+    assert connection.retransmissions == (3, 0)
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_what_one_interface_lacks_the_other_has(lost: int) -> None:
+    once, twice = made("dnat")
+    expected, _, _ = events(once)
+    del twice.frames[20 + lost :: 10]
+    found, (connection,), _ = events(twice)
+    assert list(found.values()) == list(expected.values())
+    assert connection.gap_bytes == (0, 0)
+
+
+def test_ports_that_are_used_again() -> None:
+    once, twice = made("snat")
+    again = [(at + 5_000_000_000, frame) for at, frame in twice.frames]
+    twice.frames += [(at, f[:38] + bytes([f[38] ^ 1]) + f[39:42] + bytes([f[42] ^ 1]) + f[43:]) for at, f in again]
+    found, connections, count = events(twice)
+    assert len(connections) == count == 2
+
+
+def scan(change: Callable[[int, bytearray], None]) -> Tape:
+    """SYNs of a program that looks for open ports, with one sequence number."""
+    tape = Tape()
+    (syn, *_) = Composer(CLIENT, SERVICE, isn=(77, 1)).open()
+    for number in range(40):
+        frame = bytearray(syn)
+        frame[33] = number
+        frame[50:52] = pack(">H", 1000 + number)
+        change(number, frame)
+        tape.add([bytes(frame)], step_ns=10_000_000)
+    return tape
+
+
+@pytest.mark.parametrize("ident", [True, False])
+def test_scans_are_no_translation(ident: bool) -> None:
+    def change(number: int, frame: bytearray) -> None:
+        frame[18:20] = pack(">H", number + 1 if ident else 0)
+
+    _, connections, count = events(scan(change))
+    assert (len(connections), count) == (40, 0)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_the_id_comes_out_of_the_fingerprint(wide: bool) -> None:
+    once, _ = made("dnat", wide=wide)
+    for _, frame in once.frames:
+        segment = segment_of(packet(frame))
+        assert not isinstance(segment, str)
+        at = 70 if wide else 18
+        assert sign_of(segment) == int.from_bytes(frame[at : at + 2], "big")
+        ports = int.from_bytes(segment.flow[-4:], "big")
+        facts = segment.seq, segment.ack, sign_of(segment), segment.length, segment.flags
+        assert fingerprint(ports, *facts, folded(segment.flow[:-4])) == segment.copy
