@@ -224,9 +224,7 @@ class Reassembler(Resumable):
 
     def _states(self) -> list[ConnectionState]:
         flows = self.flows.items()
-        return [
-            each.state for flow, each in flows if each.number == 0 and each.flow == flow
-        ]
+        return [each.state for flow, each in flows if each.number == 0 and each.flow == flow]
 
     def _twin(self, segment: Segment) -> DirectionState | None:
         """Return the direction whose packets come with these addresses, too: see `translated`."""
@@ -473,7 +471,9 @@ class Reassembler(Resumable):
             direction.in_order = (
                 state.copies is None
                 and quiet
-                and direction.next is not None and direction.fin is None and not starting
+                and direction.next is not None
+                and direction.fin is None
+                and not starting
             )
 
     def _watch_gap(self, direction: DirectionState, time_ns: int) -> None:

@@ -10,10 +10,9 @@ import pytest
 
 from kafkascope.captures import Endpoint
 from kafkascope.captures.build import Composer
-from kafkascope.captures.packets.tcp import SYN, fingerprint, folded, segment_of
-from kafkascope.captures.streams.reassembly import Reassembler
+from kafkascope.captures.packets.tcp import fingerprint, folded, segment_of
 from kafkascope.captures.streams.translated import sign_of
-from tests.captures.wires import Tape, bytes_of, joined, packet, read
+from tests.captures.wires import Tape, bytes_of, packet, read
 
 CLIENT, SERVICE, POD, NODE = (
     Endpoint("10.244.1.7", 40000),
@@ -30,7 +29,9 @@ WIDE = {
 WAYS = {"dnat": (CLIENT, POD), "snat": (NODE, SERVICE), "both": (NODE, POD)}
 
 
-def translated(frame: bytes, old: tuple[Endpoint, Endpoint], new: tuple[Endpoint, Endpoint]) -> bytes:
+def translated(
+    frame: bytes, old: tuple[Endpoint, Endpoint], new: tuple[Endpoint, Endpoint]
+) -> bytes:
     """A frame with other addresses; a checksum of its own, as translation makes it."""
     data = bytearray(frame)
     wide = data[14] >> 4 == 6
@@ -42,7 +43,9 @@ def translated(frame: bytes, old: tuple[Endpoint, Endpoint], new: tuple[Endpoint
         one = Endpoint(str(ip_address(bytes(data[host]))), int.from_bytes(data[port], "big"))
         data[host] = ip_address(known[one].host).packed
         data[port] = pack(">H", known[one].port)
-    data[tcp + 16 : tcp + 18] = pack(">H", (int.from_bytes(data[tcp + 16 : tcp + 18], "big") + 7) % 65535)
+    data[tcp + 16 : tcp + 18] = pack(
+        ">H", (int.from_bytes(data[tcp + 16 : tcp + 18], "big") + 7) % 65535
+    )
     return bytes(data)
 
 
@@ -127,7 +130,10 @@ def test_what_one_interface_lacks_the_other_has(lost: int) -> None:
 def test_ports_that_are_used_again() -> None:
     once, twice = made("snat")
     again = [(at + 5_000_000_000, frame) for at, frame in twice.frames]
-    twice.frames += [(at, f[:38] + bytes([f[38] ^ 1]) + f[39:42] + bytes([f[42] ^ 1]) + f[43:]) for at, f in again]
+    twice.frames += [
+        (at, f[:38] + bytes([f[38] ^ 1]) + f[39:42] + bytes([f[42] ^ 1]) + f[43:])
+        for at, f in again
+    ]
     found, connections, count = events(twice)
     assert len(connections) == count == 2
 
