@@ -213,8 +213,8 @@ class Connection:
     """Time from SYN to the ACK that completes the handshake, where that came before any bytes."""
     packets: list[int] = field(default_factory=lambda: [0, 0])
     bytes: list[int] = field(default_factory=lambda: [0, 0])
-    """Payload bytes that were captured, per direction, retransmissions included, but for the copies with
-    `translated` addresses."""
+    """Payload bytes that were captured, per direction, retransmissions included, but no
+    copies with `translated` addresses."""
     retransmissions: Pair = NONE
     duplicates: Pair = NONE
     """Exact copies of a segment that the capture holds twice (not retransmissions)."""
@@ -226,7 +226,7 @@ class Connection:
     leg."""
 
     translated: tuple[Endpoint, Endpoint] | None = None
-    """`a` and `b` as they were before or after address translation, where the capture holds both."""
+    """`a` and `b` before or after address translation, where the capture holds both."""
     first_packet: int = 0
     """Number of its first packet; 0 where there are no packets."""
     tls: Tls | None = None

@@ -1,8 +1,8 @@
 """Connections that a capture holds twice, because their addresses are translated on the way.
 
 A node that forwards (kube-proxy, Docker, a router) shows each packet before and after DNAT, SNAT or
-both, when it is captured on all interfaces. Sequence numbers and payload stay the same. Such packets
-are given to the connection that was seen first, as copies. State without I/O.
+both, when it is captured on all interfaces. Sequence numbers and payload stay the same. Such
+packets are given to the connection that was seen first, as copies. State without I/O.
 """
 
 from __future__ import annotations

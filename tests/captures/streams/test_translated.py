@@ -128,13 +128,13 @@ def test_what_one_interface_lacks_the_other_has(lost: int) -> None:
 
 
 def test_ports_that_are_used_again() -> None:
-    once, twice = made("snat")
+    _, twice = made("snat")
     again = [(at + 5_000_000_000, frame) for at, frame in twice.frames]
     twice.frames += [
         (at, f[:38] + bytes([f[38] ^ 1]) + f[39:42] + bytes([f[42] ^ 1]) + f[43:])
         for at, f in again
     ]
-    found, connections, count = events(twice)
+    _, connections, count = events(twice)
     assert len(connections) == count == 2
 
 
