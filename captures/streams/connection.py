@@ -21,7 +21,7 @@ from kafkascope.captures.packets.tcp import (
 )
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.captures.streams.direction import ITEM_OVERHEAD, DirectionState
-from kafkascope.captures.streams.translated import Copies
+from kafkascope.captures.streams.translated import TranslatedCopies
 
 SETTLE_BYTES: Final = 1 << 20
 """Kept of a connection without SYN before its directions are given a start, whatever the time."""
@@ -46,7 +46,7 @@ class ConnectionState(Resumable):
         self.directions = [first, second]
         self.flows: list[bytes] = []
         """Directions of the same connection with other addresses."""
-        self.copies: Copies | None = None
+        self.copies: TranslatedCopies | None = None
         """Packets of which a copy may come with other addresses; None: there are none."""
         self.opened = False
         """`Opened` was emitted. A connection without SYN waits until it has settled, for `a` may
@@ -99,7 +99,7 @@ def translate(state: ConnectionState, direction: DirectionState, flow: bytes) ->
     """Take note that a direction of a connection also comes with other addresses."""
     state.flows += flow, reverse(flow)
     if state.copies is None:
-        state.copies = Copies()
+        state.copies = TranslatedCopies()
     ends = endpoints(flow)
     if state.connection.translated is None:
         state.connection.translated = ends[::-1] if direction.number else ends

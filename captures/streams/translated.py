@@ -87,7 +87,7 @@ class FirstPackets:
         return first.flow if shares and apart <= NEAR_NS else None
 
 
-class Copies:
+class TranslatedCopies:
     """Packets of a translated connection that came with one pair of addresses only so far."""
 
     def __init__(self) -> None:
