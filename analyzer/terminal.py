@@ -41,6 +41,12 @@ def for_log(text: str) -> str:
     return inert(text) if is_job_log() else text
 
 
+def json_for_log(data: bytes) -> bytes:
+    """JSON of the same value for a terminal, or for the log of a CI job."""
+    data = json_safe(data)
+    return inert_json(data) if is_job_log() else data
+
+
 def _echo(text: str, *, err: bool = False) -> None:
     click.echo(for_log(text), err=err)
 
@@ -79,13 +85,12 @@ def row(cells: Iterable[str]) -> None:
 
 def json_out(data: bytes) -> None:
     """JSON on stdout."""
-    data = json_safe(data)
-    click.echo(inert_json(data) if is_job_log() else data)
+    click.echo(json_for_log(data))
 
 
 def status(text: str = "") -> None:
     """One line on stderr in the place of the one before; empty takes it away."""
-    click.echo(CLEAR + safe(text), err=True, nl=False)
+    click.echo(CLEAR + for_log(safe(text)), err=True, nl=False)
 
 
 class _Whole:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 
 from kafkascope.analyzer.commands.inputs import MOST_JSON, too_much
-from kafkascope.analyzer.text import json_safe
+from kafkascope.analyzer.terminal import json_for_log
 from kafkascope.dissectors.codec.jsonform import body_from_json, dumps, plain
 from kafkascope.dissectors.codec.reader import REFUSALS, reader
 from kafkascope.dissectors.codec.writer import REFUSALS as WRITER_REFUSALS
@@ -34,7 +34,7 @@ def serve(response: Answer, source: int, sink: int) -> None:
     input."""
     for lines in _waiting_lines(source):
         _write(
-            sink, json_safe(b"".join([response(line) + b"\n" for line in lines if line.strip()]))
+            sink, json_for_log(b"".join([response(line) + b"\n" for line in lines if line.strip()]))
         )
 
 
