@@ -233,9 +233,20 @@ class Connection:
     """None: it has no TLS, or none was seen yet."""
     other: str = ""
     """What was found to be spoken in place of what a reader looks for, in words."""
+    origin: Endpoint | None = None
+    """The client that a load balancer connected for, by a header of the PROXY protocol."""
+    via: str = ""
+    """Address of that load balancer."""
+    proxy_header: tuple[int, int] = NONE
+    """Version and bytes of such headers before the client's first byte; 0 where there is none."""
     server: str = ""
     """What the side that was connected to speaks by its first bytes, where that is no more what a
     reader looks for: `SSH: SSH-2.0-OpenSSH_9.6` (`signatures.words_of`), or `UNKNOWN_SERVER`."""
+
+    def ends(self, client: int = 0) -> tuple[Endpoint, Endpoint]:
+        """Return the client, where it is at the end of `client`, and its broker."""
+        a, b = (self.b, self.a) if client else (self.a, self.b)
+        return self.origin or a, b
 
     @property
     def decrypted(self) -> bool:
@@ -281,6 +292,19 @@ class Chunk:
             start, own = piece.start, [piece._replace(start=0)]
             data = self.data[start:end]
             yield Chunk(self.connection, self.direction, self.offset + start, data, own)
+
+    def behind(self, count: int) -> Chunk:
+        """Return the chunk without its first bytes, of which there are more than `count`."""
+        pieces = self.pieces
+        first = next(
+            (n for n, piece in enumerate(pieces[1:]) if piece.start > count), len(pieces) - 1
+        )
+        left = []
+        for piece in pieces[first:]:
+            cut = max(0, count - piece.start)
+            left.append(piece._replace(start=piece.start + cut - count, at=piece.at + cut))
+        data = self.data[count:]
+        return Chunk(self.connection, self.direction, self.offset + count, data, left)
 
 
 @dataclass(slots=True)

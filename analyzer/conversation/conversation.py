@@ -208,10 +208,8 @@ class Conversation(Resumable):
         self.connection = connection
         self.client = client
         """Direction in which the requests go."""
-        self._ends: tuple[Endpoint, Endpoint] = (connection.a, connection.b)
+        self._ends: tuple[Endpoint, Endpoint] = connection.ends(client)
         """Client and broker."""
-        if client:
-            self._ends = (connection.b, connection.a)
         self._known = False
         """It answered, and the context knows that."""
         self._context = context

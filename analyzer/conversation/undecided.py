@@ -23,6 +23,7 @@ from kafkascope.analyzer.conversation.zookeeper import (
 )
 from kafkascope.analyzer.model import Exchange, Frame, Part, Request, Undecoded
 from kafkascope.captures.model import Chunk, Closed, Connection, Gap, Piece, StreamEvent
+from kafkascope.captures.proxy_protocol import begins, read_header
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.captures.signatures import HEAD, protocol_of
 from kafkascope.captures.tls.begin import looks_like_tls
@@ -51,6 +52,7 @@ SHOWN: Final = 64
 
 NOT_KAFKA: Final = "not Kafka"
 EMPTY: Final = "no bytes in it"
+HEADER_ALONE: Final = "a PROXY protocol header alone"
 
 
 class Undecided(Resumable):
@@ -189,9 +191,13 @@ class Undecided(Resumable):
     def _look(self, chunk: Chunk) -> Conversation | str | None:
         direction = chunk.direction
         head = self._heads[direction]
-        most = DESCRIBED if self.midstream else LOOKED_AT
+        most = DESCRIBED if self.midstream and not begins(head) else LOOKED_AT
         if not self._holes[direction] and len(head) < most:
             head += chunk.data[: most - len(head)]
+        if not direction and begins(head) and not self._holes[0]:
+            more = self._skip_header()
+            if more:
+                return None
         if self.midstream:
             return self._look_midstream(chunk)
         if direction == 1:
@@ -218,6 +224,39 @@ class Undecided(Resumable):
                 self._number = self._context.next_number()
             return None
         return self._other(0) if found == "other" else self._conversation(0)
+
+    def _skip_header(self) -> bool:
+        """Take the headers of load balancers away from what the client sent; return whether more
+        bytes have to come. Behind several the last one tells the client: each balancer puts its
+        own before what it got."""
+        head, connection = self._heads[0], self.connection
+        while begins(head):
+            try:
+                header = read_header(head)
+            except ValueError:
+                return False
+            if header is None:
+                return True
+            del head[: header.size]
+            self._cut(header.size)
+            self.midstream = False  # nothing comes before it
+            connection.proxy_header = (header.version, connection.proxy_header[1] + header.size)
+            if header.client is not None:
+                connection.origin, connection.via = header.client, str(connection.a)
+        return not head
+
+    def _cut(self, size: int) -> None:
+        """Cut the first bytes off what the client sent."""
+        events: list[StreamEvent] = []
+        for event in self.events:
+            if size and isinstance(event, Chunk) and not event.direction:
+                count = min(size, len(event.data))
+                size -= count
+                if count == len(event.data):
+                    continue
+                event = event.behind(count)
+            events.append(event)
+        self.events = events
 
     def _other(self, direction: int) -> str:
         return describe(self._heads[direction], "server" if direction else "client")
@@ -279,6 +318,8 @@ class Undecided(Resumable):
         self.over = True
         if not self._bytes:
             return EMPTY
+        if self.connection.proxy_header[0] and not self._heads[0]:
+            return HEADER_ALONE
         greeted = not self.midstream and not self._heads[0] and bool(self._heads[1])
         if greeted and protocol_of(self._heads[1], "server"):
             return self._other(1)
@@ -313,15 +354,16 @@ class Undecided(Resumable):
             (Part(piece.file, piece.at, size, piece.packet),),
         )
         connection = self.connection
-        ends, tls = (connection.a, connection.b), connection.tls
+        client, broker = connection.ends(direction)
+        tls = connection.tls
         return [
             Exchange(
                 number=self._number or self._context.next_number(),
                 id=self._context.identify(connection, first.direction, frame),
                 state="opaque",
                 connection=connection,
-                client=ends[direction],
-                broker=ends[1 - direction],
+                client=client,
+                broker=broker,
                 api_key=None,
                 api="",
                 api_version=None,

@@ -27,7 +27,7 @@ class Heard:
         """Take the next exchange."""
         if len(self.sides) < 2 and not _silent(exchange):
             connection = exchange.connection
-            client = 0 if exchange.client == connection.a else 1
+            client = int(exchange.broker != connection.b)
             # Captures of messages alone have no packets to count.
             seen = [max(pair) for pair in zip(connection.packets, connection.bytes, strict=True)]
             if seen[client]:

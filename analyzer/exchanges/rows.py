@@ -121,6 +121,7 @@ _ZOOKEEPER: Final = Kind(
     table="'kafka' if {} is None else 'zookeeper'",
     load="_zookeeper_of_table(values)",
 )
+_VIA: Final = TEXT._replace(json="{} or None", table="{} or None", load="{} or ''")
 _TLS: Final = Kind(
     "string",
     "string",
@@ -545,6 +546,14 @@ class Row:
             table="protocol",
         ),
     ]
+    via: Annotated[
+        str,
+        RowColumn(
+            _VIA,
+            "host:port of the load balancer whose PROXY protocol header names the client; null "
+            "without one",
+        ),
+    ] = ""
 
     @property
     def latency_beyond_wait_ns(self) -> int | None:
@@ -641,6 +650,7 @@ def row_of(exchange: "Exchange", names: "TopicNames", facts: BodyFacts | None = 
         exchange.notes + notes if notes else exchange.notes,
         exchange.tls,
         about,
+        exchange.connection.via,
     )
 
 

@@ -341,7 +341,7 @@ def seen_in(session: Session, decoded: Seen | None = None) -> Seen:
 
                 codes = {code for found in session.tables["errors"].values for code in found}
                 return [error_name(code) for code in sorted(codes)]
-            case "broker" | "broker.ip" | "client.ip" | "ip":
+            case "broker" | "broker.ip" | "client.ip" | "ip" | "via":
                 return _addresses(session, name)
         named = COLUMNS.get(name)
         table = None if named is None else session.tables.get(named.name)
@@ -366,10 +366,13 @@ def _addresses(session: Session, name: str) -> Iterable[str]:
     sides = dict(zip(connections[:LOOKED_AT], asking[:LOOKED_AT], strict=True))
     for index, side in sides.items():
         connection = session.connections[index]
-        pair = (str(connection.a), str(connection.b))
-        client, broker = pair[side], pair[1 - side]
+        client, broker = map(str, connection.ends(side))
         if name == "broker":
             ends[broker] = None
+            continue
+        if name == "via":
+            if connection.via:
+                ends[connection.via] = None
             continue
         if name in ("client.ip", "ip"):
             ends[host_of(client)] = None

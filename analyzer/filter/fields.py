@@ -147,6 +147,15 @@ _OTHERS: Final[tuple[Field, ...]] = (
         get=getters.client_port,
     ),
     Field(
+        "via",
+        "string",
+        "i",
+        "load balancer as address:port, or only its address, by its PROXY protocol header",
+        "via == 10.0.1.9",
+        told_by="connection",
+        get=getters.via,
+    ),
+    Field(
         "broker",
         "string",
         "i",

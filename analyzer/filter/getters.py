@@ -65,6 +65,11 @@ def client_port(row: Row) -> Values:
     return _port(row.client_address)
 
 
+def via(row: Row) -> Values:
+    """Return the load balancer as address:port, and its address alone."""
+    return (row.via, host_of(row.via)) if row.via else ()
+
+
 def broker(row: Row) -> Values:
     """Return the broker as address:port, and its address alone."""
     return (row.broker_address, host_of(row.broker_address)) if row.broker_address else ()

@@ -104,6 +104,13 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         "the broker closes a connection that starts with another protocol, and the client retries",
     ),
     Explanation(
+        ("proxy-protocol",),
+        ("tls-opaque", *AGAIN),
+        ("client",),
+        "a broker closes a connection that begins with a PROXY protocol header, and the client "
+        "retries",
+    ),
+    Explanation(
         ("server-not-kafka",),
         ("not-kafka", "tls-opaque", *AGAIN),
         ("client",),

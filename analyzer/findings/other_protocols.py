@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Final, NamedTuple
 
 from kafkascope.analyzer.conversation.detect import is_other
+from kafkascope.analyzer.conversation.undecided import HEADER_ALONE
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Worded
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.tls import failed_connections, plain_listeners
@@ -97,6 +98,15 @@ class OtherProtocols(Detector):
             "Identify the sender: a scanner, a health check, a client of another service.",
             brief="{n} connection with another protocol|{n} connections with another protocol",
         ),
+        Rule(
+            "proxy-protocol",
+            "error",
+            "PROXY protocol header that a broker does not accept",
+            "Turn the PROXY protocol off at the load balancer (HAProxy: remove send-proxy and "
+            "send-proxy-v2; nginx: proxy_protocol off; AWS NLB: proxy_protocol_v2.enabled=false). "
+            "Apache Kafka takes the header for the size of a request and closes the connection.",
+            limits=("tls.hello",),
+        ),
     )
     ODD = True
 
@@ -118,6 +128,7 @@ class OtherProtocols(Detector):
         lines = {line["connection"]: line for line in view.lines()}
         yield from self._clients(view, lines)
         yield from self._servers(view, lines.values())
+        yield from self._headers(view, lines.values())
 
     # --- clients that speak something else
 
@@ -258,14 +269,60 @@ class OtherProtocols(Detector):
             else among("conn", [line["connection"] for line in seen][:MOST_NAMED]),
         )
 
+    # --- headers of load balancers
+
+    def _headers(self, view: View, lines: Iterable[Line]) -> Iterator[Finding]:
+        """Yield brokers that close connections at a PROXY protocol header, or wait for the rest of
+        what they take for a request, and accept it on no connection."""
+        found: dict[str, list[Line]] = defaultdict(list)
+        accepting: set[str] = set()
+        every = [line for line in lines if line["proxy_header"]]
+        end_ns = max(map(ended_at, every), default=0)
+        for line in every:
+            if line["broker_bytes"]:
+                accepting.add(line["broker_address"])
+            elif unanswered(line, end_ns):
+                found[line["broker_address"]].append(line)
+        for broker, seen in sorted(found.items()):
+            if broker in accepting:
+                continue
+            numbers = [line["connection"] for line in seen]
+            told = [line["connection"] for line in seen if line["requests"]][:MOST_NAMED]
+            hosts = sorted({host_of(line["via"] or line["client_address"]) for line in seen})
+            versions = " and ".join(sorted({f"v{line['proxy_header']}" for line in seen}))
+            closed = sum(line["end"].startswith("broker") for line in seen)
+            did = "closed" if closed == len(seen) else "did not respond on"
+            begin = "begins" if len(seen) == 1 else "begin"
+            clients = {
+                view.client(line["client_id"], host_of(line["client_address"]))
+                for line in seen
+                if line["client_id"]
+            }
+            opened = [line["opened"] for line in seen if line["opened"] is not None]
+            yield view.finding(
+                self.rule("proxy-protocol"),
+                f"{broker} {did} {plural(len(seen), 'connection')} from {listed(hosts)} that "
+                f"{begin} with a PROXY protocol header ({versions}), which it does not accept",
+                among("conn", told),
+                count=len(seen),
+                first_ns=min(opened, default=None),
+                last_ns=max(opened, default=None),
+                about=[
+                    *(("client", client) for client in sorted(clients)[:MOST_NAMED]),
+                    ("broker", broker),
+                    *(("host", host) for host in hosts[:MOST_NAMED]),
+                ],
+                connects="" if told else among("conn", numbers[:MOST_NAMED]),
+            )
+
 
 def _brokers(view: View) -> set[str]:
-    """Return the addresses that answered Kafka."""
+    """Return the addresses that Kafka was spoken with, and that answered nothing else."""
     if _brokers not in view.kept:
         view.kept[_brokers] = {
             line["broker_address"]
             for line in view.lines()
-            if line["protocol"] == KAFKA and line["requests"] > line["unanswered"]
+            if line["protocol"] == KAFKA and not line["server_protocol"]
         }
     found: set[str] = view.kept[_brokers]
     return found
@@ -284,7 +341,9 @@ def _rule_of(kind: str, line: Line, end_ns: int) -> str | None:
     """Return the rule for a connection without Kafka, or `served` where both sides speak the same;
     None for TLS that cannot be read, which another detector tells, and for Kafka. `end_ns`: the
     last packet of the capture."""
-    if kind in ("", KAFKA, ZOOKEEPER):
+    if kind in ("", KAFKA, ZOOKEEPER, HEADER_ALONE) or (
+        line.get("proxy_header") and not line.get("broker_bytes")
+    ):
         return None
     if kind.startswith(TLS):
         return "tls-to-plain" if unanswered(line, end_ns) else None

@@ -50,6 +50,7 @@ KEPT_OUT: Final = frozenset(
     {
         *("version-refused", "sasl-missing", "sasl-mechanism", "sasl-failed", "tls-failed"),
         *("plain-to-tls", "tls-to-plain", "http-to-kafka", "not-kafka", "server-not-kafka"),
+        "proxy-protocol",
         *("denied", "unknown-topic"),
         *("address-unreachable", "address-unanswered", "address-unresolved", "address-loopback"),
         *("address-private", "address-unspecified", "request-header", "other-layout"),

@@ -96,6 +96,8 @@ def failure(line: Line) -> How | None:
     if line["tls_result"] is not None:
         outcome, _, alert = line["tls_result"]
         return (outcome, line["tls_side"], alert) if outcome in FAILED else None
+    if line["proxy_header"] and not line["broker_bytes"]:
+        return None  # it may not have come to the ClientHello
     ended = line["tls_offered"] and not line["broker_bytes"] and line["end"].startswith("broker")
     return ("ended", "broker", -1) if ended else None
 

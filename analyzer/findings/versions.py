@@ -252,6 +252,7 @@ def _ended_at_first(line: Line) -> bool:
     byte."""
     return (
         line["end"] in ("broker rst", "broker fin")
+        and not line["proxy_header"]
         and line["requests"] == line["unanswered"] == 1
         and not line["broker_bytes"]
         and line["ended"] - (line["waiting"] or 0) < limit("lost.age")

@@ -135,7 +135,7 @@ class Dissection:
         key, version, correlation_id, client_id, end = header
         api, software, user, mechanism, reason = who
         connection = _connection(ends)
-        both = (connection.a, connection.b)
+        client, broker = connection.ends(side)
         head = RequestHeader(key, version, correlation_id, client_id, [], end)
         request = response = None
         undecoded: tuple[Undecoded, ...] = ()
@@ -157,8 +157,8 @@ class Dissection:
             id_,
             state,
             connection,
-            both[side],
-            both[1 - side],
+            client,
+            broker,
             key,
             api,
             version,
@@ -211,8 +211,9 @@ def _about(exchange: Exchange, all_parts: bool) -> list[Any]:
             *(connection.number, *connection.a, *connection.b, connection.first_ns),
             *(connection.handshake, connection.last_ns, connection.handshake_ns),
             connection.gap_bytes,
+            *(connection.via, connection.origin),
         ],
-        int(exchange.client != connection.a),
+        int(exchange.broker != connection.b),
         [*header, exchange.client_id, end],
         [exchange.api, exchange.software, exchange.user, exchange.mechanism, exchange.reason],
         # Notes that follow from bodies are made again.
@@ -242,7 +243,8 @@ def _frame(payload: bytes, place: list[Any]) -> Frame:
 
 
 def _connection(values: list[Any]) -> Connection:
-    number, a, a_port, b, b_port, first_ns, handshake, last_ns, handshake_ns, gap_bytes = values
+    number, a, a_port, b, b_port, first_ns, handshake, last_ns, handshake_ns, *rest = values
+    gap_bytes, via, origin = rest
     return Connection(
         number,
         Endpoint(a, a_port),
@@ -252,6 +254,8 @@ def _connection(values: list[Any]) -> Connection:
         last_ns,
         handshake_ns,
         gap_bytes=gap_bytes,
+        via=via,
+        origin=None if origin is None else Endpoint(*origin),
     )
 
 

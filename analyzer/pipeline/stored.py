@@ -163,7 +163,9 @@ def _exchange(row: Row, handshake_ns: int | None) -> Exchange:
         row.number,
         row.id,
         row.state,
-        Connection(row.connection, client, broker, row.time_ns, handshake_ns=handshake_ns),
+        Connection(
+            row.connection, client, broker, row.time_ns, handshake_ns=handshake_ns, via=row.via
+        ),
         client,
         broker,
         row.api_key,

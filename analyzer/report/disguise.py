@@ -35,15 +35,22 @@ MOST_SESSIONS: Final = 256
 class _Renamed:
     """A connection between other ends; its counters go on, so they are asked for where they are."""
 
-    __slots__ = ("_connection", "_tls", "a", "b", "interface_comment")
+    __slots__ = ("_connection", "_tls", "a", "b", "interface_comment", "origin", "via")
 
     def __init__(
-        self, connection: Connection, a: Endpoint, b: Endpoint, tls: Callable[[Tls], Tls]
+        self,
+        connection: Connection,
+        a: Endpoint,
+        b: Endpoint,
+        origin: Endpoint | None,
+        tls: Callable[[Tls], Tls],
     ) -> None:
         self._connection = connection
         self._tls = tls
         self.a = a
         self.b = b
+        self.origin = origin
+        self.via = str(a) if connection.via else ""
         own = connection.interface_comment == BROKER_LEG
         self.interface_comment = BROKER_LEG if own else ""
 
@@ -52,6 +59,11 @@ class _Renamed:
         """What is known of its TLS by now."""
         tls = self._connection.tls
         return None if tls is None else self._tls(tls)
+
+    def ends(self, client: int = 0) -> tuple[Endpoint, Endpoint]:
+        """Return the client, where it is at the end of `client`, and its broker."""
+        a, b = (self.b, self.a) if client else (self.a, self.b)
+        return self.origin or a, b
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
@@ -157,7 +169,8 @@ class Disguise:
 
     def _connection(self, connection: Connection) -> Connection:
         ends = self._endpoint(connection.a), self._endpoint(connection.b)
-        return cast("Connection", _Renamed(connection, *ends, self._tls))
+        origin = None if connection.origin is None else self._endpoint(connection.origin)
+        return cast("Connection", _Renamed(connection, *ends, origin, self._tls))
 
     def _request(self, request: Request | None) -> Request | None:
         if request is None:

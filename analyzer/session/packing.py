@@ -53,7 +53,7 @@ def pack(session: Session, told: Sequence[Exchange], rows: Sequence[Row]) -> Non
     asked = [None if (side := e.request) is None else side.frame for e in told]
     answers = [None if (back := e.response) is None else back.frame for e in told]
     _append(s, "connection", map(session.connection_number, [e.connection for e in told]))
-    _append(s, "client_side", [e.client != e.connection.a for e in told])
+    _append(s, "client_side", [e.broker != e.connection.b for e in told])
     _append(s, "mechanism", tables["mechanism"].numbers([e.mechanism for e in told]))
     _append(s, "request_packet", [NONE if f is None else f.parts[0].packet for f in asked])
     _append(s, "response_packet", [NONE if f is None else f.parts[0].packet for f in answers])

@@ -57,14 +57,20 @@ class ColumnRow:
     @property
     def client_address(self) -> str:
         """host:port of the client."""
-        connection, side = self._connection, self._session.columns["client_side"][self._index]
-        return str(connection.b if side else connection.a)
+        side = self._session.columns["client_side"][self._index]
+        return str(self._connection.ends(side)[0])
 
     @property
     def broker_address(self) -> str:
         """host:port of the broker."""
-        connection, side = self._connection, self._session.columns["client_side"][self._index]
-        return str(connection.a if side else connection.b)
+        side = self._session.columns["client_side"][self._index]
+        return str(self._connection.ends(side)[1])
+
+    @property
+    def via(self) -> str:
+        """host:port of the load balancer in between."""
+        found: str = self._connection.via
+        return found
 
     @property
     def flexible(self) -> bool:

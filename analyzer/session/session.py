@@ -219,7 +219,7 @@ class Session:
         columns, value = self.columns, self.value
         connection = self.connections[columns["connection"][index]]
         client = columns["client_side"][index]
-        ends = (connection.a, connection.b)
+        ends = connection.ends(client)
         key, version = columns["api_key"][index], columns["api_version"][index]
         id_ = columns["correlation_id"][index]
         undecoded, notes = self.remarks_by_row.get(self.dropped + index, _NOTHING)
@@ -231,8 +231,8 @@ class Session:
             id=self.id_bytes[8 * index : 8 * index + 8].hex(),
             state=STATES[columns["state"][index]],
             connection=connection,
-            client=ends[client],
-            broker=ends[1 - client],
+            client=ends[0],
+            broker=ends[1],
             api_key=None if key == NONE else key,
             api=value("api", index),
             api_version=None if version == NONE else version,

@@ -173,7 +173,7 @@ class Clients(ByKey[Used]):
         used.response_bytes += row.response_bytes or 0
         # Not by its number: that is a place as long as an input is read in parts.
         connection = exchange.connection
-        begun = row.client_address if exchange.client == connection.a else row.broker_address
+        begun = row.client_address if exchange.broker == connection.b else row.broker_address
         used.connections.add((connection.first_ns, begun))
         if connection.handshake:
             used.fresh = 1

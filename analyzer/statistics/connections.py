@@ -69,6 +69,10 @@ class Wire(Measures):
     """What an opaque one is, as detection says it."""
     server: str | None = most()
     """What the broker's first bytes are where they are no Kafka: `Connection.server`."""
+    via: str | None = most()
+    """Address of the load balancer in between, by its PROXY protocol header."""
+    proxy_header: int | None = most()
+    """Version of that header."""
     ends: tuple[str, str] | None = most()
     """Addresses of client and broker, as exchanges told them."""
     sides: tuple[str, str] | None = most()
@@ -122,6 +126,7 @@ class Connections(ByKey[Wire]):
         Column("broker_address"),
         Column("translated_client", wide=True),
         Column("translated_broker", wide=True),
+        Column("via", wide=True),
         Column("client_id"),
         Column("software"),
         Column("user", wide=True),
@@ -198,7 +203,7 @@ class Connections(ByKey[Wire]):
         active = row.time_ns + (row.latency_ns or 0)
         if wire.active_ns is None or active > wire.active_ns:
             wire.active_ns = active
-        wire.side = int(exchange.client != connection.a)
+        wire.side = int(exchange.broker != connection.b)
         if row.state == "answered":
             if wire.answered_ns is None or active > wire.answered_ns:
                 wire.answered_ns = active
@@ -376,7 +381,7 @@ def _take(wire: Wire, connection: Connection) -> None:
     wire.take(
         opened_ns=connection.first_ns,
         last_ns=connection.last_ns or None,
-        sides=(_address(connection.a), _address(connection.b)),
+        sides=(_address(connection.ends()[0]), _address(connection.b)),
         handshake=int(connection.handshake),
         handshake_ns=connection.handshake_ns,
         bytes_a=connection.bytes[0],
@@ -390,6 +395,8 @@ def _take(wire: Wire, connection: Connection) -> None:
         translated=_translated(connection),
         other=_other(connection.other) or None,
         server=connection.server or None,
+        via=connection.via or None,
+        proxy_header=connection.proxy_header[0] or None,
     )
 
 
@@ -497,6 +504,8 @@ def _line(number: Any, wire: Wire, end_ns: int, brokers: Set[str]) -> Line:
         "broker_address": broker,
         "translated_client": others[0],
         "translated_broker": others[1],
+        "via": wire.via,
+        "proxy_header": wire.proxy_header,
         "client_id": wire.client_id,
         "software": wire.software,
         "user": wire.user or (None if wire.sasl else tls["tls_client"]),

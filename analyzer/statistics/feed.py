@@ -78,7 +78,7 @@ class Alike:
         self.row = row
         """The first one: only what is the same of all is asked of it."""
         self.connection: Connection = exchange.connection
-        self.from_a = exchange.client == exchange.connection.a
+        self.from_a = exchange.broker == exchange.connection.b
         """Whether the client is the connection's `a`."""
         self.broker = exchange.broker
         self.who = row.client_id or "", host_of(row.client_address)

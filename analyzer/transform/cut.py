@@ -151,7 +151,7 @@ class Cutting:
     def names(self) -> Iterator[Resolved]:
         """Yield the names of hosts whose connections are written: what answers tell of others is
         nobody's business."""
-        places = {end.host for each in self.connections for end in (each.a, each.b)}
+        places = {end.host for each in self.connections for end in each.ends()}
         for name, hosts in self._names.items():
             if here := tuple(sorted(hosts & places)):
                 yield Resolved(name, here, "block")
@@ -209,7 +209,7 @@ class Cutting:
         if key is None:
             key = TOKEN if exchange.api else OPAQUE
         version = exchange.api_version or 0
-        client = 0 if exchange.client == exchange.connection.a else 1
+        client = int(exchange.broker != exchange.connection.b)
         connection = self._connection(exchange.connection, client)
         self.added[connection] += 1
         for side, message in enumerate((exchange.request, exchange.response)):

@@ -21,7 +21,7 @@ from kafkascope.captures.model import Connection
 OF_CONNECTIONS: Final = frozenset(
     {
         *("time", "conn", "ip", "port"),
-        *("client.ip", "client.port", "broker", "broker.ip", "broker.port"),
+        *("client.ip", "client.port", "via", "broker", "broker.ip", "broker.port"),
         *told_by("tls"),
     }
 )
@@ -60,7 +60,7 @@ class Choice:
         if self._end_ns is not None and connection.first_ns >= self._end_ns:
             return False
         judged = self._judges[opaque](_row_of(connection))
-        return connection.a.host in self._clients if judged is None else judged
+        return connection.ends()[0].host in self._clients if judged is None else judged
 
 
 def _sure(row: Row) -> bool:
@@ -100,7 +100,7 @@ def _row_of(connection: Connection) -> Row:
         id="",
         state="opaque",
         connection=connection,
-        client=connection.a,
+        client=connection.ends()[0],
         broker=connection.b,
         api_key=None,
         api="",

@@ -170,7 +170,8 @@ class Packets:
         found = self._composers.get(index)
         if found is None:
             connection = self._connections[index]
-            ends = (self._endpoint(end) for end in (connection.a, connection.b))
+            # The header of a load balancer is not written: its client connects by itself here.
+            ends = map(self._endpoint, connection.ends())
             isn = index * ISN_STEP & MASK
             composer = Composer(*ends, mss=self.mss, isn=(isn, isn))
             found = self._composers[index] = composer

@@ -34,6 +34,7 @@ class Ends(NamedTuple):
     broker_address: str
     time_ns: int
     tls: TlsSummary | None
+    via: str
 
 
 def asks_connections(bound: Bound | None) -> bool:
@@ -60,4 +61,5 @@ def ends_of(line: Line) -> Ends:
     if line["resumed"] is not None:
         said = (line[key] or "" for key in ("sni", "alpn", "tls_client"))
         tls = TlsSummary.named(line["tls"] or "", line["resumed"], *said)
-    return Ends(line["connection"], line["client_address"], line["broker_address"], opened, tls)
+    ends = line["client_address"], line["broker_address"]
+    return Ends(line["connection"], *ends, opened, tls, line.get("via") or "")

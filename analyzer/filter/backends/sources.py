@@ -286,8 +286,9 @@ def _ends(name: str) -> Source:
 
         def values(key: int) -> Values:
             connection, side = connections[key // 2], key % 2
-            ends = (str(connection.a), str(connection.b))
-            return _got(name, _Part(client_address=ends[side], broker_address=ends[1 - side]))
+            client, broker = map(str, connection.ends(side))
+            part = _Part(client_address=client, broker_address=broker, via=connection.via)
+            return _got(name, part)
 
         return Told(2 * rows.numbers("connection") + rows.numbers("client_side"), values)
 
@@ -415,8 +416,8 @@ LISTS: Final[dict[str, Source]] = {
         for asked, (name, column) in COLUMNS.items()
         if column.told_by is not None and not column.kind.numbered
     },
-    **{name: _ends(name) for name in ("client.ip", "client.port", "broker", "broker.ip")},
-    **{name: _ends(name) for name in ("broker.port", "ip", "port")},
+    **{name: _ends(name) for name in ("client.ip", "client.port", "via", "broker")},
+    **{name: _ends(name) for name in ("broker.ip", "broker.port", "ip", "port")},
     **{name: _state(name) for name in ("state", *STATES)},
     **{name: _tls(name) for name in told_by("tls")},
     **{name: _zookeeper(name) for name in told_by("zookeeper")},
@@ -439,7 +440,7 @@ def _addresses(rows: Rows) -> Told:
     connections = rows.session.connections
     return Told(
         rows.numbers("connection"),
-        lambda key: (str(connections[key].a), str(connections[key].b)),
+        lambda key: tuple(map(str, connections[key].ends())),
     )
 
 

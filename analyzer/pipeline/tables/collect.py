@@ -246,7 +246,7 @@ class TableCollector:
         seen = self._connection(exchange.connection)
         seen.exchanges += 1
         seen.unanswered += exchange.state in ("open", "lost")
-        seen.client = int(exchange.client != exchange.connection.a)
+        seen.client = int(exchange.broker != exchange.connection.b)
         name, known = bounded(exchange.client_id), seen.client_ids
         if name and name not in known and len(known) < CLIENT_IDS:
             seen.client_ids = (*known, name)
@@ -398,7 +398,7 @@ def _connection_values(
     connection: Connection, seen: ConnectionTotals, last_ns: int
 ) -> tuple[Any, ...]:
     client, broker = seen.client, 1 - seen.client
-    ends = (connection.a, connection.b)
+    ends = connection.ends(client)
     closed_ns, side, how = seen.closed or (None, -1, None)
     tls = connection.tls
     silent = not seen.exchanges and not sum(connection.bytes)
@@ -418,8 +418,8 @@ def _connection_values(
         connection.first_ns // 1000,
         connection.first_ns,
         connection.last_ns or None,
-        str(ends[client]),
-        str(ends[broker]),
+        str(ends[0]),
+        str(ends[1]),
         connection.handshake,
         connection.handshake_ns,
         connection.packets[client],

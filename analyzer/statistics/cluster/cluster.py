@@ -170,7 +170,9 @@ class Cluster(Accumulator):
         node.sources.add(row.api)
         client = row.client_id or "", host_of(row.client_address)
         node.clients.add(client)
-        self.reach.advertise(address, client, row.time_ns, needed=sought)
+        if not row.via:
+            # What a client behind a load balancer connects to is not in the capture.
+            self.reach.advertise(address, client, row.time_ns, needed=sought)
         node.take(rack=address.rack or None, first=(row.time_ns, row.number))
         stretch(node, row.time_ns)
 

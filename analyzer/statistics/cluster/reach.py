@@ -116,7 +116,7 @@ class Reach(Compound):
         stretch(contact, time_ns)
         if not connection.handshake:
             contact.midstream += 1
-        elif exchange.client == connection.a:
+        elif exchange.broker == connection.b:
             contact.opens(connection.first_ns)
         if answered:
             contact.answered += 1

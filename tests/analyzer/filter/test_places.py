@@ -51,6 +51,7 @@ CAPTURES = [
     ),
     ROOT / "captures" / "samples" / "zookeeper.pcap",
     ROOT / "tests" / "analyzer" / "captures" / "share-group.pcap.gz",
+    ROOT / "tests" / "analyzer" / "captures" / "proxy-protocol-v2-taken.pcap",
 ]
 TLS = ROOT / "tests" / "analyzer" / "captures" / "tls"
 ENCRYPTED = ("tls13-mutual", "tls12-tickets")
@@ -180,6 +181,7 @@ def test_connections_answer_what_connections_tell(field: Field) -> None:
     assert asks_connections(bound) == (field.told_by in ("connection", "tls"))
     if asks_connections(bound):
         line = {"connection": 3, "client_address": "10.0.0.4:51422", "opened": 5}
+        line |= {"via": "10.0.1.9:443"}
         tls = {"tls": "TLS 1.3 TLS_AES_128_GCM_SHA256", "resumed": True}
         tls |= {"sni": "one.example", "alpn": "kafka", "tls_client": "CN=a"}
         ends = ends_of({**line, **tls, "broker_address": "[fd00::2]:9092"})
@@ -189,7 +191,7 @@ def test_connections_answer_what_connections_tell(field: Field) -> None:
         wanted = Filter(bind(f"{field.name} == {spelled(field, values[0])}"))
         assert wanted(ends)  # type: ignore[arg-type]
         other = ends._replace(
-            connection=4, client_address="[::9]:1", broker_address="[::8]:2", tls=None
+            connection=4, client_address="[::9]:1", broker_address="[::8]:2", tls=None, via=""
         )
         assert not wanted(other)  # type: ignore[arg-type]
 

@@ -73,6 +73,13 @@ def hello(waits_ns: int) -> bool:
     return "tls-to-plain" in found([wire], "tls-to-plain")
 
 
+def unread_header(waits_ns: int) -> bool:
+    """A PROXY protocol header and a request, so long before the last packet."""
+    wire = Wire().client(b"PROXY UNKNOWN\r\n").client(request("ApiVersions", 0, 1))
+    wire.connection.last_ns = wire.connection.first_ns + waits_ns
+    return "proxy-protocol" in found([wire], "proxy-protocol")
+
+
 # --- brokers that go, connections that die ------------------------------------------------------
 
 
@@ -209,6 +216,7 @@ SIDES: dict[tuple[str, ...], Side] = {
     ("network-loss", "network.retransmissions"): Side(lambda n: lossy(20 * n, 2_000), 1, 2),
     ("network-loss", "network.retransmissions-count"): Side(lambda n: lossy(n, 100), 19, 20),
     ("capture-gaps", "gaps.window"): Side(missing, 65_536, 65_537),
+    ("proxy-protocol", "tls.hello"): Side(unread_header, 5 * SECOND - 1, 5 * SECOND),
     ("tls-to-plain", "tls.hello"): Side(hello, 5 * SECOND - 1, 5 * SECOND),
     ("broker-down", "outage.before"): Side(down, 10 * SECOND + 1, 10 * SECOND),
     ("broker-down", "outage.short"): Side(back, 15 * SECOND, 15 * SECOND + 1),

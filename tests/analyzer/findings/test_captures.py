@@ -32,6 +32,7 @@ TROUBLE = {
     "broker-0.9-apiversions": {"request-skipped"},
     "eventhubs-apiversions4": {"version-refused"},
     "answered-by-ssh": {"server-not-kafka"},
+    "proxy-protocol-v1-refused": {"proxy-protocol"},
     "group-shared-mixed-topics": {"two-applications"},
     "more-members-than-partitions-librdkafka": {"idle-members"},
     "eager-fetches": {"eager-fetches"},

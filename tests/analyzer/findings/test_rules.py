@@ -118,6 +118,7 @@ CALM = {
     "sasl-missing": "sasl",
     "sent-in-pieces": "far-network",
     "server-not-kafka": "plain-to-tls",
+    "proxy-protocol": "proxy-protocol-v2-taken",
     "sequence-gap": "sequences",
     "sequence-refused": "forgotten-producer",
     "sequence-repeated": "transactions",

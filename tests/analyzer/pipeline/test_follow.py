@@ -221,7 +221,7 @@ RECORDS = {
     "Closed": "connection direction how time_ns used",
     "Connection": "number a b first_ns handshake last_ns handshake_ns packets bytes"
     " retransmissions duplicates out_of_order keep_alives gap_bytes interface_comment first_packet"
-    " tls other server",
+    " tls other origin via proxy_header server",
     "Endpoint": "host port",
     "Epoch": "version suite client_random server_random encrypt_then_mac origins",
     "FetchSession": "id epoch implied incremental",
@@ -240,7 +240,8 @@ RECORDS = {
     "ConnectionTotals": "exchanges unanswered client client_ids software user mechanism closed",
     "Segment": "packet time_ns file at flow seq ack flags payload length copy interface",
     "Tls": "result version suite resumed random server_name protocol offered suites client"
-    " certificate early_data updates alerts decrypted inside error note",
+    " certificate client_certificate requested unauthenticated cipher_suites answer early_data"
+    " updates alerts decrypted inside error note",
     "TlsRecord": "kind version size body pieces begin",
     "Undecoded": "side reason offset bytes text path",
     "Waiting": "start end data at segment",
