@@ -217,7 +217,8 @@ FIELDS = {
 }
 RECORDS = {
     "Chunk": "connection direction offset data pieces",
-    "ClientHello": "random session_id versions suites server_name ticket psk early_data",
+    "ClientHello": "random session_id versions suites cipher_suites server_name ticket psk"
+    " early_data",
     "Closed": "connection direction how time_ns used",
     "Connection": "number a b first_ns handshake last_ns handshake_ns packets bytes"
     " retransmissions duplicates out_of_order keep_alives gap_bytes interface_comment first_packet"
