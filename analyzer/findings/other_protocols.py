@@ -101,7 +101,7 @@ class OtherProtocols(Detector):
         Rule(
             "proxy-protocol",
             "error",
-            "PROXY protocol header that a broker does not accept",
+            "broker that does not accept a PROXY protocol header",
             "Turn the PROXY protocol off at the load balancer (HAProxy: remove send-proxy and "
             "send-proxy-v2; nginx: proxy_protocol off; AWS NLB: proxy_protocol_v2.enabled=false). "
             "Apache Kafka takes the header for the size of a request and closes the connection.",
