@@ -102,8 +102,9 @@ class OtherProtocols(Detector):
             "proxy-protocol",
             "error",
             "broker that does not accept a PROXY protocol header",
-            "Turn the PROXY protocol off at the load balancer (HAProxy: remove send-proxy and "
-            "send-proxy-v2; nginx: proxy_protocol off; AWS NLB: proxy_protocol_v2.enabled=false). "
+            "Configure the load balancer with the PROXY protocol turned off (HAProxy: remove "
+            "send-proxy and send-proxy-v2; nginx: proxy_protocol off; AWS NLB: "
+            "proxy_protocol_v2.enabled=false). "
             "Apache Kafka takes the header for the size of a request and closes the connection.",
             limits=("tls.hello",),
         ),
