@@ -48,6 +48,7 @@ UNUSUAL: Final = 100
 """Times that a value becomes larger when it is unfolded, as texts never do."""
 MOST_UNFOLDED: Final = 256 << 20
 """Bytes of such values together: each takes milliseconds, and a batch may have thousands."""
+JSON_BEGINS: Final = (b"{", b"[", b'"')
 PREFIX: Final = 5
 """Bytes of Confluent's framing."""
 
@@ -162,7 +163,8 @@ class Payloads:
             for schema in schemas:
                 decoded = self._with(topic, side, each, schema)
                 if decoded.error is not None:
-                    decoded = self._without_index(topic, side, each, schema) or decoded
+                    other = self._without_index(topic, side, each, schema)
+                    decoded = other or self._as_json(topic, side, each, schema) or decoded
                 if decoded.error is None:
                     found = decoded.found
                     if found is not None and found.at == PREFIX and schema.format != "protobuf":
@@ -195,6 +197,17 @@ class Payloads:
             return None
         decoded = self._with(topic, side, each._replace(typed=""), schema)
         return None if decoded.error is not None or has_unknown(decoded.value) else decoded
+
+    def _as_json(
+        self, topic: str | None, side: Side, each: Candidate, schema: Schema
+    ) -> Decoded | None:
+        """Decode what Apicurio's serializer writes with apicurio.registry.avro.encoding=JSON: with
+        the id before the payload, no header says so. In binary, a first field that begins as JSON
+        does would be a text of a negative length, or a number that text follows by chance."""
+        if schema.format != "avro" or each.json or each.data[:1] not in JSON_BEGINS:
+            return None
+        decoded = self._with(topic, side, each._replace(json=True), schema)
+        return None if decoded.error is not None else decoded
 
     def _unpacked(self, each: Candidate) -> Candidate:
         """Unfold a payload, unless very many unfold to very much."""

@@ -84,6 +84,47 @@ def test_apicurios_int64_is_read_and_the_artifact_comes_first() -> None:
     assert (found.value, found.key) == ({"x": 1}, SchemaKey("globalId", 4))
 
 
+UNION = json.dumps(
+    {
+        "type": "record",
+        "name": "U",
+        "fields": [{"name": "a", "type": ["null", "string"]}, {"name": "b", "type": "bytes"}],
+    }
+)
+
+
+@pytest.mark.parametrize("head", [b"\0" + bytes(7) + b"\4", b"\0\0\0\0\4"], ids=["long", "int"])
+@pytest.mark.parametrize(
+    ("schema", "text", "value"),
+    [
+        (POINT, b'{"x": 7}', {"x": 7}),
+        (
+            UNION,
+            b'{"a":{"string":"\xc3\xa9"},"b":"\\u00ff"}',
+            {"a": "\u00e9", "b": {"base64": "/w=="}},
+        ),
+        (UNION, b'{"a": null, "b": ""}', {"a": None, "b": {"base64": ""}}),
+    ],
+    ids=["numbers", "unions", "null"],
+)
+def test_apicurios_json_encoding_behind_an_id(
+    head: bytes, schema: str, text: bytes, value: Any
+) -> None:
+    """No header says that the payload is JSON."""
+    known = KnownSchemas([Schema("avro", schema, (SchemaKey("globalId", 4),))])
+    found = decode(known, head + text)
+    assert (found.error, found.found.at) == (None, len(head))
+    assert found.value == value
+    assert found.found.codec.explain(found.found.data) is not None
+
+
+@pytest.mark.parametrize("text", [b'{"x": "seven"}', b'{"x": 7', b'{"y": 7}', b"[7]"])
+def test_json_that_its_schema_does_not_fit(text: bytes) -> None:
+    known = KnownSchemas([Schema("avro", POINT, (SchemaKey("globalId", 4),))])
+    found = decode(known, b"\0" + bytes(7) + b"\4" + text)
+    assert (found.value, found.error.reason) == (None, "surplus")
+
+
 def test_protobuf_says_which_message_it_is() -> None:
     known = KnownSchemas(
         [Schema("protobuf", PROTO, (SchemaKey("id", 3), SchemaKey("globalId", 5)))]
