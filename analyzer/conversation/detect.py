@@ -140,19 +140,33 @@ def _odd(data: Data, kafka_port: bool) -> Look:
     if len(data) < 8:
         return "other"
     size, key, version = _START.unpack_from(data)
-    if not 8 <= size <= WHOLE_FIRST or key not in APIS or version not in APIS[key].versions:
+    if not 8 <= size <= MAX_FRAME or key not in APIS or version not in APIS[key].versions:
         return "other"
-    if key == PRODUCE and not kafka_port:
-        return "other"  # ZooKeeper's first packet, and answers
     payload = bytes(data[4 : 4 + size])
+    if size > WHOLE_FIRST:
+        return _odd_part(data, payload) if kafka_port else "other"
     if len(payload) < size:
         return "short"
     try:
-        if decode_request(payload).end == size:
-            return "kafka"
+        decoded = decode_request(payload)
     except DissectError:
-        pass
+        return "kafka" if _is_malformed(payload, None, kafka_port) else "other"
+    # ZooKeeper's first packet looks like a Produce, and so do responses: these name no client.
+    named = kafka_port or key != PRODUCE or bool(decoded.header.get("client_id"))
+    if decoded.end == size and named:
+        return "kafka"
     return "kafka" if _is_malformed(payload, None, kafka_port) else "other"
+
+
+def _odd_part(data: Data, payload: bytes) -> Look:
+    """Judge the beginning of a request that is too large to wait for, by its header."""
+    if len(data) < _HEAD.size:
+        return "short"
+    try:
+        header = read_request_header(payload)
+    except DissectError:
+        return "other"
+    return "kafka" if header.client_id and _is_low(payload) else "other"
 
 
 def _is_low(payload: bytes) -> bool:

@@ -75,9 +75,11 @@ def client_id_end(data: Data, at: int) -> int | None:
     return at + 2 + length
 
 
-def judge_request(data: Data, at: int, known_versions: bool = True) -> Plausibility:
+def judge_request(
+    data: Data, at: int, known_versions: bool = True, client_id: bytes | None = None
+) -> Plausibility:
     """Return whether a request (size field first) starts at `at`, by its header; never more than
-    MAYBE.
+    MAYBE. `client_id`: that of the connection, which may be one that nobody would choose.
 
     Without `known_versions`, keys and versions that no release has pass as well, when they are
     small: what a newer Kafka may send on a port that is known to be Kafka's.
@@ -106,6 +108,8 @@ def judge_request(data: Data, at: int, known_versions: bool = True) -> Plausibil
     if size < HEAD_BYTES - 4:
         return Plausibility.NO  # nothing is left for the client id, whatever follows the request
     end = client_id_end(data, at + 12)
+    if end is None and same_client(data, at, client_id):
+        end = at + HEAD_BYTES + len(client_id or b"")
     if end is None or (end > 0 and end - at - 4 > size):
         return Plausibility.NO
     return Plausibility.MORE if end == -1 else Plausibility.MAYBE
@@ -167,7 +171,7 @@ def request_within(payload: bytes, at: int, client_id: str | None) -> int:
     found = payload.find(mark, at + HEAD_BYTES - 2)
     while found >= 0:
         start = found - (HEAD_BYTES - 2)
-        if judge_request(payload, start) is Plausibility.MAYBE:
+        if judge_request(payload, start, client_id=name) is Plausibility.MAYBE:
             return start
         found = payload.find(mark, found + 1)
     return -1

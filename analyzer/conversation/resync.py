@@ -77,7 +77,7 @@ class RequestSense(Resumable):
 
     def judge(self, data: Data, at: int, fresh: bool) -> Plausibility:
         """Judge a position: YES for the known client id or the start of a packet."""
-        verdict = judge_request(data, at, not (self.lenient and fresh))
+        verdict = judge_request(data, at, not (self.lenient and fresh), self.client_id)
         if verdict is Plausibility.MAYBE and (fresh or same_client(data, at, self.client_id)):
             return Plausibility.YES
         return verdict
@@ -88,7 +88,7 @@ class RequestSense(Resumable):
 
     def follows(self, data: Data, first: int, second: int) -> Plausibility:
         """Judge whether a second plausible request confirms the first."""
-        verdict = judge_request(data, second)
+        verdict = judge_request(data, second, client_id=self.client_id)
         return Plausibility.YES if verdict is Plausibility.MAYBE else verdict
 
 

@@ -461,3 +461,43 @@ def test_a_damaged_batch_alone_keeps_the_framing() -> None:
     findings = found([misframed(bytes(bad), heartbeat(3))])
     assert "batch-damaged" in findings
     assert "framing-lost" not in findings
+
+
+# --- client ids that nobody would choose --------------------------------------------------------
+
+ODD = ["a\x1b[31mred", "a\0b", "x\ny", "\x85", "a\udcffb", "x" * 5000, "::error::x"]
+
+
+@pytest.mark.parametrize("client_id", ODD, ids=range(len(ODD)))
+@pytest.mark.parametrize("port", [9092, PORT])
+@pytest.mark.parametrize("first", [0, 1, 2], ids=["ApiVersions", "Metadata", "Produce"])
+def test_a_client_id_may_be_any_bytes(client_id: str, port: int, first: int) -> None:
+    calls: list[tuple[str, int, dict[str, Any]]] = [
+        ("ApiVersions", 3, {}),
+        ("Metadata", 1, {}),
+        ("Produce", 7, {"acks": 1, "topic_data": [{"name": "orders", "partition_data": []}]}),
+        ("Heartbeat", 3, {"group_id": "g", "member_id": "m"}),
+    ]
+    wire = Wire(port=port)
+    for number, (api, version, fields) in enumerate(calls[first:], 1):
+        wire.client(request(api, version, number, client_id, **fields))
+        wire.broker(response(api, version, number))
+    exchanges = told(wire.events)
+    assert [each.api for each in exchanges] == [api for api, _, _ in calls[first:]]
+    assert {each.client_id for each in exchanges} == {client_id}
+
+
+@pytest.mark.parametrize("client_id", ["a\x1b[31mred", "a\0b"])
+def test_such_a_client_is_found_again_behind_a_gap(client_id: str) -> None:
+    wire = Wire().client(heartbeat(1, client_id)).broker(beat(1)).gap("client", 700)
+    wire.client(b"rest of a body" + heartbeat(3, client_id) + heartbeat(4, client_id))
+    wire.broker(beat(3), beat(4))
+    assert [each.correlation_id for each in told(wire.events)] == [1, 3, 4]
+
+
+def test_a_large_first_request_of_such_a_client() -> None:
+    records = batch([(None, bytes(70_000))])
+    topics = [{"name": "orders", "partition_data": [{"index": 0, "records": records}]}]
+    sent = request("Produce", 7, 1, "a\nb", acks=1, topic_data=topics)
+    wire = Wire().client(sent[:1400]).client(sent[1400:]).broker(response("Produce", 7, 1))
+    assert [each.api for each in told(wire.events)] == ["Produce"]
