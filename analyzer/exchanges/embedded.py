@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Final
 
+from kafkascope.analyzer.conversation.detect import FRAMING_LOST, NO_HEADER
 from kafkascope.analyzer.conversation.sasl import is_answer, is_token
 from kafkascope.analyzer.model import Exchange, Request, Response
 from kafkascope.dissectors.embedded import Around, Embedded, embedded_in, sasl_token
 from kafkascope.dissectors.embedded.masking import has_secrets
 from kafkascope.dissectors.registry import APIS, layout_of
 from kafkascope.dissectors.zookeeper.types import is_zookeeper
-
-SASL_AUTHENTICATE: Final = 36
 
 
 def embedded_of(
@@ -37,10 +35,13 @@ def may_hide(exchange: Exchange, side: Request | Response) -> bool:
         return True  # Passwords, tokens, and what is in nodes.
     api = APIS.get(-1 if exchange.api_key is None else exchange.api_key)
     if api is None:
-        return is_token(side.frame.payload) or is_answer(side.frame.payload)
-    if side.decoded is not None:
-        # Surplus after a whole message.
-        return api.key == SASL_AUTHENTICATE
+        payload = side.frame.payload
+        if exchange.reason.startswith(FRAMING_LOST):
+            return True  # of whatever message these bytes are
+        api = APIS.get(int.from_bytes(payload[:2], "big")) if len(payload) >= 8 else None
+        if api is None or not exchange.reason.startswith(NO_HEADER):
+            return is_token(payload) or is_answer(payload)
+    # The same for surplus behind a whole message: it may be of the message that a secret is in.
     name = f"{api.name}{'Request' if isinstance(side, Request) else 'Response'}"
     return has_secrets(layout_of(name, api.versions.high))
 

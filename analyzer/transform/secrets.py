@@ -130,7 +130,8 @@ def _masked(kind: str, key: int, version: int, frame: bytes, at: int) -> bytes:
     try:
         layout = layout_of(f"{api.name}{kind}", version)
         body, end = read_layout(layout, frame, at)
-        hidden = frame[:at] + write_layout(layout, masked(layout, body)) + frame[end:]
+        hidden = frame[:at] + write_layout(layout, masked(layout, body))
+        hidden += HIDDEN * (len(frame) - end)
         if len(hidden) == len(frame):
             return hidden
     except DissectError:

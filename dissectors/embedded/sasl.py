@@ -42,7 +42,11 @@ _GS2: Final = re.compile(r"([nyp][^,]*),(?:a=([^,]*))?,")
 _SCHEME: Final = re.compile(rb"[A-Za-z]{1,16}(?= )")
 _JWT: Final = re.compile(rb"[\w-]+\.([\w-]+)\.[\w-]*")
 _CLAIMS: Final = ("sub", "iss", "aud", "exp", "iat", "nbf", "scope", "azp", "client_id")
-"""Of a JWT: whose it is, who gave it, how long it counts. Its signature stays hidden."""
+"""Of a JWT: whose it is, who gave it, how long it counts, what it allows. Its signature stays
+hidden."""
+_EXTENSIONS: Final = frozenset({"host", "port", "logicalCluster", "identityPoolId"})
+"""Of RFC 7628 and KIP-342, where the client wants to go: these open nothing. Others may be anything
+that a login callback adds, so that only their names are told."""
 
 _IAM_SHOWN: Final = {"version", "host", "user-agent", "action", "x-amz-algorithm", "x-amz-date"}
 
@@ -139,7 +143,8 @@ def _bearer(value: bytes) -> Embedded:
             body["auth"] = f"{_text(scheme[0])} {MASK}" if scheme else MASK
             body.update(_claims(rest[scheme.end() + 1 :] if scheme else rest))
         elif equals and re.fullmatch(rb"[A-Za-z]+", name) and b"bearer" not in rest.lower():
-            body[_text(name)] = _text(rest)
+            word = _text(name)
+            body[word] = _text(rest) if word in _EXTENSIONS else MASK
     return Embedded("OAUTHBEARER", body)
 
 

@@ -10,7 +10,9 @@ import pytest
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.detect import look
+from kafkascope.analyzer.exchanges.embedded import may_hide
 from kafkascope.analyzer.exchanges.rows import result, row_of
+from kafkascope.analyzer.transform.secrets import masked_response
 from kafkascope.dissectors.misfits import lacks_client_id, misfit_of
 from kafkascope.dissectors.registry import APIS, encode_body, example
 from tests.analyzer.batches import batch
@@ -501,3 +503,45 @@ def test_a_large_first_request_of_such_a_client() -> None:
     sent = request("Produce", 7, 1, "a\nb", acks=1, topic_data=topics)
     wire = Wire().client(sent[:1400]).client(sent[1400:]).broker(response("Produce", 7, 1))
     assert [each.api for each in told(wire.events)] == ["Produce"]
+
+
+# --- secrets in what is broken ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("api", "version", "hides"),
+    [
+        ("Envelope", 0, True),
+        ("SaslAuthenticate", 2, True),
+        ("CreateDelegationToken", 3, True),
+        ("Heartbeat", 3, False),
+    ],
+)
+def test_bytes_behind_a_message_with_secrets_are_masked(
+    api: str, version: int, hides: bool
+) -> None:
+    sent, answer = request(api, version, 1), response(api, version, 1)
+    longer = framed(answer[4:] + b"hunter2")
+    exchange = told(Wire().client(sent).broker(longer).events)[0]
+    assert [each.reason for each in exchange.undecoded] == ["surplus"]
+    assert exchange.response is not None
+    assert may_hide(exchange, exchange.response) is hides
+    key = exchange.api_key or 0
+    assert (b"hunter2" in masked_response(longer, key, version)) is not hides
+    assert len(masked_response(longer, key, version)) == len(longer)
+
+
+@pytest.mark.parametrize(
+    ("sent", "hides"),
+    [
+        (without_client_id("SaslAuthenticate", 0, 2), True),
+        (without_client_id("ListGroups", 3, 2), False),
+        (b"hello hunter2 hello", True),
+    ],
+    ids=["login", "ListGroups", "framing"],
+)
+def test_what_follows_a_broken_header_is_masked(sent: bytes, hides: bool) -> None:
+    wire = Wire().client(heartbeat(1)).broker(beat(1)).client(sent).close("broker")
+    exchange = told(wire.events)[-1]
+    assert exchange.request is not None
+    assert may_hide(exchange, exchange.request) is hides

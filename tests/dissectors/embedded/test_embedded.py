@@ -224,6 +224,12 @@ SECRETS = ["hunter2", "cHJvb2Y=", "c2FsdA==", "dmVyaWZpZXI=", "ya29.token"]
         ("SCRAM-SHA-256", "Response", b"v=dmVyaWZpZXI=", {"verifier": "***"}),
         ("SCRAM-SHA-256", "Response", b"e=unknown-user", {"error": "unknown-user"}),
         ("OAUTHBEARER", "Request", b"n,,\1auth=Bearer ya29.token\1x=y\1\1", {"auth": "Bearer ***"}),
+        (
+            "OAUTHBEARER",
+            "Request",
+            b"n,,\1auth=Bearer ya29.token\1host=b-1\1logicalCluster=lkc-1\1traceId=hunter2\1\1",
+            {"host": "b-1", "logicalCluster": "lkc-1", "traceId": "***"},
+        ),
         ("GSSAPI", "Request", b"\x60\x82\1\2", {"kind": "initial context token", "bytes": 4}),
         ("FOO", "Request", b"hunter2", {"bytes": 7}),
         ("", "Request", b"n,,\1auth=Bearer ya29.token\1\1", {"auth": "Bearer ***"}),
