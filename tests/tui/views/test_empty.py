@@ -81,7 +81,7 @@ def test_only_health_checks(tmp_path: Path) -> None:
 
 
 def test_brokers_on_another_port(tmp_path: Path) -> None:
-    words = " ".join(shown(written(tmp_path, b"no Kafka, " * 9, broker=OTHER)).split())
+    words = " ".join(shown(written(tmp_path, b"\xfe\xfd\xfc" * 30, broker=OTHER)).split())
     assert "-d tcp.port==PORT,kafka" in words
     assert "d decode other ports as Kafka" in words
 
