@@ -90,7 +90,10 @@ class AtRest:
         last = self._is_last()
         for path in self.files:
             begin = base_offset_of(path)
-            place = Standing(family, behind, last and path == self.files[-1], index_stops(path))
+            final = last and path == self.files[-1]
+            clean = (path.parent.parent / ".kafka_cleanshutdown").exists()
+            stops = index_stops(path, begin, rebuilt=final and not clean)
+            place = Standing(family, behind, final, stops)
             segment = Segment(path, self.kind, begin, place)
             for batch, data in segment.batches(number):
                 number = batch.number + 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from os import SEEK_END
 from pathlib import Path
 from typing import Final, Literal
 
@@ -113,14 +114,27 @@ def _new_format(path: Path) -> bool:
     return len(head) > MAGIC_AT and head[MAGIC_AT] == 2
 
 
-def index_stops(path: Path) -> str:
+def index_stops(path: Path, base_offset: int | None = None, *, rebuilt: bool = True) -> str:
     """Return why 0.8.0 does not start with the index of a segment; empty where it does. Later
-    releases make such indexes anew."""
+    releases make such indexes anew. `rebuilt`: recovery does so, of the last segment; of others the
+    last entry has to be above `base_offset` (`Log.loadSegments`), and 0.8.0 takes whatever stands
+    at the end of the file for that entry."""
     index = path.with_suffix(".index")
     try:
-        size = index.stat().st_size
+        with index.open("rb") as file:
+            size = file.seek(0, SEEK_END)
+            file.seek(max(0, size - ENTRY.size))
+            end = file.read(ENTRY.size)
     except OSError:
         return f"{index.name} is missing"
     if size % ENTRY.size:
         return f"{index.name} has {size} bytes, not a multiple of {ENTRY.size}"
+    if size and not rebuilt and base_offset is not None and len(end) == ENTRY.size:
+        relative, position = ENTRY.unpack(end)
+        if relative <= 0:
+            what = "unused space" if not (relative or position) else "no entry of an index"
+            return (
+                f"{index.name} ends with {what}: offset {base_offset + relative} is not above the "
+                f"base offset {base_offset}"
+            )
     return ""

@@ -84,3 +84,35 @@ def test_a_folder_of_0_8_0_is_told_by_its_checkpoints(samples: Path, tmp_path: P
     assert "which recovers the last segment only, keeps" in verdicts[0].notes[0]
     assert verdicts[0].elsewhere[0].releases == "0.8.1 to 1.1"
     assert not any(batch.lost for batch, _ in found.batches())
+
+
+@pytest.mark.parametrize(
+    ("garbage", "starts", "text"),
+    [
+        (b"", True, ""),
+        (bytes(80), False, "unused space"),
+        (b"\xff" * 16, False, "no entry"),
+        (b"\x80" + bytes(7), False, "no entry"),
+        (b"\xff" * 5, False, "not a multiple of 8"),
+        (b"\x00\x00\x7f\xff\x7f\xff\xff\xff", True, ""),
+    ],
+)
+def test_garbage_behind_an_index_keeps_0_8_0_from_starting(
+    samples: Path, tmp_path: Path, garbage: bytes, starts: bool, text: str
+) -> None:
+    """It takes the end of the file for the last entry of any segment but the last, which it
+    recovers; what is no whole entry it refuses of all."""
+    copy = tmp_path / "data" / "c-none-0"
+    copy.mkdir(parents=True)
+    for path in (samples / "0.8.0" / "c-none.flip-first-segment-0").iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    (copy.parent / "replication-offset-checkpoint").write_text("0\n0\n")
+    logs = sorted(copy.glob("*.log"))
+    for log in (logs[1], logs[-1]):
+        index = log.with_suffix(".index")
+        index.write_bytes(index.read_bytes() + garbage)
+    found = open_at_rest(copy)
+    assert found is not None
+    _, second, *_, last = found.verdicts()
+    assert (second.starts, text in second.problem) == (starts, True)
+    assert last.starts == ("multiple" not in text)
