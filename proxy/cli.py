@@ -130,6 +130,7 @@ class Running:
                 port_base=options.port_base,
                 advertise=options.advertise,
                 allow_brokers=options.allow_brokers,
+                proxy_protocol=options.proxy_protocol,
                 clamp=options.clamp,
                 rules=self.rules,
                 recorder=recorder,

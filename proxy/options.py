@@ -21,6 +21,7 @@ from kafkascope.analyzer.terminal import document
 from kafkascope.extras import require
 from kafkascope.proxy.engine.directory import Address, parse_address
 from kafkascope.proxy.listening import refuse_wildcard
+from kafkascope.proxy.relay.proxy_header import MODES, NO_HEADERS, ProxyProtocol
 
 if TYPE_CHECKING:
     from kafkascope.proxy.engine.route import Mode
@@ -57,6 +58,8 @@ class ProxyOptions:
     verbose: bool
     port_base: int | None
     advertise: str | None
+    proxy_protocol: ProxyProtocol
+    """Whether clients, or brokers, get headers of it."""
     allow_brokers: tuple[str, ...]
     """Networks in which brokers may be, whatever the upstream is."""
     clamp: bool
@@ -228,6 +231,13 @@ _OPTIONS: Final = (
         metavar="NETWORK",
         callback=_networks,
         help="Private or local network in which to connect to brokers; repeatable",
+    ),
+    _network(
+        "--proxy-protocol",
+        type=click.Choice(list(MODES)),
+        metavar="MODE",
+        help="PROXY protocol: accept headers of a load balancer, send (v2) or send-v1 them to"
+        " brokers, both (default: none)",
     ),
     _network(
         "--no-clamp",
@@ -461,6 +471,7 @@ def _made(given: dict[str, Any]) -> ProxyOptions:
         verbose=given["verbose"],
         port_base=given["port_base"],
         advertise=given["advertise"],
+        proxy_protocol=MODES.get(given["proxy_protocol"] or "", NO_HEADERS),
         allow_brokers=given["allow_brokers"],
         clamp=not given["no_clamp"],
         tls=_client_tls(given),

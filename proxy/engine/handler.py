@@ -284,6 +284,9 @@ class Handler(LiveConnectionHandler):
             handler=asyncio.current_task(),
             writer=stream,  # type: ignore[arg-type]
         )
+        header = self.route.header(self)
+        if header:
+            stream.write(header)
         client = self.streams[0]
         assert client is not None
         stream.wanted = self._responses_wanted

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mitmproxy.proxy.context import Context
 
     from kafkascope.proxy.engine.hub import Hub
+    from kafkascope.proxy.relay.proxy_header import Balancer
 
 NONE: Final[tuple[commands.Command, ...]] = ()
 
@@ -34,6 +35,8 @@ class KafkaLayer(layer.Layer):
         super().__init__(context)
         self.hub = hub
         self.relay: Connection | None = None
+        self.balancer: Balancer | None = None
+        """The load balancer in front of the client."""
         self._tls = tls
         self._open: commands.OpenConnection | None = None
         self._early: list[bytes] = []
@@ -93,7 +96,7 @@ class KafkaLayer(layer.Layer):
         )
         relay.context.advertise_host = client.sockname[0] if client.sockname else ""
         if self.hub.recording is not None:
-            relay.taps.start(self.hub.recording, now_ns)
+            relay.taps.start(self.hub.recording, now_ns, self.balancer)
         out: list[commands.Command] = [Do(Read(CLIENT, True))]
         early, self._early = self._early, []
         for data in early:

@@ -12,6 +12,8 @@ from mitmproxy.proxy import commands, layer, layers, tunnel
 from mitmproxy.proxy.layers import modes
 from mitmproxy.proxy.mode_specs import ProxyMode
 
+from kafkascope.captures.model import Endpoint
+from kafkascope.captures.proxy_protocol import header_of
 from kafkascope.proxy.engine.hello import ClientHelloLayer
 from kafkascope.proxy.engine.layer import KafkaLayer
 
@@ -74,6 +76,8 @@ class Route:
         self.destinations = destinations
         self.node_id = node_id
         self.ports: deque[int] = deque(maxlen=1000)
+        self.sends = 0
+        """Version of the PROXY protocol header that brokers get; 0: none."""
         self.closing: set[Stream] = set()
         """Of connections that are over: their last bytes are on their way."""
         self.spec = ProxyMode.parse("reverse:tcp://127.0.0.1:9092" if mode == "reverse" else mode)
@@ -116,6 +120,8 @@ class Route:
         kafka = KafkaLayer(context, self.hub, tls=not self.plain)
         stack /= kafka
         handler.kafka = kafka
+        stream = handler.streams[0]
+        kafka.balancer = None if stream is None else stream.balancer
         return stack[0]
 
     def hook(self, handler: Handler, hook: commands.StartHook) -> None:
@@ -148,6 +154,17 @@ class Route:
             f"{broker} is said to be at {host}:{port}, which is not connected to: {why} "
             f"(--allow-broker {address.partition('%')[0]} allows it)"
         )
+
+    def header(self, handler: Handler) -> bytes:
+        """The header that tells a broker the client's address; empty where it gets none."""
+        client, stream = handler.client, handler.streams[0]
+        if not self.sends or stream is None:
+            return b""
+        target = client.sockname
+        if stream.balancer is not None and stream.balancer.header.server is not None:
+            target = stream.balancer.header.server
+        ends = (Endpoint(name[0], name[1]) for name in (client.peername, target))
+        return header_of(self.sends, *ends)
 
     def unreachable(self, host: str, port: int) -> None:
         """Count an upstream that did not accept."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from kafkascope.analyzer.reading.options import SchemaOptions
+from kafkascope.captures.model import Endpoint
 from kafkascope.proxy.engine import descriptors
 from kafkascope.proxy.engine.arena import Arena
 from kafkascope.proxy.engine.destinations import Destinations, parse_network
@@ -23,9 +24,10 @@ from kafkascope.proxy.engine.held import HeldFrames
 from kafkascope.proxy.engine.hub import Hub
 from kafkascope.proxy.engine.memory import LIMIT, Memory
 from kafkascope.proxy.engine.schemas import ProxySchemas
-from kafkascope.proxy.engine.stream import DRAINING, Stream
+from kafkascope.proxy.engine.stream import DRAINING, Data, Stream
 from kafkascope.proxy.engine.tls import ClientTls, Tls, UpstreamTls
 from kafkascope.proxy.relay.endpoints import Endpoints
+from kafkascope.proxy.relay.proxy_header import NO_HEADERS, Balancer, HeaderReader, ProxyProtocol
 from kafkascope.proxy.relay.versions import Versions
 from kafkascope.proxy.rules.rules import Chain
 
@@ -39,6 +41,8 @@ LOOK_S: Final = 0.1
 """Between two looks at memory while much of it is in use."""
 MOST_FILES: Final = 1_000
 """Recorded files that a state names, the newest; a proxy may run for weeks."""
+HEADER_S: Final = 10.0
+"""For the PROXY protocol header of a new connection."""
 STOP_SECONDS: Final = 5.0
 """For answers that are still to come when the proxy stops."""
 
@@ -66,12 +70,14 @@ class KafkaProxy:
         buffer_bytes: int = LIMIT,
         allow_brokers: Iterable[str] = (),
         schemas: SchemaOptions | None = None,
+        proxy_protocol: ProxyProtocol = NO_HEADERS,
     ) -> None:
         """`upstream`: addresses that are tried in order, `host:port[,host:port]`. `listen` with
         port 0 takes any free one. `folder` keeps the CA of generated certificates. `buffer_bytes`:
         what all connections together may keep. `allow_brokers`: networks in which brokers may be
         though the upstream is of another kind (see `destinations`). `schemas`: where those of keys
-        and values come from, besides the traffic."""
+        and values come from, besides the traffic. `proxy_protocol`: whether clients come through
+        load balancers that send its headers, and whether brokers get some."""
         parts = upstream.split(",") if isinstance(upstream, str) else upstream
         upstreams = [parse_address(part) for part in parts if part.strip()]
         if mode == "reverse" and not upstreams:
@@ -118,6 +124,9 @@ class KafkaProxy:
         )
         self._looking: asyncio.TimerHandle | None = None
         self._arena = self.hub.arena = Arena()
+        self._proxy_protocol = proxy_protocol
+        self._greeting: set[Stream] = set()
+        """Whose PROXY protocol header is still to come."""
         self._closing: set[Stream] = set()
         """See `Route.closing`."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -205,7 +214,7 @@ class KafkaProxy:
         self._listen_no_more()
         for handler in tuple(self.handlers):
             handler.kill()
-        for stream in tuple(self._closing):
+        for stream in (*self._closing, *self._greeting):
             stream.abort()
 
     def _listen_no_more(self) -> None:
@@ -276,6 +285,7 @@ class KafkaProxy:
             listener.node_id,
         )
         route.ports, route.closing = self.upstream_ports, self._closing
+        route.sends = self._proxy_protocol.sends
         made = options()
         loop = asyncio.get_running_loop()
         if listener.closed:
@@ -296,7 +306,7 @@ class KafkaProxy:
         if self._stopping:
             stream.abort()
             return
-        if self._most and len(self.handlers) >= self._most:
+        if self._most and len(self.handlers) + len(self._greeting) >= self._most:
             self.hub.metrics.add("connections_refused_total")
             self.hub.once(
                 "refused",
@@ -304,6 +314,9 @@ class KafkaProxy:
                 f"this process may have {descriptors.limit()} files open (ulimit -n)",
             )
             stream.abort()
+            return
+        if self._proxy_protocol.accepts and stream.balancer is None:
+            self._await_header(stream, lambda: self._accepted(stream, route, made, listener))
             return
         try:
             handler = Handler(stream, made, route.spec, route)  # type: ignore[arg-type]
@@ -317,6 +330,46 @@ class KafkaProxy:
         task = asyncio.get_running_loop().create_task(self._run(handler, listener))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def _await_header(self, stream: Stream, serve: Callable[[], None]) -> None:
+        """Read the header that a load balancer sends before the bytes of its client."""
+        loop = asyncio.get_running_loop()
+        reader, name = HeaderReader(), stream.get_extra_info("peername")
+        address = Endpoint(name[0], name[1]) if name else Endpoint("0.0.0.0", 0)
+        self._greeting.add(stream)
+
+        def over() -> None:
+            self._greeting.discard(stream)
+            late.cancel()
+
+        def refuse(why: str) -> None:
+            over()
+            said = f"{why} (--proxy-protocol accept requires one): its connection is closed"
+            self.hub.once(f"header {address.host} {why}", f"client {address}: {said}")
+            stream.abort()
+
+        def receive(data: Data) -> None:
+            try:
+                header = reader.feed(data)
+            except ValueError as error:
+                refuse(str(error))
+                return
+            if header is not None:
+                over()
+                begun, rest = reader.split(header)
+                stream.balancer = Balancer(address, header, begun)
+                stream.again(rest)
+                serve()
+
+        def ended(_: object) -> None:
+            if stream in self._greeting:
+                over()
+                stream.close()
+
+        late = loop.call_later(HEADER_S, refuse, f"no PROXY protocol header within {HEADER_S:g} s")
+        stream.ended.add_done_callback(ended)
+        # Not at once: uvloop reads on when told so in `connection_made`.
+        loop.call_soon(stream.start, receive)
 
     async def _run(self, handler: Handler, listener: Listener) -> None:
         listener.connections += 1

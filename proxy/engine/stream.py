@@ -12,9 +12,12 @@ import socket
 import struct
 import sys
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from kafkascope.proxy.engine.arena import Arena, Lease
+
+if TYPE_CHECKING:
+    from kafkascope.proxy.relay.proxy_header import Balancer
 
 Data: TypeAlias = bytes | memoryview
 
@@ -82,6 +85,8 @@ class Stream(asyncio.BufferedProtocol):
         self.error: Exception | None = None
         self.left = False
         """The other end closed while we did not read: what it had sent before is not wanted."""
+        self.balancer: Balancer | None = None
+        """The load balancer in front of the client, by its PROXY protocol header."""
         self.wanted: Callable[[], bool] | None = None
         """Asked then: whether it is."""
 
@@ -165,6 +170,12 @@ class Stream(asyncio.BufferedProtocol):
         self.allow(STARTING)
         for data in early:
             on_data(data)
+
+    def again(self, early: bytes) -> None:
+        """Stop reading until somebody else starts it, who gets these bytes first."""
+        self.on_data = None
+        self.stop(STARTING)
+        self._early = [early] if early else []
 
     def stop(self, reason: int) -> None:
         """Stop reading for that reason."""
@@ -256,5 +267,7 @@ class Stream(asyncio.BufferedProtocol):
         """Return at once: back pressure works by `on_full`."""
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """As the transport says."""
+        """As the transport says; the client is the one that a load balancer names."""
+        if name == "peername" and self.balancer is not None and self.balancer.header.client:
+            return tuple(self.balancer.header.client)
         return self.transport.get_extra_info(name, default)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.conversation.detect import describe
 from kafkascope.analyzer.transform import secrets
-from kafkascope.captures.signatures import HEAD, SSH, TEXT, TLS, Side, protocol_of, sign_of
+from kafkascope.captures.signatures import HEAD, PROXY, SSH, TEXT, TLS, Side, protocol_of, sign_of
 from kafkascope.proxy.relay.modes import (
     APART,
     COLLECT,
@@ -285,6 +285,8 @@ class Direction:
         if self.side == CLIENT and self.frames == 0 and protocol not in ("", TEXT):
             # The broker could only misunderstand it; the client learns more from a closed door.
             reason = ON_PLAINTEXT if protocol == TLS else describe(head, side)
+            if protocol.startswith(PROXY):
+                reason = f"{protocol} header (--proxy-protocol accept)"
             said = f"{who} {endpoint}: {reason}: its connection is closed"
             context.hub.once(f"opaque {who} {text}", said)
             # Enough to see what it was. What comes behind may be secret.

@@ -9,6 +9,7 @@ import struct
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
+from kafkascope.captures.proxy_protocol import V2
 from kafkascope.dissectors.registry import APIS, layout_of, request_header_version
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
@@ -137,4 +138,6 @@ def sane(view: memoryview, at: int) -> bool:
     first = view[at]
     if first in (0x14, 0x15, 0x16, 0x17) and view[at + 1] == 3:
         return False
+    if first == V2[0] and view[at : at + 4] == V2[:4]:
+        return False  # 218 MB, or a header of the PROXY protocol
     return first < 0x20

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kafkascope.proxy.engine.hub import Recording
     from kafkascope.proxy.relay.context import Context
     from kafkascope.proxy.relay.pairing import PendingRequest
+    from kafkascope.proxy.relay.proxy_header import Balancer
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 
@@ -29,10 +30,13 @@ class TapWriter:
         self.note = ""
         """Comment for the next bytes of the client."""
 
-    def start(self, recording: Recording, now_ns: int) -> None:
-        """Start to record the connection."""
+    def start(self, recording: Recording, now_ns: int, balancer: Balancer | None = None) -> None:
+        """Start to record the connection; with the header of a load balancer in between."""
         context = self.context
-        context.tap = recording.tap(context.number, context.client, context.broker, now_ns)
+        client = context.client if balancer is None else balancer.address
+        context.tap = recording.tap(context.number, client, context.broker, now_ns)
+        if balancer is not None and context.tap is not None:
+            context.tap.client(CLIENT, balancer.data, now_ns)
 
     def end(self, side: int | None, how: str, now_ns: int) -> None:
         """Record that a side ended; None: all is over."""
