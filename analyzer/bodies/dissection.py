@@ -31,6 +31,8 @@ FRAMING: Final = "framing"
 """The same of bytes that begin no frame, though they follow one."""
 OTHER_LAYOUT: Final = "other-layout"
 """The same of a message that is laid out as another version's."""
+BROKEN: Final = frozenset({Malformed.word, HEADER, FRAMING, OTHER_LAYOUT})
+"""Reasons for which nobody can read a message that is whole."""
 
 _HEAD = struct.Struct(">hhih")
 _KEY_VERSION = struct.Struct(">hh")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
+from kafkascope.analyzer.bodies.dissection import BROKEN
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.offers import (
@@ -18,7 +19,7 @@ from kafkascope.analyzer.findings.view import View, all_of, duration, listed, on
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.clients import Usage
 from kafkascope.analyzer.statistics.merging.compounds import table
-from kafkascope.analyzer.statistics.merging.measures import measured, whole
+from kafkascope.analyzer.statistics.merging.measures import measured, total, whole
 from kafkascope.analyzer.statistics.merging.names import Names
 from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import Line
@@ -37,6 +38,8 @@ class RefusedVersion(Seen):
     """Requests of one version."""
 
     connections: Names = whole(Names)
+    broken: int = total()
+    """Those that no broker can read, whatever versions it takes."""
 
 
 class Versions(Detector):
@@ -90,6 +93,7 @@ class Versions(Detector):
             refused = self.refused[(*client_of(row), row.api, row.api_version, how)]
             refused.see(row)
             refused.connections.add(row.connection)
+            refused.broken += any(each.reason in BROKEN for each in row.undecoded)
 
     def told(self, view: View) -> Iterator[Finding]:
         """Yield one finding per client and rule."""
@@ -194,6 +198,7 @@ class Versions(Detector):
         middle = view.base.connections.midstream()
         if (
             not ended
+            or refused.broken
             or len(ended) < len(lines)
             or any(conn in middle for conn in refused.connections)
         ):
