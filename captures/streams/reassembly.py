@@ -230,9 +230,14 @@ class Reassembler(Resumable):
         """Return the direction whose packets come with these addresses, too: see `translated`."""
         if self.first_packets is None:
             return None
-        flow = self.first_packets.twin(segment)
-        direction = None if flow is None else self.flows.get(flow)
+        if (found := self.first_packets.twin(segment)) is None:
+            return None
+        direction = self.flows.get(found[0])
         if direction is None or direction.other is direction:
+            return None
+        # The answer to a packet that is forwarded comes behind its copy. Where it came before, the
+        # packets are those of two connections with the same numbers, as programs make them.
+        if direction.connection.packets[1 - direction.number] > found[1]:
             return None
         state = direction.state
         self.translated += state.copies is None
@@ -337,7 +342,7 @@ class Reassembler(Resumable):
         state = direction.state
         state.packet = self.packets
         if self.first_packets is not None and (syn or state.settling is not None):
-            self.first_packets.add(segment)
+            self.first_packets.add(segment, state.connection.packets[1 - direction.number])
         if state.copies is not None:
             copy = copy or state.copies.seen(direction.number, segment)
             if segment.flow != direction.flow:

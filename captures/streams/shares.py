@@ -24,7 +24,7 @@ from kafkascope.captures.streams.delivery import Out
 from kafkascope.captures.streams.reassembly import MAX_CONNECTIONS, Reassembler
 from kafkascope.captures.streams.scan import AFRESH, scan
 from kafkascope.captures.streams.streams import segments_in, sum_up, tell
-from kafkascope.captures.streams.translated import FirstPackets
+from kafkascope.captures.streams.translated import FirstPackets, may_be_translated
 
 if TYPE_CHECKING:
     import numpy as np
@@ -214,8 +214,12 @@ def _is_twice(columns: Columns) -> bool:
     flows = [flow for flow, has in zip(columns.flows, data.tolist(), strict=True) if has]
     order = np.argsort(numbers, kind="stable")
     same = (np.diff(numbers[order]) == 0).nonzero()[0]
-    found = sum(flows[order[at]] != flows[order[at + 1]] for at in same.tolist())
+    found = sum(_are_two(flows[order[at]], flows[order[at + 1]]) for at in same.tolist())
     return bool(SOME * found > len(flows))
+
+
+def _are_two(one: bytes, other: bytes) -> bool:
+    return one != other and may_be_translated(one, other)
 
 
 def is_divisible(names: list[str], size: int) -> bool:

@@ -44,16 +44,34 @@ def _key(segment: Segment) -> Key:
     return segment.seq, segment.ack, segment.length, segment.flags, start
 
 
-def _ends(flow: bytes) -> tuple[bytes, bytes]:
-    """Return both ends of a flow: address and port."""
+class _End(NamedTuple):
+    host: bytes
+    port: bytes
+
+
+def _ends(flow: bytes) -> tuple[_End, _End]:
+    """Return both ends of a flow."""
     half = len(flow) - 4 >> 1
-    return flow[:half] + flow[-4:-2], flow[half : 2 * half] + flow[-2:]
+    return _End(flow[:half], flow[-4:-2]), _End(flow[half : 2 * half], flow[-2:])
+
+
+def may_be_translated(one: bytes, other: bytes) -> bool:
+    """Return whether translation can turn one flow into another one: it changes addresses, and
+    never the port alone.
+
+    Programs that write captures, and scanners, give many connections of one host the same sequence
+    numbers and IP ids; only their ports differ.
+    """
+    pairs = zip(_ends(one), _ends(other), strict=True)
+    return all(old == new or old.host != new.host for old, new in pairs)
 
 
 class _First(NamedTuple):
     flow: bytes
     time_ns: int
     sign: int
+    replies: int
+    """Packets of the other direction before it."""
 
 
 class FirstPackets:
@@ -62,16 +80,17 @@ class FirstPackets:
     def __init__(self) -> None:
         self._found: dict[Key, _First] = {}
 
-    def add(self, segment: Segment) -> None:
-        """Remember a packet."""
+    def add(self, segment: Segment, replies: int = 0) -> None:
+        """Remember a packet, with the number of packets of the other direction so far."""
         key = _key(segment)
         self._found.pop(key, None)
-        self._found[key] = _First(segment.flow, segment.time_ns, sign_of(segment))
+        self._found[key] = _First(segment.flow, segment.time_ns, sign_of(segment), replies)
         if len(self._found) > FIRST_PACKETS:
             del self._found[next(iter(self._found))]
 
-    def twin(self, segment: Segment) -> bytes | None:
-        """Return the flow on which the same packet came before, with other addresses.
+    def twin(self, segment: Segment) -> tuple[bytes, int] | None:
+        """Return the flow on which the same packet came before, with other addresses, and the
+        number of packets of its other direction before it.
 
         Tools that scan use one sequence number for many hosts, in packets with ids of their own; so
         without the same id one end has to be the same.
@@ -79,12 +98,14 @@ class FirstPackets:
         first = self._found.get(_key(segment))
         if first is None or first.flow == segment.flow or not segment.seq:
             return None
+        if not may_be_translated(first.flow, segment.flow):
+            return None
         apart = abs(segment.time_ns - first.time_ns)
         if first.sign == sign_of(segment):
-            return first.flow if apart <= SPAN_NS else None
+            return (first.flow, first.replies) if apart <= SPAN_NS else None
         one, two = _ends(first.flow), _ends(segment.flow)
         shares = one[0] == two[0] or one[1] == two[1]
-        return first.flow if shares and apart <= NEAR_NS else None
+        return (first.flow, first.replies) if shares and apart <= NEAR_NS else None
 
 
 class TranslatedCopies:

@@ -160,6 +160,35 @@ def test_scans_are_no_translation(ident: bool) -> None:
     assert (len(connections), count) == (40, 0)
 
 
+OTHER_PORT, OTHER_HOST = Endpoint(CLIENT.host, 40001), Endpoint("10.244.1.8", 40000)
+
+
+@pytest.mark.parametrize("other", [OTHER_PORT, OTHER_HOST], ids=["port", "host"])
+@pytest.mark.parametrize("skip", [0, 3])
+def test_connections_of_one_program_are_no_translation(other: Endpoint, skip: int) -> None:
+    """Programs that write captures give connections the same sequence numbers and IP ids."""
+    tape = Tape()
+    composers = [Composer(client, SERVICE, isn=(1000, 5000)) for client in (CLIENT, other)]
+    for composer in composers:
+        packets = composer.open()
+        tape.add(packets[skip:], step_ns=1_000)
+    for number in range(20):
+        for composer in composers:
+            tape.add(composer.send(0, b"the same request %d" % number), step_ns=1_000)
+            tape.add(composer.send(1, b"the same response %d" % number), step_ns=1_000)
+    _, connections, count = events(tape)
+    assert (len(connections), count) == (2, 0)
+
+
+def test_connections_that_open_together_are_no_translation() -> None:
+    tape = Tape()
+    composers = [Composer(client, SERVICE, isn=(1000, 5000)) for client in (CLIENT, OTHER_PORT)]
+    for packets in zip(*(composer.open() for composer in composers), strict=True):
+        tape.add(packets, step_ns=1_000)
+    _, connections, count = events(tape)
+    assert (len(connections), count) == (2, 0)
+
+
 @pytest.mark.parametrize("wide", [False, True])
 def test_the_id_comes_out_of_the_fingerprint(wide: bool) -> None:
     once, _ = made("dnat", wide=wide)
