@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import sub
 from typing import ClassVar, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
@@ -67,11 +68,11 @@ class PiecewiseSending(Detector):
     def add_all(self, alike: Alike) -> None:
         """Take note of usual exchanges."""
         gap = limit("pieces.gap")
+        if max(map(sub, alike.latencies, alike.servers)) < gap:
+            return
         columns = alike.begins, alike.numbers, alike.latencies, alike.servers, alike.asked
         rows = zip(*columns, alike.answered, strict=True)
-        found = [each for each in rows if each[2] - each[3] >= gap]
-        if found:
-            self._see(alike.row, found)
+        self._see(alike.row, [each for each in rows if each[2] - each[3] >= gap])
 
     def _see(self, row: Row, sent: list[tuple[int, int, int, int, int, int]]) -> None:
         for begin, number, latency, server, size, answer in sent:
