@@ -452,6 +452,7 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         (
             *("batch-damaged", "error-broken", "error-seen", "undecodable", "surplus"),
             *("connection-churn", "request-header", *LOST, "batch-twice", "sequence-gap"),
+            *("request-too-large", "request-skipped", "answers-out-of-order"),
         ),
         ("client",),
         "a broker reads bytes of the next requests as part of a request, and closes the connection",

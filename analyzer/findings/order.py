@@ -18,8 +18,11 @@ from kafkascope.analyzer.statistics.merging.names import Names
 from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import spelled
+from kafkascope.dissectors.registry import APIS
 
 API_VERSIONS: Final = "ApiVersions"
+KNOWN: Final = frozenset(api.name for api in APIS.values())
+"""Names of the APIs that Kafka has."""
 IN_FLIGHT: Final = 5
 """max.in.flight.requests.per.connection: responses that may come before the client closes."""
 AT_ONCE: Final = SECOND
@@ -171,7 +174,9 @@ def _closed_at_once(skipped: Disorder, view: View) -> bool:
 def _take(disorder: Disorder, row: Row, text: str) -> None:
     """Count a request; `text`: the note or reason that names the later one."""
     later = overtaken_by(text)
-    if later is not None and row.correlation_id is not None:
+    # Behind bytes that are no request, anything may look like a header.
+    known = later is not None and {row.api, later[0]} <= KNOWN
+    if later is not None and known and row.correlation_id is not None:
         disorder.see(row)
         api, correlation_id, responses = later
         about = row.time_ns, row.correlation_id, row.api, api, correlation_id
