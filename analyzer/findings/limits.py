@@ -292,6 +292,9 @@ LIMITS: Final[dict[str, Limit]] = {
     "transaction.most": Limit(
         900 * SECOND, "ns", "transaction.max.timeout.ms: brokers do not allow more"
     ),
+    "tls.at-once": Limit(
+        SECOND, "ns", "proxies that wait for a whole ClientHello give up after some seconds"
+    ),
     "tls.hello": Limit(
         5 * SECOND,
         "ns",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final
 
 from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
+from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.tls_causes import OTHER, HandshakeFailure, How, cause_of
 from kafkascope.analyzer.findings.view import View, among, listed, plural
 from kafkascope.analyzer.identity import host_of
@@ -32,6 +33,7 @@ class TlsFailures(Detector):
             "failed TLS handshakes",
             OTHER,
             subject=("host", "broker"),
+            limits=("tls.at-once",),
         ),
     )
 
@@ -127,6 +129,10 @@ def _handshakes(view: View) -> Iterator[Line]:
         yield line
 
 
+def _is_late(line: Line) -> bool:
+    return (line["life"] or 0) >= limit("tls.at-once")
+
+
 def _tls(line: Line) -> bool:
     return line["resumed"] is not None
 
@@ -152,5 +158,6 @@ def _how(how: How, lines: list[Line]) -> tuple[str, str]:
         return who, f"answered the ClientHello with {spoke}"
     if outcome == "ended":
         reset = all(line["end"].endswith("rst") for line in lines)
-        return who, f"{'reset' if reset else 'closed'} the connection right after the ClientHello"
+        when = "without a response to" if any(map(_is_late, lines)) else "right after"
+        return who, f"{'reset' if reset else 'closed'} the connection {when} the ClientHello"
     return who, "closed the connection during the handshake"

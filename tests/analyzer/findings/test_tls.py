@@ -15,7 +15,7 @@ from kafkascope.analyzer.findings import Finding
 from kafkascope.captures.model import Endpoint
 from tests.analyzer.findings.stating import states
 from tests.analyzer.findings.test_handmade import found
-from tests.analyzer.wire import Wire, beat, heartbeat
+from tests.analyzer.wire import MS, Wire, beat, heartbeat
 from tests.captures.tls.writer import ALERT, HANDSHAKE, extension, message, record, vector
 
 HOST = "broker-0.kafka.example"
@@ -134,6 +134,14 @@ def test_a_hello_that_is_ended_at_once(name: str, how: str) -> None:
     did = "reset" if how == "rst" else "closed"
     assert states(finding.text, "3 TLS handshakes", did, name or "names no server (SNI)")
     assert "--keylog" not in finding.advice
+
+
+def test_a_hello_that_is_ended_late_is_not_ended_at_once() -> None:
+    one = wire(hello())
+    one.time_ns += 5_000 * MS
+    one.connection.last_ns = one.time_ns
+    finding = failed(one.close("broker"))
+    assert states(finding.text, "without a response to the ClientHello", "names no server (SNI)")
 
 
 def test_a_hello_to_a_plaintext_listener() -> None:
