@@ -165,6 +165,14 @@ class Composer:
         """Return one packet, and move the sequence number on."""
         return b"".join((self.head(direction, flags, len(payload), _sum(payload)), payload))
 
+    def again(self, direction: int, seq: int, payload: bytes) -> bytes:
+        """Return a packet with bytes that were sent before, from `seq` on."""
+        following = self.next[direction]
+        self.next[direction] = seq
+        packet = self.packet(direction, ACK | PSH, payload)
+        self.next[direction] = following
+        return packet
+
     def head(self, direction: int, flags: int, size: int = 0, words: int | None = 0) -> bytes:
         """Return the headers of a packet, given size and sum of its payload, and move the sequence
         number on. Without the sum the checksum is what a kernel leaves to its network card: the

@@ -252,7 +252,7 @@ class Running:
             return
         for sink in recorder.sinks:
             if sink.dropped or sink.failed:
-                why = f" ({sink.failed})" if sink.failed else " (too slow)"
+                why = f" ({sink.trouble})" if sink.trouble else " (too slow)"
                 say(f"{sink.name}: {sink.dropped} packets are missing{why}")
         if recorder.dropped:
             say(f"recording: {recorder.dropped} reads are missing (too slow)")

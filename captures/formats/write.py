@@ -15,11 +15,13 @@ from kafkascope.captures.formats.pcapng import (
     IF_NAME,
     IF_TSRESOL,
     INTERFACE,
+    ISB_IFDROP,
     NAMES,
     NRB_IPV4,
     NRB_IPV6,
     SECRETS,
     SECTION,
+    STATISTICS,
 )
 from kafkascope.captures.model import Resolved
 from kafkascope.captures.packets.link import ETHERNET
@@ -99,6 +101,13 @@ class PcapngWriter:
 def secrets_block(data: bytes, kind: int = TLS_KEY_LOG) -> bytes:
     """Return a decryption secrets block of a little-endian section."""
     return _whole(SECRETS, pack("<II", kind, len(data)) + data + bytes(-len(data) & 3))
+
+
+def dropped_block(packets: int, time_ns: int, comment: str, interface: int = 0) -> bytes:
+    """Return an interface statistics block that tells how many packets were left out so far."""
+    head = pack("<III", interface, time_ns >> 32 & 0xFFFF_FFFF, time_ns & 0xFFFF_FFFF)
+    options = _option(ISB_IFDROP, pack("<Q", packets)) + _option(COMMENT, _text(comment)) + _END
+    return _whole(STATISTICS, head + options)
 
 
 def _name(name: str, host: str) -> bytes:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Literal, Self
 
+from kafkascope.captures.formats.remarks import OURS
 from kafkascope.captures.model import Closed, more
 from kafkascope.captures.packets.fragments import Fragments
 from kafkascope.captures.packets.tcp import (
@@ -428,7 +429,10 @@ class Reassembler(Resumable):
             overlap += direction.keep(start, end, start - direction.offset - ahead, segment)
             self.held += direction.held - held
             direction.top = max(direction.top, end)
-        if overlap and not copy:
+        if overlap and not copy and connection.interface_comment.startswith(OURS):
+            # What a file of our own recordings begins with, for those who read it alone.
+            connection.bytes[number] -= overlap
+        elif overlap and not copy:
             connection.retransmissions = more(connection.retransmissions, number)
         elif late and not copy:
             connection.out_of_order = more(connection.out_of_order, number)

@@ -91,7 +91,7 @@ class Steering:
             recording = {
                 "bytes": file.written,
                 "dropped": file.dropped + recorder.dropped,
-                "failed": file.failed,
+                "failed": file.failed or file.full,
             }
         return {
             "protocol": PROTOCOL,

@@ -102,10 +102,14 @@ class Hub:
             if len(self._said) >= MAX_NOTICES:
                 self._said.pop(next(iter(self._said)))
             self._said[key] = None
-            if len(sentence) > LONGEST_NOTICE:
-                sentence = f"{sentence[:LONGEST_NOTICE]}..."
-            sentence = safe(sentence)  # names that brokers and clients say
-            self.notices.append((time.time_ns(), sentence))
-            self.said += 1
-            _log.warning("%s", sentence)
-            self.changed()
+            self.say(sentence)
+
+    def say(self, sentence: str) -> None:
+        """Log a sentence, and show it in the UI."""
+        if len(sentence) > LONGEST_NOTICE:
+            sentence = f"{sentence[:LONGEST_NOTICE]}..."
+        sentence = safe(sentence)  # names that brokers and clients say
+        self.notices.append((time.time_ns(), sentence))
+        self.said += 1
+        _log.warning("%s", sentence)
+        self.changed()

@@ -15,6 +15,7 @@ from kafkascope.captures.formats.write import PcapngWriter, around
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.packets.tcp import ACK, PSH
 from kafkascope.proxy.recording.chunks import BLOCK, CHUNK, ChunkLease, Chunks
+from kafkascope.proxy.recording.following import FrameFollower
 
 Part: TypeAlias = bytes | memoryview
 
@@ -28,6 +29,8 @@ SCALE: Final = 7
 UNACKNOWLEDGED: Final = 1 << 20
 LARGE: Final = 4096
 """Payloads from this size on are not read for checksums."""
+MOST_BEGUN: Final = 1_000
+"""Frames whose beginnings a file begins with."""
 AROUND: Final = 256
 """No block has more bytes around payload and comment."""
 
@@ -59,6 +62,8 @@ class Batch(NamedTuple):
     """Keep the memory of the parts."""
     starts: tuple[int, ...] = ()
     """Addresses of the parts modulo the size of a block, if they are known."""
+    begin: bytes = b""
+    """Blocks before these where a file begins with them, see `following`."""
 
 
 def preamble() -> bytes:
@@ -82,6 +87,8 @@ class _Conversation:
         self.isn = isn
         self.closed = [False, False]
         self.over = False
+        self.followers = [[FrameFollower(), FrameFollower()] for _ in range(2)]
+        """By leg and direction."""
 
 
 class Packing:
@@ -108,12 +115,21 @@ class Packing:
         it is known, blocks in memory are blocks of the file (`direct`)."""
         self.lost = 0
         """Events that were left out for want of memory."""
+        self.follows = False
+        """Whether files may begin anywhere: batches have a `begin`."""
+        self._inside: dict[tuple[int, int, int], None] = {}
+        """Connections, legs and directions that are inside of a frame."""
+        self._begin = b""
+        """Of the next batch."""
+        self._now_ns = 0
 
     def take(self) -> Batch:
         """Remove and return what was composed since the last call."""
         self._cut()
         parts, starts, leases = tuple(self._parts), tuple(self._starts), tuple(self._leases)
-        batch = Batch(parts, self.size, self._packets, leases, starts)
+        batch = Batch(parts, self.size, self._packets, leases, starts, self._begin)
+        if self.follows:
+            self._begin = self._beginnings()
         self._parts, self._starts, self._leases = [], [], []
         self._taken += self.size
         self._packets = self.size = 0
@@ -157,6 +173,9 @@ class Packing:
         if conversation.closed[side] and leg == 0:
             return
         composer = conversation.legs[leg] or self._composer(conversation, leg, now_ns)
+        if self.follows:
+            self._follow(number, conversation, leg, side, data, composer.next[side])
+            self._now_ns = now_ns
         if isinstance(data, int):
             composer.lose(side, data)
             return
@@ -166,6 +185,40 @@ class Packing:
         if composer.next[side] - acknowledged[side] & 0xFFFF_FFFF > UNACKNOWLEDGED:
             acknowledged[side] = composer.next[side]
             self._packet(composer.head(1 - side, ACK), now_ns, leg)
+
+    def _follow(
+        self,
+        number: int,
+        conversation: _Conversation,
+        leg: int,
+        side: int,
+        data: Part | int,
+        seq: int,
+    ) -> None:
+        follower = conversation.followers[leg][side]
+        if isinstance(data, int):
+            follower.skip(data)
+        else:
+            follower.add(seq, data)
+        if follower.head:
+            self._inside[number, leg, side] = None
+        else:
+            self._inside.pop((number, leg, side), None)
+
+    def _beginnings(self) -> bytes:
+        """Return packets with the beginnings of all frames that are not over."""
+        blocks: list[bytes] = []
+        for number, leg, side in list(self._inside)[:MOST_BEGUN]:
+            conversation = self._conversations.get(number)
+            composer = None if conversation is None else conversation.legs[leg]
+            if conversation is None or composer is None:
+                del self._inside[number, leg, side]
+                continue
+            follower = conversation.followers[leg][side]
+            packet = composer.again(side, follower.seq, follower.head)
+            before, behind = around(len(packet), self._now_ns + 1, leg)
+            blocks += before, packet, behind
+        return b"".join(blocks)
 
     def _data(
         self, composer: Composer, leg: int, side: int, data: Part, now_ns: int, comment: str

@@ -7,10 +7,12 @@ a gap by whoever reads the file), never time.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -219,13 +221,34 @@ class Recorder:
         """Open the file; `OSError` when that is not possible."""
         head = preamble()
         self._packing = Packing()
+        if self._file is not None:
+            self._file.tell = self._teller()
         for sink in self.sinks:
             sink.start(head)
         if self._file is not None:
             self._packing.skew = self._file.skew
+            self._packing.follows = self._file.rotates
         self._over = self._broken = False
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
+
+    def _teller(self) -> Callable[[str], None]:
+        """Return what tells people something, at once and from any thread."""
+        hub = self.hub
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return _log.warning
+        if hub is None:
+            return _log.warning
+
+        def tell(sentence: str) -> None:
+            try:
+                loop.call_soon_threadsafe(hub.say, sentence)
+            except RuntimeError:  # the loop has ended
+                _log.warning("%s", sentence)
+
+        return tell
 
     def stop(self, timeout_s: float = 5.0) -> None:
         """Write what is queued and close the files; not longer than that."""

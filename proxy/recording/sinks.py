@@ -18,6 +18,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Final
 
+from kafkascope.captures.formats.write import dropped_block
 from kafkascope.captures.inputs.private import PrivateFile, is_special
 from kafkascope.proxy.recording.direct import Direct
 from kafkascope.proxy.recording.packing import Batch, Part
@@ -43,6 +44,12 @@ SETTLE_S: Final = 0.06
 """Until the last bytes of such batches, which fill no block, are written, too; longer than what
 comes steadily takes to be a batch (`recorder.REST_S`)."""
 
+FULL: Final = {errno.ENOSPC, errno.EDQUOT}
+"""Errors of a disk, or of a quota, without space."""
+RETRY_S: Final = 1.0
+"""Until a disk without space is tried again. What was written of a batch then is taken back, so
+each trial costs others a moment of what is left."""
+
 SETTLE: Final = Batch((), 0, 0)
 """In a queue: nothing is kept back any longer."""
 
@@ -60,6 +67,12 @@ class Sink:
         """Packets that were lost because this sink was too slow."""
         self.failed = ""
         """Why nothing more is written; empty while all is well."""
+        self.full = ""
+        """Why nothing is written until there is space again."""
+        self.trouble = ""
+        """The last of these reasons."""
+        self.tell: Callable[[str], None] = _log.warning
+        """Called with sentences for people, in the thread of the sink."""
         self.written = 0
         self._queue: SimpleQueue[Batch | None] = SimpleQueue()
         """None: it is over."""
@@ -164,7 +177,7 @@ class Sink:
         try:
             self._finish()
         except OSError as error:
-            self.failed = self.failed or f"{error.strerror or error}"
+            self._refused(error)
 
     def _take(self, batch: Batch) -> bool:
         if self.failed:
@@ -172,10 +185,14 @@ class Sink:
         try:
             self._write(batch)
         except OSError as error:
-            self.failed = f"{error.strerror or error}"
+            self._refused(error)
             return False
         self.written += batch.size
         return True
+
+    def _refused(self, error: OSError) -> None:
+        """Take note that nothing could be written."""
+        self.failed = self.trouble = self.failed or f"{error.strerror or error}"
 
     def _open(self, head: bytes) -> None:
         raise NotImplementedError
@@ -217,6 +234,8 @@ class FileSink(Sink):
         self._rotate_s = rotate_s
         self._keep_bytes = keep_bytes
         self._file: PrivateFile | None = None
+        self._begun = False
+        """The file has no beginning yet, for there was no space."""
         self._number = 0
         self._size = 0
         self._passed = 0
@@ -225,6 +244,16 @@ class FileSink(Sink):
         """How far the current file is ahead of these."""
         self._left_out = 0
         """Bytes that were not queued."""
+        self._taken_back = 0
+        """Bytes that were queued, and are in no file."""
+        self._sure = 0
+        """The file's size up to which all is written."""
+        self._ends: list[tuple[int, Batch]] = []
+        """Where batches behind it end, of which parts may be in memory."""
+        self._again_s = self._full_s = 0.0
+        """When to try again, and since when there is no space."""
+        self._missing = 0
+        """Packets that were left out since then."""
         self._since = 0.0
         self._head = b""
         self._released = 0
@@ -245,15 +274,16 @@ class FileSink(Sink):
     @property
     def skew(self) -> int:
         """See `Packing`."""
-        return self._ahead - self._left_out
+        return self._ahead - self._left_out - self._taken_back
 
     @property
-    def _rotates(self) -> bool:
+    def rotates(self) -> bool:
+        """Whether there is a row of files."""
         return bool(self._rotate_bytes or self._rotate_s)
 
     def _open(self, head: bytes) -> None:
         self._head = head
-        if self._rotates and not self._number and not self._overwrite:
+        if self.rotates and not self._number and not self._overwrite:
             self._number = self._last()
         try:
             self._next()
@@ -271,12 +301,16 @@ class FileSink(Sink):
         found = (name.fullmatch(path.name) for path in self.path.absolute().parent.iterdir())
         return max((int(match[1]) for match in found if match is not None), default=0)
 
-    def _next(self) -> None:
+    def _next(self, begin: bytes = b"") -> None:
+        """Begin a file. `begin`: see `Batch`."""
         self._finish()
         self._close()
-        self._number += 1
+        if self._begun:
+            self._begun = False
+        else:
+            self._number += 1
         path = self.path
-        if self._rotates:
+        if self.rotates:
             path = path.with_name(f"{self._stem}-{self._number:04}.pcapng")
         elif not (self._overwrite or is_special(path)) and path.is_file() and path.stat().st_size:
             raise FileExistsError(
@@ -285,30 +319,119 @@ class FileSink(Sink):
         # Recordings hold what users send: for their owner only. Readers may follow from now on.
         self._file = PrivateFile(path, buffering=0).published()
         descriptor = self._file.file.fileno()
-        self._file.file.write(self._head)
-        self._size = len(self._head)
-        self._ahead = self._size - self._passed
+        self._size = self._sure = 0
+        self._ends.clear()
         self._released = 0
         self._since = time.monotonic()
-        self.files.append(path)
+        if self.files[-1:] != [path]:
+            self.files.append(path)
+        if self._direct is not None:
+            self._direct.open(descriptor)
+        self._begun = True
+        self._write_before(self._head + begin)
+        self._begun = False
+        self._sure = self._size
+
+    def _write_before(self, data: bytes) -> None:
+        """Write blocks that are no part of what was composed."""
+        assert self._file is not None
+        if self._direct is not None and self._direct.leave():
+            os.lseek(self._file.file.fileno(), self._size, os.SEEK_SET)
+        if data:
+            write_all(self._file.file.fileno(), (data,))
+        self._size += len(data)
+        self._ahead = self._size - self._passed
+
+    def _take(self, batch: Batch) -> bool:
+        if self.full and time.monotonic() < self._again_s:
+            self._leave_out(batch)
+            return False
+        taken = super()._take(batch)
+        if not taken:
+            self._leave_out(batch)
+        elif self.full:
+            self.full = ""
+            self.tell(
+                f"recording goes on from {time.strftime('%H:%M:%S')} on: {self._missing} packets "
+                f"of {time.monotonic() - self._full_s:.0f} s are missing"
+            )
+            self._missing = 0
+        return taken
+
+    def _leave_out(self, batch: Batch) -> None:
+        self._taken_back += batch.size
+        self._missing += batch.packets
+
+    def _refused(self, error: OSError) -> None:
+        if error.errno not in FULL:
+            super()._refused(error)
+            self.tell(f"recording stopped: {self.path}: {self.failed}")
+            return
+        now_s = time.monotonic()
+        self._again_s = now_s + RETRY_S
+        if not self.full:
+            self.full = self.trouble = f"{error.strerror}"
+            self._full_s = now_s
+            self._missing = 0
+            self.tell(
+                f"recording: {self.path}: {self.full}: packets are left out from "
+                f"{time.strftime('%H:%M:%S')} on, until there is space again"
+            )
+        try:
+            self._take_back()
+        except OSError as other:
+            super()._refused(other)
+
+    def _take_back(self) -> None:
+        """Let the file end behind the last batch that is whole in it."""
+        if self._direct is not None:
+            self._direct.close()
+        if self._file is None:
+            return
+        descriptor = self._file.file.fileno()
+        written = os.fstat(descriptor).st_size
+        while self._ends and self._ends[-1][0] > written:
+            _, batch = self._ends.pop()
+            self.dropped += batch.packets
+            self.written -= batch.size
+            self._passed -= batch.size
+            self._leave_out(batch)
+        self._size = self._sure = self._ends[-1][0] if self._ends else self._sure
+        self._ends.clear()
+        os.ftruncate(descriptor, self._size)
+        os.lseek(descriptor, self._size, os.SEEK_SET)
+        self._ahead = self._size - self._passed
         if self._direct is not None:
             self._direct.open(descriptor)
 
     def _write(self, batch: Batch) -> None:
-        if self._rotates and (
-            (self._rotate_bytes and self._size + batch.size > self._rotate_bytes)
+        if (
+            self._begun
+            or self._file is None
+            or (self._rotate_bytes and self._size + batch.size > self._rotate_bytes)
             or (self._rotate_s and time.monotonic() - self._since >= self._rotate_s)
         ):
-            self._next()
+            self._next(batch.begin)
             self._prune()
+        elif self.full:
+            self._write_before(batch.begin)
         assert self._file is not None
         descriptor = self._file.file.fileno()
+        if self.full:
+            seconds = time.monotonic() - self._full_s
+            what = f"{self._missing} packets of {seconds:.0f} s are missing: {self.full}"
+            self._write_before(dropped_block(self.dropped, time.time_ns(), what))
         if not (self._past_cache(batch) and self._directly(descriptor, batch)):
             if self._direct is not None and self._direct.leave():
                 os.lseek(descriptor, self._size, os.SEEK_SET)
             write_all(descriptor, batch.parts)
         self._size += batch.size
         self._passed += batch.size
+        if self._unsettled:
+            self._ends.append((self._size, Batch((), batch.size, batch.packets)))
+        else:
+            self._sure = self._size
+            self._ends.clear()
         self._sizes[self.files[-1]] = self._size
         if self._size - self._released > CACHED + RELEASE:
             self._released = self._size - CACHED
@@ -339,6 +462,8 @@ class FileSink(Sink):
     def _finish(self) -> None:
         if self._direct is not None:
             self._direct.settle()
+        self._sure = self._size
+        self._ends.clear()
 
     def _prune(self) -> None:
         """Delete the oldest files while all together are too large."""

@@ -119,7 +119,8 @@ def proxy_of(status: dict[str, Any]) -> list[Spans]:
     recording = status.get("recording")
     if recording:
         dropped = f", {recording['dropped']:,} packets not recorded" if recording["dropped"] else ""
-        facts.append(("recorded", size(recording["bytes"]) + dropped))
+        failed = f": {recording['failed']}" if recording["failed"] else ""
+        facts.append(("recorded", size(recording["bytes"]) + dropped + failed))
     nodes = sorted((status.get("nodes") or {}).items(), key=lambda item: int(item[0]))
     routes: list[Spans] = [
         [(f"{node:<8}{each['listener']:<28}", ""), (each["broker"], "dim")] for node, each in nodes

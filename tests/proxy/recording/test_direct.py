@@ -162,25 +162,25 @@ def test_behind_a_write_that_failed_nothing_is_written(
 
     def pwrite(descriptor: int, data: memoryview, offset: int) -> int:
         if full():
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
         return plain(descriptor, data, offset)
 
     def writev(descriptor: int, parts: Sequence[memoryview]) -> int:
         if full():
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
         return plain_vector(descriptor, parts)
 
-    monkeypatch.setattr(os, "pwrite", pwrite)
-    monkeypatch.setattr(os, "writev", writev)
     batches = [batch(seed, size) for seed in range(6)]
     sink = FileSink(tmp_path / "file.pcapng")
     sink.start(HEAD)
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    monkeypatch.setattr(os, "writev", writev)
     for each in batches:
         sink.put(each)
     everything_waits.set()
     sink.stop(10)
     assert content(batches).startswith((tmp_path / "file.pcapng").read_bytes())
-    assert sink.failed == "No space left on device"
+    assert sink.failed == "Input/output error"
     assert sink.dropped == 5
 
 

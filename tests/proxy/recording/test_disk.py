@@ -27,6 +27,62 @@ def mountable(folder: Path) -> bool:
     )
 
 
+def test_a_full_disk_is_said_at_once_and_recording_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if not mountable(folder):
+        pytest.skip("needs the right to mount")
+    ready, copied, free = tmp_path / "ready", tmp_path / "copied.pcapng", tmp_path / "free"
+    command = f"{sys.executable} -m kafkascope.proxy.cli --listen 127.0.0.1:0 -q --until-eof "
+    script = (
+        f"mount -t tmpfs -o size=8m none {folder}; head -c 7m /dev/zero > {folder}/filler; "
+        f"(until [ -e {free} ]; do sleep 0.1; done; rm {folder}/filler) & "
+        f"{command} --control none --upstream $0 -w {folder}/r.pcapng --ready-file {ready}; "
+        f"cp {folder}/r.pcapng {copied}"
+    )
+
+    async def main() -> str:
+        async with broker(echo) as up:
+            process = await asyncio.create_subprocess_exec(
+                *("unshare", "-m", "sh", "-c", script, str(up)),
+                stdin=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            assert process.stderr is not None
+            await until(lambda: ready.exists() and ready.read_text())
+            reader, writer = await connect(ready.read_text().strip())
+            number, said = 0, ""
+            line = asyncio.ensure_future(process.stderr.readline())
+            for words in ("No space left on device", "recording goes on"):
+                while words not in said:
+                    writer.write(produce(size=SIZE // 3, correlation_id=number))
+                    await read_frame(reader)
+                    number += 1
+                    done, _ = await asyncio.wait([line], timeout=0.05)
+                    if done:
+                        said += line.result().decode()
+                        line = asyncio.ensure_future(process.stderr.readline())
+                free.touch()
+            writer.close()
+            assert process.stdin is not None
+            process.stdin.close()
+            said += (await line).decode() + (await process.stderr.read()).decode()
+            await process.wait()
+            return said
+
+    said = asyncio.run(asyncio.wait_for(main(), 300))
+    assert "packets are missing" in said
+    done = subprocess.run(
+        [sys.executable, "-m", "kafkascope.tui.cli", "ls", str(copied)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "dropped" in done.stderr
+    assert done.stdout.count("Produce") > 5
+
+
 def test_a_disk_that_fills_in_the_middle_loses_packets_not_traffic(tmp_path: Path) -> None:
     folder = tmp_path / "disk"
     folder.mkdir()

@@ -1,0 +1,161 @@
+"""Parts of a recording are read alone: each begins with what a reader needs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.captures.model import Endpoint
+from kafkascope.proxy.engine.server import KafkaProxy
+from kafkascope.proxy.recording.following import KEPT, FrameFollower
+from kafkascope.proxy.recording.recorder import Recorder
+from tests.proxy.kit import broker, connect, echo, produce, read_frame, until
+
+CLIENT, BROKER = Endpoint("10.0.0.4", 40_001), Endpoint("10.0.0.9", 9092)
+MS = 1_000_000
+PIECE = 64 << 10
+
+
+def exchanges(paths: Sequence[Path]) -> list[Any]:
+    with open_capture(paths) as capture:
+        found = list(capture.exchanges())
+        assert capture.damage is None
+    return found
+
+
+def recorded(folder: Path, size: int, *, rotate: int, keep: int, count: int = 12) -> Recorder:
+    """Record a client whose requests have this size, as they come from a socket."""
+    recorder = Recorder(folder / "r.pcapng", rotate_bytes=rotate, keep_bytes=keep)
+    recorder.start()
+    time_ns = 1_700_000_000_000_000_000
+    tap = recorder.tap(1, CLIENT, BROKER, time_ns)
+    assert tap is not None
+    for number in range(count):
+        asked = produce(size=size, correlation_id=number)
+        answer = echo(0, 7, asked)
+        for at in range(0, len(asked), PIECE):
+            time_ns += MS
+            tap.client(0, asked[at : at + PIECE], time_ns)
+            if at % (4 * PIECE) == 0 and (size > 1000 or not number % 50):
+                while not recorder.idle:
+                    recorder.hurry()
+                    time.sleep(0.001)
+        time_ns += MS
+        tap.client(1, answer, time_ns)
+    tap.end(None, "fin", time_ns + MS)
+    recorder.stop()
+    return recorder
+
+
+@pytest.mark.parametrize("size", [1_000_000, 3_000_000, 900])
+def test_parts_without_the_first_one_show_what_was_produced(tmp_path: Path, size: int) -> None:
+    count = 12 if size > 1000 else 3500
+    recorder = recorded(tmp_path, size, rotate=1_000_000, keep=3_000_000, count=count)
+    files = recorder.files
+    assert 1 < len(files) <= 4
+    assert not (tmp_path / "r-0001.pcapng").exists()
+    found = exchanges(files)
+    # As many as the files have room for, and the one that their beginning is inside of.
+    assert len(found) >= (3_000_000 // size or 1) * 0.5
+    # The first response may be one to a request that is gone.
+    assert all(each.api == "Produce" or each.state == "orphan" for each in found)
+    assert sum(each.state == "orphan" for each in found) <= 1
+    found = [each for each in found if each.state != "orphan"]
+    assert all(each.client_id for each in found)
+    whole = [each for each in found if each.request.frame.cut == ""]
+    assert len(whole) >= len(found) - 1
+    numbers = [each.correlation_id for each in found]
+    assert numbers == list(range(numbers[0], numbers[-1] + 1))
+    assert numbers[-1] == count - 1
+    for path in files:
+        assert "Produce" in {each.api for each in exchanges([path])}
+
+
+def test_all_parts_together_are_the_whole(tmp_path: Path) -> None:
+    one, parts = tmp_path / "one", tmp_path / "parts"
+    one.mkdir()
+    parts.mkdir()
+    whole = recorded(one, 400_000, rotate=0, keep=0)
+    rotated = recorded(parts, 400_000, rotate=1_000_000, keep=0)
+    assert len(rotated.files) > 3
+    seen = [
+        [
+            (each.correlation_id, each.request.frame.cut, each.request.frame.size)
+            for each in exchanges(recorder.files)
+        ]
+        for recorder in (whole, rotated)
+    ]
+    assert seen[0] == seen[1]
+    with open_capture(rotated.files) as capture:
+        connections = [each.connection for each in capture.exchanges()]
+        connection = connections[-1]
+        assert connections[0] is connection
+    assert connection.retransmissions == (0, 0)
+    assert connection.gap_bytes == (0, 0)
+    with open_capture(whole.files) as capture:
+        same = [each.connection for each in capture.exchanges()][-1]
+    assert connection.bytes == same.bytes
+
+
+def test_a_ring_of_small_files_behind_a_proxy(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "r.pcapng", rotate_bytes=1_000_000, keep_bytes=3_000_000)
+
+    async def main() -> None:
+        async with broker(echo) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
+            reader, writer = await connect(proxy.bootstrap)
+            for number in range(10):
+                writer.write(produce(size=1_000_000, correlation_id=number))
+                await read_frame(reader)
+                await until(lambda: recorder.idle)
+            writer.close()
+
+    asyncio.run(main())
+    found = exchanges(recorder.files)
+    assert found[-1].correlation_id == 9
+    assert "Produce" in {each.api for each in found}
+
+
+# --- following frames
+
+
+def test_frames_are_followed_in_any_pieces() -> None:
+    data = b"".join(produce(size=size, correlation_id=size) for size in (10, 5000, 70, 3000))
+    ends = [0]
+    while ends[-1] < len(data):
+        ends.append(ends[-1] + 4 + int.from_bytes(data[ends[-1] : ends[-1] + 4], "big"))
+    for step in (1, 3, 1000, 4000):
+        follower, seq = FrameFollower(), 2**32 - 100
+        for at in range(0, len(data), step):
+            follower.add((seq + at) % 2**32, data[at : at + step])
+            reached = min(at + step, len(data))
+            begun = max(end for end in ends if end <= reached)
+            assert follower.head == data[begun : min(reached, begun + KEPT)]
+            assert not follower.head or follower.seq == (seq + begun) % 2**32
+    assert not follower.lost
+
+
+def test_bytes_that_are_missing() -> None:
+    data = produce(size=5000)
+    follower = FrameFollower()
+    follower.add(0, data[:100])
+    follower.skip(1000)
+    follower.add(1100, data[1100:2000])
+    assert follower.head == data[:100]
+    follower.skip(len(data) - 2000)
+    assert follower.head == b""
+    assert not follower.lost
+    follower.add(0, data[:100])
+    follower.skip(len(data))
+    assert follower.lost
+    follower.add(0, data[:100])
+    assert follower.lost
+    follower.add(0, data)
+    assert not follower.lost
+    follower.add(0, b"\xff" * 10)
+    assert follower.lost
