@@ -352,7 +352,7 @@ class FileSink(Sink):
         elif self.full:
             self.full = ""
             self.tell(
-                f"recording goes on from {time.strftime('%H:%M:%S')} on: {self._missing} packets "
+                f"recording continues at {time.strftime('%H:%M:%S')}: {self._missing} packets "
                 f"of {time.monotonic() - self._full_s:.0f} s are missing"
             )
             self._missing = 0

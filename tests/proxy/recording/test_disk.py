@@ -53,7 +53,7 @@ def test_a_full_disk_is_said_at_once_and_recording_goes_on(tmp_path: Path) -> No
             reader, writer = await connect(ready.read_text().strip())
             number, said = 0, ""
             line = asyncio.ensure_future(process.stderr.readline())
-            for words in ("No space left on device", "recording goes on"):
+            for words in ("No space left on device", "recording continues"):
                 while words not in said:
                     writer.write(produce(size=SIZE // 3, correlation_id=number))
                     await read_frame(reader)

@@ -124,7 +124,7 @@ def test_recording_goes_on_when_there_is_space_again(
     disk.room = 1 << 40
     session.send(8, size)
     assert not file.full
-    assert "goes on" in session.said[1]
+    assert "continues" in session.said[1]
     assert f"{missing} packets" in session.said[1]
     found = session.end()
     # The first 8 and the last 8, but for those at the edges.
@@ -145,7 +145,7 @@ def test_a_disk_that_is_full_twice_is_said_twice(disk: SmallDisk, tmp_path: Path
         session.send(2, 50_000)
         disk.room = 1 << 40
     session.send(2, 50_000)
-    assert ["goes on" in each for each in session.said] == [False, True, False, True]
+    assert ["continues" in each for each in session.said] == [False, True, False, True]
     assert session.end()
 
 
