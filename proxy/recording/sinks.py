@@ -18,6 +18,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Final
 
+from kafkascope.captures.formats.pcapng import ENHANCED_PACKET
 from kafkascope.captures.formats.write import dropped_block
 from kafkascope.captures.inputs.private import PrivateFile, is_special
 from kafkascope.proxy.recording.direct import Direct
@@ -369,7 +370,8 @@ class FileSink(Sink):
             return
         now_s = time.monotonic()
         self._again_s = now_s + RETRY_S
-        if not self.full:
+        first = not self.full
+        if first:
             self.full = self.trouble = f"{error.strerror}"
             self._full_s = now_s
             self._missing = 0
@@ -378,12 +380,12 @@ class FileSink(Sink):
                 f"{time.strftime('%H:%M:%S')} on, until there is space again"
             )
         try:
-            self._take_back()
+            self._take_back(whole=not first)
         except OSError as other:
             super()._refused(other)
 
-    def _take_back(self) -> None:
-        """Let the file end behind the last batch that is whole in it."""
+    def _take_back(self, *, whole: bool) -> None:
+        """Let the file end behind the last batch that is whole in it, or behind the last packet."""
         if self._direct is not None:
             self._direct.close()
         if self._file is None:
@@ -396,7 +398,16 @@ class FileSink(Sink):
             self.written -= batch.size
             self._passed -= batch.size
             self._leave_out(batch)
-        self._size = self._sure = self._ends[-1][0] if self._ends else self._sure
+        self._size = self._ends[-1][0] if self._ends else self._sure
+        if not whole:
+            size, packets = whole_packets(descriptor, self._size, written)
+            self._size += size
+            self._passed += size
+            self.written += size
+            self._taken_back -= size
+            self._missing -= packets
+            self.dropped -= packets
+        self._sure = self._size
         self._ends.clear()
         os.ftruncate(descriptor, self._size)
         os.lseek(descriptor, self._size, os.SEEK_SET)
@@ -482,6 +493,24 @@ class FileSink(Sink):
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def whole_packets(descriptor: int, start: int, end: int) -> tuple[int, int]:
+    """Return the bytes and the number of the packets that are whole between two offsets of a
+    file."""
+    at, packets = start, 0
+    with contextlib.suppress(OSError):
+        reader = os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY)
+        try:
+            while len(head := os.pread(reader, 8, at)) == 8:
+                size = int.from_bytes(head[4:], "little")
+                if not size or at + size > end:
+                    break
+                at += size
+                packets += head[0] == ENHANCED_PACKET
+        finally:
+            os.close(reader)
+    return at - start, packets
 
 
 class PipeSink(Sink):
