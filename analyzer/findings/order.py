@@ -65,6 +65,7 @@ class ResponseOrder(Detector):
             "id for response does not match request). Until it is fixed, set "
             "max.in.flight.requests.per.connection=1.",
             "NETWORK_EXCEPTION",
+            brief="{n} response out of order|{n} responses out of order",
         ),
         Rule(
             "request-skipped",

@@ -70,6 +70,7 @@ class Sizes(Detector):
             "Lower max.request.size of the producer, or raise socket.request.max.bytes of the "
             "broker.",
             "MESSAGE_TOO_LARGE",
+            brief="{n} request that was refused for its size|{n} requests refused for their size",
             limits=("large.frame",),
         ),
         Rule(
