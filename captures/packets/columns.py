@@ -283,6 +283,10 @@ def columns_of(block: Block) -> Columns | None:
             links == LINUX_SLL2, interface | index.astype(np.int64) << 32, interface
         )
 
+    if (links == LINUX_SLL).any():
+        kind = _u2(buffer, np.where(links == LINUX_SLL, start, 0))
+        interface = np.where(links == LINUX_SLL, interface | kind << 32, interface)
+
     seq, ack = rows["seq"].astype(np.uint64), rows["ack"].astype(np.uint64)
     flags = rows["flags"].astype(np.uint64)
     sign = np.where(sign > 0, sign, rows["checksum"])

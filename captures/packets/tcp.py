@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from kafkascope.captures.model import Endpoint, Packet
 from kafkascope.captures.packets.ip import CUT, FRAGMENT, MALFORMED, Fragment, payload_of
-from kafkascope.captures.packets.link import LINUX_SLL2, NOT_IP
+from kafkascope.captures.packets.link import LINUX_SLL, LINUX_SLL2, NOT_IP
 from kafkascope.captures.packets.link_types import LINK_TYPES
 
 FIN: Final = 0x01
@@ -56,7 +56,9 @@ class Segment(NamedTuple):
     copy: int
     """Equal in exact copies of this segment, and hardly ever in others: see `fingerprint`."""
     interface: int
-    """Interface that captured it: its number in the file, or the index of Linux cooked v2."""
+    """Interface that captured it: its number in the file. Above 32 bits the index of Linux cooked
+    v2, or the direction of v1, which has no index: a packet that is forwarded comes in, then goes
+    out."""
 
 
 def fingerprint(
@@ -133,7 +135,9 @@ def segment_of(packet: Packet) -> Segment | str:
         return MALFORMED
     begin = header + size - length
     if link_type == LINUX_SLL2:
-        interface = int.from_bytes(data[4:8], "big")
+        interface |= int.from_bytes(data[4:8], "big") << 32
+    elif link_type == LINUX_SLL:
+        interface |= int.from_bytes(data[:2], "big") << 32
     if ident <= 0:
         ident = int.from_bytes(data[header + 16 : header + 18], "big")
     return Segment(

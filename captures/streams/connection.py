@@ -107,6 +107,14 @@ def translate(state: ConnectionState, direction: DirectionState, flow: bytes) ->
         each.in_order = False
 
 
+def is_beginning(state: ConnectionState) -> bool:
+    """Return whether only the first packet of a connection, or of what the capture has of it, has
+    come so far."""
+    if state.settling is not None or state.copies is not None:
+        return True
+    return sum(state.connection.packets) - sum(state.connection.duplicates) == 1
+
+
 def is_delivered(direction: DirectionState, segment: Segment) -> bool:
     """Return whether all bytes of a segment were delivered: one that was cut up or joined before
     its addresses were translated has no exact copy."""

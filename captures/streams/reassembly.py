@@ -36,6 +36,7 @@ from kafkascope.captures.streams.connection import (
     Comment,
     ConnectionState,
     find_starts,
+    is_beginning,
     is_delivered,
     is_own_syn,
     is_port_reuse,
@@ -231,16 +232,13 @@ class Reassembler(Resumable):
         """Return the direction whose packets come with these addresses, too: see `translated`."""
         if self.first_packets is None:
             return None
-        if (found := self.first_packets.twin(segment)) is None:
-            return None
-        direction = self.flows.get(found[0])
-        if direction is None or direction.other is direction:
-            return None
-        # The answer to a packet that is forwarded comes behind its copy. Where it came before, the
-        # packets are those of two connections with the same numbers, as programs make them.
-        if direction.connection.packets[1 - direction.number] > found[1]:
+        twin = self.first_packets.twin(segment)
+        direction = None if twin is None else self.flows.get(twin.flow)
+        if twin is None or direction is None or direction.other is direction:
             return None
         state = direction.state
+        if state.packet != twin.packet or not is_beginning(state):
+            return None  # it has gone on since: a response comes behind both requests
         self.translated += state.copies is None
         translate(state, direction, segment.flow)
         self.flows[segment.flow] = direction
@@ -343,7 +341,7 @@ class Reassembler(Resumable):
         state = direction.state
         state.packet = self.packets
         if self.first_packets is not None and (syn or state.settling is not None):
-            self.first_packets.add(segment, state.connection.packets[1 - direction.number])
+            self.first_packets.add(segment)
         if state.copies is not None:
             copy = copy or state.copies.seen(direction.number, segment)
             if segment.flow != direction.flow:

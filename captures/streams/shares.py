@@ -214,12 +214,8 @@ def _is_twice(columns: Columns) -> bool:
     flows = [flow for flow, has in zip(columns.flows, data.tolist(), strict=True) if has]
     order = np.argsort(numbers, kind="stable")
     same = (np.diff(numbers[order]) == 0).nonzero()[0]
-    found = sum(_are_two(flows[order[at]], flows[order[at + 1]]) for at in same.tolist())
+    found = sum(may_be_translated(flows[order[at]], flows[order[at + 1]]) for at in same.tolist())
     return bool(SOME * found > len(flows))
-
-
-def _are_two(one: bytes, other: bytes) -> bool:
-    return one != other and may_be_translated(one, other)
 
 
 def is_divisible(names: list[str], size: int) -> bool:

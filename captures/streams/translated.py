@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kafkascope.captures.packets.tcp import Segment, folded
+from kafkascope.captures.packets.tcp import ACK, SYN, Segment, folded
 
 FIRST_PACKETS: Final = 4096
 """First packets of connections that are remembered: those of the same moment."""
@@ -18,6 +18,8 @@ SPAN_NS: Final = 100_000_000
 NEAR_NS: Final = 1_000_000
 """Within 1 ms where the IP id does not tell that it is the same packet: IPv6 has none, and some
 systems leave it 0."""
+NEAR_PACKETS: Final = 64
+"""Packets of a batch of a driver: the copies of one may stand behind all of it."""
 PACKETS: Final = 256
 """Packets of a translated connection whose copies are waited for."""
 LOOKED: Final = 16
@@ -63,49 +65,48 @@ def may_be_translated(one: bytes, other: bytes) -> bool:
     numbers and IP ids; only their ports differ.
     """
     pairs = zip(_ends(one), _ends(other), strict=True)
-    return all(old == new or old.host != new.host for old, new in pairs)
-
-
-class _First(NamedTuple):
-    flow: bytes
-    time_ns: int
-    sign: int
-    replies: int
-    """Packets of the other direction before it."""
+    return one != other and all(old == new or old.host != new.host for old, new in pairs)
 
 
 class FirstPackets:
     """First packets of connections, by which another pair of addresses is recognised."""
 
     def __init__(self) -> None:
-        self._found: dict[Key, _First] = {}
+        self._found: dict[Key, Segment] = {}
 
-    def add(self, segment: Segment, replies: int = 0) -> None:
-        """Remember a packet, with the number of packets of the other direction so far."""
+    def add(self, segment: Segment) -> None:
+        """Remember a packet."""
         key = _key(segment)
         self._found.pop(key, None)
-        self._found[key] = _First(segment.flow, segment.time_ns, sign_of(segment), replies)
+        self._found[key] = segment._replace(payload=b"")
         if len(self._found) > FIRST_PACKETS:
             del self._found[next(iter(self._found))]
 
-    def twin(self, segment: Segment) -> tuple[bytes, int] | None:
-        """Return the flow on which the same packet came before, with other addresses, and the
-        number of packets of its other direction before it.
+    def twin(self, segment: Segment) -> Segment | None:
+        """Return the same packet as it came before, with other addresses.
 
-        Tools that scan use one sequence number for many hosts, in packets with ids of their own; so
-        without the same id one end has to be the same.
+        What is made is often made alike: programs that scan use one sequence number for many hosts,
+        and generated traffic one for all clients. So it has to be the same IP id, or one end and
+        the same moment; and another interface, or the same sender: translation of the receiver's
+        address alone. In one capture of Ethernet, two clients may be two.
         """
         first = self._found.get(_key(segment))
-        if first is None or first.flow == segment.flow or not segment.seq:
+        if first is None or not segment.seq:
             return None
         if not may_be_translated(first.flow, segment.flow):
             return None
-        apart = abs(segment.time_ns - first.time_ns)
-        if first.sign == sign_of(segment):
-            return (first.flow, first.replies) if apart <= SPAN_NS else None
+        if segment.packet - first.packet > NEAR_PACKETS:
+            return None
         one, two = _ends(first.flow), _ends(segment.flow)
         shares = one[0] == two[0] or one[1] == two[1]
-        return (first.flow, first.replies) if shares and apart <= NEAR_NS else None
+        same = sign_of(first) == sign_of(segment)
+        apart = abs(segment.time_ns - first.time_ns)
+        if apart > (SPAN_NS if same else NEAR_NS) or not (same or shares):
+            return None
+        if first.interface == segment.interface:
+            keeps = one[0] == two[0] if segment.flags & (SYN | ACK) == SYN else shares
+            return first if keeps else None
+        return first
 
 
 class TranslatedCopies:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from io import BytesIO
 from ipaddress import ip_address
 from struct import pack
 
@@ -10,6 +11,7 @@ import pytest
 
 from kafkascope.captures import Endpoint
 from kafkascope.captures.build import Composer
+from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.packets.tcp import fingerprint, folded, segment_of
 from kafkascope.captures.streams.translated import sign_of
 from tests.captures.wires import Tape, bytes_of, packet, read
@@ -54,7 +56,7 @@ def made(way: str, *, wide: bool = False, skip: int = 0, resend: int = 0) -> tup
     old, new = (CLIENT, SERVICE), WAYS[way]
     if wide:
         old, new = (WIDE[old[0]], WIDE[old[1]]), (WIDE[new[0]], WIDE[new[1]])
-    once, twice = Tape(), Tape()
+    once, twice = Tape(), Two()
     composer = Composer(*old, isn=(0xFFFF_FF00, 12345))
     once.add(composer.open())
     for number in range(12):
@@ -73,6 +75,24 @@ def made(way: str, *, wide: bool = False, skip: int = 0, resend: int = 0) -> tup
         twice.frames += pair
     once.frames = once.frames[skip:]
     return once, twice
+
+
+class Two(Tape):
+    """Frames of two interfaces in turn."""
+
+    def pcap(self, **_: object) -> bytes:
+        sink = BytesIO()
+        writer = PcapngWriter(sink)
+        ends = [writer.interface("veth7"), writer.interface("eth0")]
+        for time_ns, frame in self.frames:
+            writer.packet(frame, time_ns, interface=ends[is_other(frame)])
+        return sink.getvalue()
+
+
+def is_other(frame: bytes) -> bool:
+    """Whether a frame has translated addresses."""
+    hosts = {frame[26:30], frame[30:34]} | {frame[22:38], frame[38:54]}
+    return any(ip_address(end.host).packed in hosts for end in (POD, NODE, WIDE[POD], WIDE[NODE]))
 
 
 def events(tape: Tape, *, bulk: bool | None = None) -> tuple[dict[str, bytes], list[object], int]:
@@ -151,6 +171,30 @@ def scan(change: Callable[[int, bytearray], None]) -> Tape:
     return tape
 
 
+@pytest.mark.parametrize("alike", ["in turn", "together", "from the middle"])
+def test_generated_clients_are_no_translation(alike: str) -> None:
+    """One conversation, written for ten clients, with the same numbers and ids."""
+    once, _ = made("dnat", skip=8 if alike == "from the middle" else 0)
+    tape = Tape()
+    for number in range(10):
+        ends = Endpoint(f"10.244.1.{50 + number}", 40000), SERVICE
+        apart = 1_000_000_000 if alike == "in turn" else 10_000_000
+        tape.frames += [
+            (at + number * apart, translated(frame, (CLIENT, SERVICE), ends))
+            for at, frame in once.frames
+        ]
+    if alike == "together":
+        tape.frames = [
+            (at - number * 10_000_000 + number * 1_000, frame)
+            for number, (at, frame) in (
+                (index // len(once.frames), each) for index, each in enumerate(tape.frames)
+            )
+        ]
+    tape.frames.sort(key=lambda each: each[0])
+    _, connections, count = events(tape)
+    assert (len(connections), count) == (10, 0)
+
+
 @pytest.mark.parametrize("ident", [True, False])
 def test_scans_are_no_translation(ident: bool) -> None:
     def change(number: int, frame: bytearray) -> None:
@@ -180,9 +224,10 @@ def test_connections_of_one_program_are_no_translation(other: Endpoint, skip: in
     assert (len(connections), count) == (2, 0)
 
 
-def test_connections_that_open_together_are_no_translation() -> None:
+@pytest.mark.parametrize("other", [OTHER_PORT, OTHER_HOST], ids=["port", "host"])
+def test_connections_that_open_together_are_no_translation(other: Endpoint) -> None:
     tape = Tape()
-    composers = [Composer(client, SERVICE, isn=(1000, 5000)) for client in (CLIENT, OTHER_PORT)]
+    composers = [Composer(client, SERVICE, isn=(1000, 5000)) for client in (CLIENT, other)]
     for packets in zip(*(composer.open() for composer in composers), strict=True):
         tape.add(packets, step_ns=1_000)
     _, connections, count = events(tape)
