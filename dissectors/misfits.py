@@ -18,8 +18,10 @@ from kafkascope.dissectors.registry import (
 
 Side = Literal["request", "response"]
 
-MOST_BYTES: Final = 8 << 20
+MOST_BYTES: Final = 1 << 20
 """Larger bodies are not tried: each version reads them once more."""
+MOST_MIXED: Final = 64 << 10
+"""The same for headers of other versions than the body's: each version twice."""
 
 _HEAD = struct.Struct(">hhi")
 _SHORT = struct.Struct(">h")
@@ -45,11 +47,9 @@ class Misfit(NamedTuple):
         )
 
 
-def misfit_of(
-    payload: bytes, key: int, version: int, side: Side, *, mixed: bool = True
-) -> Misfit | None:
+def misfit_of(payload: bytes, key: int, version: int, side: Side) -> Misfit | None:
     """Return the other layout of the same API and side that a payload has to its last byte; None
-    where there is none. `mixed`: the header may be that of another version than the body."""
+    where there is none."""
     api = APIS.get(key)
     if api is None or len(payload) > MOST_BYTES:
         return None
@@ -64,7 +64,7 @@ def misfit_of(
         for other in others
         if other != version and _fits(api, side, other, payload, own[other])
     ]
-    if found or not mixed:
+    if found or len(payload) > MOST_MIXED:
         return Misfit(tuple(found)) if found else None
     # A header of the other form is a mistake of its own: the tags of KIP-482 left out, or added.
     for tags in (False, True):

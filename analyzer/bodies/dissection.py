@@ -108,7 +108,8 @@ def header_misfit(payload: bytes) -> Undecoded | None:
     except DissectError as error:
         if lacks_client_id(payload):
             return _without_client_id(payload, f"{APIS[key].name} v{version}")
-        text = f"{APIS[key].name} v{version}: {error}"
+        misfit = misfit_of(payload, key, version, "request")
+        text = f"{APIS[key].name} v{version}: {error if misfit is None else misfit.text()}"
         return Undecoded(
             "request", HEADER, error.offset, len(payload) - error.offset, text, error.path
         )
@@ -150,10 +151,12 @@ def _checked(
     left = len(payload) - decoded.end
     if not left:
         return decoded, ()
-    # librdkafka's Metadata has 3 bytes too many, which fit an old body behind a new header: here
-    # both have to be of one version.
-    misfit = misfit_of(payload, header.api_key, header.api_version, side, mixed=False)
-    if misfit is not None:
+    misfit = misfit_of(payload, header.api_key, header.api_version, side)
+    # librdkafka's Metadata has 3 bytes too many, which fit an old body behind a new header: a
+    # header of the other form counts for the stated version alone, and not for a byte at the end.
+    mixed = misfit is not None and misfit.header_tags is not None
+    own = misfit is not None and header.api_version in misfit.versions and left > 1
+    if misfit is not None and (own or not mixed):
         # Brokers ignore what is left over, so that a request means what its own layout reads.
         known = decoded if side == "request" else None
         return known, (_other_layout(side, misfit, payload),)

@@ -179,8 +179,9 @@ def _is_malformed(payload: bytes, header: RequestHeader | None, kafka_port: bool
     """Return whether a whole frame that cannot be decoded is a request of Kafka all the same: API,
     version and correlation id make sense, and so does the client id, or where it is missing."""
     (key,) = _SHORT.unpack_from(payload)
-    if key == PRODUCE or not _is_low(payload):
-        return False
+    named = header is not None and bool(header.client_id)
+    if not _is_low(payload) or (key == PRODUCE and not named):
+        return False  # ZooKeeper's first packet is a Produce without a client id
     if kafka_port or key == API_VERSIONS or lacks_client_id(payload):
         return True
     return header is not None and header.client_id != ""

@@ -186,6 +186,8 @@ class Framing(Detector):
                 name, where = "undecodable", "undecoded == malformed"
                 text = f"{exchanges} of {who} with {broker} could not be decoded: "
                 text += listed(odd.words, 1)
+                if any(str(each).startswith("request: ") for each in odd.words):
+                    text += _closed(odd, closed)
             elif kind == HEADER:
                 name, where = "request-header", f"undecoded == {HEADER}"
                 text = (
@@ -281,7 +283,7 @@ def _words(each: Undecoded) -> str:
     if each.reason != "malformed":
         return each.text
     words = f"{each.side}: {each.text or each.reason}"
-    return f"{words} at {each.path}" if each.path else words
+    return words if each.path in words else f"{words} at {each.path}"
 
 
 def _closed(odd: Odd, closed: Collection[int]) -> str:

@@ -19,6 +19,10 @@ from kafkascope.dissectors.embedded.groups import CONNECT, CONSUMER, fault_of
 
 JOIN: Final = 11
 SYNC: Final = 14
+DESCRIBE: Final = 15
+
+SIDES: Final = ("request", "response", "described")
+"""Where bytes are seen: as they are sent, passed on, described to others."""
 
 Part = tuple[str, bytes]
 """A member and its bytes."""
@@ -48,7 +52,7 @@ class GroupProtocols(Detector):
             subject=("group",),
         ),
     )
-    KEYS = frozenset({JOIN, SYNC})
+    KEYS = frozenset({JOIN, SYNC, DESCRIBE})
 
     unread: Keyed[UnreadableBytes] = table(UnreadableBytes, 2_000)
     """By kind, side, group, protocol type that refuses the bytes, client."""
@@ -61,6 +65,9 @@ class GroupProtocols(Detector):
         """Take in a JoinGroup or SyncGroup."""
         asked, told = exchange.request_body, exchange.response_body
         if asked is None:
+            return
+        if row.api_key == DESCRIBE:
+            self._described(row, told or {})
             return
         group, kind = asked["group_id"], asked.get("protocol_type") or ""
         if kind:
@@ -80,6 +87,21 @@ class GroupProtocols(Detector):
             self._look("subscription", "response", row, group, kind, parts)
         self.members[(group, mine)].words.add(client_of(row))
 
+    def _described(self, row: Row, told: dict[str, Any]) -> None:
+        """Take in what an administrator sees of groups."""
+        for group in told.get("groups") or ():
+            name, kind, members = group["group_id"], group["protocol_type"], group["members"]
+            if not members or kind not in (CONSUMER, CONNECT):
+                continue
+            self.types[(name,)].words.add(kind)
+            for each in members:
+                member, host = each["member_id"], each["client_host"].removeprefix("/")
+                self.members[(name, member)].words.add((each["client_id"], host))
+            wanted = [(each["member_id"], each["member_metadata"]) for each in members]
+            given = [(each["member_id"], each["member_assignment"]) for each in members]
+            self._look("subscription", "described", row, name, kind, [p for p in wanted if p[1]])
+            self._look("assignment", "described", row, name, kind, given)
+
     def _look(
         self, what: str, side: str, row: Row, group: str, kind: str, parts: list[Part]
     ) -> None:
@@ -97,12 +119,13 @@ class GroupProtocols(Detector):
     def told(self, view: View) -> Iterator[Finding]:
         """Yield findings by group and by who sent it."""
         found = dict(self.unread.items())
-        sent = {(what, group) for (what, side, group, *_) in found if side == "request"}
+        sent = {(what, side, group) for (what, side, group, *_) in found}
         for (what, side, group, kind, client_id, host), unread in found.items():
             types = self.types.get((group,))
             if kind not in (types.words if types is not None else (CONSUMER,)):
                 continue  # bytes of another protocol
-            if side == "response" and (what, group) in sent:
+            before = SIDES[: SIDES.index(str(side))]
+            if any((what, each, group) in sent for each in before):
                 continue  # the same bytes, passed on
             yield self._finding(view, what, side, group, client_id, host, unread)
 
@@ -132,9 +155,12 @@ class GroupProtocols(Detector):
         else:
             text = (
                 f"The subscription of {several}{members} in group {name} cannot be read ({fault}): "
-                f"its leader {who} fails at it, and assigns nothing"
+                f"its leader{f' {who}' if side == 'response' else ''} fails at it, and assigns "
+                "nothing"
             )
         api = "SyncGroup" if what == "assignment" else "JoinGroup"
+        if side == "described":
+            api = "DescribeGroups"
         return view.finding(
             self.rule("group-unreadable"),
             text,

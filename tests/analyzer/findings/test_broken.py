@@ -67,6 +67,21 @@ def test_what_is_nothing_like_a_header_names_no_field() -> None:
     assert "request-header" not in found([wire.close("broker")])
 
 
+@pytest.mark.parametrize(("version", "tags"), [(3, "without"), (2, "with")])
+def test_tagged_fields_that_a_header_lacks_or_should_not_have(version: int, tags: str) -> None:
+    """Flexible versions have them behind the client id (KIP-482), others have none."""
+    names = {"client_software_name": "kc", "client_software_version": "1"}
+    whole = request("ApiVersions", version, 1, "app", **(names if version > 2 else {}))
+    at = 4 + 10 + 3
+    sent = whole[4:at] + (whole[at + 1 :] if version > 2 else b"\0" + whole[at:])
+    if version == 2:  # its body is empty: another one is needed
+        whole = request("Metadata", 8, 1, "app", topics=[{"name": "orders"}])
+        sent = whole[4:at] + b"\0" + whole[at:]
+    findings = found([Wire(port=PORT).client(framed(sent)).close("broker")])
+    texts = [each.text for each in findings.values() if each.severity == "error"]
+    assert any(states(text, "header", tags, "tagged fields") for text in texts), texts
+
+
 # --- the first request on a port of which nothing is known --------------------------------------
 
 
@@ -76,10 +91,11 @@ def test_what_is_nothing_like_a_header_names_no_field() -> None:
         framed(struct.pack(">hhih", 18, 3, 0, -1) + bytes(4)),  # client_software_name is null
         framed(struct.pack(">hhih3s", 3, 1, 1, 3, b"app") + b"\x7f\xff\xff\xff"),
         framed(struct.pack(">hhih", 18, 3, 0, 0) + b"\0\xff"),
+        framed(struct.pack(">hhih3s", 0, 3, 1, 3, b"app") + b"\0\1\xff"),
         without_client_id("Metadata", 1, 0),
         without_client_id("ApiVersions", 0, 7),
     ],
-    ids=["null name", "many topics", "open name", "no client id", "ApiVersions"],
+    ids=["null name", "many topics", "open name", "Produce", "no client id", "ApiVersions"],
 )
 def test_a_malformed_first_request_is_kafka(first: bytes) -> None:
     assert look(first, kafka_port=False) == "kafka"
@@ -367,6 +383,17 @@ def test_an_assignment_whose_leader_was_not_captured() -> None:
 def test_a_subscription_breaks_the_leader() -> None:
     text = found([group(wanted=WANTED)])["group-unreadable"].text
     assert states(text, "subscription", "app", "group g", "version is missing", "leader")
+
+
+def test_what_an_administrator_sees_of_a_group() -> None:
+    member: dict[str, Any] = {"member_id": "app-1", "client_id": "app", "client_host": "/10.0.0.4"}
+    member |= {"member_metadata": b"\0\0" + WANTED, "member_assignment": ASSIGNED}
+    group: dict[str, Any] = {"group_id": "g", "protocol_type": "consumer", "group_state": "Stable"}
+    group |= {"error_code": 0, "protocol_data": "range", "members": [member]}
+    wire = Wire().client(request("DescribeGroups", 0, 1, "admin", groups=["g"]))
+    wire.broker(response("DescribeGroups", 0, 1, groups=[group]))
+    text = found([wire])["group-unreadable"].text
+    assert states(text, "assignment", "group g", "version is missing", "1 member", "app")
 
 
 @pytest.mark.parametrize("assigned", [GOOD, b"", b"\0\7" + ASSIGNED, GOOD + b"\1"])
