@@ -51,6 +51,9 @@ class Exchange:
     connection: _Column[int] = _Column("Number of the connection, as Wireshark's tcp.stream.")
     client_address: _Column[str] = _Column("host:port.")
     broker_address: _Column[str] = _Column("host:port.")
+    via: _Column[str] = _Column(
+        "host:port of the load balancer whose PROXY protocol header names the client, or empty."
+    )
     client_id: _Column[str | None] = _Column("What the client calls itself.")
     software: _Column[str] = _Column("Name and version of the client library, from ApiVersions.")
     user: _Column[str] = _Column("Who authenticated on the connection.")

@@ -42,6 +42,10 @@ OF_UNKNOWN: Final = (
     "bootstrap.servers (or advertised.listeners, if a broker advertised this address) to the host "
     "and port of a Kafka listener."
 )
+MISSING: Final = (
+    "Connect through the load balancer that sends the header, or turn the PROXY protocol on there "
+    "(HAProxy: send-proxy-v2; nginx: proxy_protocol on; AWS NLB: proxy_protocol_v2.enabled=true)."
+)
 SERVED: Final = (
     "No action is needed if this server is not a Kafka broker. Otherwise set bootstrap.servers and "
     "advertised.listeners to the host and port of a Kafka listener."
@@ -277,6 +281,7 @@ class OtherProtocols(Detector):
         what they take for a request, and accept it on no connection."""
         found: dict[str, list[Line]] = defaultdict(list)
         accepting: set[str] = set()
+        lines = list(lines)
         every = [line for line in lines if line["proxy_header"]]
         end_ns = max(map(ended_at, every), default=0)
         for line in every:
@@ -284,6 +289,7 @@ class OtherProtocols(Detector):
                 accepting.add(line["broker_address"])
             elif unanswered(line, end_ns):
                 found[line["broker_address"]].append(line)
+        yield from self._missing(view, lines, accepting)
         for broker, seen in sorted(found.items()):
             if broker in accepting:
                 continue
@@ -314,6 +320,36 @@ class OtherProtocols(Detector):
                     *(("host", host) for host in hosts[:MOST_NAMED]),
                 ],
                 connects="" if told else among("conn", numbers[:MOST_NAMED]),
+            )
+
+    def _missing(self, view: View, lines: list[Line], accepting: set[str]) -> Iterator[Finding]:
+        """Yield brokers that accept headers, and end each connection that has none."""
+        found: dict[tuple[str, str, str], list[Line]] = defaultdict(list)
+        for line in lines if accepting else ():
+            broker = line["broker_address"]
+            if broker not in accepting or line["proxy_header"] or not line["requests"]:
+                continue
+            if line["broker_bytes"]:
+                accepting = accepting - {broker}
+            elif line["end"].startswith("broker"):
+                who = line["client_id"] or "", host_of(line["client_address"])
+                found[(*who, broker)].append(line)
+        for (client_id, host, broker), seen in sorted(found.items()):
+            if broker not in accepting:
+                continue
+            who, numbers = view.client(client_id, host), [line["connection"] for line in seen]
+            opened = [line["opened"] for line in seen if line["opened"] is not None]
+            yield view.finding(
+                self.rule("proxy-protocol"),
+                f"{broker} closed {plural(len(seen), 'connection')} from {who} without a PROXY "
+                "protocol header, which it requires: all connections that it answered begin with "
+                "one",
+                all_of(among("conn", numbers[:MOST_NAMED]), "lost"),
+                count=len(seen),
+                first_ns=min(opened, default=None),
+                last_ns=max(opened, default=None),
+                advice=MISSING,
+                about=[("client", who), ("broker", broker), ("host", host)],
             )
 
 

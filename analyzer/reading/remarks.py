@@ -191,6 +191,8 @@ def _failed(connection: Connection) -> bool:
 def _established(connection: Connection) -> bool:
     """Return whether a connection with TLS carries something that could not be read."""
     tls = connection.tls
+    if tls is not None and tls.answer:
+        return False
     if tls is None or tls.result is None:
         return True
     return tls.result.outcome == "established" and not any(tls.decrypted)

@@ -113,7 +113,8 @@ def _title(row: Row) -> Iterator[str]:
     who = " ".join(part for part in (row.client_id or "", row.software) if part)
     user = f", user {row.user}" if row.user else ""
     inside = "" if row.tls is None else f", inside {row.tls.name}"
-    client = f"{row.client_address} ({who or 'no client id'}{user})"
+    via = f" via {row.via}" if row.via else ""
+    client = f"{row.client_address}{via} ({who or 'no client id'}{user})"
     yield f"  from {client} to {row.broker_address}{inside}"
     wait = f", of which {render_cells.duration(row.wait_ns)} waited" if row.wait_ns else ""
     latency = "" if row.latency_ns is None else f", {render_cells.duration(row.latency_ns)}{wait}"

@@ -128,6 +128,16 @@ def test_a_health_check_that_the_balancer_ends_says_nothing() -> None:
     assert found([Wire().client(V2 + b"\x20\0\0\0").close("client")]) == []
 
 
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_broker_that_requires_a_header(answered: bool) -> None:
+    wires = [serving(V1), Wire(number=1).client(heartbeat(1)).close("broker")]
+    if answered:  # one without a header: it is no matter of the header
+        wires.append(Wire(number=2).client(heartbeat(1)).broker(beat(1)).close())
+    findings = [each for each in found(wires) if each.name == "proxy-protocol"]
+    assert len(findings) == (not answered)
+    assert answered or states(findings[0].text, "10.0.1.2:9092", "1 connection", "app", "requires")
+
+
 def test_a_broker_that_accepts_it_on_others() -> None:
     wires = [serving(V1), Wire(number=1).client(V1).client(heartbeat(1)).close("broker")]
     assert "proxy-protocol" not in {each.name for each in found(wires)}
