@@ -337,11 +337,11 @@ class OtherProtocols(Detector):
         for (client_id, host, broker), seen in sorted(found.items()):
             if broker not in accepting:
                 continue
-            who, numbers = view.client(client_id, host), [line["connection"] for line in seen]
+            named, numbers = view.client(client_id, host), [line["connection"] for line in seen]
             opened = [line["opened"] for line in seen if line["opened"] is not None]
             yield view.finding(
                 self.rule("proxy-protocol"),
-                f"{broker} closed {plural(len(seen), 'connection')} from {who} without a PROXY "
+                f"{broker} closed {plural(len(seen), 'connection')} from {named} without a PROXY "
                 "protocol header, which it requires: all connections that it answered begin with "
                 "one",
                 all_of(among("conn", numbers[:MOST_NAMED]), "lost"),
@@ -349,7 +349,7 @@ class OtherProtocols(Detector):
                 first_ns=min(opened, default=None),
                 last_ns=max(opened, default=None),
                 advice=MISSING,
-                about=[("client", who), ("broker", broker), ("host", host)],
+                about=[("client", named), ("broker", broker), ("host", host)],
             )
 
 
