@@ -109,6 +109,7 @@ ACKS_0: Final = "acks=0: no response is sent"
 NO_ACKS: Final = "none was seen; whether one was due (acks) is not in the capture"
 NOT_A_RESPONSE: Final = "bytes in its place that are no Kafka response"
 IN_A_GAP: Final = "its response fell into a gap in the capture"
+NO_FRAMING: Final = "the broker's stream lost its framing"
 
 LEAST: Final = 4
 """Bytes of a size."""
@@ -184,6 +185,7 @@ class Conversation(Resumable):
         "_hole",
         "_skipped",
         "_unbroken",
+        "_sound",
         "_acknowledged",
         "_ended",
         "_ended_ns",
@@ -233,8 +235,10 @@ class Conversation(Resumable):
         """A request that is not whole yet, though its answer was seen."""
         self._early: list[Frame] = []
         """Not many: a deque takes 750 bytes on each connection that never has any."""
-        self._hole = False
-        """Bytes of the responses are missing since the last one that paired."""
+        self._hole = ""
+        """Why bytes of the responses are missing since the last one that paired."""
+        self._sound = not midstream and zookeeper is None
+        """The same of the responses as `_unbroken` says."""
         self._skipped = 0
         """Bytes skipped since the last exchange."""
         self._unbroken = not midstream and zookeeper is None
@@ -304,7 +308,7 @@ class Conversation(Resumable):
                 self._unbroken = False
                 self._take_requests(self._requests.gap(event))
             else:
-                self._hole = True
+                self._hole, self._sound = IN_A_GAP, False
                 self._take_responses(self._responses.gap(event))
         elif isinstance(event, Closed):
             self._close(event)
@@ -375,7 +379,7 @@ class Conversation(Resumable):
             if spoken != UNKNOWN_SERVER:
                 reason = f"{spoken.partition(':')[0]} in its place, not Kafka"
         if not reason and self._hole:
-            reason = IN_A_GAP
+            reason = self._hole
         if not reason and self._zookeeper is None:
             overtaking = self._in_flight.overtaking(pending)
             reason = "" if overtaking is None else overtaking.reason()
@@ -609,7 +613,8 @@ class Conversation(Resumable):
         if undecoded is None and self._unbroken and frame.offset and not frame.cut:
             said = ", ".join(map(str, _HEAD_OF_NONE.unpack_from(frame.payload.ljust(4, b"\0"))))
             what = f"a frame of {frame.size} bytes with api_key and api_version {said}"
-            self._lose(frame, frame.wire_bytes, what)
+            self._unbroken = False
+            self._lose("request", frame, frame.wire_bytes, what)
             return
         if undecoded is None:
             undecoded = Undecoded("request", frame.cut or "opaque", 0, frame.size, reason)
@@ -634,25 +639,40 @@ class Conversation(Resumable):
         connection.server = spoken or UNKNOWN_SERVER
         return True
 
-    def _lose(self, frame: Frame, size: int, what: str) -> None:
-        """Take in bytes of the client, right behind a whole request, that begin no frame."""
-        self._unbroken = False
-        text = f"at byte {frame.offset} of the client's stream: {what}"
-        undecoded = Undecoded("request", FRAMING, 0, size, text)
+    def _lose(self, side: Side, frame: Frame, size: int, what: str) -> None:
+        """Take in bytes of a side, right behind a whole frame, that begin no frame."""
+        who = "client" if side == "request" else "broker"
+        text = f"at byte {frame.offset} of the {who}'s stream: {what}"
+        undecoded = (Undecoded(side, FRAMING, 0, size, text),)
         reason = f"{FRAMING_LOST} {text}"
-        self._tell_alone("opaque", Request(frame, None, None), None, reason, (undecoded,))
+        if side == "request":
+            self._tell_alone("opaque", Request(frame, None, None), None, reason, undecoded)
+        else:
+            self._tell_alone("orphan", None, Response(frame, None, None), reason, undecoded)
+
+    def _lose_at(self, side: Side, unit: Skipped) -> None:
+        """Do the same where the size is none."""
+        if unit.lost_at is None or not unit.offset or len(unit.head) < 4:
+            return
+        size, head, now = _int_at(unit.head)[0], unit.head, unit.time_ns
+        parts = (unit.lost_at,)
+        frame = Frame(head[4:LOST_SHOWN], unit.offset, max(0, unit.size - 4), now, now, parts, "")
+        what = f"{head[:4].hex(' ')} in place of a size ({size})"
+        sign = protocol_of(head)
+        self._lose(side, frame, unit.size, f"{what}: {sign}" if sign else what)
 
     def _skip_requests(self, unit: Skipped) -> None:
-        if self._unbroken and unit.lost_at is not None and unit.offset and len(unit.head) >= 4:
-            size, head = _int_at(unit.head)[0], unit.head
-            now, part = unit.time_ns, unit.lost_at
-            frame = Frame(
-                head[4:LOST_SHOWN], unit.offset, max(0, unit.size - 4), now, now, (part,), ""
-            )
-            what = f"{head[:4].hex(' ')} in place of a size ({size})"
-            sign = protocol_of(head)
-            self._lose(frame, unit.size, f"{what}: {sign}" if sign else what)
-        self._unbroken = False
+        unbroken, self._unbroken = self._unbroken, False
+        if unbroken:
+            self._lose_at("request", unit)
+        self._skip(unit)
+
+    def _skip_responses(self, unit: Skipped) -> None:
+        sound, self._sound = self._sound, False
+        if sound and unit.lost_at is not None:
+            self._hole = NO_FRAMING
+            self._lose_at("response", unit)
+        self._hole = self._hole or IN_A_GAP
         self._skip(unit)
 
     def _skip(self, unit: Skipped) -> None:
@@ -668,8 +688,7 @@ class Conversation(Resumable):
             else:
                 assert isinstance(unit, Skipped)
                 if not (self._greeted(unit.offset, unit.head) or self._strange):
-                    self._hole = True
-                    self._skip(unit)
+                    self._skip_responses(unit)
 
     def _usual_response(self, chunk: Chunk) -> bool:
         """Take in a response where nothing is odd about it nor before it; return whether it was so,
@@ -714,7 +733,7 @@ class Conversation(Resumable):
             self._event(frame)
             return
         # Pings have all one id: behind a hole the last one is answered, as the others were in it.
-        latest = self._hole and self._zookeeper is not None
+        latest = bool(self._hole) and self._zookeeper is not None
         pending = self._in_flight.take(_INT.unpack_from(payload)[0], latest=latest)
         if pending is not None:
             self._answered(pending, frame)
@@ -774,9 +793,9 @@ class Conversation(Resumable):
     def _answered(self, pending: Pending, frame: Frame) -> None:
         if self._hole:
             # Brokers answer in order: what was asked before this is answered inside the hole.
-            self._hole = False
+            hole, self._hole = self._hole, ""
             for missed in self._in_flight.before(pending.number):
-                self._unanswered(missed, IN_A_GAP)
+                self._unanswered(missed, hole)
             self._in_flight.passed = None
         elif self._in_flight.passed is not None and self._zookeeper is None:
             overtaking = self._in_flight.overtaking(pending)

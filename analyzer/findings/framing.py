@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, ClassVar, Final
 
 from kafkascope.analyzer.bodies.dissection import FRAMING, HEADER, OTHER_LAYOUT
+from kafkascope.analyzer.conversation.detect import FRAMING_LOST
 from kafkascope.analyzer.conversation.plausible import request_within
 from kafkascope.analyzer.findings.detector import (
     Detector,
@@ -36,6 +37,11 @@ KINDS: Final = {
 UNKNOWN: Final = frozenset({"unknown-api", "unknown-version"})
 
 BEGINS: Final = "another request begins"
+OF_SERVERS: Final = (
+    "Check what sends these responses: a broker, a proxy or a mock server. A response was cut off, "
+    "or its size field is wrong. Clients close the connection at such a size."
+)
+"""The fix of responses without framing."""
 OF_CLIENTS: Final = (
     "Check the client: the body of a request has the layout of the version in its header "
     "(`kafkascope grammar API VERSION`). Brokers close the connection, or read other values than "
@@ -139,7 +145,7 @@ class Framing(Detector):
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Take note of orphans and what is undecoded."""
-        if row.state == "orphan":
+        if row.state == "orphan" and not row.reason.startswith(FRAMING_LOST):
             # Whether its bytes are complete is known at the end only.
             orphans = self.orphans[(row.connection, exchange.connection.first_ns)]
             orphans.see(row)
@@ -160,7 +166,7 @@ class Framing(Detector):
                 self._see(KINDS[each.reason], row, each.side, _words(each))
 
     def _see(self, kind: str, row: Row, side: str, words: str) -> None:
-        side = side if kind == OTHER_LAYOUT else ""
+        side = side if kind in (OTHER_LAYOUT, FRAMING) else ""
         api = (row.api, row.api_version) if kind != FRAMING else ("", None)
         odd = self.odd[(kind, side, *client_of(row), row.broker_address, *api)]
         odd.see(row)
@@ -200,10 +206,12 @@ class Framing(Detector):
                 # Where the next request begins in the one before says more than what follows it.
                 words = [each for each in odd.words if BEGINS in each] or odd.words
                 what = plural(len(odd.connections), "connection")
-                text = (
-                    f"{who} lost the framing of its requests to {broker} on {what}: "
-                    f"{listed(words, 1)}{_closed(odd, closed)}"
-                )
+                text = f"{who} lost the framing of its requests to {broker} on {what}: "
+                text += f"{listed(words, 1)}{_closed(odd, closed)}"
+                if side == "response":
+                    text = f"{broker} lost the framing of its responses to {who} on {what}: "
+                    text += listed(words, 1)
+                    advice = OF_SERVERS
             elif kind == OTHER_LAYOUT:
                 name, where = "other-layout", f'undecoded == "{OTHER_LAYOUT}"'
                 requests = plural(odd.count, f"{api}{version} request")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.captures.streams.connection import Comment
 
-VERSION: Final = 20
+VERSION: Final = 21
 
 RECORDS: Final[tuple[Any, ...]] = (
     *(events.Endpoint, events.HandshakeResult, events.Certificate, events.Tls),

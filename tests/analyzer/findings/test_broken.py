@@ -480,6 +480,20 @@ def test_a_size_field_that_is_wrong(change: int) -> None:
     assert "framing-lost" in found([misframed(size + whole[4:] + write(3) + write(4))])
 
 
+def test_a_broker_whose_stream_loses_its_framing() -> None:
+    wire = Wire().client(heartbeat(1)).broker(beat(1)).client(heartbeat(2), heartbeat(3))
+    wire.broker(b"\x7f\xff\xff\xff" + bytes(40)).close("client", "rst")
+    findings = found([wire])
+    text = findings["framing-lost"].text
+    assert states(text, "10.0.1.2:9092", "responses to app", f"byte {len(beat(1))}", "7f ff ff ff")
+    assert "answer-to-nothing" not in findings
+    lost = [each for each in told(wire.events) if each.state == "lost"]
+    assert len(lost) == 2
+    assert not any("gap" in each.reason for each in lost)
+    wire = Wire().client(heartbeat(1)).broker(beat(1)).client(heartbeat(2)).gap("broker", 500)
+    assert "framing-lost" not in found([wire.broker(b"\x7f\xff\xff\xff" + bytes(40))])
+
+
 def test_nothing_is_claimed_behind_a_gap_or_in_the_middle() -> None:
     wire = Wire().client(heartbeat(1)).broker(beat(1)).gap("client", 500)
     assert "framing-lost" not in found([wire.client(b"hello world, hello").client(heartbeat(3))])
