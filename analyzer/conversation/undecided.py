@@ -23,7 +23,7 @@ from kafkascope.analyzer.conversation.zookeeper import (
 )
 from kafkascope.analyzer.model import Exchange, Frame, Part, Request, Undecoded
 from kafkascope.captures.model import Chunk, Closed, Connection, Gap, Piece, StreamEvent
-from kafkascope.captures.proxy_protocol import begins, read_header
+from kafkascope.captures.proxy_protocol import MAX_V2, begins, read_header
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.captures.signatures import HEAD, protocol_of
 from kafkascope.captures.tls.begin import looks_like_tls
@@ -237,6 +237,8 @@ class Undecided(Resumable):
                 return False
             if header is None:
                 return True
+            if connection.proxy_header[1] > MAX_V2:
+                return False  # as many as no chain of balancers has
             del head[: header.size]
             self._cut(header.size)
             self.midstream = False  # nothing comes before it

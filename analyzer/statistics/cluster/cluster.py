@@ -255,7 +255,7 @@ class Cluster(Accumulator):
         listeners = self._listeners()
         for key, node in nodes:
             role, number, host, port = key
-            contact = contact_of(key, node, judged, sums)
+            contact = contact_of(key, judged, sums)
             several = len(addresses[role, number]) > 1
             own = listeners.get(number, set()) if role == "broker" else set()
             other = [] if same(host, port, own) else [address_text(*each) for each in sorted(own)]

@@ -6,7 +6,6 @@ from ipaddress import ip_address
 from typing import Final, NamedTuple
 
 from kafkascope.analyzer.statistics.cluster.addresses import is_address, is_loopback, is_private
-from kafkascope.analyzer.statistics.cluster.model import Node
 from kafkascope.analyzer.statistics.cluster.reach import Sums
 from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach, NodeKey
 
@@ -22,10 +21,10 @@ class Contacted(NamedTuple):
     remarks: list[str]
 
 
-def contact_of(key: NodeKey, node: Node, judged: JudgedReach, sums: Sums) -> Contacted:
+def contact_of(key: NodeKey, judged: JudgedReach, sums: Sums) -> Contacted:
     """Say whether those who were told a node's address reached it, and what anybody did there."""
     word, host = judged.best(key), key[2]
-    remarks = _remarks(key, node, judged)
+    remarks = _remarks(key, judged)
     found = [sums[place] for place in judged.places(key) if place in sums]
     attempts = sum(each.count for _, each in found)
     exchanges = sum(contact.exchanges for contact, _ in found)
@@ -47,10 +46,10 @@ def contact_of(key: NodeKey, node: Node, judged: JudgedReach, sums: Sums) -> Con
     return Contacted(word, attempts or None, exchanges, remarks)
 
 
-def _remarks(key: NodeKey, node: Node, judged: JudgedReach) -> list[str]:
+def _remarks(key: NodeKey, judged: JudgedReach) -> list[str]:
     """Say what may be wrong with an address for those who were told it."""
     host = key[2]
-    strangers = sorted({place for _, place in node.clients if not is_loopback(place)})
+    strangers = sorted({place for _, place in judged.told(key) if not is_loopback(place)})
     if is_loopback(host) and strangers:
         return [f"loopback, advertised to {strangers[0]}"]
     if is_address(host) and ip_address(host).is_unspecified:

@@ -15,7 +15,18 @@ from kafkascope.captures.model import Endpoint, StreamEvent
 from kafkascope.captures.proxy_protocol import V2, header_of
 from tests.analyzer.findings.stating import states
 from tests.analyzer.findings.test_other_protocols import HELLO, found
-from tests.analyzer.wire import BROKER, CLIENT, Wire, beat, heartbeat, rechunked, request, told
+from tests.analyzer.statistics.cluster.test_cluster import metadata
+from tests.analyzer.wire import (
+    BROKER,
+    CLIENT,
+    Wire,
+    beat,
+    heartbeat,
+    rechunked,
+    request,
+    response,
+    told,
+)
 
 ORIGIN = Endpoint("203.0.113.77", 55130)
 SIX = Endpoint("2001:db8::7", 55130)
@@ -101,6 +112,17 @@ def test_http_behind_a_header_is_http() -> None:
     (one,) = told(Wire().client(V1 + b"GET / HTTP/1.1\r\n\r\n").close().events)
     assert one.reason == "HTTP, not Kafka"
     assert one.client == ORIGIN
+
+
+def test_addresses_for_a_client_behind_a_balancer_are_not_judged() -> None:
+    wire = Wire().client(V1).client(request("Metadata", 12, 1))
+    wire.broker(response("Metadata", 12, 1, **metadata((1, "127.0.0.1", 9097)))).close("client")
+    assert not any(each.name.startswith("address") for each in found([wire]))
+
+
+def test_a_chain_of_headers_has_an_end() -> None:
+    (one,) = told(Wire().client(b"PROXY UNKNOWN\r\n" * 4_000).close().events)
+    assert one.reason == "PROXY protocol v1, not Kafka"
 
 
 # --- brokers that do not accept it ---------------------------------------------------------------
