@@ -867,6 +867,6 @@ def printed(field: Field, path: Path) -> Callable[[Row, Exchange | None], getter
         return None
     if field.read is not None:
         read = field.read
-        return lambda _, exchange: () if exchange is None else read(exchange)
+        return lambda _, exchange: () if exchange is None else tuple(read(exchange))
     get = field.shown or field.get
     return None if get is None else lambda row, _: get(row)

@@ -6,7 +6,8 @@ Each function returns the values of one field; nothing is kept between two calls
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from kafkascope.dissectors.errors import DissectError
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from kafkascope.dissectors.records.records import Batch, Record
 
 Values: TypeAlias = tuple[Any, ...]
-Reader: TypeAlias = "Callable[[Exchange], Values]"
+Reader: TypeAlias = "Callable[[Exchange], Iterable[Any]]"
+"""What it returns may be iterated more than once, and is true where there is a value."""
 
 OFFSETS: Final = frozenset(
     {"offset", "fetch_offset", "base_offset", "committed_offset", "end_offset", "start_offset"}
@@ -100,8 +102,22 @@ def _ones(exchange: Exchange) -> Iterator[One]:
 
 def of_records(name: str) -> Reader:
     """Return the reader of a field that single records have, over all records of an exchange."""
-    get = OF_RECORD[name]
-    return lambda exchange: tuple(value for one in _ones(exchange) for value in get(one))
+    return partial(RecordValues, OF_RECORD[name])
+
+
+class RecordValues:
+    """The values of a field that records have, read while they are iterated: those of all batches
+    of an exchange could take gigabytes."""
+
+    def __init__(self, get: Callable[[One], Values], exchange: Exchange) -> None:
+        self._get = get
+        self._exchange = exchange
+
+    def __iter__(self) -> Iterator[Any]:
+        return (value for one in _ones(self._exchange) for value in self._get(one))
+
+    def __bool__(self) -> bool:
+        return any(True for _ in self)
 
 
 def pair_of(name: str, value: bytes | None) -> bytes:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafkascope.analyzer.exchanges import rows
 from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, bind, cost
@@ -95,7 +95,7 @@ def cheapest_first(terms: tuple[Bound, ...]) -> list[Bound]:
     return sorted(terms, key=lambda term: "isb".index(cost(term)))
 
 
-def scoped(test: Test) -> Callable[[Values], bool]:
+def scoped(test: Test) -> Callable[[Iterable[Any]], bool]:
     """Return a test over all values of a field."""
     if test.scope == "has":
         if test.field.type == "bool" or test.field.truth:
