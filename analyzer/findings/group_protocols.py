@@ -15,8 +15,10 @@ from kafkascope.analyzer.statistics.merging.measures import measured, whole
 from kafkascope.analyzer.statistics.merging.names import Names
 from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.text import spelled
-from kafkascope.dissectors.embedded.groups import CONNECT, CONSUMER, fault_of
 
+CONSUMER: Final = "consumer"
+CONNECT: Final = "connect"
+"""Protocol types whose bytes are known."""
 JOIN: Final = 11
 SYNC: Final = 14
 DESCRIBE: Final = 15
@@ -105,6 +107,9 @@ class GroupProtocols(Detector):
     def _look(
         self, what: str, side: str, row: Row, group: str, kind: str, parts: list[Part]
     ) -> None:
+        # Not before a group is there: it takes 5 ms of each start.
+        from kafkascope.dissectors.embedded.groups import fault_of
+
         for member, value in parts:
             if not value and what == "assignment":
                 continue  # a member without partitions
