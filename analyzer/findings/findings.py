@@ -84,7 +84,8 @@ class Findings:
         these are to be judged."""
         self.release = release
         self.gap_cause: GapCause = ""
-        """Set by whoever has read the capture."""
+        self.damaged_places = 0
+        """Of the files. Both are set by whoever has read the capture."""
         for name in (*(only or ()), *ignore):
             RULES[name]
         self.wanted = {name for name in only or RULES if name not in ignore}
@@ -158,7 +159,7 @@ class Findings:
         """Return what detectors read, as it is by now."""
         clients, span = (whole or self).base.clients, self.span
         view = View(self.base, names, span.first_ns, span.last_ns, self.release, clients)
-        view.gap_cause = self.gap_cause
+        view.gap_cause, view.damaged_places = self.gap_cause, self.damaged_places
         return view
 
     def beyond(self) -> list[str]:

@@ -116,6 +116,7 @@ class View:
         }
         self._titles = labels(people)
         self.gap_cause: GapCause = ""
+        self.damaged_places = 0
         self.kept: dict[Any, Any] = {}
         """What was made once, see `once`."""
 

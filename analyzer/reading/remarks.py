@@ -11,6 +11,7 @@ from kafkascope.analyzer.conversation.detect import GIVEN_UP
 from kafkascope.analyzer.conversation.undecided import EMPTY, NOT_KAFKA
 from kafkascope.analyzer.exchanges.offline import Capture
 from kafkascope.analyzer.render.cells import duration
+from kafkascope.captures.formats.gaps import CUT, CUT_SHORT
 from kafkascope.captures.model import Connection
 from kafkascope.captures.signatures import TLS
 
@@ -155,6 +156,15 @@ def gap_cause(statistics: Statistics) -> GapCause:
     if is_mirrored(statistics):
         return "mirror"
     return "damage" if statistics.damage else ""
+
+
+def damaged_places(capture: Capture) -> int:
+    """Return at how many places the files are damaged, but for ends that are missing: the record
+    there is not read. Where workers have read the files, one each is known."""
+    source = capture.source
+    if not any(source.gaps.values()):
+        return sum(each.at is None or CUT_SHORT not in str(each) for each in source.statistics.damage)
+    return sum(gap.reason != CUT for gaps in source.gaps.values() for gap in gaps)
 
 
 def one_way(side: str) -> str:

@@ -13,6 +13,8 @@ MAX_GAPS: Final = 1000
 
 CUT: Final = "the record is incomplete"
 """Reason why the last record of a file cannot be read."""
+CUT_SHORT: Final = "is cut short"
+"""What is said of such a file."""
 
 
 class FileGap(NamedTuple):
@@ -39,7 +41,7 @@ def cut_short(name: str, gaps: Sequence[FileGap]) -> CutShort:
     first, last = gaps[0], gaps[-1]
     text = f"{name} is damaged at byte {first.at}: {first.reason}"
     if gaps[0][1:] == (None, CUT):
-        text = f"{name} is cut short: the record at byte {first.at} is incomplete"
+        text = f"{name} {CUT_SHORT}: the record at byte {first.at} is incomplete"
     elif len(gaps) > 1:
         text = f"{name} is damaged at {len(gaps)} places, first at byte {first.at}: {first.reason}"
     skipped = skipped_bytes(gaps)

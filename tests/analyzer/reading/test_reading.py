@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from struct import pack
 from typing import Any
 
 import pytest
@@ -143,6 +144,30 @@ def test_nothing_is_claimed_about_what_could_not_be_read(tmp_path: Path, command
     assert "2 packets that could be read" in done.output
     assert "no data was sent" not in done.output
     assert "unanswered" not in done.output.lower().replace("unanswered\t", "")
+
+
+@pytest.mark.parametrize("filled", [b"\0", b"\xff", b"i"])
+def test_a_packet_that_damage_reaches_into_is_nobodys_fault(tmp_path: Path, filled: bytes) -> None:
+    """A crash leaves zeros from the middle of a record on."""
+    path = tmp_path / "a.pcap"
+    data = (SAMPLES / "rebalance.pcap").read_bytes()
+    third = len(data) // 3
+    path.write_bytes(data[:third] + filled * (len(data) - third))
+    done = run("check", path)
+    assert "damaged at byte" in done.output
+    for name in ("undecodable", "request-header", "framing-lost"):
+        assert name not in done.output
+
+
+@pytest.mark.parametrize("missing", [0, 10])
+def test_a_missing_end_excuses_nothing(tmp_path: Path, missing: int) -> None:
+    """The record that is not whole is not read: a message that cannot be is the client's."""
+    body = heartbeat(1)[4:-4]
+    frames = [("client", pack(">I", len(body)) + body), *FRAMES[2:]]
+    path = capture_file(tmp_path / "a.pcapng", frames)
+    path.write_bytes(path.read_bytes()[: -missing or None])
+    found = [run("check", path, "--jobs", jobs).output for jobs in (1, 2)]
+    assert all("undecodable" in each or "framing" in each for each in found), found
 
 
 def test_bytes_in_the_damaged_part_are_no_fault_of_the_capture(tmp_path: Path) -> None:
