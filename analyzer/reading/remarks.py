@@ -163,7 +163,9 @@ def damaged_places(capture: Capture) -> int:
     there is not read. Where workers have read the files, one each is known."""
     source = capture.source
     if not any(source.gaps.values()):
-        return sum(each.at is None or CUT_SHORT not in str(each) for each in source.statistics.damage)
+        return sum(
+            each.at is None or CUT_SHORT not in str(each) for each in source.statistics.damage
+        )
     return sum(gap.reason != CUT for gaps in source.gaps.values() for gap in gaps)
 
 
