@@ -64,7 +64,7 @@ class Versions(Detector):
             "Use a client library that supports the versions of this broker, or enable version "
             "negotiation (ApiVersions). The client is too new or too old for the broker.",
             "UNSUPPORTED_VERSION",
-            limits=("versions.ended",),
+            limits=("versions.ended", "lost.age"),
         ),
         Rule(
             "no-api-versions",

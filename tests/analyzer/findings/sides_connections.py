@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.analyzer.findings import test_tls
 from tests.analyzer.findings.sides import SECOND, Side, at, found, seconds, severity
 from tests.analyzer.findings.test_churn import use
 from tests.analyzer.findings.test_handmade import asking
@@ -71,6 +72,14 @@ def hello(waits_ns: int) -> bool:
     wire = Wire().client(b"\x16\x03\x01\x00\x05hello")
     wire.connection.last_ns = wire.connection.first_ns + waits_ns
     return "tls-to-plain" in found([wire], "tls-to-plain")
+
+
+def ended_hello(waits_ns: int) -> bool:
+    """A TLS hello that the broker ends after so long; whether that is no reset at once."""
+    wire = test_tls.wire(test_tls.hello())
+    wire.connection.last_ns = wire.connection.first_ns + waits_ns
+    at(wire, waits_ns).close("broker", "rst")
+    return "without a response" in test_tls.failed(wire).text
 
 
 def unread_header(waits_ns: int) -> bool:
@@ -218,6 +227,7 @@ SIDES: dict[tuple[str, ...], Side] = {
     ("capture-gaps", "gaps.window"): Side(missing, 65_536, 65_537),
     ("proxy-protocol", "tls.hello"): Side(unread_header, 5 * SECOND - 1, 5 * SECOND),
     ("tls-to-plain", "tls.hello"): Side(hello, 5 * SECOND - 1, 5 * SECOND),
+    ("tls-failed", "tls.at-once"): Side(ended_hello, SECOND - 1, SECOND),
     ("broker-down", "outage.before"): Side(down, 10 * SECOND + 1, 10 * SECOND),
     ("broker-down", "outage.short"): Side(back, 15 * SECOND, 15 * SECOND + 1),
     ("silent-drop", "reset.rest"): Side(lambda n: forgets(n, n), 20 * SECOND - 1, 20 * SECOND),

@@ -180,6 +180,7 @@ SIDES: dict[tuple[str, ...], Side] = {
     ("sent-in-pieces", "pieces.least"): Side(lambda n: pieces(40 * MS, n), 4, 5),
     ("sent-in-pieces", "pieces.share"): Side(lambda n: pieces(40 * MS, n, whole=100 - n), 49, 50),
     ("version-refused", "versions.ended"): Side(ended, 2, 3),
+    ("version-refused", "lost.age"): Side(lambda n: ended(3, n), SECOND, SECOND - 1),
     ("unanswered", "lost.age"): Side(given_up, SECOND - 1, SECOND),
     ("late-answer", "lost.age"): Side(late, SECOND - 1, SECOND),
     ("no-answer-yet", "open.age"): Side(unanswered_for, 30 * SECOND - 1, 30 * SECOND),

@@ -99,7 +99,14 @@ def test_requests_without_responses_are_no_order() -> None:
 # --- versions that end the connection -----------------------------------------------------------
 
 
-def first(number: int, version: int, how: str = "rst", *, answered: bool = False) -> Wire:
+def first(
+    number: int,
+    version: int,
+    how: str = "rst",
+    *,
+    answered: bool = False,
+    wait_ns: int = 2 * MS,
+) -> Wire:
     """A connection whose first request is ApiVersions; the broker ends it there, or answers."""
     wire = Wire(number=number, start_ns=sides.START + number * sides.SECOND)
     wire.connection.handshake_ns = 1_000
@@ -110,14 +117,14 @@ def first(number: int, version: int, how: str = "rst", *, answered: bool = False
         wire.broker(response("ApiVersions", version, 1))
         wire.connection.bytes = [40, 300]
         return wire.close("client")
-    wire.time_ns += 2 * MS
+    wire.time_ns += wait_ns
     wire.connection.last_ns = wire.time_ns
     return wire.close("broker", how)
 
 
-def ended(count: int, version: int = 4) -> bool:
+def ended(count: int, wait_ns: int = 2 * MS) -> bool:
     """Whether so many connections that end at their first request are told."""
-    return REFUSED in found(*(first(number, version) for number in range(count)))
+    return REFUSED in found(*(first(number, 4, wait_ns=wait_ns) for number in range(count)))
 
 
 def test_a_real_client_whose_version_is_reset() -> None:
