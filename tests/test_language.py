@@ -59,7 +59,7 @@ SHOWN: Final = (
     "proxy",
 )
 """Rooms whose strings users read: screens, reports, reasons, and messages on stderr."""
-RECORDED: Final = ("the broker was not asked", " by hand")
+RECORDED: Final = (" by hand",)
 """Parts of comments in recordings, which readers of older ones look for: a format, not a text."""
 LINE: Final = 60
 """Characters of the first line of a command's help."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import click
 
@@ -17,6 +17,9 @@ class Home(NamedTuple):
     help: str
     """The line of the list: imperative verb, object, at most 60 characters."""
 
+
+ELSEWHERE: Final = {"faults": ": the faults are listed by kafkascope proxy --help-faults"}
+"""What is said of names that are no commands, but are looked for."""
 
 Sections: TypeAlias = Mapping[str, Mapping[str, Home]]
 """Title of a section -> name of a command -> home."""
@@ -62,7 +65,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command; the error for an unknown one suggests the nearest name."""
         if args[0] not in self.homes:
-            ctx.fail(f"{self.unknown(args[0])}{self._nearest(args[0])}")
+            hint = ELSEWHERE.get(args[0]) or self._nearest(args[0])
+            ctx.fail(f"{self.unknown(args[0])}{hint}")
         return super().resolve_command(ctx, args)
 
     def unknown(self, name: str) -> str:

@@ -24,7 +24,7 @@ from kafkascope.analyzer.statistics.delivery.model import (
 from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.terminal import say
-from kafkascope.analyzer.text import safe
+from kafkascope.analyzer.text import safe, wrapped
 
 PRIORITIES: Final = {
     "partitions": Priority(
@@ -36,6 +36,13 @@ PRIORITIES: Final = {
     "lag": Priority(("time", "topic", "partition", "lag")),
 }
 """Of the tables, by name."""
+LEGENDS: Final = {
+    "partitions": "Beyond: records that a commit skipped. Again: records fetched again. "
+    "Back: records by which commits went back.",
+    "plans": "Spread: most minus fewest partitions of a member. "
+    "Needless: partitions that moved without need for balance.",
+}
+"""What headings of the tables mean, on a terminal."""
 
 
 def print_delivery(options: ReadOptions, wanted: tuple[str, ...], only: str | None) -> int:
@@ -104,3 +111,6 @@ def _print(
             output.line("")
         first = False
         print_lines(lines, columns, schema, options, output, reading, PRIORITIES[name])
+        if output.width is not None and options.form == "table" and lines and name in LEGENDS:
+            for part in wrapped(LEGENDS[name], output.width):
+                output.line(part, "~")

@@ -38,7 +38,7 @@ CAUSE: Final = Priority(("generation", "cause", "duration"), ("text",))
 MEMBERSHIP: Final = Priority(("state", "generations", "assigned"), ("text",))
 
 
-@command()
+@command(also="[GROUP]...")
 @option(
     "--group",
     "wanted",

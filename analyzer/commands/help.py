@@ -77,7 +77,16 @@ HELP_ALL: Final = Option(
 
 
 class Command(click.Command):
-    """A command whose help has sections."""
+    """A command whose help has sections. `also`: what may follow its input, in the usage line."""
+
+    def __init__(self, *args: Any, also: str = "", **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.also = also
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return the words of the usage line behind the name of the command."""
+        pieces = super().collect_usage_pieces(ctx)
+        return [*pieces, self.also] if self.also else pieces
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return all parameters; `--help-all` is one where options are shared."""

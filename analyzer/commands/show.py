@@ -28,7 +28,7 @@ _NUMBERS: Final = re.compile(r"\d{1,12}(-\d{1,12})?(,\d{1,12}(-\d{1,12})?)*,?\Z"
 MAX_NUMBERS: Final = 1_000_000
 
 
-@command()
+@command(also="[NUMBER]...")
 @reading_options(
     "output", "form", "as_json", helps={"form": "Output format: json, jsonl (default: text)"}
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -41,6 +43,8 @@ from kafkascope.captures.model import Closed, Opened
 if TYPE_CHECKING:
     from kafkascope.analyzer.logdir.opening import AtRest
 
+FILES: Final = ("pcap", "cap", "log", "gz", "zst", "xz", "bz")
+"""What suffixes of files begin with; topics have dots, too."""
 _STORED: Final = ("partition", "records", "bytes", "lost_batches", "first", "last")
 _MOVED: Final = ("produced_records", "fetched_records", "failed")
 PRIORITIES: Final = {
@@ -235,6 +239,12 @@ def topics(options: ReadOptions) -> int:
       kafkascope topics prod.pcapng
       kafkascope topics prod.pcapng --sort produced_bytes -n 10
     """
+    for word in options.inputs[1:]:
+        suffix = word.rpartition(".")[2] if "." in word else ""
+        if not (word == "-" or os.sep in word or suffix.startswith(FILES) or Path(word).exists()):
+            raise click.UsageError(
+                f'"{word}" is no file: choose a topic with -Y \'topic == "{word}"\''
+            )
     if files := kafka_files(options.inputs, whole=True):
         return _stored(options, files, "stored-topics", StoredTopics.COLUMNS, StoredTopics.rows)
     return _by_topic(options, "topics", Topics.COLUMNS, Topics.rows)

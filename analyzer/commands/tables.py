@@ -104,7 +104,7 @@ def print_table(
         for line, _ in fitted(texts, columns, None if how.wide else how.fit, priority):
             out(line)
     else:
-        row(header)
+        row(header if how.name == "tsv" else [Column(name).title for name in header])
         for each in rows:
             row(map(_text, each))
 

@@ -32,7 +32,7 @@ _GIVEN: Final = re.compile(
 _OURS: Final = (
     "delay normal throttle drop error stamp reset close half-close truncate corrupt-crc set "
     "records lose duplicate reorder corrupt crc value timestamp versions <= member expire "
-    "stale-metadata black-hole hold at top group topic partition the broker was not asked "
+    "stale-metadata black-hole hold at top group topic partition not sent to the broker was asked "
     "edited dropped by hand"
 )
 _WORDS: Final = frozenset(_OURS.split())

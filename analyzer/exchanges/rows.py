@@ -871,7 +871,7 @@ def _outcome(row: Row) -> str:
         words += _amount(row)
     waited = round(row.wait_ns / 1_000_000)
     if waited:
-        words.append(f"(waited {waited})")
+        words.append(f"(waited {waited} ms)")
     if row.throttle_ms:
         words.append(f"(throttled {row.throttle_ms} ms)")
     return " ".join(words)

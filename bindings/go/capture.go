@@ -224,7 +224,7 @@ func (c *Capture) AssertNoErrors(t testing.TB, allowed ...string) {
 		}
 	}
 	if len(bad) > 0 {
-		t.Fatalf("errors were answered:\n%s", strings.Join(first(bad), "\n"))
+		t.Fatalf("responses with errors:\n%s", strings.Join(first(bad), "\n"))
 	}
 }
 

@@ -319,7 +319,7 @@ func TestRulesComeFireAndGo(t *testing.T) {
 		t.Errorf("%+v", p.Rules())
 	}
 	w := watch("TestErrors", func(t testing.TB) { p.AssertNoErrors(t) })
-	contains(t, w.text(), "errors were answered:\nApiVersions v0 of raw (number 1): UNSUPPORTED_VERSION")
+	contains(t, w.text(), "responses with errors:\nApiVersions v0 of raw (number 1): UNSUPPORTED_VERSION")
 	p.AssertNoErrors(t, "UNSUPPORTED_VERSION")
 }
 

@@ -333,7 +333,7 @@ class Capture:
             if rest:
                 bad.append(f"{_line(each)}: {', '.join(sorted(set(rest)))}")
         if bad:
-            raise AssertionError("errors were answered:\n" + "\n".join(bad[:20]))
+            raise AssertionError("responses with errors:\n" + "\n".join(bad[:20]))
 
     def assert_no_findings(self, level: str = "warning", allow: Sequence[str] = ()) -> None:
         """`kafkascope check` finds nothing that bad, except the rules named in `allow`."""

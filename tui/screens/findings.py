@@ -26,12 +26,12 @@ SIGNS: Final = {"error": "!", "warning": "?", "note": "·", "chat": " "}
 CHATS: Final = "chat"
 """The name of the line that has all chats below it; no rule has that name."""
 WIDEST: Final = max(len(f"{sign} {word}") for word, sign in SIGNS.items())
-FOLLOWED: Final = Column("followed", "count")
+CONSEQUENCES: Final = Column("consequences", "count")
 """How many findings a cause explains."""
 _CHECK: Final = {column.name: column for column in DECLARED}
 COLUMNS: Final = (
     *(_CHECK[name] for name in ("severity", "count", "first", "last")),
-    *(FOLLOWED, _CHECK["text"]),
+    *(CONSEQUENCES, _CHECK["text"]),
 )
 
 
@@ -145,7 +145,7 @@ class FindingsBoard(ChartedBoard):
         return FindingsSheet(
             COLUMNS,
             tones={"severity": lambda severity: ROLES.get(severity, "")},
-            keep=("text", "count", FOLLOWED.name),
+            keep=("text", "count", CONSEQUENCES.name),
             roomy={"text": 50},
             below=LEVEL,
         )
@@ -172,7 +172,7 @@ class FindingsBoard(ChartedBoard):
             for word, count in counts.items()
             if count
         ]
-        more = [f"{followed} followed"] if followed else []
+        more = [f"{followed} consequence{'s' * (followed != 1)}"] if followed else []
         more += ["so far"] if self.so_far else []
         return "   ".join([*words, *more])
 
@@ -187,7 +187,7 @@ class FindingsBoard(ChartedBoard):
     def action_open_line(self) -> None:
         """Unfold a cause; show the exchanges behind one that is unfolded or has no consequence."""
         line = self.line
-        heads = line is not None and line["followed"] and not self.below
+        heads = line is not None and line["consequences"] and not self.below
         if line and heads and (line["name"] == CHATS or line["key"] not in self._open):
             self._fold(None)
         else:
@@ -200,7 +200,7 @@ class FindingsBoard(ChartedBoard):
         if event.every:
             heads = lines_of(self._causes, set())
             self._open = (
-                {line["key"] for line in heads if line["followed"]} if event.opens else set()
+                {line["key"] for line in heads if line["consequences"]} if event.opens else set()
             )
             self._shown()
         else:
@@ -209,7 +209,7 @@ class FindingsBoard(ChartedBoard):
     def _fold(self, opens: bool | None) -> None:
         """Unfold the cause under the cursor, or fold it; None: the other of the two."""
         line = self.line
-        if line is None or not line["followed"]:
+        if line is None or not line["consequences"]:
             return
         key = line["key"]
         if opens is None:
@@ -263,14 +263,14 @@ def _head(line: Line, followed: int, opened: set[str]) -> Line:
     mark = (OPEN if line["key"] in opened else CLOSED) if followed else ""
     return line | {
         "mark": mark,
-        FOLLOWED.name: followed or None,
+        CONSEQUENCES.name: followed or None,
         LEVEL: 0,
     }
 
 
 def _below(line: Line) -> Line:
     """Return a consequence, or a chat, indented."""
-    return line | {FOLLOWED.name: None, LEVEL: 1}
+    return line | {CONSEQUENCES.name: None, LEVEL: 1}
 
 
 def _severity(line: Line) -> str:
@@ -290,13 +290,13 @@ def about(line: Line, width: int, clock: Any) -> list[Spans]:
             out += [[(part, "")] for part in wrapped(str(text), width, breaks=True)]
     ends = dict.fromkeys(time for time in (line.get("first"), line.get("last")) if time is not None)
     facts = (
-        ("when", " to ".join(map(clock, ends)) if line.get("first") is not None else ""),
-        ("how often", f"{line['count']:,}" if line.get("count") else ""),
-        ("evidence", line.get("filter")),
-        ("connections", line.get("connects")),
-        ("about", ", ".join(map(str, line.get("entities") or ()))),
-        ("more", f"kafkascope error {line['link']}" if line.get("link") else ""),
-        ("rule", line.get("name") if line.get("name") != CHATS else ""),
+        ("When", " to ".join(map(clock, ends)) if line.get("first") is not None else ""),
+        ("How often", f"{line['count']:,}" if line.get("count") else ""),
+        ("Evidence", line.get("filter")),
+        ("Connections", line.get("connects")),
+        ("About", ", ".join(map(str, line.get("entities") or ()))),
+        ("More", f"kafkascope error {line['link']}" if line.get("link") else ""),
+        ("Rule", line.get("name") if line.get("name") != CHATS else ""),
     )
     shown = [[(f"{label:<12}", "dim"), (str(text), "label")] for label, text in facts if text]
     return [*out, [], *shown]

@@ -73,7 +73,7 @@ export class Capture {
       const names = errors(each).filter((error) => !allow.includes(error));
       if (names.length > 0) bad.push(`${name(each)}: ${names.join(", ")}`);
     }
-    if (bad.length > 0) this.fail(["errors were answered:", ...shortened(bad)].join("\n"));
+    if (bad.length > 0) this.fail(["responses with errors:", ...shortened(bad)].join("\n"));
   }
 
   async assertNoFindings({ level = "warning", allow = [] } = {}) {

@@ -125,7 +125,7 @@ test("rules come, fire and go", { skip }, async (t) => {
   assert.deepEqual(await proxy.rules(), []);
   await assert.rejects(
     proxy.assertNoErrors(),
-    /errors were answered:\nApiVersions v0 of one \(number 1\): UNSUPPORTED_VERSION$/,
+    /responses with errors:\nApiVersions v0 of one \(number 1\): UNSUPPORTED_VERSION$/,
   );
   await proxy.assertNoErrors({ allow: ["UNSUPPORTED_VERSION"] });
 });

@@ -60,6 +60,9 @@ _WORD: Final = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|\[[^\]]*\]|[^\s"'\[]|
 """Blanks inside of quotes and brackets are parts of a word."""
 
 
+TRIGGERS: Final = "A trigger may follow: once, first N, nth N, every N, p=P, or p=P seed=N"
+
+
 def parse_fault(text: str, name: str = "") -> Fault:
     """Parse a fault; `FaultError` with a sentence."""
     filter_text, arrow, rest = text.rpartition("->")
@@ -90,7 +93,9 @@ def parse_fault(text: str, name: str = "") -> Fault:
         return made
     except FilterError as error:
         raise FaultError(f"the filter {filter_text.strip()!r}: {error}") from error
-    except FaultError:
+    except FaultError as error:
+        if ", not " in str(error):
+            raise FaultError(f"{error}. {TRIGGERS}") from error
         raise
     except ValueError as error:
         raise FaultError(str(error)) from error

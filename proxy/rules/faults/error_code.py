@@ -98,7 +98,7 @@ class ErrorAction(_ErrorAction):
             return None
         if payload is None:
             return None
-        frame.comment = f"{FAULT}{self}, the broker was not asked"
+        frame.comment = f"{FAULT}{self}, not sent to the broker"
         return Respond(payload)
 
 

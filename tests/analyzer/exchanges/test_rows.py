@@ -104,14 +104,14 @@ def test_a_wrong_checksum_is_a_note_on_the_exchange() -> None:
 def test_an_empty_fetch_waited_as_long_as_it_was_told_to() -> None:
     found = fetch(None, waited_ms=503)
     assert (found.wait_ns, found.latency_beyond_wait_ns) == (500 * MS, 3 * MS)
-    assert result(found) == "ok t-0 no records (waited 500)"
+    assert result(found) == "ok t-0 no records (waited 500 ms)"
 
 
 def test_a_fetch_that_data_ended_waited_for_it() -> None:
     """As far as anybody can tell: see test_log_ends."""
     found = fetch(batch([(None, b"v")]), waited_ms=303)
     assert (found.wait_ns, found.latency_beyond_wait_ns) == (303 * MS, 0)
-    assert result(found) == "ok t-0 1 record (waited 303)"
+    assert result(found) == "ok t-0 1 record (waited 303 ms)"
 
 
 def test_a_fetch_that_was_denied_did_not_wait() -> None:

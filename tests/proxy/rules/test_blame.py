@@ -323,8 +323,8 @@ GIVEN = {
     "records set key 4111222233334444": "records set key hidden",
     "records set header UNIQUE=UNIQUE": "records set header hidden",
     "rule: UNIQUE": "rule: hidden",
-    "error UNKNOWN_TOPIC_OR_PARTITION at topic, the broker was not asked": (
-        "error UNKNOWN_TOPIC_OR_PARTITION at topic, the broker was not asked"
+    "error UNKNOWN_TOPIC_OR_PARTITION at topic, not sent to the broker": (
+        "error UNKNOWN_TOPIC_OR_PARTITION at topic, not sent to the broker"
     ),
     "delay UNIQUE words of others 2s": "delay hidden 2s",
     "edited by hand": "edited by hand",

@@ -379,8 +379,8 @@ def test_what_followed_is_folded_into_its_cause(demo: ReadScene) -> None:
         closed = [line["name"] for line in board.sheet.lines]
         assert closed == ["wrong-address", "old", "chat"]
         assert "! error   ▸" in text_of(app)
-        assert board.sheet.lines[0]["followed"] == 2
-        assert "2 followed" in board.said()
+        assert board.sheet.lines[0]["consequences"] == 2
+        assert "2 consequences" in board.said()
         assert "Consequences" in text_of(app)
         assert "1,204 lookups, group billing lost one" in text_of(app)
         await pilot.press("enter")

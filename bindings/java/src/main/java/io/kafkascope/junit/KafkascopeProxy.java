@@ -71,7 +71,7 @@ public final class KafkascopeProxy implements AutoCloseable {
             }
         }
         if (!bad.isEmpty()) {
-            throw new AssertionError("errors were answered:\n" + String.join("\n", bad.subList(0, Math.min(bad.size(), TOLD))));
+            throw new AssertionError("responses with errors:\n" + String.join("\n", bad.subList(0, Math.min(bad.size(), TOLD))));
         }
     }
 
