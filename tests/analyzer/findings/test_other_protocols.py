@@ -147,3 +147,13 @@ def test_what_a_capture_holds_in_place_of_kafka(tmp_path: Path) -> None:
         said = nothing_found(capture)
     assert "Redis (1)" in said
     assert "key log" not in said
+
+
+@pytest.mark.parametrize("size", [28, 200_000])
+def test_a_foreign_answer_is_no_gap(size: int) -> None:
+    context = Context()
+    wire = asking(port=31337)
+    wire.broker((HTTP + b"x" * size)[:size]).close("broker").close("client")
+    (one,) = told(wire.events, context)
+    assert (one.state, one.reason) == ("lost", "HTTP in its place, not Kafka")
+    assert context.skipped_bytes == 0
