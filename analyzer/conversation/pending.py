@@ -306,7 +306,10 @@ class InFlight(Resumable):
     def _overtake(self, pending: Pending) -> None:
         """Take note of a request that is answered before the oldest one."""
         header, oldest = pending.header, next(iter(self._by_id.values()))[0]
-        if header is None or oldest.blind:
+        if header is None or oldest.header is None or oldest.blind:
+            return
+        # Clients count upwards: else it is the order of a capture that began among lost packets.
+        if header.correlation_id < oldest.header.correlation_id:
             return
         passed = self.passed
         count = 1 if passed is None else passed.responses + 1
@@ -316,8 +319,10 @@ class InFlight(Resumable):
 
     def overtaking(self, pending: Pending) -> Overtaking | None:
         """Return the later request that was answered before this one."""
-        passed = self.passed
-        return passed if passed is not None and pending.number < passed.number else None
+        passed, header = self.passed, pending.header
+        if passed is None or header is None or pending.number > passed.number:
+            return None
+        return passed if header.correlation_id < passed.correlation_id else None
 
     def before(self, number: int) -> list[Pending]:
         """Take out the requests that were sent before that number."""

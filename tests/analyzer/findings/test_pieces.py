@@ -45,13 +45,16 @@ LOUD: Final = ("error", "warning")
 ALIKE: Final = {
     "address-unreachable": "broker-down",
     "offset-out-of-range": "retention-overtook",
+    "reader-stuck": "fetched-repeatedly",
     "sequence-gap": "sequence-refused",
     "unanswered": "late-answer",
+    "version-refused": "proxy-protocol",
 }
 """What is seen of one trouble, where a piece ends or begins too early to tell the whole of it: the
 same connects are refused before the cluster says that the broker is gone, when its better days came
 before the piece; the same offset is out of range when the reads up to it did; numbers are missing
-before the broker says so; and an answer that comes after the piece is none yet."""
+before the broker says so; a reader that goes in circles stands at one offset for a while; an answer
+that comes after the piece is none yet; and a piece lacks the header before the first request."""
 
 
 def cut_out(path: Path, pieces: int, folder: Path) -> Iterator[tuple[str, Path]]:
