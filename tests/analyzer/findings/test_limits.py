@@ -24,13 +24,6 @@ from kafkascope.dissectors.registry import APIS
 UNITS = frozenset({"ns", "ms", "bytes", "count", "times", "percent", "per second", "per minute"})
 
 NO_LIMITS = {
-    "findings.clocks.DAY": "a unit",
-    "findings.clocks.OLDER_THAN_KAFKA": "Kafka's age: decides the severity",
-    "findings.idle_resets.NEAR": "says which vendor's timeout is named",
-    "findings.order.AT_ONCE": "says how the end of a connection is worded",
-    "findings.order.IN_FLIGHT": "Kafka's default of max.in.flight.requests.per.connection",
-    "findings.sending.LONGEST": "RFC 1122's limit of a delayed ACK",
-    "statistics.feed.WHOLE": "a version of Fetch",
     "findings.codecs.LAST_SHARED": "a version of Fetch that tells libraries apart",
     "findings.clocks.DAY": "a unit",
     "findings.clocks.OLDER_THAN_KAFKA": "before 2011 there was no Kafka",
@@ -94,13 +87,6 @@ NO_LIMITS = {
 """Constant -> why it is no threshold of a rule."""
 
 COMPARED = {
-    "circles: restarts[who] * 2 < circle.offsets",
-    "clocks: 0.9 < ratio / factor < 1.1",
-    "clocks: days < 2",
-    "idle_resets: seconds - timeout <= max(NEAR, timeout // 10)",
-    "sending: each[2] - each[3] >= gap",
-    "stuck: len(each.fetches) > 2 * often",
-    "stuck: len(found) > 2 * circle.rate",
     "batching: (median or 2) > 1",
     "retries: tries.appended + len(unsure) < 2",
     "retries: tries.appended < 2",
@@ -109,6 +95,13 @@ COMPARED = {
     "retries: tries.count == 2",
     "security: e.code in (33, 34)",
     "batches: magic_of(carrier, version) < 2",
+    "circles: restarts[who] * 2 < circle.offsets",
+    "clocks: 0.9 < ratio / factor < 1.1",
+    "clocks: days < 2",
+    "idle_resets: seconds - timeout <= max(NEAR, timeout // 10)",
+    "sending: each[2] - each[3] >= gap",
+    "stuck: len(each.fetches) > 2 * often",
+    "stuck: len(found) > 2 * circle.rate",
     "tls_causes: each.rpartition(' ')[2] in offered",
     "view: len(row) > 2",
     "sizes: latency * 2 < wait_ms * MS",
