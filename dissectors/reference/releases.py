@@ -92,6 +92,9 @@ def known_release(release: str) -> str:
     parts = name.split(".")
     lines = {known: known.split(".")[: 3 if known[0] == "0" else 2] for known in RELEASES}
     if any(all(map(_same, parts, line)) for line in lines.values()):
+        if len(parts) == 1 and key[0]:
+            # The newest of its lines is meant: "4 supports v4-18" is a riddle.
+            return ".".join([line for line in lines.values() if _same(line[0], parts[0])][-1])
         return name
     older = [known for known in RELEASES if _fact_key(known) < key]
     near = [*older[-1:], *RELEASES[len(older) :][:1]]

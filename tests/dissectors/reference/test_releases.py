@@ -148,3 +148,12 @@ def test_the_versions_in_a_release() -> None:
     assert "LeaderAndIsr" not in versions_in("3.9", listener="broker")
     assert str(versions_in("3.9", unstable=True)["ShareFetch"]) == "0"
     assert "ShareFetch" not in versions_in("3.9")
+
+
+def test_a_major_release_is_the_newest_of_its_lines() -> None:
+    for major in ("2", "v3", "4"):
+        name = releases.known_release(major)
+        assert name.count(".") == 1
+        assert name.startswith(major.removeprefix("v") + ".")
+        older = major.removeprefix("v")
+        assert releases.versions_of("Fetch", name) == releases.versions_of("Fetch", older)
