@@ -22,6 +22,7 @@ from kafkascope.analyzer.conversation.zookeeper import (
     look_zookeeper,
 )
 from kafkascope.analyzer.model import Exchange, Frame, Part, Request, Undecoded
+from kafkascope.captures.formats.remarks import OURS
 from kafkascope.captures.model import Chunk, Closed, Connection, Gap, Piece, StreamEvent
 from kafkascope.captures.proxy_protocol import MAX_V2, begins, read_header
 from kafkascope.captures.resumable import Dump, Resumable
@@ -305,6 +306,8 @@ class Undecided(Resumable):
                 # Answers look like a Produce, and what would tell is missing.
                 missing = unit.size - len(unit.payload)
                 sure = self.connection.handshake or unit.payload[:2] != b"\0\0"
+                # A part of our own recording begins where a frame begins.
+                sure = sure or self.connection.interface_comment.startswith(OURS)
                 found = sure and look_cut(data, missing, kafka_port=False)
             else:
                 found = look(data, kafka_port=False, first=False) == "kafka"
