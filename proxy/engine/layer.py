@@ -94,6 +94,8 @@ class KafkaLayer(layer.Layer):
         self.relay = relay = Connection(
             self.hub, next(self.hub.numbers), _endpoint(client.peername), _endpoint(server.peername)
         )
+        if self.balancer is not None:
+            relay.context.via = str(self.balancer.address)
         relay.context.advertise_host = client.sockname[0] if client.sockname else ""
         if self.hub.recording is not None:
             relay.taps.start(self.hub.recording, now_ns, self.balancer)

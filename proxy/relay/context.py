@@ -28,6 +28,7 @@ class Context:
         "out",
         "over",
         "tap",
+        "via",
     )
 
     def __init__(self, hub: Hub, number: int, client: Endpoint, broker: Endpoint) -> None:
@@ -37,6 +38,8 @@ class Context:
         self.broker = broker
         self.advertise_host = ""
         """Our address that this client connected to."""
+        self.via = ""
+        """The load balancer whose PROXY protocol header named the client."""
         self.client_id: str | None = None
         """Of the last request that was looked at."""
         self.tap: Tap | None = None

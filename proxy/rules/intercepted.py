@@ -132,6 +132,7 @@ class InterceptedFrame:
         request without a response."""
         pending, context = self.pending, self.context
         connection = Connection(context.number, context.client, context.broker, pending.time_ns)
+        connection.via = context.via
         header = None
         payload = pending.payload if self.side != CLIENT else self.payload
         if payload is not None:

@@ -63,6 +63,7 @@ def seen() -> tuple[tuple[InterceptedFrame, ...], tuple[InterceptedFrame, ...]]:
         nonlocal number
         number += 1
         relay = Connection(bench.hub, number, client, broker)
+        relay.context.via = "10.0.1.9:443" if number % 2 else ""
         relay.feed(CLIENT, asked, number * 1_000_000)
         relay.feed(BROKER, answered, number * 1_000_000 + 7_000 * number)
 
