@@ -14,6 +14,7 @@ from kafkascope.captures.build import MAX_MSS, Composer
 from kafkascope.captures.formats.write import PcapngWriter, Sink
 from kafkascope.captures.model import Connection, Endpoint, Resolved
 from kafkascope.captures.packets.tcp import ACK, MASK, SYN
+from kafkascope.captures.proxy_protocol import header_of
 
 ISN_STEP: Final = 0x2545F49
 """Connections begin at different sequence numbers, so that one on reused ports is a new one."""
@@ -79,6 +80,8 @@ class Packets:
         self._composers: dict[int, Composer] = {}
         self._heap: list[_Packet] = []
         self._order = 0
+        self._headers: dict[int, bytes] = {}
+        """PROXY protocol headers that are still to be written, by connection."""
         self._latest: dict[tuple[int, int], tuple[int, bytes]] = {}
         """Sequence number and bytes of the last segment, by connection and direction."""
 
@@ -127,6 +130,7 @@ class Packets:
         if not self._waiting.get(connection) and not self._more(connection):
             self._waiting.pop(connection, None)
             self._composers.pop(connection, None)
+            self._headers.pop(connection, None)
             for way in (0, 1):
                 self._latest.pop((connection, way), None)
 
@@ -144,6 +148,9 @@ class Packets:
             data = self._repeated(packet, composer)
         else:
             if packet.payload:
+                if not way and (header := self._headers.pop(packet.connection, b"")):
+                    first = composer.packet(way, packet.flags, header)
+                    self._writer.packet(first, time_ns, interface=interface)
                 kept = packet.payload[-REPEATED:]
                 start = composer.next[way] + len(packet.payload) - len(kept)
                 self._latest[packet.connection, way] = (start, kept)
@@ -170,8 +177,10 @@ class Packets:
         found = self._composers.get(index)
         if found is None:
             connection = self._connections[index]
-            # The header of a load balancer is not written: its client connects by itself here.
-            ends = map(self._endpoint, connection.ends())
+            ends = self._endpoint(connection.a), self._endpoint(connection.b)
+            if connection.origin is not None:
+                origin = self._endpoint(connection.origin)
+                self._headers[index] = header_of(2, origin, ends[1])
             isn = index * ISN_STEP & MASK
             composer = Composer(*ends, mss=self.mss, isn=(isn, isn))
             found = self._composers[index] = composer
