@@ -88,7 +88,7 @@ def _program() -> Iterator[MachineCheck]:
     else:
         yield MachineCheck("Python", "ok", f"{version} ({platform.system()} {platform.machine()})")
     private = sys.prefix != sys.base_prefix
-    where = "an environment of its own" if private else "the system's environment"
+    where = "a virtual environment" if private else "the system's environment"
     advice = "" if private else "pipx install . keeps its packages apart"
     yield MachineCheck("environment", "ok" if private else "note", where, advice)
 
