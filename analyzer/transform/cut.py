@@ -83,6 +83,8 @@ class Cutting:
         self.places = array("q")
         """Their addresses."""
         self.times = array("q")
+        self.offsets = array("q")
+        """Positions in their streams: requests of one packet have one time."""
         self.sides = array("B")
         self.keys = array("i")
         self.versions = array("h")
@@ -231,6 +233,7 @@ class Cutting:
             short = frame.size - len(frame.payload)
             self.short[place] = self.short.get(place, 0) + short
         self.times.append(frame.first_ns)
+        self.offsets.append(frame.offset)
         self.sides.append(side)
         self.keys.append(key)
         self.versions.append(version)
@@ -376,6 +379,7 @@ class _Writing:
         import numpy as np
 
         columns = (
+            np.frombuffer(cut.offsets, np.int64),
             np.frombuffer(cut.sides, np.uint8),
             np.frombuffer(cut.owners, np.uint32),
             np.frombuffer(cut.times, np.int64),
@@ -384,9 +388,10 @@ class _Writing:
         for at in range(0, len(found), MANY):
             yield from found[at : at + MANY].tolist()
 
-    def _place(self, number: int) -> tuple[int, int, int, int]:
+    def _place(self, number: int) -> tuple[int, int, int, int, int]:
         cut = self._cut
-        return (cut.times[number], cut.owners[number], cut.sides[number], number)
+        place = cut.times[number], cut.owners[number], cut.sides[number]
+        return (*place, cut.offsets[number], number)
 
     def _open(self, index: int) -> None:
         connection = self._cut.connections[index]

@@ -29,7 +29,12 @@ from tests.matrix import each_nth
 TROUBLES = Path(__file__).parents[1] / "captures"
 SHOP = TROUBLES / "shop.pcap.zst"
 SMALL = 20_000
-ALL = [SHOP, *(path for path in sorted(TROUBLES.rglob("*.pcap*")) if path.stat().st_size < SMALL)]
+UNREADABLE = ("apiversions3-answered-as-0", "framing-lost", "header-without-client-id")
+"""Messages that cannot be decoded are left out, or masked with --anonymize: a cut may share no secret
+that nobody could find."""
+ALL = [SHOP]
+ALL += [path for path in sorted(TROUBLES.rglob("*.pcap*")) if path.stat().st_size < SMALL]
+ALL = [path for path in ALL if not path.name.startswith(UNREADABLE)]
 TLS = "10.0.2.24"
 HTTP = "10.0.2.25"
 UNREACHED = "reports-ui"
