@@ -30,8 +30,8 @@ TROUBLES = Path(__file__).parents[1] / "captures"
 SHOP = TROUBLES / "shop.pcap.zst"
 SMALL = 20_000
 UNREADABLE = ("apiversions3-answered-as-0", "framing-lost", "header-without-client-id")
-"""Messages that cannot be decoded are left out, or masked with --anonymize: a cut may share no secret
-that nobody could find."""
+"""Messages that cannot be decoded are left out, or masked with --anonymize: what is in them is
+unknown, and may be a secret."""
 ALL = [SHOP]
 ALL += [path for path in sorted(TROUBLES.rglob("*.pcap*")) if path.stat().st_size < SMALL]
 ALL = [path for path in ALL if not path.name.startswith(UNREADABLE)]
