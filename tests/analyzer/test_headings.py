@@ -50,7 +50,7 @@ NO_FIELDS = {
 }
 """Names of exchange/1 that no filter has, and what finds the same."""
 ONLY_SCREENS = {
-    *("followed", "lag_over_time"),
+    *("consequences", "lag_over_time"),
     *("node", "what"),
     *("age", "in_flight", "unsent", "stopped", "held", "rule", "summary", "side", "matched"),
     *("fired", "label", "value"),
