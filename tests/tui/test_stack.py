@@ -135,7 +135,8 @@ def test_back_restores_every_view_on_the_way(store: Store, key: str, size: tuple
     run(store, steps, size)
 
 
-@pytest.mark.parametrize("key", mostly_slow(["escape", "q"], "escape".__eq__))
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["escape", "q"])
 def test_enter_and_back_on_every_screen(store: Store, key: str) -> None:
     async def steps(app, pilot):
         for number in TABS:

@@ -121,7 +121,7 @@ def smallest_headers(count: int) -> bytes:
     [
         (60, encode_record(Record(0, 1, None, bytes(1 << 20), ()), 0, 1)),
         (1, encode_record(Record(0, 1, None, bytes(60 << 20), ()), 0, 1)),
-        (1500, smallest_headers(16_000)),
+        pytest.param(1500, smallest_headers(16_000), marks=pytest.mark.slow),
     ],
     ids=["values", "one value", "headers"],
 )

@@ -30,6 +30,7 @@ from kafkascope.tui.data.store import Store
 from kafkascope.tui.settings.notes import Notes
 from tests.analyzer.wire import request, response
 from tests.explosion.packets import BROKER, CLIENT, write_packets
+from tests.matrix import mostly_slow
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 ENCRYPTED = Path(__file__).parents[2] / "analyzer" / "captures" / "tls"
@@ -477,7 +478,7 @@ def beats(path: Path, count: int, first: int) -> Path:
     return path
 
 
-@pytest.mark.parametrize("files", [1, 2])
+@pytest.mark.parametrize("files", mostly_slow([1, 2], (2).__eq__))
 def test_of_too_much_the_list_has_the_beginning_and_says_so(
     files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
