@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: setup
 	@echo
 	@echo 'make demo      look at the shipped capture; without a terminal, list some of it'
-	@echo 'make test      what a change has to pass first: 8 minutes on two cores; one real broker and three'
+	@echo 'make test      what a change has to pass first: 9 minutes on two cores; one real broker and three'
 	@echo '               client libraries, which are skipped without Java and Maven'
 	@echo 'make check     format, lint, types, import arrows, and `make test` without the broker: 9 minutes'
 	@echo 'make slow      all brokers and clients, Spark, and what else takes long: 20 minutes'
