@@ -1,5 +1,6 @@
 """The wheel: the same from the tree and from the sdist, and a good neighbour of PyPI's proxy.py."""
 
+import os
 import subprocess
 import sys
 import venv
@@ -72,6 +73,8 @@ def test_the_wheel_lives_beside_proxy_py(wheel: Path, tmp_path: Path) -> None:
 
 
 def printed(command: list[str | Path], folder: Path) -> str:
-    """What a command prints; its errors are shown."""
-    done = subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE, text=True)
-    return done.stdout
+    """What a command prints that sees its own environment only; its errors are shown."""
+    # A Spark session in this process has put the repository on the path of its workers.
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    out = subprocess.PIPE
+    return subprocess.run(command, cwd=folder, check=True, stdout=out, text=True, env=env).stdout
