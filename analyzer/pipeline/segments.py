@@ -22,7 +22,7 @@ from kafkascope.analyzer.pipeline.places import open_anywhere
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.schemas import SEGMENTS
 from kafkascope.captures.errors import CutShort
-from kafkascope.captures.inputs.files import Block
+from kafkascope.captures.inputs.block import Block
 from kafkascope.captures.model import Packet, Resolved
 from kafkascope.captures.packets.columns import Columns, columns_of
 from kafkascope.captures.packets.fragments import Fragments

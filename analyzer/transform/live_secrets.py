@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import Final
 
 from kafkascope.captures.formats.write import PcapngWriter, Sink, secrets_block
-from kafkascope.captures.inputs.files import Block
+from kafkascope.captures.inputs.block import Block
 from kafkascope.captures.model import Connection
 from kafkascope.captures.tls.keys.epoch import Epoch, key_log_lines
 from kafkascope.captures.tls.keys.keylog import KeyLog

@@ -9,7 +9,7 @@ from kafkascope.captures.inputs.spool import UNBOUNDED, Spool
 from kafkascope.captures.model import Packet
 
 if TYPE_CHECKING:
-    from kafkascope.captures.inputs.files import Block
+    from kafkascope.captures.inputs.block import Block
 
 _PLACE: Final = struct.Struct("<qIIiIqI")
 """Time, link type, size, interface, file, offset, size on the wire."""

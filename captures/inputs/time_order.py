@@ -24,7 +24,7 @@ from kafkascope.captures.packets.tcp import Segment, distance, segment_of
 
 if TYPE_CHECKING:
     from kafkascope.captures.formats.records import Format
-    from kafkascope.captures.inputs.files import Block
+    from kafkascope.captures.inputs.block import Block
 
 TOLERANCE_NS: Final = 1_000_000
 """Packets that are late by less stay where they are: the processors of a host swap packets within
@@ -174,7 +174,8 @@ class _TimeOrder:
         if len(block.positions) >= NUMPY_PACKETS and "numpy" in sys.modules:
             from kafkascope.captures.packets.columns import first_late
 
-            first, self._latest = first_late(block, self._latest, TOLERANCE_NS)
+            first, latest = first_late(block, self._latest, TOLERANCE_NS)
+            self._latest = Latest(*latest)
             return first
         second_ns, first_ns = self._latest
         late = len(block.positions)

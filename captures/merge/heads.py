@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkascope.captures.inputs.files import Block
+from kafkascope.captures.inputs.block import Block
 from kafkascope.captures.merge import LOOKED
 from kafkascope.captures.model import Packet
 from kafkascope.captures.packets.columns import Columns, Words, columns_of

@@ -18,8 +18,7 @@ from kafkascope.captures.packets.link import ETHERNET, IPV4, IPV6, LINUX_SLL, LI
 from kafkascope.captures.packets.peel import peel
 
 if TYPE_CHECKING:
-    from kafkascope.captures.inputs.files import Block
-    from kafkascope.captures.inputs.time_order import Latest
+    from kafkascope.captures.inputs.block import Block
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -161,9 +160,12 @@ def whole_frames(block: Block) -> Flags:
     return records.wire <= records.captured
 
 
-def first_late(block: Block, latest: Latest, tolerance_ns: int) -> tuple[int, Latest]:
+def first_late(
+    block: Block, latest: tuple[int, int], tolerance_ns: int
+) -> tuple[int, tuple[int, int]]:
     """Return the index of the first packet that is late by more than `tolerance_ns`, or the number
-    of packets, and the latest times before it. `latest`: those before the block."""
+    of packets, and the second latest and the latest time before it. `latest`: these two before the
+    block."""
     format_, count = block.format, len(block.positions)
     at = np.array(block.positions, np.int64)
     if isinstance(format_, Pcap):
@@ -174,13 +176,13 @@ def first_late(block: Block, latest: Latest, tolerance_ns: int) -> tuple[int, La
         times = times_of(block)
     second_ns, first_ns = latest
     if count > 1 and int(times[0]) >= first_ns and bool((times[1:] >= times[:-1]).all()):
-        return count, latest._replace(second_ns=int(times[-2]), first_ns=int(times[-1]))
+        return count, (int(times[-2]), int(times[-1]))
     before = np.maximum.accumulate(np.concatenate([[first_ns], times]))
     second = np.maximum.accumulate(np.maximum(np.minimum(before[:-1], times), second_ns))
     late = np.concatenate([[second_ns], second[:-1]]) - times > tolerance_ns
     first = int(late.argmax()) if late.any() else count
     second_ns = int(second[first - 1]) if first else second_ns
-    return first, latest._replace(second_ns=second_ns, first_ns=int(before[first]))
+    return first, (second_ns, int(before[first]))
 
 
 def lateness(times: Ints, latest_ns: int) -> Ints:

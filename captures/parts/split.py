@@ -20,7 +20,8 @@ from kafkascope.captures.formats.pcap import Pcap
 from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.captures.formats.records import Format, Interface
 from kafkascope.captures.formats.remarks import Remark
-from kafkascope.captures.inputs.files import BLOCK_BYTES, Block, Source
+from kafkascope.captures.inputs.block import Block
+from kafkascope.captures.inputs.files import BLOCK_BYTES, Source
 from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.inputs.opening import format_of, open_stream
 from kafkascope.captures.inputs.time_order import AHEAD_BYTES, NO_TIMES, TOLERANCE_NS
@@ -161,7 +162,8 @@ def index(
     first_order = format_.order if isinstance(format_, Pcap) else "<"
     starts = [(0, first_order, 0, 0, 0, 0)]
     walk = _Walk(name, open_(name, 0), min(block_bytes, split_bytes))
-    late, latest, ahead = False, NO_TIMES, True
+    late, ahead = False, True
+    latest: tuple[int, int] = NO_TIMES
     first_at: int | None = None
     try:
         for block in walk.blocks():

@@ -18,7 +18,8 @@ from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.gaps import MAX_GAPS, FileGap, add, cut_short
 from kafkascope.captures.formats.pcap import Pcap
 from kafkascope.captures.formats.records import WINDOW
-from kafkascope.captures.inputs.files import BLOCK_BYTES, Block, Source
+from kafkascope.captures.inputs.block import Block
+from kafkascope.captures.inputs.files import BLOCK_BYTES, Source
 from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.inputs.opening import format_of, open_stream
 from kafkascope.captures.inputs.time_order import TOLERANCE_NS

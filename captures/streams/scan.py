@@ -22,7 +22,7 @@ from kafkascope.captures.streams.direction import DirectionState
 from kafkascope.captures.streams.reassembly import Reassembler
 
 if TYPE_CHECKING:
-    from kafkascope.captures.inputs.files import Block
+    from kafkascope.captures.inputs.block import Block
     from kafkascope.captures.packets.columns import Columns
     from kafkascope.captures.statistics import Statistics
     from kafkascope.captures.streams.shares import Others, Share

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.records import Format
-from kafkascope.captures.inputs.files import Block, Source
+from kafkascope.captures.inputs.block import Block
+from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.model import Chunk, Resolved, StreamEvent
 from kafkascope.captures.packets.tcp import SYN, Segment, reverse, segment_of
 from kafkascope.captures.streams.delivery import Out

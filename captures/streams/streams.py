@@ -8,7 +8,8 @@ from typing import Final
 
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.records import Format
-from kafkascope.captures.inputs.files import Block, Source
+from kafkascope.captures.inputs.block import Block
+from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.model import Packet, Resolved, StreamEvent
 from kafkascope.captures.packets.fragments import Fragments
 from kafkascope.captures.packets.ip import FRAGMENT, NOT_TCP
