@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from kafkascope.analyzer.bodies.contents import MISPLACED, NULLS, OLDER, RECORD_BATCH
 from kafkascope.analyzer.findings.codecs import one_topic
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
-from kafkascope.analyzer.findings.framing import swallowed
+from kafkascope.analyzer.findings.framing import is_damaged, swallowed
 from kafkascope.analyzer.findings.view import View, all_of, among, plural
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.model import Severity
@@ -109,14 +109,13 @@ class Batches(Detector):
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Notes, versions and errors."""
+        # Where another request took the place of its end, the batch itself is whole.
+        if is_damaged(row) and not (row.api == "Produce" and swallowed(exchange)):
+            noted = self.seen[("damaged", row.api, one_topic(row), *client_of(row))]
+            noted.see(row)
+            noted.numbers.add(row.number)
         for note in row.notes:
-            if note.severity == "error" and ("checksum" in note.text or "records:" in note.text):
-                if row.api == "Produce" and swallowed(exchange):
-                    continue  # the batch is whole but for what another request took of its place
-                noted = self.seen[("damaged", row.api, one_topic(row), *client_of(row))]
-                noted.see(row)
-                noted.numbers.add(row.number)
-            elif note.text.startswith(MISPLACED):
+            if note.text.startswith(MISPLACED):
                 magics = note.text.removeprefix(MISPLACED)
                 self.formats[(row.api, row.api_version, magics, *client_of(row))].see(row)
                 return

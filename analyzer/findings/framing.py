@@ -151,18 +151,18 @@ class Framing(Detector):
             orphans.see(row)
             client = row.client_id or "", host_of(row.client_address)
             orphans.take(client=client, broker=row.broker_address)
-        if row.api == "Produce" and is_damaged(row) and (words := swallowed(exchange)):
+        broken = row.api == "Produce" and is_damaged(row)
+        broken |= any(each.side == "request" and each.reason in KINDS for each in row.undecoded)
+        words = swallowed(exchange) if broken else ""
+        if words:
             self._see(FRAMING, row, "request", words)
         for each in row.undecoded:
             if each.reason in UNKNOWN:
                 if row.zookeeper is None:
                     self._see("unknown", row, each.side, each.reason)
             elif each.reason in KINDS:
-                if each.side == "request" and (words := swallowed(exchange)):
-                    self._see(FRAMING, row, "request", words)
-                    continue
-                if each.reason == "end":
-                    continue  # the client or the capture stopped there
+                if each.reason == "end" or (words and each.side == "request"):
+                    continue  # the client or the capture stopped there, or another request begins
                 self._see(KINDS[each.reason], row, each.side, _words(each))
 
     def _see(self, kind: str, row: Row, side: str, words: str) -> None:

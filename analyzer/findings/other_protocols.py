@@ -11,7 +11,7 @@ from kafkascope.analyzer.conversation.undecided import HEADER_ALONE
 from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Worded
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.tls import failed_connections, plain_listeners
-from kafkascope.analyzer.findings.view import View, all_of, among, ended_at, listed, plural
+from kafkascope.analyzer.findings.view import View, all_of, among, ended_at, listed, once, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.connections import KAFKA, ZOOKEEPER
 from kafkascope.analyzer.statistics.merging.compounds import table
@@ -194,7 +194,7 @@ class OtherProtocols(Detector):
             "not-kafka": f"{host} sent {listed(kinds, MOST_KINDS)} to {broker} on {what}",
             "served": f"{host} and {broker} spoke {listed(kinds, MOST_KINDS)} on {what}",
         }[name]
-        firsts = [each.first for each in found if each.first]
+        times = [each.first[0] for each in found if each.first]
         told = [number for number in numbers if number in rows][:MOST_NAMED]
         row = next((each.first[1] for each in found if each.first and each.first[1]), None)
         return view.finding(
@@ -202,8 +202,8 @@ class OtherProtocols(Detector):
             text,
             all_of("opaque", among("conn", told)) if told else "",
             count=len(numbers),
-            first_ns=min(firsts)[0] if firsts else None,
-            last_ns=max(firsts)[0] if firsts else None,
+            first_ns=min(times, default=None),
+            last_ns=max(times, default=None),
             number=row,
             advice=advice.get(name, ""),
             about=[("host", host), *(("broker", each) for each in brokers[:MOST_NAMED])],
@@ -353,16 +353,14 @@ class OtherProtocols(Detector):
             )
 
 
+@once
 def _brokers(view: View) -> set[str]:
     """Return the addresses that Kafka was spoken with, and that answered nothing else."""
-    if _brokers not in view.kept:
-        view.kept[_brokers] = {
-            line["broker_address"]
-            for line in view.lines()
-            if line["protocol"] == KAFKA and not line["server_protocol"]
-        }
-    found: set[str] = view.kept[_brokers]
-    return found
+    return {
+        line["broker_address"]
+        for line in view.lines()
+        if line["protocol"] == KAFKA and not line["server_protocol"]
+    }
 
 
 def unanswered(line: Line, end_ns: int) -> bool:

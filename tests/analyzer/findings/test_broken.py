@@ -589,3 +589,17 @@ def test_what_follows_a_broken_header_is_masked(sent: bytes, hides: bool) -> Non
     exchange = told(wire.events)[-1]
     assert exchange.request is not None
     assert may_hide(exchange, exchange.request) is hides
+
+
+def test_an_exchange_with_two_damaged_partitions_is_one_exchange() -> None:
+    """One has a wrong checksum, and another one cannot be read: that makes two notes."""
+    whole = batch([(None, b"value")])
+    wrong = whole[:-1] + bytes([whole[-1] ^ 1])
+    parts = [{"index": 0, "records": wrong}, {"index": 1, "records": b"\xff" * 70}]
+    topics = [{"name": "orders", "partition_data": parts}]
+    wire = Wire().client(request("Produce", 7, 1, acks=1, topic_data=topics))
+    wire.broker(response("Produce", 7, 1)).close("client")
+    (exchange,) = told(wire.events, Context())
+    row = row_of(exchange, Context().names)
+    assert len([note for note in row.notes if note.severity == "error"]) == 2
+    assert found([wire])["batch-damaged"].count == 1
