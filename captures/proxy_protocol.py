@@ -7,7 +7,6 @@ https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt
 from __future__ import annotations
 
 import re
-import socket
 import struct
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, NamedTuple
@@ -124,7 +123,7 @@ def header_of(version: int, client: Endpoint, server: Endpoint) -> bytes:
         line = f"PROXY TCP{source.version} {source} {target} {client.port} {server.port}\r\n"
         return line.encode("ascii")
     if not known:
-        return _HEAD.pack(V2, LOCAL, socket.AF_UNSPEC, 0)
+        return _HEAD.pack(V2, LOCAL, 0, 0)  # AF_UNSPEC
     body = source.packed + target.packed + _PORTS.pack(client.port, server.port)
     family = (1 if source.version == 4 else 2) << 4 | STREAM
     return _HEAD.pack(V2, PROXY, family, len(body)) + body

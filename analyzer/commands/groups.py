@@ -14,7 +14,8 @@ from kafkascope.analyzer.commands.grid import NO_LINES, print_lines
 from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
-from kafkascope.analyzer.commands.unknown import quoted, refuse_unknown
+from kafkascope.analyzer.commands.unknown import refuse_unknown
+from kafkascope.analyzer.reading.absent import quoted
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading

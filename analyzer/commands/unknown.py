@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 import click
 
 from kafkascope.analyzer.commands.failures import USAGE
-from kafkascope.analyzer.reading.absent import listed
+from kafkascope.analyzer.reading.absent import listed, quoted
 from kafkascope.analyzer.reading.reading import Reading
-from kafkascope.analyzer.text import safe
 
 
 class NotInCapture(click.ClickException):
@@ -29,11 +28,6 @@ def refuse_unknown(
             where = "the matching exchanges" if reading.options.selects else "this capture"
             there = f"; {kind}s: {listed(name, known)}" if known else f", nor any other {kind}"
             raise NotInCapture(f"there is no {kind} {quoted(name)} in {where}{there}")
-
-
-def quoted(name: str) -> str:
-    """Return a name in quotes, escaped."""
-    return f'"{safe(name)}"'
 
 
 def no_exchange(numbers: str, reading: Reading, where: str = "this capture") -> str:

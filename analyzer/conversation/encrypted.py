@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from kafkascope.analyzer.conversation.conversation import Conversation
-from kafkascope.analyzer.conversation.detect import describe
 from kafkascope.analyzer.conversation.undecided import EMPTY, Undecided, loaded
 from kafkascope.captures.model import Chunk, Closed, Connection, StreamEvent
 from kafkascope.captures.resumable import Dump, Resumable
-from kafkascope.captures.signatures import TLS
+from kafkascope.captures.signatures import TLS, protocol_of
 from kafkascope.captures.tls.records import CHANGE_CIPHER_SPEC, HEARTBEAT
 from kafkascope.captures.tls.stream import TlsStream
 
@@ -116,8 +115,7 @@ class Encrypted(Resumable):
         stream, first = self.stream, chunk.data[0]
         foreign = not (CHANGE_CIPHER_SPEC <= first <= HEARTBEAT or first & 0x80)
         if foreign and stream.client is not None and chunk.direction != stream.client:
-            what = describe(chunk.data, "server")
-            stream.tls.answer = "unknown" if what.startswith("not ") else what.partition(",")[0]
+            stream.tls.answer = protocol_of(chunk.data, "server") or "unknown"
 
     def expect(self) -> None:
         """Give the request a number that may have begun in a record that is not whole."""

@@ -43,8 +43,6 @@ EVENT_BYTES: Final = 400
 BYTES_TWICE: Final = 2
 """Bytes are in their event and where a first request is looked for."""
 
-DESCRIBED: Final = HEAD
-"""Of the first bytes, as many as `describe` looks at."""
 LOOKED_AT: Final = WHOLE_FIRST + 4
 """Of the first bytes, as many as `look` wants at most before it decides."""
 
@@ -192,7 +190,7 @@ class Undecided(Resumable):
     def _look(self, chunk: Chunk) -> Conversation | str | None:
         direction = chunk.direction
         head = self._heads[direction]
-        most = DESCRIBED if self.midstream and not begins(head) else LOOKED_AT
+        most = HEAD if self.midstream and not begins(head) else LOOKED_AT
         if not self._holes[direction] and len(head) < most:
             head += chunk.data[: most - len(head)]
         if not direction and begins(head) and not self._holes[0]:

@@ -81,11 +81,7 @@ def _is_fetchless(member: Member, view: View) -> bool:
     gone = span is not None and span.first >= FETCH_OF_4
     if "Metadata" not in apis and not (gone and "FindCoordinator" in apis):
         return False  # it learned of the brokers elsewhere
-    return all(
-        line["contacted"] in REACHED
-        for line in view.base.cluster.rows(view.names)
-        if line["node"] is not None and who in line["told_to"]
-    )
+    return who not in _with_unreached_nodes(view)
 
 
 @once
@@ -96,6 +92,17 @@ def _apis(view: View) -> dict[ClientKey, set[str]]:
         who = usage.identity.client_id or "", usage.identity.host
         found.setdefault(who, set()).update(usage.versions)
     return found
+
+
+@once
+def _with_unreached_nodes(view: View) -> set[ClientKey]:
+    """Return the clients that learned of a broker whose answers the capture may lack."""
+    return {
+        client
+        for line in view.base.cluster.rows(view.names)
+        if line["node"] is not None and line["contacted"] not in REACHED
+        for client in line["told_to"]
+    }
 
 
 @once

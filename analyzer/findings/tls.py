@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.tls_causes import OTHER, HandshakeFailure, How, cause_of
-from kafkascope.analyzer.findings.view import View, among, listed, plural
+from kafkascope.analyzer.findings.view import View, among, listed, once, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import spelled
@@ -86,6 +86,7 @@ class TlsFailures(Detector):
             )
 
 
+@once
 def failed_connections(view: View) -> set[object]:
     """Return numbers of the connections that the rule is about."""
     return {line["connection"] for line in _handshakes(view) if failure(line) is not None}
@@ -104,6 +105,7 @@ def failure(line: Line) -> How | None:
     return ("ended", "broker", -1) if ended else None
 
 
+@once
 def plain_listeners(view: View) -> set[str]:
     """Return addresses of brokers to which Kafka was spoken without TLS."""
     return {

@@ -91,8 +91,8 @@ class AtRest:
         for path in self.files:
             begin = base_offset_of(path)
             final = last and path == self.files[-1]
-            clean = (path.parent.parent / ".kafka_cleanshutdown").exists()
-            stops = index_stops(path, begin, rebuilt=final and not clean)
+            rebuilt = final and not (path.parent.parent / ".kafka_cleanshutdown").exists()
+            stops = index_stops(path, begin, rebuilt=rebuilt)
             place = Standing(family, behind, final, stops)
             segment = Segment(path, self.kind, begin, place)
             for batch, data in segment.batches(number):

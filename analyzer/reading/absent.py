@@ -45,7 +45,7 @@ def absent(tests: Iterable[Test], rows: Iterable[Row]) -> Iterator[str]:
         if test.value not in known[name]:
             kind = KINDS[name]
             there = listed(test.value, known[name])
-            yield f'there is no {kind} "{safe(test.value)}" in this capture' + (
+            yield f"there is no {kind} {quoted(test.value)} in this capture" + (
                 f"; {kind}s: {there}" if there else f", nor any other {kind}"
             )
 
@@ -60,3 +60,8 @@ def listed(name: str, known: Iterable[str]) -> str:
     ranked = sorted(names[:MAX_COMPARED], key=likeness)[:MAX_LISTED]
     more = len(names) - len(ranked)
     return ", ".join(map(safe, ranked)) + (f", and {more:,} more" if more else "")
+
+
+def quoted(name: str) -> str:
+    """Return a name in quotes, escaped."""
+    return f'"{safe(name)}"'

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkascope.captures.formats.pcap import Pcap
 from kafkascope.captures.formats.pcapng import Pcapng
+from kafkascope.captures.inputs.window import SLACK
 from kafkascope.captures.model import Packet
 from kafkascope.captures.packets.tcp import Segment, distance, segment_of
 
@@ -45,8 +46,6 @@ MAX_EVIDENCE: Final = 20_000
 NEAR_BYTES: Final = 1 << 26
 """Above the windows in use: what is further apart are two connections with the same ports."""
 BLOCK_PACKETS: Final = 8_192
-SLACK: Final = 64
-"""Spare bytes behind a buffer, as behind that of `inputs.window`."""
 NUMPY_PACKETS: Final = 256
 """Packets of a block from which on numpy is faster, where it is loaded."""
 

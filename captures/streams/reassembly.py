@@ -121,7 +121,7 @@ class Reassembler(Resumable):
             self.check(segment.time_ns, out)
         direction = self.flows.get(segment.flow)
         if direction is None:
-            direction = self._twin(segment) or self._open(segment, out)
+            direction = self._open(segment, out)
         elif (
             direction.in_order
             and segment.seq == direction.next
@@ -246,6 +246,10 @@ class Reassembler(Resumable):
         return direction
 
     def _open(self, segment: Segment, out: Out) -> DirectionState:
+        """Return the direction of the first packet of a flow: of a new connection, or of one that
+        came with other addresses before."""
+        if (twin := self._twin(segment)) is not None:
+            return twin
         if len(self.flows) >= 2 * MAX_CONNECTIONS:
             self._evict(out)
         number = self.connections
@@ -337,7 +341,7 @@ class Reassembler(Resumable):
         if (syn and not is_own_syn(direction, segment)) or is_port_reuse(direction, segment):
             self._close(direction.state, "reuse", segment.time_ns, out)
             self._forget(direction.state)
-            direction = self._twin(segment) or self._open(segment, out)
+            direction = self._open(segment, out)
         state = direction.state
         state.packet = self.packets
         if self.first_packets is not None and (syn or state.settling is not None):

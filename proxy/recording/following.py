@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from kafkascope.captures.packets.tcp import MASK
+
 KEPT: Final = 1024
 """Bytes of the beginning of a frame: its header, and the names before the first records."""
 MOST: Final = 128 << 20
 """Bytes of a frame, above the brokers' limit for requests: other sizes are no sizes."""
-MASK: Final = 0xFFFF_FFFF
 _SIZE: Final = 4
 
 

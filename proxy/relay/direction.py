@@ -278,13 +278,14 @@ class Direction:
         who = ("client", "broker")[self.side]
         head = bytes(view[at : at + HEAD])
         side: Side = "client" if self.side == CLIENT else "server"
-        text = what or describe(head, side)
+        looks = describe(head, side)
+        text = what or looks
         context.hub.metrics.add("opaque_total")
         endpoint = context.client if self.side == CLIENT else context.broker
         protocol = protocol_of(head, side)
         if self.side == CLIENT and self.frames == 0 and protocol not in ("", TEXT):
             # The broker could only misunderstand it; the client learns more from a closed door.
-            reason = ON_PLAINTEXT if protocol == TLS else describe(head, side)
+            reason = ON_PLAINTEXT if protocol == TLS else looks
             if protocol.startswith(PROXY):
                 reason = f"{protocol} header (--proxy-protocol accept)"
             said = f"{who} {endpoint}: {reason}: its connection is closed"
