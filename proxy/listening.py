@@ -1,11 +1,15 @@
-"""Which addresses to listen on need `--expose`: those that mean all interfaces."""
+"""Addresses to listen on: those that mean all interfaces need `--expose`."""
 
 from __future__ import annotations
 
 import socket
 from ipaddress import IPv6Address, ip_address
+from typing import Final
 
 import click
+
+ON_PLAINTEXT: Final = "TLS on a plaintext listener (--tls)"
+"""What a client did that is let go."""
 
 
 def refuse_wildcard(option: str, given: str, host: str) -> None:

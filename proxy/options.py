@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.file_path import FilePath
+from kafkascope.analyzer.commands.file_path import FILE
 from kafkascope.analyzer.commands.help import option
 from kafkascope.analyzer.commands.options import SCHEMA_OPTIONS, SCHEMAS
 from kafkascope.analyzer.filter.values import duration, size
@@ -123,7 +123,6 @@ class Quantity(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 _PATH: Final = click.Path(path_type=Path)
-_FILE: Final = FilePath(path_type=Path, exists=True, dir_okay=False)
 
 
 def _hosts(
@@ -276,7 +275,7 @@ _OPTIONS: Final = (
     _rules(
         "--rules",
         "rule_files",
-        type=_FILE,
+        type=FILE,
         multiple=True,
         metavar="FILE",
         help="File of faults (TOML), see docs/faults.md; repeatable",
@@ -284,7 +283,7 @@ _OPTIONS: Final = (
     _rules(
         "--script",
         "scripts",
-        type=_FILE,
+        type=FILE,
         multiple=True,
         metavar="FILE",
         help="File of Python rules, see docs/scripts.md; repeatable",
@@ -323,38 +322,38 @@ _OPTIONS: Final = (
     _tls("--tls", is_flag=True, help="Use TLS towards clients, with a generated certificate"),
     _tls(
         "--tls-cert",
-        type=_FILE,
+        type=FILE,
         metavar="FILE",
         help="Certificate chain for clients, PEM; implies --tls",
     ),
     _tls(
         "--tls-key",
-        type=_FILE,
+        type=FILE,
         metavar="FILE",
         help="Private key of --tls-cert (default: in the same file)",
     ),
     _tls(
         "--tls-client-ca",
-        type=_FILE,
+        type=FILE,
         metavar="FILE",
         help="CA bundle for client certificates, which become mandatory; implies --tls",
     ),
     _tls("--upstream-tls", is_flag=True, help="Use TLS towards brokers"),
     _tls(
         "--upstream-ca",
-        type=_FILE,
+        type=FILE,
         metavar="FILE",
         help="CA bundle for brokers (default: public CAs)",
     ),
     _tls(
         "--upstream-cert",
-        type=_FILE,
+        type=FILE,
         metavar="FILE",
         help="Client certificate for brokers, PEM",
     ),
     _tls(
         "--upstream-key",
-        type=_FILE,
+        type=FILE,
         metavar="FILE",
         help="Private key of --upstream-cert (default: in the same file)",
     ),

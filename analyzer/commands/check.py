@@ -23,7 +23,6 @@ from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import REPORTS, ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
-from kafkascope.analyzer.reading.remarks import damaged_places, gap_cause
 from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import row, say
@@ -175,8 +174,6 @@ def check(
 
         findings, whole = empty(), empty() if reading.is_piece else None
         count(reading, findings, watch=not options.filter_text, hosts=hosts, whole=whole)
-        findings.damaged_places = damaged_places(reading.capture)
-        findings.gap_cause = gap_cause(reading.capture.source.statistics)
         causes = findings.causes(reading.capture.context.names, whole)
         found = judged(causes, known or (), NEVER if baseline is not None else fail_on)
         new = [each.cause for each in found if not each.known] if known else causes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import click
 
@@ -27,3 +28,6 @@ class FilePath(click.Path):  # type: ignore[type-arg,unused-ignore]
         if status.st_size > MOST_BYTES:
             self.fail(f'"{value}" is larger than {MOST_BYTES >> 20} MB', param, ctx)
         return path
+
+
+FILE: Final = FilePath(path_type=Path, exists=True, dir_okay=False)

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.reading.reading import Reading, RowAndExchange
+from kafkascope.analyzer.reading.remarks import note_damage
 from kafkascope.analyzer.statistics.feed import Feed
 from kafkascope.captures.model import Closed, Opened, Resolved
 
@@ -39,6 +40,21 @@ def count(
     `hosts`: addresses of names that the user gave; neither these nor the names of the capture are
     counted where `through` gives other names. `whole` is a statistic of all exchanges, and of all
     beginnings and ends."""
+    _count(reading, statistics, watch=watch, through=through, hosts=hosts, whole=whole)
+    for each in (*statistics, whole):
+        if hasattr(each, "damaged_places"):
+            note_damage(each, reading.capture)
+
+
+def _count(
+    reading: Reading,
+    statistics: Sequence[Any],
+    *,
+    watch: bool,
+    through: Through | None,
+    hosts: Iterable[Resolved],
+    whole: Any,
+) -> None:
     if reading.stored is not None and whole is not None:
         merge = reading.stored.merge_whole if reading.stored.filter else reading.stored.merge_into
         merge(whole)

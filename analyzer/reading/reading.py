@@ -24,7 +24,13 @@ from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.filter.known import Known
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.reading.options import ReadOptions
-from kafkascope.analyzer.reading.remarks import cut_packets, nothing_found, one_way, remarks
+from kafkascope.analyzer.reading.remarks import (
+    cut_packets,
+    note_damage,
+    nothing_found,
+    one_way,
+    remarks,
+)
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import say, status
 from kafkascope.analyzer.text import plural, safe
@@ -589,6 +595,7 @@ def findings_of(options: ReadOptions) -> list[Finding]:
         names = capture.context.names
         for exchange in capture.exchanges():
             findings.add(rows.row_of(exchange, names), exchange)
+        note_damage(findings, capture)
         return findings.told(names)
 
 

@@ -16,6 +16,7 @@ from kafkascope.captures.model import Connection
 from kafkascope.captures.signatures import TLS
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.findings import Findings
     from kafkascope.analyzer.findings.view import GapCause
     from kafkascope.captures.inputs.order import Order
     from kafkascope.captures.statistics import Statistics
@@ -151,14 +152,19 @@ def is_mirrored(statistics: Statistics) -> bool:
     return 0 < statistics.cut_packets == statistics.mirrored
 
 
-def gap_cause(statistics: Statistics) -> GapCause:
-    """Return why bytes are missing, where the capture tells."""
+def note_damage(findings: Findings, capture: Capture) -> None:
+    """Let findings know what is damaged, once all is read: they blame nobody for it."""
+    findings.damaged_places = _damaged_places(capture)
+    findings.gap_cause = _gap_cause(capture.source.statistics)
+
+
+def _gap_cause(statistics: Statistics) -> GapCause:
     if is_mirrored(statistics):
         return "mirror"
     return "damage" if statistics.damage else ""
 
 
-def damaged_places(capture: Capture) -> int:
+def _damaged_places(capture: Capture) -> int:
     """Return at how many places the files are damaged, but for ends that are missing: the record
     there is not read. Where workers have read the files, one each is known."""
     source = capture.source

@@ -13,7 +13,7 @@ from kafkascope.analyzer.findings.causes import unfolded
 from kafkascope.analyzer.findings.expected import settled
 from kafkascope.analyzer.findings.findings import Span
 from kafkascope.analyzer.reading.counting import count
-from kafkascope.analyzer.reading.remarks import damaged_places, gap_cause, nothing_found, remarks
+from kafkascope.analyzer.reading.remarks import nothing_found, remarks
 from kafkascope.analyzer.statistics import Errors, Rates
 from kafkascope.analyzer.statistics.rates import SECOND
 
@@ -104,8 +104,6 @@ def collect(
         damage = [_nameless(text) for text in damage]
         filter_text = HIDDEN if filter_text else ""
     said += damage
-    findings.damaged_places = damaged_places(reading.capture)
-    findings.gap_cause = gap_cause(source)
     causes = findings.causes(names, whole)
     found = unfolded(causes) if whole is None else whole.told(names)
     return ReportFacts(

@@ -103,9 +103,9 @@ def secrets_block(data: bytes, kind: int = TLS_KEY_LOG) -> bytes:
     return _whole(SECRETS, pack("<II", kind, len(data)) + data + bytes(-len(data) & 3))
 
 
-def dropped_block(packets: int, time_ns: int, comment: str, interface: int = 0) -> bytes:
-    """Return an interface statistics block that tells how many packets were left out so far."""
-    head = pack("<III", interface, time_ns >> 32 & 0xFFFF_FFFF, time_ns & 0xFFFF_FFFF)
+def dropped_block(packets: int, time_ns: int, comment: str) -> bytes:
+    """Return a statistics block of the first interface: how many packets were left out so far."""
+    head = pack("<III", 0, time_ns >> 32 & 0xFFFF_FFFF, time_ns & 0xFFFF_FFFF)
     options = _option(ISB_IFDROP, pack("<Q", packets)) + _option(COMMENT, _text(comment)) + _END
     return _whole(STATISTICS, head + options)
 

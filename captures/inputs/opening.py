@@ -17,13 +17,12 @@ from kafkascope.captures.formats.pcap import Pcap, size_of_header
 from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.captures.formats.records import Format
 from kafkascope.captures.inputs.inflate import Bounded, Counted, Stream, inflate, is_compressed
-from kafkascope.captures.inputs.restored import restored
+from kafkascope.captures.inputs.restored import PCAPNG, restored
 from kafkascope.captures.inputs.spool import Spool
 
 _HEAD_BYTES: Final = 28
 """Bytes that are enough to tell a file's format."""
 STDIN: Final = "-"
-_PCAPNG_MAGIC: Final = b"\x0a\x0d\x0d\x0a"
 
 _OTHERS: Final = (
     (b"snoop\0\0\0", "a snoop capture"),
@@ -42,7 +41,7 @@ def spoken(name: str) -> str:
 
 def is_capture(head: bytes) -> bool:
     """Whether these first bytes are those of a capture that we read."""
-    return head[:4] == _PCAPNG_MAGIC or size_of_header(head) > 0
+    return head[:4] == PCAPNG or size_of_header(head) > 0
 
 
 def is_known(head: bytes) -> bool:
@@ -192,7 +191,7 @@ def format_of(head: bytes, file: int, name: str) -> Format:
     size = size_of_header(head)
     if size and len(head) >= size:
         return Pcap(head, file)
-    if size or head[:4] == _PCAPNG_MAGIC[: len(head)]:
+    if size or head[:4] == PCAPNG[: len(head)]:
         if not size and len(head) >= _HEAD_BYTES:
             return Pcapng(file)
         raise NotACapture(f"{name} is cut short inside its file header")

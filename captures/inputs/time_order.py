@@ -171,9 +171,9 @@ class _TimeOrder:
         if not block.format.uniform or not block.positions:
             return len(block.positions)
         if len(block.positions) >= NUMPY_PACKETS and "numpy" in sys.modules:
-            from kafkascope.captures.packets.columns import first_late
+            from kafkascope.captures.packets.columns import first_late, times_of
 
-            first, latest = first_late(block, self._latest, TOLERANCE_NS)
+            first, latest = first_late(times_of(block), self._latest, TOLERANCE_NS)
             self._latest = Latest(*latest)
             return first
         second_ns, first_ns = self._latest

@@ -62,6 +62,8 @@ class Columns(NamedTuple):
     start: Ints
     """Position of the record's data in the buffer."""
     captured: Ints
+    wire: Ints
+    """Bytes of the frame on the wire, of which `captured` are in the file."""
     interface: Ints
     """As `Segment.interface`."""
     tcp: Flags
@@ -146,34 +148,25 @@ def _shifted(times: Ints, block: Block) -> Ints:
 
 def times_of(block: Block) -> Ints:
     """Return the times of a block's records."""
-    if block.format.uniform:
-        found = _records(block.format, block.buffer, np.array(block.positions, np.int64))
+    format_, at = block.format, np.array(block.positions, np.int64)
+    if format_.uniform and isinstance(format_, Pcap):  # two words of a record are half of the work of four
+        rows = _rows(block.buffer, at, np.dtype(f"(2,){format_.order}u4")).reshape(-1, 2)
+        seconds, fractions = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
+        return _shifted(seconds * 1_000_000_000 + fractions * format_.unit_ns, block)
+    if format_.uniform:
+        found = _records(format_, block.buffer, at)
         if found is not None:
             return _shifted(found.time_ns, block)
     return np.array([packet.time_ns for packet in block.packets()], np.int64)
 
 
-def whole_frames(block: Block) -> Flags:
-    """Return which records of a block hold all of their frame, whatever the headers inside say."""
-    records = _records(block.format, block.buffer, np.array(block.positions, np.int64))
-    assert records is not None
-    return records.wire <= records.captured
-
-
 def first_late(
-    block: Block, latest: tuple[int, int], tolerance_ns: int
+    times: Ints, latest: tuple[int, int], tolerance_ns: int
 ) -> tuple[int, tuple[int, int]]:
     """Return the index of the first packet that is late by more than `tolerance_ns`, or the number
-    of packets, and the second latest and the latest time before it. `latest`: these two before the
-    block."""
-    format_, count = block.format, len(block.positions)
-    at = np.array(block.positions, np.int64)
-    if isinstance(format_, Pcap):
-        rows = _rows(block.buffer, at, np.dtype(f"(2,){format_.order}u4")).reshape(-1, 2)
-        seconds, fractions = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
-        times = seconds * 1_000_000_000 + fractions * format_.unit_ns
-    else:
-        times = times_of(block)
+    of packets, and the second latest and the latest time before it. `latest`: these two before
+    `times`."""
+    count = len(times)
     second_ns, first_ns = latest
     if count > 1 and int(times[0]) >= first_ns and bool((times[1:] >= times[:-1]).all()):
         return count, (int(times[-2]), int(times[-1]))
@@ -297,9 +290,8 @@ def columns_of(block: Block) -> Columns | None:
     copy = _fingerprints(ports, seq, ack, sign, length, flags, hosts)
     flows = _flows(four["addresses"], rows["raw_ports"], tcp, is6, six)
     assert len(flows) == count
-    return Columns(
-        time_ns, start, captured, interface, tcp, payload, length, seq, ack, flags, copy, flows
-    )
+    place = (time_ns, start, captured, wire, interface)
+    return Columns(*place, tcp, payload, length, seq, ack, flags, copy, flows)
 
 
 def _fingerprints(

@@ -184,7 +184,7 @@ def index(
             first_at = begin if first_at is None else first_at
             ahead = ahead and begin < first_at + AHEAD_BYTES
             if block.format.uniform and not late:
-                early, latest = first_late(block, latest, TOLERANCE_NS)
+                early, latest = first_late(times, latest, TOLERANCE_NS)
                 late = early < len(block.positions)
             out.packets += len(block.positions)
     except CutShort as error:

@@ -109,7 +109,7 @@ def scan(
         if named is not None and reason == NOT_TCP:
             for each in in_packet(packet):
                 named(each)
-    _count(block, columns, statistics)
+    _count(columns, statistics)
     block.format.last_ns = int(columns.time_ns[-1]) - block.shift_ns
     others = None if share is None else share.others(columns, block)
     if others is not None:
@@ -149,7 +149,7 @@ def _few(
     reassembler.packets = last
 
 
-def _count(block: Block, columns: Columns, statistics: Statistics) -> None:
+def _count(columns: Columns, statistics: Statistics) -> None:
     times = columns.time_ns
     if statistics.first_ns is None:
         statistics.first_ns = statistics.last_ns = int(times[0])
@@ -158,11 +158,9 @@ def _count(block: Block, columns: Columns, statistics: Statistics) -> None:
     statistics.segments += int(columns.tcp.sum())
     end = columns.start + columns.captured
     cut = columns.tcp & (columns.length > 0) & (columns.payload + columns.length > end)
-    if cut.any():
-        from kafkascope.captures.packets.columns import whole_frames
-
-        statistics.cut_packets += int(cut.sum())
-        statistics.mirrored += int((cut & whole_frames(block)).sum())
+    statistics.cut_packets += int(cut.sum())
+    # Whole frames whose headers inside announce more: a mirror cut these.
+    statistics.mirrored += int((cut & (columns.wire <= columns.captured)).sum())
 
 
 def _packets(block: Block, columns: Columns, mine: Any, kept: Any, numbers: list[int]) -> Packets:

@@ -133,3 +133,11 @@ def read_large(
     if count < 0:
         return read_records(body, count, base_offset, base_timestamp, stamp)
     return LargeRecords(body, base_offset, base_timestamp, stamp).read(count)
+
+
+def read_body(
+    body: bytes, count: int, base_offset: int, base_timestamp: int, stamp: int | None = None
+) -> Opened:
+    """Read the records of an expanded magic 2 body, as a list where it is small."""
+    read = read_records if len(body) <= LARGE else read_large
+    return read(body, count, base_offset, base_timestamp, stamp)

@@ -22,7 +22,7 @@ from kafkascope.dissectors.records.batches import (
     crc_ok,
 )
 from kafkascope.dissectors.records.compression import OUTPUT_LIMIT, decompress
-from kafkascope.dissectors.records.large import LARGE, read_large
+from kafkascope.dissectors.records.large import read_body
 from kafkascope.dissectors.records.message_sets import MAX_DEPTH, open_entry
 from kafkascope.dissectors.records.reader import RECORD_LIMIT, Header, Opened, Record, read_records
 
@@ -64,8 +64,9 @@ def open_batch(data: bytes, batch: Batch, limit: int = OUTPUT_LIMIT) -> Opened:
         error.offset = start
         return Opened([], error.alone())
     stamp = batch.max_timestamp if batch.log_append_time else None
-    read = read_records if len(body) <= LARGE else read_large
-    opened = read(body, batch.record_count or 0, batch.base_offset, batch.base_timestamp, stamp)
+    opened = read_body(
+        body, batch.record_count or 0, batch.base_offset, batch.base_timestamp, stamp
+    )
     if opened.error is not None and batch.codec == 0:
         opened.error.offset = start + (opened.error.offset or 0)
     return opened

@@ -25,9 +25,8 @@ from kafkascope.dissectors.records.batches import (
     crc_ok,
 )
 from kafkascope.dissectors.records.compression import OUTPUT_LIMIT, compress, decompress
-from kafkascope.dissectors.records.large import LARGE, read_large
+from kafkascope.dissectors.records.large import read_body
 from kafkascope.dissectors.records.message_sets import MAX_DEPTH
-from kafkascope.dissectors.records.reader import read_records
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_record, with_right_crc
 from kafkascope.dissectors.registry import write_layout
@@ -122,8 +121,7 @@ def _rewritten(data: bytes, batch: Batch, change: Callable[[Record], Record]) ->
     count = batch.record_count or 0
     try:
         body = decompress(batch.codec, whole[HEADER_SIZE:])
-        read = read_records if len(body) <= LARGE else read_large
-        opened = read(body, count, batch.base_offset, batch.base_timestamp, None)
+        opened = read_body(body, count, batch.base_offset, batch.base_timestamp, None)
         del body
         if opened.error is not None:
             raise opened.error

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from kafkascope.analyzer.conversation.detect import describe
 from kafkascope.analyzer.transform import secrets
 from kafkascope.captures.signatures import HEAD, PROXY, SSH, TEXT, TLS, Side, protocol_of, sign_of
+from kafkascope.proxy.listening import ON_PLAINTEXT
 from kafkascope.proxy.relay.modes import (
     APART,
     COLLECT,
@@ -44,7 +45,6 @@ SLICE_S: Final = 0.05
 
 SHOWN_BYTES: Final = 16
 """Of TLS and SSH, as many of the first bytes as a recording gets."""
-ON_PLAINTEXT: Final = "TLS on a plaintext listener (--tls)"
 
 
 class Stop:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from kafkascope.analyzer.commands.file_path import FilePath
+from kafkascope.analyzer.commands.file_path import FILE
 from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.reading.options import ReadOptions
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 BUSY: Final = 3
 PASSWORD: Final = "KAFKASCOPE_PASSWORD"
-_FILE: Final = FilePath(path_type=Path, exists=True, dir_okay=False)
 
 
 class ServeOptions(NamedTuple):
@@ -87,7 +86,7 @@ class ServeOptions(NamedTuple):
 @option(
     "--users",
     "file",
-    type=_FILE,
+    type=FILE,
     metavar="FILE",
     section="Login",
     help="File of users, NAME:PASSWORD on each line",
@@ -95,14 +94,14 @@ class ServeOptions(NamedTuple):
 @option("--tls", is_flag=True, section="TLS", help="Use TLS, with a generated certificate")
 @option(
     "--tls-cert",
-    type=_FILE,
+    type=FILE,
     metavar="FILE",
     section="TLS",
     help="Certificate chain for clients, PEM; implies --tls",
 )
 @option(
     "--tls-key",
-    type=_FILE,
+    type=FILE,
     metavar="FILE",
     section="TLS",
     help="Private key of --tls-cert (default: in the same file)",

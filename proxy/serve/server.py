@@ -28,6 +28,7 @@ from kafkascope.dissectors.registry import (
     response_header_version,
     write_layout,
 )
+from kafkascope.proxy.listening import ON_PLAINTEXT
 from kafkascope.proxy.serve.broker import Broker, NoResponse, Response
 from kafkascope.proxy.serve.lines import Lines
 from kafkascope.proxy.serve.logins import Accounts, Denied, Login
@@ -340,7 +341,7 @@ def _looks(head: bytes) -> str:
     """What the first bytes are, when they are no Kafka request."""
     protocol = protocol_of(head, "client")
     if protocol == TLS:
-        return "TLS on a plaintext listener (--tls)"
+        return ON_PLAINTEXT
     if protocol:
         return f"{protocol} arrived"
     return f"a request of {_SIZE.unpack_from(head)[0]} bytes was announced"
