@@ -149,7 +149,9 @@ def _shifted(times: Ints, block: Block) -> Ints:
 def times_of(block: Block) -> Ints:
     """Return the times of a block's records."""
     format_, at = block.format, np.array(block.positions, np.int64)
-    if format_.uniform and isinstance(format_, Pcap):  # two words of a record are half of the work of four
+    if format_.uniform and isinstance(
+        format_, Pcap
+    ):  # two words of a record are half of the work of four
         rows = _rows(block.buffer, at, np.dtype(f"(2,){format_.order}u4")).reshape(-1, 2)
         seconds, fractions = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
         return _shifted(seconds * 1_000_000_000 + fractions * format_.unit_ns, block)
