@@ -123,7 +123,7 @@ def inert(text: str, *, begun: bool = False) -> str:
 
 
 def inert_json(data: bytes) -> bytes:
-    r"""The same for lines of JSON, of the same value: `##[` stands in strings only."""
+    r"""The same for lines of JSON, of the same value: only strings contain `##[`."""
     return _JSON_MARK.sub(rb"\\u0023#", data) if b"##" in data else data
 
 

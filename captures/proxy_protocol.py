@@ -110,8 +110,8 @@ def _text(packed: bytes) -> str:
 
 
 def header_of(version: int, client: Endpoint, server: Endpoint) -> bytes:
-    """Return the header that says for which client a connection is. Addresses that are no numbers,
-    or of two families, are told as unknown."""
+    """Return the header that names the client of a connection. Host names, and addresses of two
+    families, become an unknown client."""
     try:
         source, target = ip_address(client.host), ip_address(server.host)
     except ValueError:

@@ -11,8 +11,6 @@ DissectError(reason, offset, path)
 SchemaError          a declaration that contradicts itself: our own mistake, raised at import
 """
 
-from typing import Self
-
 from kafkascope.errors import Error
 
 
@@ -32,15 +30,6 @@ class DissectError(Error):
 
     def __str__(self) -> str:
         return f"{self.path or 'message'} at byte {self.offset}: {self.reason}"
-
-    # A traceback holds frames, and these their variables: a hundred megabytes of an expanded batch
-    # for each error that is kept. Where a variable of a caller leads to the error it is a cycle
-    # (CPython sets f_back of a frame that outlives its call), which only the collector ends, and
-    # that one counts objects, not bytes.
-    def alone(self) -> Self:
-        """Return the error without the frames that it came through, to be kept."""
-        self.__traceback__ = self.__context__ = self.__cause__ = None
-        return self
 
 
 class Truncated(DissectError):

@@ -24,7 +24,7 @@ def is_wildcard(host: str) -> bool:
     """Return whether a socket that listens on a host takes connections on all interfaces.
 
     The text decides nothing: 0, 0x0, 0.0 and names of hosts files are 0.0.0.0 as well, and so is
-    ::ffff:0.0.0.0. The resolver that the socket uses is asked in the same way."""
+    ::ffff:0.0.0.0. They are resolved as the socket resolves them."""
     if host in ("", "*"):
         return True
     try:

@@ -147,7 +147,7 @@ def walk_of(blob: bytes) -> Walk:
             if type(batch) is Batch:
                 found.append(batch)
     except DissectError as reason:
-        error = reason.alone()
+        error = reason.without_frames()
     walk = _walk((blob, found, [records_in(blob, batch) for batch in found], error))
     _walks.keep(walk)
     return walk

@@ -144,7 +144,7 @@ def _odd(data: Data, kafka_port: bool) -> Look:
         return "other"
     payload = bytes(data[4 : 4 + size])
     if size > WHOLE_FIRST:
-        return _odd_part(data, payload) if kafka_port else "other"
+        return _implausible_part(data, payload) if kafka_port else "other"
     if len(payload) < size:
         return "short"
     try:
@@ -158,7 +158,7 @@ def _odd(data: Data, kafka_port: bool) -> Look:
     return "kafka" if _is_malformed(payload, None, kafka_port) else "other"
 
 
-def _odd_part(data: Data, payload: bytes) -> Look:
+def _implausible_part(data: Data, payload: bytes) -> Look:
     """Judge the beginning of a request that is too large to wait for, by its header."""
     if len(data) < _HEAD.size:
         return "short"

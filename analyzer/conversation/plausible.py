@@ -79,7 +79,7 @@ def judge_request(
     data: Data, at: int, known_versions: bool = True, client_id: bytes | None = None
 ) -> Plausibility:
     """Return whether a request (size field first) starts at `at`, by its header; never more than
-    MAYBE. `client_id`: that of the connection, which may be one that nobody would choose.
+    MAYBE. `client_id`: that of the connection, which may be an unusual one.
 
     Without `known_versions`, keys and versions that no release has pass as well, when they are
     small: what a newer Kafka may send on a port that is known to be Kafka's.

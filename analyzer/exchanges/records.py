@@ -109,7 +109,7 @@ class RecordField(NamedTuple):
                     yield batch, open_batch(octets, batch)
         except DissectError as error:
             if damage is not None:
-                damage.append(error.alone())
+                damage.append(error.without_frames())
 
 
 _field = partial(tuple.__new__, RecordField)

@@ -849,7 +849,7 @@ def result(row: Row) -> str:
 
 
 def is_unread(row: Row) -> bool:
-    """Return whether there is a response of which nobody knows what it says."""
+    """Return whether there is a response that could not be decoded."""
     return any(each.side == "response" and each.reason != "surplus" for each in row.undecoded)
 
 

@@ -64,7 +64,7 @@ def read_whole(name: str, version: int, data: bytes) -> Whole:
             else:
                 whole = _framed(name, version, data[: at + size], at)
         except DissectError as error:
-            refused.append((likely, error.offset, error.alone()))
+            refused.append((likely, error.offset, error.without_frames()))
             continue
         if whole.end == len(data):
             return whole

@@ -59,7 +59,7 @@ class Orphans(Seen):
 
 
 @measured
-class Odd(Worded):
+class Anomaly(Worded):
     """Messages of a client, and the connections on which they were sent."""
 
     connections: Names = whole(Names)
@@ -138,7 +138,7 @@ class Framing(Detector):
     ODD = True
     KAFKA_ONLY = False
 
-    odd: Keyed[Odd] = table(Odd, 2_000)
+    odd: Keyed[Anomaly] = table(Anomaly, 2_000)
     """By kind, side, client, broker, API and version."""
     orphans: Keyed[Orphans] = table(Orphans, 2_000, unranked=1)
     """By connection."""
@@ -296,7 +296,7 @@ def _words(each: Undecoded) -> str:
     return words if each.path in words else f"{words} at {each.path}"
 
 
-def _closed(odd: Odd, closed: Collection[int]) -> str:
+def _closed(odd: Anomaly, closed: Collection[int]) -> str:
     """Say on how many of the connections the broker closed."""
     ended = sum(number in closed for number in odd.connections)
     if not ended:

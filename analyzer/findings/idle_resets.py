@@ -24,8 +24,8 @@ NEAR: Final = 30
 
 def rest_of(line: Line) -> int | None:
     """Return how long a connection was idle before the request at which it was reset; None where
-    that is not how it ended. Devices answer at once for a connection that they forgot; a FIN is of
-    somebody who knew it."""
+    that is not how it ended. Devices answer at once for a connection that they forgot; a FIN comes
+    from a host that knew it."""
     answered, waiting, ended = line["answered"], line["waiting"], line["ended"]
     if answered is None or waiting is None or line["end"] != "broker rst":
         return None

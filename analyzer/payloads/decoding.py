@@ -158,7 +158,7 @@ class Payloads:
                 try:
                     each = self._unpacked(each)
                 except PayloadError as error:
-                    failed = failed or Decoded(None, each.key, None, error.alone())
+                    failed = failed or Decoded(None, each.key, None, error.without_frames())
                     continue
             for schema in schemas:
                 decoded = self._with(topic, side, each, schema)
@@ -227,7 +227,7 @@ class Payloads:
         try:
             found = self._found(topic, side, each, schema)
         except PayloadError as error:
-            return Decoded(None, each.key, None, error.alone())
+            return Decoded(None, each.key, None, error.without_frames())
         try:
             _refuse_too_much(schema.format, found.data)
             return Decoded(found, each.key, found.codec.decode(found.data))

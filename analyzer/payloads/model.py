@@ -48,11 +48,6 @@ class PayloadError(Error):
         """Return the error with an offset that counts from further ahead."""
         return PayloadError(self.reason, self.text, path=self.path, offset=self.offset + by)
 
-    def alone(self) -> PayloadError:
-        """Return the error without where it was raised: it may be kept by what it would keep."""
-        self.__context__ = None
-        return self.with_traceback(None)
-
     def as_json(self) -> dict[str, Any]:
         """Return the error as record/1 has it."""
         return {"reason": self.reason, "path": self.path, "offset": self.offset, "text": self.text}

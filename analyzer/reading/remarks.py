@@ -153,7 +153,7 @@ def is_mirrored(statistics: Statistics) -> bool:
 
 
 def note_damage(findings: Findings, capture: Capture) -> None:
-    """Let findings know what is damaged, once all is read: they blame nobody for it."""
+    """Let findings know what is damaged, once all is read: it is no client's or broker's fault."""
     findings.damaged_places = _damaged_places(capture)
     findings.gap_cause = _gap_cause(capture.source.statistics)
 

@@ -10,7 +10,7 @@ from kafkascope.captures.model import Packet
 
 
 class Block(NamedTuple):
-    """Whole records in a buffer. Valid until the next one is asked for."""
+    """Whole records in a buffer. Valid until the next one is read."""
 
     file: int
     format: Format

@@ -170,12 +170,12 @@ class Source:
         if self.statistics.damage:
             raise self.statistics.damage[0]
 
-    def _count_moved(self, count: int) -> None:
+    def _count_reordered(self, count: int) -> None:
         self.statistics.moved += count
 
     def _is_sorted(self, index: int, name: str) -> bool:
         """Return whether a file's packets are put in order. A file that is being written is a
-        stream, too; whoever reads its packets again does it in the same way."""
+        stream, too; a second reading does the same."""
         if not self.sorts or index in self.unsorted:
             return False
         if is_live(name) or (self.opener is not None and being_written(name)):
@@ -189,7 +189,7 @@ class Source:
                 break
             blocks = self._file_blocks(index, name)
             if self._is_sorted(index, name):
-                blocks = in_time_order(blocks, self._count_moved)
+                blocks = in_time_order(blocks, self._count_reordered)
             try:
                 yield from blocks
             except CutShort as error:

@@ -299,9 +299,9 @@ class _TimeOrder:
         return buffer
 
     def _is_contradicted(self, block: Block, base: int, buffer: bytearray) -> bool:
-        """Return whether sequence numbers say that packets stand in their true order: within one
-        direction, they grow where the times go back. A clock that was set back does that; then the
-        times are wrong, and sorted by them, acknowledgements would come before what they cover."""
+        """Return whether sequence numbers contradict the times: within one direction, they grow
+        where the times go back. A clock that was set back does that; then the times are wrong, and
+        sorted by them, acknowledgements would come before what they cover."""
         before: dict[bytes, tuple[int, int, int]] = {}
         against = in_favour = 0
         positions = [entry.offset - base for entry in self._entries[:MAX_EVIDENCE]]
@@ -342,7 +342,7 @@ def _state(format_: Format) -> tuple[Any, ...]:
 
 
 def _copied(block: Block) -> Block:
-    """Return a block whose buffer nobody uses again."""
+    """Return a block with a buffer of its own."""
     record = block.format.record(block.buffer, block.positions[-1])
     begin, end = block.positions[0], record.start + record.captured
     buffer = bytearray(end - begin + SLACK)

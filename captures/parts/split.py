@@ -224,8 +224,8 @@ def index(
 
 
 def _in_time_order(name: str, open_: Opener) -> list[tuple[int, int, int]] | None:
-    """Return the packets of a file as they are read in the order of their times, as pieces; None:
-    as they stand in the file."""
+    """Return the packets of a file in the order of their times, as pieces; None: in the order of
+    the file."""
     import numpy as np
 
     found = array("q")

@@ -195,7 +195,7 @@ def _beginning(*names: str) -> _Beginning:
             columns = columns_of(block) if block.positions else None
             if columns is None:
                 continue
-            twice = twice or _is_twice(columns)
+            twice = twice or _has_translated(columns)
             counts.update(min(flow, reverse(flow)) for flow in columns.flows)
             if first:
                 behind += abs(block.positions[-1] - block.positions[0])
@@ -206,7 +206,7 @@ def _beginning(*names: str) -> _Beginning:
     return _Beginning(counts, len(counts) - first, behind, twice)
 
 
-def _is_twice(columns: Columns) -> bool:
+def _has_translated(columns: Columns) -> bool:
     """Return whether many packets of a block come with two pairs of addresses each."""
     import numpy as np
 

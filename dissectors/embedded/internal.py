@@ -147,7 +147,7 @@ def _coordinator(topic: str, key: bytes | None, value: bytes | None) -> Internal
             values = _record_types(topic, "coordinator-value")
             decoded_value = _content(values[record_type], _short(value, 0, "version"), value, 2)
     except DissectError as error:
-        return Internal(decoded_key, decoded_value, error.alone())
+        return Internal(decoded_key, decoded_value, error.without_frames())
     return Internal(decoded_key, decoded_value)
 
 
@@ -165,7 +165,7 @@ def _framed(module: str, value: bytes | None) -> Internal:
             raise Malformed(f"no release has a metadata record of type {record_type}", offset=at)
         return Internal(None, _content(declared, version, value, at))
     except DissectError as error:
-        return Internal(None, None, error.alone())
+        return Internal(None, None, error.without_frames())
 
 
 def masked_content(content: Content) -> Body:
@@ -230,7 +230,7 @@ def decode_control(key: bytes | None, value: bytes | None) -> Internal:
             return Internal(decoded_key, _content(declared, known, value, 2))
         return Internal(decoded_key, _content(declared, _version_of(declared, value), value, 0))
     except DissectError as error:
-        return Internal(decoded_key, None, error.alone())
+        return Internal(decoded_key, None, error.without_frames())
 
 
 def _version_of(declared: Message, value: bytes) -> int:

@@ -53,7 +53,7 @@ def open_entry(data: bytes, entry: Batch, limit: int) -> Opened:
     try:
         _read(data, entry, _Budget(limit), 0, records)
     except DissectError as found:
-        error = found.alone()
+        error = found.without_frames()
     return Opened(records, error)
 
 

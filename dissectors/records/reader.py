@@ -149,7 +149,7 @@ def read_records(
     except IndexError:
         error: DissectError = Truncated(end_inside(count, len(records)), offset=at)
     except DissectError as found:
-        error = found.alone()
+        error = found.without_frames()
     else:
         if at == size and count <= RECORD_LIMIT:
             return new(Opened, (records, None))
@@ -159,7 +159,7 @@ def read_records(
 
 
 def end_inside(count: int, place: int) -> str:
-    """Return what is said when the bytes end inside a record."""
+    """Return the reason for bytes that end inside a record."""
     return f"{count} records are stated, the bytes end in the one at {place}"
 
 

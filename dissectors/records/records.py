@@ -62,7 +62,7 @@ def open_batch(data: bytes, batch: Batch, limit: int = OUTPUT_LIMIT) -> Opened:
         body = decompress(batch.codec, body, limit)
     except DissectError as error:
         error.offset = start
-        return Opened([], error.alone())
+        return Opened([], error.without_frames())
     stamp = batch.max_timestamp if batch.log_append_time else None
     opened = read_body(
         body, batch.record_count or 0, batch.base_offset, batch.base_timestamp, stamp

@@ -172,7 +172,7 @@ class Stream(asyncio.BufferedProtocol):
             on_data(data)
 
     def again(self, early: bytes) -> None:
-        """Stop reading until somebody else starts it, who gets these bytes first."""
+        """Stop reading; the next reader gets these bytes first."""
         self.on_data = None
         self.stop(STARTING)
         self._early = [early] if early else []

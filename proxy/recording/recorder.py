@@ -242,13 +242,13 @@ class Recorder:
         if hub is None:
             return _log.warning
 
-        def tell(sentence: str) -> None:
+        def report(sentence: str) -> None:
             try:
                 loop.call_soon_threadsafe(hub.say, sentence)
             except RuntimeError:  # the loop has ended
                 _log.warning("%s", sentence)
 
-        return tell
+        return report
 
     def stop(self, timeout_s: float = 5.0) -> None:
         """Write what is queued and close the files; not longer than that."""

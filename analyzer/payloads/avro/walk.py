@@ -58,7 +58,7 @@ class AvroWalk:
             if self.error is None and self.at != len(self.data):
                 self.error = self.surplus()
         except PayloadError as error:
-            self.error = error.alone()
+            self.error = error.without_frames()
             piece = Piece("", shown(root), None, 0, 0)
         if self.error is None:
             return piece
@@ -157,7 +157,7 @@ class AvroWalk:
             else:
                 values = self.blocks(node, path, depth, found)
         except PayloadError as error:
-            self.error = error.alone()
+            self.error = error.without_frames()
         if self.error is not None:
             end = found[-1].end if found else begin
             return Piece(name, branch_name(node), None, begin, end, tuple(found))
