@@ -18,7 +18,7 @@ class Home(NamedTuple):
     """The line of the list: imperative verb, object, at most 60 characters."""
 
 
-ELSEWHERE: Final = {"faults": ": the faults are listed by kafkascope proxy --help-faults"}
+ELSEWHERE: Final = {"faults": "; to list faults: kafkascope proxy --help-faults"}
 """What is said of names that are no commands, but are looked for."""
 
 Sections: TypeAlias = Mapping[str, Mapping[str, Home]]

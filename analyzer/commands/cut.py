@@ -181,7 +181,7 @@ def _composed(cutting: Cutting, others: int, path: Path) -> Iterator[str]:
         )
     if cutting.without_greeting:
         yield (
-            "written without the handshakes that name their sessions, of which there are too many:"
+            "written without session handshakes, because there are too many:"
             f" {plural(cutting.without_greeting, 'connection')} to ZooKeeper"
         )
     if cutting.resent:

@@ -243,7 +243,7 @@ def topics(options: ReadOptions) -> int:
         suffix = word.rpartition(".")[2] if "." in word else ""
         if not (word == "-" or os.sep in word or suffix.startswith(FILES) or Path(word).exists()):
             raise click.UsageError(
-                f'"{word}" is no file: choose a topic with -Y \'topic == "{word}"\''
+                f'"{word}" is not a file; to select a topic, use -Y \'topic == "{word}"\''
             )
     if files := kafka_files(options.inputs, whole=True):
         return _stored(options, files, "stored-topics", StoredTopics.COLUMNS, StoredTopics.rows)

@@ -26,7 +26,7 @@ def refuse_unknown(
             # Why nothing was read, or what was damaged, explains why a name is missing.
             reading.finish()
             where = "the matching exchanges" if reading.options.selects else "this capture"
-            there = f"; {kind}s: {listed(name, known)}" if known else f", nor any other {kind}"
+            there = f"; {kind}s: {listed(name, known)}" if known else f", which has no {kind}s"
             raise NotInCapture(f"there is no {kind} {quoted(name)} in {where}{there}")
 
 

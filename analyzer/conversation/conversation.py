@@ -107,7 +107,7 @@ ENDINGS: Final = {
 
 ACKS_0: Final = "acks=0: no response is sent"
 NO_ACKS: Final = "none was seen; whether one was due (acks) is not in the capture"
-NOT_A_RESPONSE: Final = "bytes in its place that are no Kafka response"
+NOT_A_RESPONSE: Final = "the server sent bytes that are not a Kafka response"
 IN_A_GAP: Final = "its response fell into a gap in the capture"
 NO_FRAMING: Final = "the broker's stream lost its framing"
 
@@ -377,7 +377,7 @@ class Conversation(Resumable):
         if not reason and self._strange:
             reason = NOT_A_RESPONSE
             if spoken != UNKNOWN_SERVER:
-                reason = f"{spoken.partition(':')[0]} in its place, not Kafka"
+                reason = f"the server sent {spoken.partition(':')[0]}, not Kafka"
         if not reason and self._hole:
             reason = self._hole
         if not reason and self._zookeeper is None:

@@ -28,7 +28,7 @@ REFUSED: Final = (
     "to an older Produce version. Brokers refuse other formats from Produce v3 on."
 )
 UNKNOWN_TO_OLD: Final = (
-    "Set the producer to Produce v3 or later, which record batches of magic 2 came with. Brokers "
+    "Set the producer to Produce v3 or later, which introduced record batches of magic 2. Brokers "
     "before 0.11 cannot read them, and later ones do not expect them here."
 )
 OLD_LOG: Final = (
@@ -186,18 +186,11 @@ class Batches(Detector):
             known = "magic 0" if version in formats[0] else "magic 0 and 1"
             severity: Severity | None = None
             advice = ""
-            if api == "Fetch":
-                text = (
-                    f"{what} carried records of magic {magics}, though this version knows {known}"
-                )
-            elif version in formats[RECORD_BATCH]:
-                text = (
-                    f"{what} carried records of magic {magics}, though this version takes magic 2"
-                )
-                advice = REFUSED
-            else:
-                text = f"{what} carried records of magic {magics}, though this version has {known}"
+            if api != "Fetch" and version in formats[RECORD_BATCH]:
+                known, advice = "magic 2", REFUSED
+            elif api != "Fetch":
                 severity, advice = "warning", UNKNOWN_TO_OLD
+            text = f"{what} carried records of magic {magics}, but this version supports {known}"
             yield view.finding(
                 self.rule("batch-format"),
                 text,

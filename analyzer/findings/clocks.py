@@ -165,7 +165,7 @@ class Clocks(Detector):
         where = "ahead of" if ahead >= 0 else "behind"
         kept = ""
         if ahead >= limit("clock.alone"):
-            kept = ": retention.ms deletes nothing of their segments until that time has passed"
+            kept = ": retention.ms does not delete their segments until that time has passed"
         mine = view.of_client(client_id, host)
         return view.finding(
             self.rule("clock-skew"),

@@ -138,7 +138,7 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         ("request-too-large", "response-too-large"),
         ("large-batches", "batch-twice", *AGAIN),
         ("client",),
-        "who reads a size above its limit closes the connection, and the client retries",
+        "the receiver of a size above its limit closes the connection, and the client retries",
         after_ns=PATIENT,
     ),
     Explanation(

@@ -200,7 +200,7 @@ class Framing(Detector):
                 name, where = "request-header", f"undecoded == {HEADER}"
                 text = (
                     f"{plural(odd.count, 'request')} of {who} to {broker} "
-                    f"{'has' if odd.count == 1 else 'have'} a request header that cannot be read: "
+                    f"{'has' if odd.count == 1 else 'have'} an unreadable request header: "
                     f"{listed(odd.words, 1)}{_closed(odd, closed)}"
                 )
             elif kind == FRAMING:

@@ -151,11 +151,11 @@ class GroupProtocols(Detector):
         if what == "assignment":
             sender = f"its leader {who}" if side == "request" else "its leader"
             text = f"The assignment of group {name} cannot be read ({fault}): {sender} sent it to "
-            text += f"{several}{members}, and each fails at it"
+            text += f"{several}{members}, and none of them can parse it"
         elif side == "request":
             text = (
                 f"The subscription of {who} in group {name} cannot be read ({fault}): the leader "
-                "of the group fails at it, and assigns nothing"
+                "of the group cannot parse it, and assigns no partitions"
             )
         else:
             text = (

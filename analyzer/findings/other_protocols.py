@@ -106,10 +106,10 @@ class OtherProtocols(Detector):
             "proxy-protocol",
             "error",
             "broker that does not accept a PROXY protocol header",
-            "Configure the load balancer with the PROXY protocol turned off (HAProxy: remove "
+            "Configure the load balancer without the PROXY protocol (HAProxy: remove "
             "send-proxy and send-proxy-v2; nginx: proxy_protocol off; AWS NLB: "
             "proxy_protocol_v2.enabled=false). "
-            "Apache Kafka takes the header for the size of a request and closes the connection.",
+            "Apache Kafka reads the header as the size of a request and closes the connection.",
             limits=("tls.hello",),
         ),
     )
@@ -192,7 +192,7 @@ class OtherProtocols(Detector):
             "and got no answer",
             "http-to-kafka": f"{host} sent HTTP to {broker} on {what}",
             "not-kafka": f"{host} sent {listed(kinds, MOST_KINDS)} to {broker} on {what}",
-            "served": f"{host} and {broker} spoke {listed(kinds, MOST_KINDS)} on {what}",
+            "served": f"{host} and {broker} exchanged {listed(kinds, MOST_KINDS)} on {what}",
         }[name]
         times = [each.first[0] for each in found if each.first]
         told = [number for number in numbers if number in rows][:MOST_NAMED]
@@ -251,7 +251,7 @@ class OtherProtocols(Detector):
             advice = OF_UNKNOWN
             text = (
                 f"{broker} does not speak Kafka: it answered requests of {client} on {what} with "
-                f"{seen[0]['broker_bytes']} bytes that are no Kafka response"
+                f"{seen[0]['broker_bytes']} bytes that are not a Kafka response"
             )
         numbers = [line["connection"] for line in seen if line["requests"]][:MOST_NAMED]
         opened = [line["opened"] for line in seen if line["opened"] is not None]

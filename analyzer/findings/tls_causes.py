@@ -91,8 +91,8 @@ VERSIONS: Final = (
 )
 SUITES: Final = (
     "Compare ssl.cipher.suites and ssl.enabled.protocols of client and broker, and the key of the "
-    "broker's certificate (suites with ECDSA need an EC key, others RSA): nothing that the client "
-    "offers fits."
+    "broker's certificate (suites with ECDSA need an EC key, others RSA): the client offers no "
+    "suite that the broker can use."
 )
 UNNAMED: Final = "the ClientHello names no server (SNI)"
 RENEGOTIATION: Final = 0x00FF

@@ -214,12 +214,12 @@ class Versions(Detector):
         took = duration(max(line["ended"] - line["waiting"] for line in ended))
         text = (
             f"{broker} {how} {plural(len(ended), 'connection')} from {who} at the first request, "
-            f"{api} v{version}, within {took}: it does not take this version"
+            f"{api} v{version}, within {took}: it does not support this version"
         )
         if lower:
             text += f"; it answered v{max(each for each in answered if each < version)}"
         since = first_release(api, version)
-        below = f" ({api} v{version} is of Kafka {since})" if since else ""
+        below = f" ({api} v{version} was added in Kafka {since})" if since else ""
         return view.finding(
             self.rule("version-refused"),
             text,

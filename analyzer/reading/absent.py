@@ -46,7 +46,7 @@ def absent(tests: Iterable[Test], rows: Iterable[Row]) -> Iterator[str]:
             kind = KINDS[name]
             there = listed(test.value, known[name])
             yield f"there is no {kind} {quoted(test.value)} in this capture" + (
-                f"; {kind}s: {there}" if there else f", nor any other {kind}"
+                f"; {kind}s: {there}" if there else f", which has no {kind}s"
             )
 
 

@@ -11,6 +11,7 @@ from kafkascope.analyzer.conversation.detect import GIVEN_UP
 from kafkascope.analyzer.conversation.undecided import EMPTY, NOT_KAFKA
 from kafkascope.analyzer.exchanges.offline import Capture
 from kafkascope.analyzer.render.cells import duration
+from kafkascope.analyzer.text import plural
 from kafkascope.captures.formats.gaps import CUT, CUT_SHORT
 from kafkascope.captures.model import Connection
 from kafkascope.captures.signatures import TLS
@@ -45,7 +46,7 @@ def nothing_found(capture: Capture, *, so_far: bool = False, piped: bool = False
         if piped and not statistics.damage:
             return "no requests were received"
         if statistics.damage:
-            return "no exchanges: no packet could be read of the damaged capture"
+            return "no exchanges: the capture is damaged, and no packet is readable"
         return "no exchanges: the capture has no packets"
     if so_far and not opaque:
         packets = f"{statistics.packets} packet{'s' * (statistics.packets != 1)}"
@@ -55,10 +56,9 @@ def nothing_found(capture: Capture, *, so_far: bool = False, piped: bool = False
     tls = sum(count for reason, count in opaque.items() if reason.startswith(TLS))
     others = sum(opaque.values()) - opaque[EMPTY] - tls
     if 0 < tls <= sum(map(_failed, capture.context.encrypted)) and not others:
-        verb = "was" if tls == 1 else "were"
         return (
-            f"no exchanges: {_connections(tls)} {verb} not established, so that there is nothing "
-            "to decrypt; see `kafkascope check` for the causes"
+            f"no exchanges: the TLS handshake failed on {_connections(tls)}; `kafkascope check` "
+            "shows the causes"
         )
     if tls and not others and capture.context.keys.log is not None:
         return (
@@ -73,10 +73,7 @@ def nothing_found(capture: Capture, *, so_far: bool = False, piped: bool = False
         )
     if statistics.damage:
         read = f"{statistics.packets} packet{'s' * (statistics.packets != 1)}"
-        return (
-            f"no exchanges in the {read} that could be read; nothing is known of the rest of the "
-            "damaged capture"
-        )
+        return f"no exchanges in the {read} that could be read; the rest of the capture is damaged"
     if not statistics.segments:
         return f"no exchanges: none of {statistics.packets} packets is TCP{_why(capture)}"
     if statistics.cut_packets:
@@ -143,7 +140,9 @@ def cut_packets(capture: Capture) -> str:
     return f"{text}; a mirror cut {mirrored} more ({MIRROR})" if mirrored else text
 
 
-MIRROR: Final = "raise its packet length, or its MTU by the size of its headers"
+MIRROR: Final = (
+    "raise the packet length of the mirror session, or its MTU by the size of its headers"
+)
 
 
 def is_mirrored(statistics: Statistics) -> bool:
@@ -251,8 +250,8 @@ def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[st
         )
     if statistics.moved:
         yield (
-            f"{statistics.moved} packets come after later ones in their file; packets are sorted "
-            "and numbered by time, as by reordercap"
+            f"{plural(statistics.moved, 'packet')} out of order in the file; packets are sorted "
+            "and numbered by time, as reordercap does"
         )
     if statistics.dropped:
         yield f"the capturing program dropped {statistics.dropped} packets: exchanges are missing"

@@ -376,8 +376,8 @@ class FileSink(Sink):
             self._full_s = now_s
             self._missing = 0
             self.tell(
-                f"recording: {self.path}: {self.full}: packets are left out from "
-                f"{time.strftime('%H:%M:%S')} on, until there is space again"
+                f"recording: {self.path}: {self.full}: paused at {time.strftime('%H:%M:%S')}, "
+                "packets are dropped until there is space"
             )
         try:
             self._take_back(whole=not first)

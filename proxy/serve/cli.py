@@ -200,7 +200,7 @@ def _lines_of(file: Path) -> list[str]:
     except OSError as error:
         raise click.UsageError(f"{file}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise click.UsageError(f"{file}: no text in UTF-8; write lines NAME:PASSWORD") from None
+        raise click.UsageError(f"{file}: not UTF-8 text; write lines NAME:PASSWORD") from None
 
 
 def _tls(

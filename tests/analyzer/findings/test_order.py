@@ -138,7 +138,7 @@ def test_a_real_client_whose_version_is_reset() -> None:
     names = captured("eventhubs-apiversions4")
     finding = names[REFUSED]
     assert states(finding.text, "127.0.0.1:9097", "6 connections", "otel-exporter")
-    assert states(finding.text, "ApiVersions v4", "does not take")
+    assert states(finding.text, "ApiVersions v4", "does not support")
     assert "kgo.MaxVersions" in finding.advice
     assert names["unanswered"].because == (finding.id,)
 

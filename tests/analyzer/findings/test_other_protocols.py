@@ -155,5 +155,5 @@ def test_a_foreign_answer_is_no_gap(size: int) -> None:
     wire = asking(port=31337)
     wire.broker((HTTP + b"x" * size)[:size]).close("broker").close("client")
     (one,) = told(wire.events, context)
-    assert (one.state, one.reason) == ("lost", "HTTP in its place, not Kafka")
+    assert (one.state, one.reason) == ("lost", "the server sent HTTP, not Kafka")
     assert context.skipped_bytes == 0
