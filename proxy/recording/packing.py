@@ -128,7 +128,7 @@ class Packing:
         self._cut()
         parts, starts, leases = tuple(self._parts), tuple(self._starts), tuple(self._leases)
         batch = Batch(parts, self.size, self._packets, leases, starts, self._begin)
-        if self.follows:
+        if self.follows and self._packets:  # else nothing has begun or ended
             self._begin = self._beginnings()
         self._parts, self._starts, self._leases = [], [], []
         self._taken += self.size

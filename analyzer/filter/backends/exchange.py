@@ -106,9 +106,20 @@ def scoped(test: Test) -> Callable[[Iterable[Any]], bool]:
         case "any":
             return lambda values: any(check(value) for value in values)
         case "all":
-            return lambda values: bool(values) and all(check(value) for value in values)
+            return lambda values: _each(values, check, True)
         case "none":
-            return lambda values: bool(values) and not any(check(value) for value in values)
+            return lambda values: _each(values, check, False)
+
+
+def _each(values: Iterable[Any], check: Callable[[Any], bool], wanted: bool) -> bool:
+    """Return whether there are values, and a check says the same of each. One pass: those of
+    records are decompressed while they are read."""
+    found = False
+    for value in values:
+        if bool(check(value)) is not wanted:
+            return False
+        found = True
+    return found
 
 
 def compile_filter(text: str, known: Known = NOTHING) -> Filter:
