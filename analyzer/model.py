@@ -379,6 +379,12 @@ class Exchange:
         return side.spot.first_ns if side is not None else self.connection.first_ns
 
     @property
+    def client_end(self) -> int:
+        """0 where the client is the connection's `a`, which opened it; 1 where it is `b`. As
+        `Connection.ends` takes it."""
+        return int(self.broker != self.connection.b)
+
+    @property
     def latency_ns(self) -> int | None:
         """First byte of the request to last byte of the response."""
         if self.request is None or self.response is None:

@@ -27,7 +27,7 @@ class Heard:
         """Take the next exchange."""
         if len(self.sides) < 2 and not _silent(exchange):
             connection = exchange.connection
-            client = int(exchange.broker != connection.b)
+            client = exchange.client_end
             # Captures of messages alone have no packets to count.
             seen = [max(pair) for pair in zip(connection.packets, connection.bytes, strict=True)]
             if seen[client]:

@@ -213,7 +213,7 @@ def _about(exchange: Exchange, all_parts: bool) -> list[Any]:
             connection.gap_bytes,
             *(connection.via, connection.origin),
         ],
-        int(exchange.broker != connection.b),
+        exchange.client_end,
         [*header, exchange.client_id, end],
         [exchange.api, exchange.software, exchange.user, exchange.mechanism, exchange.reason],
         # Notes that follow from bodies are made again.

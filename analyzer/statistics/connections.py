@@ -203,7 +203,7 @@ class Connections(ByKey[Wire]):
         active = row.time_ns + (row.latency_ns or 0)
         if wire.active_ns is None or active > wire.active_ns:
             wire.active_ns = active
-        wire.side = int(exchange.broker != connection.b)
+        wire.side = exchange.client_end
         if row.state == "answered":
             if wire.answered_ns is None or active > wire.answered_ns:
                 wire.answered_ns = active

@@ -211,7 +211,7 @@ class Cutting:
         if key is None:
             key = TOKEN if exchange.api else OPAQUE
         version = exchange.api_version or 0
-        client = int(exchange.broker != exchange.connection.b)
+        client = exchange.client_end
         connection = self._connection(exchange.connection, client)
         self.added[connection] += 1
         for side, message in enumerate((exchange.request, exchange.response)):

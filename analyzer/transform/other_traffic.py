@@ -140,7 +140,7 @@ class OtherTraffic:
         elif exchange.response is not None:
             self._forget(number)
         elif beginning.client is None:
-            beginning.client = int(exchange.broker != exchange.connection.b)
+            beginning.client = exchange.client_end
             self._held -= sum(len(head.data) for head in beginning.heads)
             beginning.only(1 - beginning.client)
             self._held += sum(len(head.data) for head in beginning.heads)
@@ -159,7 +159,7 @@ class OtherTraffic:
             # Nobody told of events: the row has the first bytes of the first packet.
             beginning = self._seen[connection.number] = Beginning(connection, opaque=True)
             if request is not None:
-                way = int(exchange.broker != connection.b)
+                way = exchange.client_end
                 frame = request.frame
                 beginning.heads.append(Head(frame.first_ns, way, frame.payload))
         beginning.chosen = True

@@ -246,7 +246,7 @@ class TableCollector:
         seen = self._connection(exchange.connection)
         seen.exchanges += 1
         seen.unanswered += exchange.state in ("open", "lost")
-        seen.client = int(exchange.broker != exchange.connection.b)
+        seen.client = exchange.client_end
         name, known = bounded(exchange.client_id), seen.client_ids
         if name and name not in known and len(known) < CLIENT_IDS:
             seen.client_ids = (*known, name)
