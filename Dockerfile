@@ -6,9 +6,9 @@
 #   docker run --rm -it --network host kafkascope proxy --upstream broker:9092
 #
 # Versions of dependencies are those that the tests run with. The image has no sources and no capture
-# tools. It was built nowhere yet, for want of a Docker daemon: what was run are its steps by hand. In a
-# copy of the sources without what .dockerignore names: `python3.11 -m venv`, the pip line with no
-# compiler there; then, with the copy gone, `--version`, `--help`, `demo --save`, `check`, `cut` and a
+# tools; a compiler only where the kernel is compiled. It was built nowhere yet, for want of a Docker
+# daemon: what was run are its steps by hand. In a copy of the sources without what .dockerignore
+# names: `python3.11 -m venv`, the pip lines, the first with no compiler there; then, with the copy gone, `--version`, `--help`, `demo --save`, `check`, `cut` and a
 # proxy that starts and ends, as a user without rights, and `export` to Parquet.
 
 FROM python:3.11-slim AS build
@@ -17,8 +17,10 @@ COPY . .
 RUN python -m venv /opt/kafkascope \
     && /opt/kafkascope/bin/pip install --no-cache-dir --disable-pip-version-check \
         --no-deps --requirement requirements/image.txt \
-    && /opt/kafkascope/bin/pip install --no-cache-dir --disable-pip-version-check \
-        --no-deps --no-build-isolation .
+    && apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev \
+    && sed -E '/--hash/d; s/ \\$//' requirements/py311.txt > /tmp/versions.txt \
+    && KAFKASCOPE_COMPILE=1 PIP_CONSTRAINT=/tmp/versions.txt /opt/kafkascope/bin/pip install \
+        --no-cache-dir --disable-pip-version-check --no-deps .
 
 FROM python:3.11-slim
 RUN useradd --create-home --uid 1000 kafkascope

@@ -26,7 +26,7 @@ ALONE := -n 2 -m "not interop and not soak"
 # Else hundreds of programs that tests start compile all our modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test quick slow check fmt lint type fuzz soak bench docs pictures site golden samples wheel spark-package lock clean
+.PHONY: help setup kernel demo test quick slow check fmt lint type fuzz soak bench docs pictures site golden samples wheel spark-package lock clean
 
 help: setup
 	@echo
@@ -39,7 +39,12 @@ help: setup
 	@echo 'make soak      full matrices and long runs: hours'
 	@echo 'more:          fmt lint type quick fuzz bench docs site golden samples wheel spark-package lock clean'
 
-setup: $(READY)
+setup: kernel
+
+# Compiled for this Python, unless that is done for the same sources: 10 seconds. Without a C compiler
+# it runs as plain Python; this says so, and `kafkascope doctor`.
+kernel: $(READY)
+	@$(BIN)/python hatch_build.py
 
 # A lock has all there is to install; of mitmproxy's own bounds see requirements/override.in.
 $(READY): pyproject.toml $(wildcard requirements/*.txt)
@@ -90,8 +95,10 @@ soak: setup
 	ORACLE_EXAMPLES=40 $(PYTEST) -q -rs --timeout 3600 tests/interop/test_oracle.py
 	test -z "$(SOAK_PYTHON)" || $(MAKE) quick QUICK='$(ALONE)' PYTHON="$(SOAK_PYTHON)" VENV=.venv313
 
+# The goals of speed and memory beside what is measured, and the proxy beside HAProxy.
 bench: setup
-	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/proxy.py
 
 # Printed documents; `git diff docs` is the review.
 docs: setup
@@ -116,9 +123,12 @@ samples: setup
 spark-package: setup
 	$(BIN)/python -m kafkascope.analyzer.spark.package dist
 
+# Of kafkascope there are two: for every platform, and for this one with the kernel compiled.
+WHEEL := $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist
 wheel: setup
 	rm -rf dist
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist . ./bindings/python ./pyspark_kafkascope
+	$(WHEEL) . ./bindings/python ./pyspark_kafkascope
+	KAFKASCOPE_COMPILE=1 $(WHEEL) .
 	@ls dist
 
 # One lock for each Python, because its newest mitmproxy and numpy differ, and one for the image. What
@@ -144,4 +154,4 @@ lock:
 	rm -rf .cache/lock
 
 clean:
-	rm -rf dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf dist build kernel/*.so kernel/stamp.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,7 +1,7 @@
 """Who a client is: client id, library, user, host. Any of them may be missing; no one is unique.
 
-A client says its library in ApiVersions and its user in SASL, so what came before (or a connection
-that began before the capture) lacks them: `absorbed` finds the client that such traffic is of.
+A client sends its library in ApiVersions and its user in SASL, so earlier requests (or a connection
+that began before the capture) lack them: `absorbed` finds the client that such traffic is of.
 """
 
 from __future__ import annotations
@@ -21,17 +21,27 @@ ClientKey: TypeAlias = tuple[str, str]
 
 
 class Identity(NamedTuple):
-    """A client, as far as the traffic tells."""
+    """A client, as far as the traffic shows."""
 
     client_id: str | None
     host: str
     software: str
     user: str
 
+    @property
+    def key(self) -> ClientKey:
+        """The client without its library and user."""
+        return self.client_id or "", self.host
+
 
 def client_of(row: Row) -> tuple[str | None, str]:
     """Return the client id and the host of an exchange's client."""
     return row.client_id, host_of(row.client_address)
+
+
+def client_key_of(row: Row) -> ClientKey:
+    """Return the client of an exchange as a key."""
+    return row.client_id or "", host_of(row.client_address)
 
 
 @lru_cache(4096)
@@ -55,8 +65,8 @@ def identity_of(row: Row) -> Identity:
 
 
 def user_of(row: Row) -> str:
-    """Return the user of an exchange. ApiVersions comes before SASL, so that nobody knows then
-    whether it is who owns the client's certificate."""
+    """Return the user of an exchange; empty for ApiVersions with a client certificate: it precedes
+    SASL, which may set another user."""
     tls = row.tls
     if tls is not None and row.api_key == API_VERSIONS and row.user == tls.client:
         return ""

@@ -9,7 +9,7 @@ from kafkascope.analyzer.terminal import PROGRAM, for_log, indented
 
 
 class Formatter(logging.Formatter):
-    """Log records behind the program's name; what traffic says in them makes no line of its own."""
+    """Formats log records after the program's name; traffic in them starts no new line."""
 
     def __init__(self) -> None:
         super().__init__(PROGRAM + "%(message)s")

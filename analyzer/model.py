@@ -7,16 +7,12 @@ Values only: nothing here reads, decides or formats. Time is integer nanoseconds
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias, cast
-
-from kafkascope.captures.model import Chunk
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Self, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from kafkascope.analyzer.bodies.facts import BodyFacts
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
     from kafkascope.captures.model import Connection, Endpoint, TlsSummary
@@ -44,7 +40,7 @@ Cut = Literal["", "gap", "end", "too-large"]
 
 
 class Part(NamedTuple):
-    """Where consecutive bytes of a frame stand in the input: one packet's share."""
+    """Where consecutive bytes of a frame are in the input: one packet's share."""
 
     file: int
     at: int
@@ -77,25 +73,17 @@ class Frame(NamedTuple):
         """Bytes on the wire, the size field included."""
         return self.size + 4
 
-    @classmethod
-    def of(cls, chunk: Chunk) -> Frame:
-        """Return the frame that the bytes of one packet are."""
-        data = chunk.data
-        _, now, packet, file, at = chunk.pieces[0]
-        parts = (_part((file, at, len(data), packet)),)
-        return _frame((data[4:], chunk.offset, len(data) - 4, now, now, parts, ""))
 
+class Unmade(NamedTuple):
+    """A frame that is made on first use."""
 
-_part = partial(tuple.__new__, Part)
-"""Makes a `Part` of a tuple without a Python frame; so `_frame`, `spot`."""
-_frame = partial(tuple.__new__, Frame)
-
-Whole: TypeAlias = Frame | Chunk
-"""A frame, or the bytes of the one packet that it is: made a `Frame` of when somebody asks."""
+    make: Callable[[], Frame]
+    offset: int
+    """As that of the frame."""
 
 
 class Spot(NamedTuple):
-    """What a row tells of a frame."""
+    """First packet, times and size of a frame, for rows."""
 
     packet: int
     """Number of the packet with its first byte."""
@@ -107,27 +95,20 @@ class Spot(NamedTuple):
 spot = partial(tuple.__new__, Spot)
 
 
-def spot_of(whole: Whole) -> Spot:
-    """Return what a row tells of a frame."""
-    if type(whole) is Chunk:
-        _, now, packet, _, _ = whole.pieces[0]
-        return spot((packet, now, now, len(whole.data)))
-    frame = cast("Frame", whole)
+def spot_of(frame: Frame) -> Spot:
+    """Return the first packet, times and size of a frame."""
     return spot((frame.parts[0].packet, frame.first_ns, frame.last_ns, frame.size + 4))
 
 
-def first_of(whole: Whole) -> int:
-    """Return the number of the packet with the first byte of a frame."""
-    if type(whole) is Chunk:
-        return whole.pieces[0].packet
-    return cast("Frame", whole).parts[0].packet
+class Origin(NamedTuple):
+    """Where an exchange begins. A packet belongs to one direction of one connection, so an origin
+    is unique in an input, and origins sort as exchanges begin."""
 
-
-def last_of(whole: Whole) -> int:
-    """Return the number of the packet with the last byte of a frame that was seen."""
-    if type(whole) is Chunk:
-        return whole.pieces[-1].packet
-    return cast("Frame", whole).parts[-1].packet
+    packet: int
+    """Number of the packet with the first byte of the request; of the response where no request was
+    seen."""
+    offset: int
+    """Of that byte in its stream; in the plaintext, inside TLS."""
 
 
 class Undecoded(NamedTuple):
@@ -155,51 +136,52 @@ class Note(NamedTuple):
 
 
 class Later(NamedTuple):
-    """What decodes a message when somebody asks for it; by then it is known that it can be
-    decoded."""
+    """Decodes a message on first use; it is known before that it can be decoded."""
 
     layout: Layout
     """Of its body."""
-    decode: Callable[[Frame, RequestHeader, Body | None], Decoded]
-    """Makes it of its frame, the request's header and the body, if that was read."""
+    decode: Callable[[Frame, RequestHeader], Decoded]
+    """Makes it of its frame and the request's header."""
 
 
-class Request:
-    """A frame of the client with its header and, when it could be decoded, its body."""
+class _Message:
+    """A frame with, when it could be decoded, its body."""
 
-    __slots__ = ("_body", "_decoded", "_frame", "header", "spot")
+    __slots__ = ("_decoded", "_frame", "header", "spot")
 
     def __init__(
         self,
-        frame: Whole,
+        frame: Frame | Unmade,
         header: RequestHeader | None,
         decoded: Decoded | Later | None,
-        body: Body | None = None,
         spot: Spot | None = None,
     ) -> None:
         self._frame = frame
-        self.spot = spot or spot_of(frame)
+        self.spot = spot or spot_of(cast("Frame", frame))
         """What a row tells of its frame."""
         self.header = header
-        """None for raw SASL tokens and opaque bytes."""
+        """Of the request; None for raw SASL tokens and opaque bytes, and with a response that is
+        not decoded later."""
         self._decoded = decoded
-        self._body = body
 
     @property
     def frame(self) -> Frame:
-        """Where it came in."""
         found = self._frame
-        if type(found) is Chunk:
-            self._frame = found = Frame.of(found)
+        if type(found) is Unmade:
+            self._frame = found = found.make()
         return cast("Frame", found)
 
     @property
+    def offset(self) -> int:
+        """Stream offset of its frame."""
+        return self._frame.offset
+
+    @property
     def decoded(self) -> Decoded | None:
-        """The decoded message."""
         found = self._decoded
         if type(found) is Later:
             assert self.header is not None
-            self._decoded = found = found.decode(self.frame, self.header, self._body)
+            self._decoded = found = found.decode(self.frame, self.header)
         return cast("Decoded | None", found)
 
     @property
@@ -208,93 +190,49 @@ class Request:
         found = self._decoded
         return None if found is None else found.layout
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is Request and (self.frame, self.header, self.decoded) == (
-            other.frame,
-            other.header,
-            other.decoded,
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.frame, self.header))
-
-    def __repr__(self) -> str:
-        return f"Request({self.frame!r}, {self.header!r}, {self.decoded!r})"
-
     @property
     def body(self) -> Body | None:
-        """The decoded body."""
-        if self._body is not None:
-            return self._body
         return None if self.decoded is None else self.decoded.body
 
+    def _parts(self) -> tuple[Frame, RequestHeader | int | None, Decoded | None]:
+        return self.frame, self.header, self.decoded
 
-class Response:
-    """A frame of the broker with, when it could be decoded, its body."""
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._parts() == cast("Self", other)._parts()
 
-    __slots__ = ("_asked", "_body", "_decoded", "_frame", "correlation_id", "spot")
+    def __hash__(self) -> int:
+        return hash(self.frame)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}{self._parts()!r}"
+
+
+class Request(_Message):
+    """A frame of the client with its header."""
+
+    __slots__ = ()
+
+
+class Response(_Message):
+    """A frame of the broker."""
+
+    __slots__ = ("correlation_id",)
 
     def __init__(
         self,
-        frame: Whole,
+        frame: Frame | Unmade,
         correlation_id: int | None,
         decoded: Decoded | Later | None,
-        body: Body | None = None,
         spot: Spot | None = None,
         asked: RequestHeader | None = None,
     ) -> None:
         """`asked`: the header of its request, where it is decoded later."""
-        self._frame = frame
-        self.spot = spot or spot_of(frame)
-        """What a row tells of its frame."""
+        super().__init__(frame, asked, decoded, spot)
         self.correlation_id = correlation_id
         """None for raw SASL tokens and opaque bytes."""
-        self._decoded = decoded
-        self._body = body
-        self._asked = asked
 
-    @property
-    def frame(self) -> Frame:
-        """Where it came in."""
-        found = self._frame
-        if type(found) is Chunk:
-            self._frame = found = Frame.of(found)
-        return cast("Frame", found)
-
-    @property
-    def decoded(self) -> Decoded | None:
-        """The decoded message."""
-        found = self._decoded
-        if type(found) is Later:
-            assert self._asked is not None
-            self._decoded = found = found.decode(self.frame, self._asked, self._body)
-        return cast("Decoded | None", found)
-
-    @property
-    def layout(self) -> Layout | None:
-        """The layout of the body; None for one that cannot be decoded."""
-        found = self._decoded
-        return None if found is None else found.layout
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is Response and (self.frame, self.correlation_id, self.decoded) == (
-            other.frame,
-            other.correlation_id,
-            other.decoded,
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.frame, self.correlation_id))
-
-    def __repr__(self) -> str:
-        return f"Response({self.frame!r}, {self.correlation_id!r}, {self.decoded!r})"
-
-    @property
-    def body(self) -> Body | None:
-        """The decoded body."""
-        if self._body is not None:
-            return self._body
-        return None if self.decoded is None else self.decoded.body
+    def _parts(self) -> tuple[Frame, RequestHeader | int | None, Decoded | None]:
+        return self.frame, self.correlation_id, self.decoded
 
 
 class ZooKeeperFacts(NamedTuple):
@@ -315,14 +253,19 @@ class ZooKeeperFacts(NamedTuple):
         return None if self.session is None else f"{self.session & (1 << 64) - 1:#x}"
 
 
+UNNUMBERED: Final = 0
+
+
 # Not frozen, though nobody changes it: a frozen one takes three times as long to make, and there
 # are millions.
 @dataclass(slots=True, unsafe_hash=True)
 class Exchange:
-    """A request with its response, or with the reason there is none. Never changes once told."""
+    """A request with its response, or with the reason there is none. Only its number is set after
+    it is emitted."""
 
     number: int
-    """Rank by first request byte over all connections, from 1."""
+    """Rank by origin over all connections, from 1; `UNNUMBERED` while it is not known
+    (`exchanges.numbering`)."""
     id: str
     """Stable name: a hash of the input's fingerprint and the place of the first byte."""
     state: State
@@ -363,13 +306,18 @@ class Exchange:
     """Of a message of ZooKeeper's protocol; None for Kafka's."""
 
     @property
+    def origin(self) -> Origin:
+        """Where it begins: its identity, also when parts of an input are read separately."""
+        side = self.request or self.response
+        assert side is not None
+        return Origin(side.spot.packet, side.offset)
+
+    @property
     def request_body(self) -> dict[str, Any] | None:
-        """The decoded body of the request."""
         return None if self.request is None else self.request.body
 
     @property
     def response_body(self) -> dict[str, Any] | None:
-        """The decoded body of the response."""
         return None if self.response is None else self.response.body
 
     @property

@@ -35,7 +35,7 @@ def bounded(value: T) -> T:
 
 @lru_cache(maxsize=256)
 def _shortened(text: str) -> str:
-    """Return the beginning of a text; some thirty tables ask for that of the same exchange."""
+    """Return the beginning of a text, cached: some thirty tables shorten that of one exchange."""
     return f"{text[:BEGINNING]}... ({len(text):,} characters, {rank(text):016x})"
 
 

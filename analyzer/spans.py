@@ -20,6 +20,3 @@ def spans(numbers: Iterable[int]) -> list[tuple[int, int]]:
 def within(told: Iterable[tuple[int, int]]) -> frozenset[int]:
     """All numbers of the ranges."""
     return frozenset(number for first, last in told for number in range(first, last + 1))
-
-
-__all__ = ["spans", "within"]

@@ -52,8 +52,9 @@ def _echo(text: str, *, err: bool = False) -> None:
 
 
 def say(text: str, *, bare: bool = False) -> None:
-    """A remark on stderr, behind the program's name unless it is `bare`."""
-    _echo(indented(text if bare else PROGRAM + text), err=True)
+    """A remark on stderr, behind the program's name unless it is `bare`. It may quote the capture,
+    and `check` is made for CI jobs: no remark is a command for their runners."""
+    click.echo(inert(indented(text if bare else PROGRAM + text)), err=True)
 
 
 def indented(text: str) -> str:
@@ -84,7 +85,6 @@ def row(cells: Iterable[str]) -> None:
 
 
 def json_out(data: bytes) -> None:
-    """JSON on stdout."""
     click.echo(json_for_log(data))
 
 
@@ -93,27 +93,32 @@ def status(text: str = "") -> None:
     click.echo(CLEAR + for_log(safe(text)), err=True, nl=False)
 
 
-class _Whole:
-    """An unbuffered stream (`python -u`) whose `write` writes all: a signal, or a pipe that is
-    full, ends it early otherwise."""
+class _Stream:
+    """A binary stream whose `write` does more."""
 
-    def __init__(self, raw: io.RawIOBase) -> None:
-        self._raw = raw
+    def __init__(self, out: Any) -> None:
+        self._out = out
 
     def write(self, data: bytes) -> int:
-        """Write all bytes."""
-        left = memoryview(data)
-        while left:
-            left = left[self._raw.write(left) or 0 :]
-        return len(data)
+        raise NotImplementedError
 
     def writelines(self, lines: Iterable[bytes]) -> None:
-        """Write all bytes of all."""
         for line in lines:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._raw, name)
+        return getattr(self._out, name)
+
+
+class _Whole(_Stream):
+    """An unbuffered stream (`python -u`) whose `write` writes all: a signal, or a pipe that is
+    full, ends it early otherwise."""
+
+    def write(self, data: bytes) -> int:
+        left = memoryview(data)
+        while left:
+            left = left[self._out.write(left) or 0 :]
+        return len(data)
 
 
 def stdout_bytes() -> BinaryIO:
@@ -123,35 +128,26 @@ def stdout_bytes() -> BinaryIO:
 
 
 def stdout_blocks() -> BinaryIO:
-    """The same for many lines that nobody waits for: they are written in blocks, also by an
-    unbuffered Python, as containers often have it. To be flushed at the end."""
+    """Stdout for bulk lines: they are written in blocks, also by an unbuffered Python,
+    as containers often have it. To be flushed at the end."""
     out: Any = sys.stdout.buffer
     return open(out.fileno(), "wb", closefd=False) if isinstance(out, io.RawIOBase) else out
 
 
-class _Inert:
+class _Inert(_Stream):
     """A stream of text whose lines are no commands for the runner of a CI job."""
 
     def __init__(self, out: BinaryIO, as_json: bool) -> None:
-        self._out = out
+        super().__init__(out)
         self._as_json = as_json
 
     def write(self, data: bytes) -> int:
-        """Write whole lines."""
-        text = data if isinstance(data, bytes) else bytes(data)
+        text = bytes(data)
         if self._as_json:
             self._out.write(inert_json(text))
         else:
             self._out.write(inert(text.decode("utf-8", "replace")).encode())
         return len(data)
-
-    def writelines(self, lines: Iterable[bytes]) -> None:
-        """Write all lines."""
-        for line in lines:
-            self.write(line)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._out, name)
 
 
 def stdout_lines(out: BinaryIO, form: str) -> BinaryIO:
@@ -182,7 +178,7 @@ def open_standard_streams() -> None:
 
 
 def usage(error: click.ClickException) -> None:
-    """What click has to say about a command line: the usage, and what is wrong."""
+    """Click's message on a wrong command line: the usage, and the error."""
     told = io.StringIO()
     error.show(file=told)
     head, mark, message = told.getvalue().rstrip("\n").partition("Error: ")

@@ -27,10 +27,10 @@ CHARACTERS_A_COLUMN: Final = 8
 
 
 class _Spelling(dict[int, str]):
-    """What stands for each character, as `str.translate` asks for it."""
+    """The spelling of each character, a table for `str.translate`."""
 
     def __init__(self, spell: Callable[[str], str], kept: str = "") -> None:
-        """`spell` is asked for characters that do not print, unless they are `kept`."""
+        """`spell`: called with characters that do not print, unless they are `kept`."""
         self._spell = spell
         super().__init__({ord(char): char for char in kept})
 

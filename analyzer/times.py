@@ -6,8 +6,9 @@ from functools import lru_cache
 from time import gmtime
 from typing import Final
 
+MS: Final = 1_000_000
 SECOND: Final = 1_000_000_000
-"""In nanoseconds."""
+"""In nanoseconds, as a millisecond."""
 
 LAST_SECOND: Final = 253402300799
 """The last second of the year 9999: ISO-8601 has four digits for a year."""

@@ -1,8 +1,8 @@
 """Names of topics by id: one map for a whole session, over all its connections (KIP-516).
 
-A name may come behind messages that had only the id. Until then `short_id` stands in its place, in
-rows, columns, tables and files; `nameless` knows it, and `TopicNames.late` has the name as soon as
-some message told it. Statistics keep whole ids (`statistics.model.topic_key`).
+A name may come after messages that had only the id. Until then `short_id` replaces it in rows,
+columns, tables and files; `nameless` recognizes it, and `TopicNames.late` returns the name once a
+message had it. Statistics keep whole ids (`statistics.model.topic_key`).
 """
 
 from __future__ import annotations
@@ -26,20 +26,22 @@ MOST_LETTERS: Final = 1 << 15
 
 
 def short_id(topic_id: bytes) -> str:
-    """What stands for a topic whose name is not known."""
+    """Return the placeholder of a topic whose name is not known."""
     return f"{Uuid(topic_id)!s:.8}?"
 
 
 def nameless(topic: str) -> bool:
-    """Whether an id stands in the place of the name."""
+    """Whether a topic is a `short_id`, not a name."""
     return topic[-1:] == "?"
 
 
 class TopicNames:
-    """Topic ids to names, as far as messages told."""
+    """Maps topic ids to names, as far as messages contained both."""
 
     def __init__(self) -> None:
         self._names: dict[bytes, str] = {CLUSTER_METADATA[1]: CLUSTER_METADATA[0]}
+        self.changes = 0
+        """How often a name was learned."""
         self._letters = 0
         """Characters of all names."""
         self._short: dict[str, bytes] = {}
@@ -47,7 +49,7 @@ class TopicNames:
         self._indexed = 0
 
     def learn(self, topic_id: bytes, name: str | None) -> None:
-        """Take note of a pair; zero ids and empty names say nothing."""
+        """Note an id with its name; zero ids and empty names are ignored."""
         if not name or not any(topic_id):
             return
         known = self._names.get(topic_id)
@@ -57,9 +59,9 @@ class TopicNames:
         if letters <= MAX_LETTERS and (known is not None or len(self._names) < MAX_NAMES):
             self._names[topic_id] = name
             self._letters = letters
+            self.changes += 1
 
     def learn_all(self, names: Mapping[bytes, str]) -> None:
-        """Take note of many pairs."""
         for topic_id, name in names.items():
             self.learn(topic_id, name)
 
@@ -68,7 +70,7 @@ class TopicNames:
         return self._names.get(topic_id)
 
     def late(self, topic: str) -> str:
-        """The name that was told since for what stands in its place (`short_id`); else as it is."""
+        """Return the name learned since for a `short_id`; any other topic as it is."""
         if not nameless(topic):
             return topic
         new = len(self._names) - self._indexed
@@ -81,7 +83,7 @@ class TopicNames:
         return topic if topic_id is None else self._names[topic_id]
 
     def late_all(self, topics: tuple[str, ...]) -> tuple[str, ...]:
-        """Topics with the names that were told since, each once; the same tuple without any."""
+        """Topics with the names learned since, each once; the same tuple without any."""
         if not any(map(nameless, topics)):
             return topics
         found = tuple(dict.fromkeys(map(self.late, topics)))

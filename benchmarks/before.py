@@ -11,12 +11,13 @@ what runs differ by on a machine that has other things to do.
 
 from __future__ import annotations
 
-import argparse
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import generate
+from measuring import Arguments, Report, run
 
 HERE = Path(__file__).parent
 SAMPLES = HERE.parent / "captures" / "samples"
@@ -41,55 +42,36 @@ RUNS = (
 MOST = 1.05
 
 
-def run(program: Path, words: list[str]) -> tuple[float, int]:
-    """User seconds of a process, and the bytes that it printed."""
-    # One order of sets and dicts: else runs of the same code differ.
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    with tempfile.TemporaryFile() as out:
-        child = subprocess.Popen(
-            [program, *words], stdout=out, stderr=subprocess.DEVNULL, env=environment
-        )
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode not in (0, 1):
-            raise SystemExit(f"{program} {' '.join(words)} ended with {child.returncode}")
-        return usage.ru_utime, out.seek(0, os.SEEK_END)
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Arguments(__doc__, any_python=True, rounds=7, floor=False)
     parser.add_argument("older", type=Path)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--floor", action="store_true")
     options = parser.parse_args()
-    now = Path(sys.executable).with_name("kafkascope")
-    before = options.older / ".venv" / "bin" / "kafkascope"
-    missed = []
-    print(f"{'run':<24}{'before s':>10}{'now s':>8}{'ratio':>8}")
+    os.environ["PYTHONHASHSEED"] = "0"  # one order of sets and dicts: else runs of the code differ
+    programs = {
+        "now": Path(sys.executable).with_name("kafkascope"),
+        "before": options.older.resolve() / ".venv" / "bin" / "kafkascope",
+    }
+    report = Report("run|<24 before s|10.3f now s|8.3f ratio|8.2f")
     with tempfile.TemporaryDirectory() as folder:
         captures = {"tiny": SAMPLES / "sasl-old.pcap", "real": SAMPLES / "libraries.pcap"}
+        out = Path(folder, "out")
         for name, (megabytes, *more) in MADE.items():
             captures[name] = Path(folder, f"{name}.pcap")
-            command = [sys.executable, HERE / "generate.py", captures[name]]
-            command += ["--megabytes", megabytes, *more]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            words = [str(captures[name]), "--megabytes", megabytes, *more]
+            generate.write(captures[name], generate.options_of(words))
         for title, template in RUNS:
             words = [str(captures.get(word, word)) for word in template]
-            times: dict[Path, list[float]] = {before: [], now: []}
+            times: dict[str, list[float]] = {who: [] for who in programs}
             # The first round warms caches up and is not counted.
             for turn in range(options.rounds + 1):
-                for program in (before, now) if turn % 2 else (now, before):
-                    seconds, told = run(program, words)
-                    assert told, (program, words)
+                for who in sorted(programs, reverse=bool(turn % 2)):
+                    user = run([str(programs[who]), *words], out, (0, 1)).user
+                    assert out.stat().st_size, (who, words)
                     if turn:
-                        times[program].append(seconds)
-            least = {program: min(each) for program, each in times.items()}
-            ratio = least[now] / least[before]
-            print(f"{title:<24}{least[before]:>10.3f}{least[now]:>8.3f}{ratio:>8.2f}", flush=True)
-            if ratio > MOST:
-                missed.append(title)
-    print("missed: " + ", ".join(missed) if missed else "all within the target")
-    return int(options.floor and bool(missed))
+                        times[who].append(user)
+            before, now = (min(times[who]) for who in ("before", "now"))
+            report.line(title, before, now, now / before, missed=now / before > MOST)
+    return report.end(options.floor)
 
 
 if __name__ == "__main__":

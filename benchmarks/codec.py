@@ -17,10 +17,10 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from reader import kafkascope
+from measuring import Arguments, Report, calls_in_turn, kafkascope
 
 from kafkascope.dissectors import registry
 from kafkascope.dissectors.codec.structs import parse
@@ -178,23 +178,10 @@ def hand_fetch(data: bytes) -> dict[str, Any]:
     }
 
 
-def microseconds(runs: dict[str, Callable[[], Any]], rounds: int = 7) -> dict[str, float]:
-    """Median of several rounds each, in turn."""
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(rounds):
-        for name, run in runs.items():
-            count = 200
-            start = time.perf_counter()
-            for _ in range(count):
-                run()
-            times[name].append((time.perf_counter() - start) / count * 1e6)
-    return {name: statistics.median(each) for name, each in times.items()}
-
-
 def batch(word: str, lines: list[bytes]) -> float:
     """Messages a second of `kafkascope WORD --batch`."""
     start = time.perf_counter()
-    command = [kafkascope(), word, "--batch"]
+    command = kafkascope(word, "--batch")
     done = subprocess.run(command, input=b"".join(lines), capture_output=True, check=True)
     seconds = time.perf_counter() - start
     answers = done.stdout.splitlines()
@@ -204,8 +191,8 @@ def batch(word: str, lines: list[bytes]) -> float:
 
 
 def main() -> int:
-    worst = 0.0
-    print(f"{'message':<24}{'bytes':>6}{'generated':>11}{'by hand':>9}{'ratio':>7}{'Struct':>9}")
+    Arguments(__doc__).parse_args()
+    report = Report("message|<24 bytes|6 generated|11.1f by hand|9.1f ratio|7.2f Struct|9.0f")
     for name, version, body, hand in (
         ("ProduceRequest", 8, produce_8(), hand_produce),
         ("FetchResponse", 11, fetch_11(), hand_fetch),
@@ -213,27 +200,22 @@ def main() -> int:
         data = registry.encode_body(name, version, body)
         layout = registry.layout_of(name, version)
         assert hand(data) == registry.decode_body(name, version, data)[0] == body
-        times = microseconds(
-            {
-                "generated": lambda data=data, layout=layout: registry.read_layout(layout, data),
-                "hand": lambda data=data, hand=hand: hand(data),
-                "struct": lambda data=data, layout=layout: parse(layout, data),
-            }
-        )
-        ratio = times["generated"] / times["hand"]
-        worst = max(worst, ratio)
-        print(f"{name} {version:<8}{len(data):>7}{times['generated']:>11.1f}", end="")
-        print(f"{times['hand']:>9.1f}{ratio:>7.2f}{times['struct']:>9.0f}")
-    count = 100_000
+        calls = {
+            "generated": partial(registry.read_layout, layout, data),
+            "hand": partial(hand, data),
+            "struct": partial(parse, layout, data),
+        }
+        times = calls_in_turn(calls, 7, 200)
+        ours, hands, struct_ = (statistics.median(times[each]) for each in calls)
+        values = ours, hands, ours / hands, struct_
+        report.line(f"{name} {version}", len(data), *values, missed=ours > 2 * hands)
     body = {"group_id": "g", "generation_id": 1, "member_id": "m", "group_instance_id": None}
     data = registry.encode_body("HeartbeatRequest", 4, body)
-    line = {"message": "HeartbeatRequest", "version": 4, "hex": data.hex()}
-    rate = batch("decode", [json.dumps(line).encode() + b"\n"] * count)
-    print(f"decode --batch: {rate:,.0f} messages/s")
-    line = {"message": "HeartbeatRequest", "version": 4, "body": body}
-    rate = batch("encode", [json.dumps(line).encode() + b"\n"] * count)
-    print(f"encode --batch: {rate:,.0f} messages/s")
-    return int(worst > 2)
+    for word, more in (("decode", {"hex": data.hex()}), ("encode", {"body": body})):
+        line = {"message": "HeartbeatRequest", "version": 4, **more}
+        rate = batch(word, [json.dumps(line).encode() + b"\n"] * 100_000)
+        print(f"{word} --batch: {rate:,.0f} messages/s")
+    return report.end(True)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,9 @@ import json
 import random
 import struct
 import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import cramjam
 import google_crc32c
@@ -112,32 +113,26 @@ class Tcp:
         return now
 
 
-def batch(
-    random_: random.Random,
-    codec: int,
-    base: int,
-    truth: Truth,
-    now: int,
-    most: int,
-    encoded: bool = False,
-) -> bytes:
-    count = random_.randint(min(20, most), most)
-    parts = []
-    for index in range(count):
+def record(index: int, key: bytes | None, value: bytes) -> bytes:
+    """A record of magic 2."""
+    body = b"\0" + varint(index) * 2
+    body += varint(-1) if key is None else varint(len(key)) + key
+    body += varint(len(value)) + value + b"\0"
+    return varint(len(body)) + body
+
+
+def values_of(random_: random.Random, text: bytes, most: int, encoded: bool) -> list[bytes]:
+    """Values of the records of a batch: text that compresses about as well as JSON does."""
+    values = []
+    for _ in range(random_.randint(min(20, most), most)):
         size = random_.randint(100, 1000)
-        # Text that compresses about as well as JSON does.
         start = random_.randrange(0, 3000)
-        value = TEXT[start : start + size]
+        value = text[start : start + size]
         if encoded:
             # Schema Registry's framing with id 7, then what Avro makes of a "string".
             value = b"\0\0\0\0\x07" + varint(len(value)) + value
-        key = b"k%d" % (index % 7)
-        body = b"\0" + varint(index) + varint(index) + varint(len(key)) + key
-        body += varint(len(value)) + value + b"\0"
-        parts.append(varint(len(body)) + body)
-        truth.records += 1
-        truth.value_bytes += len(value)
-    return sealed(codec, base, count, b"".join(parts), now)
+        values.append(value)
+    return values
 
 
 def sealed(codec: int, base: int, count: int, data: bytes, now: int) -> bytes:
@@ -182,36 +177,71 @@ def fetch(correlation: int, records: bytes) -> tuple[bytes, bytes]:
     return request(1, 10, correlation, body), frame(answer)
 
 
-TEXT = b""
+class Turn(NamedTuple):
+    """A request with its response."""
+
+    connection: int
+    ask: bytes
+    answer: bytes
+    values: tuple[int, ...]
+    """Bytes of the values of its records."""
+
+
+def traffic(
+    path: Path,
+    turn: Callable[[int, int], Turn],
+    connections: int,
+    *,
+    size: int = 0,
+    turns: int = 0,
+    mss: int = 1448,
+    kind: type[Tcp] = Tcp,
+) -> Truth:
+    """Write a capture of so many bytes or `turns`. `turn` makes one, by its number and the time;
+    `kind` makes the connections."""
+    truth, now = Truth(), START_NS
+    with path.open("wb") as out:
+        out.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1))
+        made = [kind(out, number, mss, truth) for number in range(connections)]
+        for connection in made:
+            connection.open(now)
+            now += 10_000
+        while out.tell() < size or truth.exchanges < turns:
+            each = turn(truth.exchanges, now)
+            now = made[each.connection].send(0, each.ask, now) + 200_000
+            now = made[each.connection].send(1, each.answer, now) + 50_000
+            truth.exchanges += 1
+            truth.records += len(each.values)
+            truth.value_bytes += sum(each.values)
+    return truth
 
 
 def write(path: Path, options: argparse.Namespace, kind: type[Tcp] = Tcp) -> Truth:
     """Write a capture; `kind` makes its connections."""
-    global TEXT
-    random_, truth = random.Random(options.seed), Truth()
+    random_, count = random.Random(options.seed), options.connections
     words = [
         bytes(random_.choices(b"abcdefghijklmnopqrstuvwxyz0123456789", k=7)) for _ in range(97)
     ]
-    TEXT = b'","'.join(random_.choices(words, k=500))
-    now, turn = START_NS, 0
-    with path.open("wb") as out:
-        out.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1))
-        connections = [kind(out, n, options.mss, truth) for n in range(options.connections)]
-        for connection in connections:
-            connection.open(now)
-            now += 10_000
-        while out.tell() < options.megabytes * 1e6:
-            first = options.first and random_.random() < options.first
-            connection = connections[0 if first else turn % len(connections)]
-            codec = CODECS[turn // 2 % len(CODECS)]
-            how = (options.most, options.encoded)
-            records = batch(random_, codec, turn * 1000, truth, now, *how)
-            ask, answer = (produce if turn % 2 == 0 else fetch)(turn, records)
-            now = connection.send(0, ask, now) + 200_000
-            now = connection.send(1, answer, now) + 50_000
-            truth.exchanges += 1
-            turn += 1
-    return truth
+    text = b'","'.join(random_.choices(words, k=500))
+
+    def turn(number: int, now: int) -> Turn:
+        first = options.first and random_.random() < options.first
+        values = values_of(random_, text, options.most, options.encoded)
+        records = (record(at, b"k%d" % (at % 7), value) for at, value in enumerate(values))
+        codec = CODECS[number // 2 % len(CODECS)]
+        batch = sealed(codec, number * 1000, len(values), b"".join(records), now)
+        ask, answer = (fetch if number % 2 else produce)(number, batch)
+        return Turn(0 if first else number % count, ask, answer, tuple(map(len, values)))
+
+    size = int(options.megabytes * 1e6)
+    return traffic(path, turn, count, size=size, mss=options.mss, kind=kind)
+
+
+def made(path: Path, megabytes: float, kind: type[Tcp] = Tcp, **options: Any) -> Truth:
+    """Write a capture with options of the command."""
+    words = (word for name, value in options.items() for word in (f"--{name}", str(value)))
+    settings = options_of([str(path), "--megabytes", str(megabytes), *words])
+    return write(path, settings, kind)
 
 
 def options_of(arguments: list[str] | None = None) -> argparse.Namespace:

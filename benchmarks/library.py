@@ -10,15 +10,13 @@ rounds. --floor: exit 1 when the target is missed.
 
 from __future__ import annotations
 
-import argparse
-import statistics
 import sys
 import tempfile
 from pathlib import Path
 from typing import Final
 
 import generate
-from reader import run
+from measuring import Arguments, Report, in_turn
 
 FASTER: Final = 10.0
 OURS: Final = """
@@ -44,42 +42,32 @@ print(count, topics)
 """
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--pyshark", required=True, help="a Python that has pyshark")
-    options.add_argument("--megabytes", type=float, default=10)
-    options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--floor", action="store_true")
-    given = options.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        capture = folder / "records.pcap"
-        sizes = ["--megabytes", str(given.megabytes), str(capture)]
-        generate.write(capture, generate.options_of(sizes))
-        commands = {
-            "kafkascope": [sys.executable, "-c", OURS, str(capture)],
-            "pyshark": [given.pyshark, "-c", THEIRS, str(capture)],
-        }
-        times: dict[str, list[float]] = {who: [] for who in commands}
-        memory: dict[str, float] = {}
-        counted: dict[str, int] = {}
-        for _ in range(given.rounds):
-            for who, command in commands.items():
-                out = folder / who
-                wall, _, most = run(command, out)
-                times[who].append(wall)
-                memory[who] = max(most, memory.get(who, 0.0))
-                counted[who] = int(out.read_text().split()[0])
+def main() -> int:
+    parser = Arguments(__doc__, megabytes=10.0, rounds=3, floor=False)
+    parser.add_argument("--pyshark", required=True, help="a Python that has pyshark")
+    options = parser.parse_args()
+    counted: dict[str, int] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        capture, out = Path(folder, "records.pcap"), Path(folder, "out")
+        generate.made(capture, options.megabytes)
+        programs = {"kafkascope": (sys.executable, OURS), "pyshark": (options.pyshark, THEIRS)}
+        costs = in_turn(
+            {who: [python, "-c", text, str(capture)] for who, (python, text) in programs.items()},
+            options.rounds,
+            out,
+            lambda who: counted.update({who: int(out.read_text().split()[0])}),
+        )
     if counted["kafkascope"] < counted["pyshark"]:
         raise SystemExit(f"messages: {counted}")
-    ours, theirs = (statistics.median(times[who]) for who in ("kafkascope", "pyshark"))
-    print(f"{counted['kafkascope']} messages; {given.megabytes:.0f} MB")
-    print(f"kafkascope {ours:.2f} s, {memory['kafkascope']:.0f} MB")
-    print(f"pyshark    {theirs:.2f} s, {memory['pyshark']:.0f} MB (its tshark apart)")
-    print(f"ratio      {theirs / ours:.1f}")
-    if given.floor and theirs < FASTER * ours:
-        raise SystemExit(1)
+    print(f"{counted['kafkascope']} messages; {options.megabytes:.0f} MB; pyshark's tshark apart")
+    report = Report("|<12 wall s|8.2f MB|7.0f ratio|7.1f")
+    theirs = costs["pyshark"].wall
+    for who, cost in costs.items():
+        ratio = theirs / cost.wall
+        missed = who == "kafkascope" and ratio < FASTER
+        report.line(who, cost.wall, cost.memory, ratio, missed=missed)
+    return report.end(options.floor)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -5,14 +5,16 @@
     python benchmarks/proxy.py --soak            10 GB, for the memory
 
 Every round runs all variants one after the other, so that a busy machine hurts all alike; printed
-are medians. Rivals (benchmarks/rivals.py) that cannot be had are left out with a reason; where that
-is allowed, all runs in a network namespace of its own. Ratios and CPU seconds per GB are what to
-look at, not MB/s. Load generator and server are processes of their own.
+are medians. What counts is CPU: seconds for each GB and microseconds for each round trip, beside
+HAProxy with one thread (the asyncio relay where it is not installed). Shares of throughput are left
+out: on two cores that load generator and server share they are noise. Rivals (benchmarks/rivals.py)
+that cannot be had are left out with a reason; where that is allowed, all runs in a network
+namespace of its own. Load generator and server are processes of their own. --floor: exit 1 when a
+target is missed.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import shutil
@@ -32,6 +34,7 @@ HERE = Path(__file__).resolve()
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.measuring import Arguments, Report, cpu_s, kafkascope, megabytes  # noqa: E402
 from benchmarks.rivals import (  # noqa: E402
     INSIDE,
     RIVALS,
@@ -42,13 +45,16 @@ from benchmarks.rivals import (  # noqa: E402
 )
 
 SIZE = struct.Struct(">i")
-PRODUCE_HEAD = struct.Struct(">hhih5sBBh")  # v9: key, version, id, client id, tags, txn, acks
 FRAME_BYTES = 64 * 1024
 ANSWER_BYTES = 500_000
 # Produce v9's answer behind the correlation id: one topic, one partition, no error.
 PRODUCED = b"\0\x02\x02t\x02" + struct.pack(">ihqqq", 0, 0, 1, -1, 0) + b"\x01\0\0\0" + bytes(5)
 HEARTBEAT = struct.pack(">h5sih9sh", 5, b"group", 7, 9, b"member-id", -1)
-TICKS = os.sysconf("SC_CLK_TCK")
+# So many that ticks of 10 ms are 3 % of the CPU that a relay takes for them.
+PINGS, WARM_UP = 10_000, 200
+COSTS = ("produce cpu", "fetch cpu", "ping cpu")
+TARGETS = {"kafkascope": 1.1, "kafkascope, a rule": 1.2, "kafkascope, recording": 3.0}
+"""Of HAProxy's CPU, at most."""
 
 
 def sized(count: int) -> bytes:
@@ -159,13 +165,13 @@ def _fetch(connection: socket.socket, amount: int) -> None:
 def _ping(connection: socket.socket, amount: int) -> None:
     request = _frame(12, 3, 7, HEARTBEAT)  # Heartbeat: small, frequent, nothing to change
     times = []
-    for turn in range(amount + 200):
+    for turn in range(amount + WARM_UP):
         begin = time.perf_counter_ns()
         connection.sendall(request)
         left = 14
         while left:
             left -= len(connection.recv(left))
-        if turn >= 200:
+        if turn >= WARM_UP:
             times.append(time.perf_counter_ns() - begin)
     times.sort()
     print(times[len(times) // 2] / 1000, times[int(len(times) * 0.99)] / 1000)
@@ -187,6 +193,8 @@ def asyncio_relay(upstream: int, port_file: str, port: int = 0) -> None:
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             self.transport: asyncio.Transport = transport  # type: ignore[assignment]
             if self.accepted:
+                # Before Python 3.11.3 a transport reads on when it is paused right here.
+                self.early = b""
                 self.transport.pause_reading()
                 self.task = asyncio.ensure_future(self.connect())
 
@@ -194,11 +202,14 @@ def asyncio_relay(upstream: int, port_file: str, port: int = 0) -> None:
             loop = asyncio.get_running_loop()
             _, other = await loop.create_connection(lambda: Half(False), "127.0.0.1", upstream)
             self.peer, other.peer = other, self
+            other.transport.write(self.early)
             self.transport.resume_reading()
 
         def data_received(self, data: bytes) -> None:
-            assert self.peer is not None
-            self.peer.transport.write(data)
+            if self.peer is None:
+                self.early += data
+            else:
+                self.peer.transport.write(data)
 
         def pause_writing(self) -> None:
             if self.peer is not None:
@@ -240,14 +251,10 @@ class Running:
             time.sleep(0.1)
 
     def cpu_s(self) -> float:
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        return cpu_s([self.process.pid])
 
     def memory_mb(self, what: str = "VmRSS") -> float:
-        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
-            if line.startswith(what):
-                return int(line.split()[1]) / 1024
-        return 0.0
+        return megabytes([self.process.pid], what, "status")
 
     def stop(self) -> None:
         self.process.terminate()
@@ -284,14 +291,7 @@ RULE = "api == Metadata and topic == nothing -> delay 1ms"
 
 def ours(name: str, upstream: int, folder: Path, *more: str) -> list[str]:
     """The command of one of our variants."""
-    command = [
-        sys.executable,
-        "-m",
-        "kafkascope.tui.cli",
-        "proxy",
-        "--upstream",
-        f"127.0.0.1:{upstream}",
-    ]
+    command = kafkascope("proxy", "--upstream", f"127.0.0.1:{upstream}")
     command += ["--quiet", "--control", "none", *more]
     if "recording" in name:
         file = folder / "bench.pcapng"
@@ -357,41 +357,55 @@ def far_end(folder: Path) -> Iterator[int]:
         process.wait()
 
 
-def frames(rounds: int, amount: int, names: list[str]) -> None:
-    """Bulk both ways and round trips, through every relay."""
+def in_rounds(
+    rounds: int,
+    names: list[str],
+    relays: dict[str, Running],
+    direct: int,
+    kinds: dict[str, float],
+    measured: Callable[[str, str, int, int], dict[str, float]],
+) -> tuple[dict[str, dict[str, list[float]]], dict[str, float]]:
+    """Measure all kinds of work through all relays, round by round, the first to warm up; return
+    what was measured by name, and peak memory. The relays end. `kinds`: the amount that CPU is
+    divided by. `measured` takes name, kind, round and port."""
+    results: dict[str, dict[str, list[float]]] = {name: {} for name in names}
+    try:
+        for turn in range(rounds + 1):
+            for name in names:
+                relay = relays.get(name)
+                for kind, amount in kinds.items():
+                    before = relay.cpu_s() if relay else 0.0
+                    try:
+                        found = measured(name, kind, turn, relay.port if relay else direct)
+                    except subprocess.CalledProcessError as error:
+                        said = relay.last_words() if relay else ""
+                        raise SystemExit(f"{name}, {kind}: {error.stderr}{said}") from error
+                    found[f"{kind} cpu"] = (relay.cpu_s() - before if relay else 0.0) / amount
+                    print(f"round {turn}, {name}, {kind}: {found}", file=sys.stderr, flush=True)
+                    for what, value in found.items() if turn else ():
+                        results[name].setdefault(what, []).append(value)
+        return results, {name: relay.memory_mb("VmHWM") for name, relay in relays.items()}
+    finally:
+        for relay in relays.values():
+            relay.stop()
+
+
+def frames(rounds: int, amount: int, names: list[str], floor: bool) -> int:
+    """Bulk both ways and round trips, through every relay; return the exit code."""
+
+    def measured(_name: str, kind: str, _turn: int, port: int) -> dict[str, float]:
+        found = measure(kind, port, PINGS if kind == "ping" else amount)
+        return dict(zip(("p50", "p99"), found, strict=True)) if kind == "ping" else {}
+
+    kinds = {"produce": amount / 1e9, "fetch": amount / 1e9, "ping": (PINGS + WARM_UP) / 1e6}
     folder = Path(tempfile.mkdtemp(prefix="bench-"))
     with far_end(folder) as upstream:
         relays, names = start_all(names, lambda name: start(name, upstream, folder))
-        results: dict[str, dict[str, list[float]]] = {name: {} for name in names}
-        try:
-            for turn in range(rounds + 1):
-                for name in names:
-                    relay = relays.get(name)
-                    port = relay.port if relay else upstream
-                    for kind in ("produce", "fetch", "ping"):
-                        before = relay.cpu_s() if relay else 0.0
-                        try:
-                            told = measure(kind, port, 3000 if kind == "ping" else amount)
-                        except subprocess.CalledProcessError as error:
-                            said = relay.last_words() if relay else ""
-                            raise SystemExit(f"{name}, {kind}: {error.stderr}{said}") from error
-                        if turn == 0:
-                            continue  # warm-up
-                        row = results[name]
-                        if kind == "ping":
-                            row.setdefault("p50", []).append(told[0])
-                            row.setdefault("p99", []).append(told[1])
-                        else:
-                            row.setdefault(kind, []).append(amount / told[0] / 1e6)
-                            cpu = (relay.cpu_s() - before) / (amount / 1e9) if relay else 0.0
-                            row.setdefault(f"{kind} cpu", []).append(cpu)
-            memory = {name: relay.memory_mb("VmHWM") for name, relay in relays.items()}
-        finally:
-            for relay in relays.values():
-                relay.stop()
-            shutil.rmtree(folder, ignore_errors=True)
-    report(results, memory)
+        found = in_rounds(rounds, names, relays, upstream, kinds, measured)
+    shutil.rmtree(folder, ignore_errors=True)
+    code = report(*found, floor)
     epilogue(relays)
+    return code
 
 
 def epilogue(relays: dict[str, Running]) -> None:
@@ -404,26 +418,29 @@ def epilogue(relays: dict[str, Running]) -> None:
     print("load average: " + " ".join(f"{load:.1f}" for load in os.getloadavg()))
 
 
-def report(results: dict[str, dict[str, list[float]]], memory: dict[str, float]) -> None:
-    head = f"{'':26}{'produce MB/s':>13}{'of relay':>9}{'CPU s/GB':>9}"
-    head += f"{'fetch MB/s':>12}{'of relay':>9}"
-    print(head + f"{'CPU s/GB':>9}{'p50 us':>8}{'added':>7}{'p99 us':>8}{'peak MB':>8}")
-
-    def median(name: str, what: str) -> float:
-        return statistics.median(results[name][what])
-
-    def ratio(name: str, what: str) -> float:
-        pairs = zip(results[name][what], results["asyncio relay"][what], strict=True)
-        return statistics.median(mine / theirs for mine, theirs in pairs)
-
-    for name in results:
-        line = f"{name:26}"
-        for kind in ("produce", "fetch"):
-            line += f"{median(name, kind):{13 if kind == 'produce' else 12}.0f}"
-            line += f"{ratio(name, kind):9.2f}{median(name, f'{kind} cpu'):9.2f}"
-        added = median(name, "p50") - median("direct", "p50")
-        line += f"{median(name, 'p50'):8.0f}{added:7.0f}{median(name, 'p99'):8.0f}"
-        print(line + f"{memory.get(name, 0):8.0f}")
+def report(
+    results: dict[str, dict[str, list[float]]], memory: dict[str, float], floor: bool
+) -> int:
+    """Print medians and what each costs beside HAProxy; return the exit code."""
+    yardstick = "haproxy" if "haproxy" in results else "asyncio relay"
+    print(f"CPU, and in relation to {yardstick}'s")
+    table = Report(
+        "|<26 produce s/GB|13.2f fetch s/GB|12.2f round trip us|15.1f produce|9.2f fetch|7.2f"
+        " ping|7.2f p50 us|9.0f added|8.0f p99 us|8.0f peak MB|8.0f"
+    )
+    medians = {
+        name: {what: statistics.median(each) for what, each in row.items()}
+        for name, row in results.items()
+    }
+    for name, row in medians.items():
+        costs = [row[what] for what in COSTS]
+        base = [medians.get(yardstick, row)[what] for what in COSTS]
+        ratios = [cost / other if other else 0 for cost, other in zip(costs, base, strict=True)]
+        added = row["p50"] - medians["direct"]["p50"] if "direct" in medians else 0.0
+        slow = max(ratios) > TARGETS.get(name, max(ratios))
+        latencies = row["p50"], added, row["p99"]
+        table.line(name, *costs, *ratios, *latencies, memory.get(name, 0), missed=slow)
+    return table.end(floor)
 
 
 def soak(amount: int) -> None:
@@ -457,14 +474,10 @@ def main() -> None:
         else:
             load(rest[0], int(rest[1]), int(rest[2]))
         return
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--bytes", type=float, default=5e8)
+    parser = Arguments(__doc__, rounds=5, bytes=5e8, floor=False, soak=False, real=False)
     parser.add_argument("--only", help="variants, with ; between them")
     parser.add_argument("--no-rivals", action="store_true", help="only nothing, the relay, ours")
-    parser.add_argument("--soak", action="store_true")
     parser.add_argument("--soak-bytes", type=float, default=1e10)
-    parser.add_argument("--real", action="store_true")
     parser.add_argument("--records", type=int, default=300_000, help="of each run with --real")
     given = parser.parse_args()
     if given.soak:
@@ -486,7 +499,7 @@ def main() -> None:
 
         proxy_real.run(given.rounds, names, given.records, sys.modules[__name__])
         return
-    frames(given.rounds, int(given.bytes), names)
+    sys.exit(frames(given.rounds, int(given.bytes), names, given.floor))
 
 
 if __name__ == "__main__":

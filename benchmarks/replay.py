@@ -9,10 +9,8 @@ First it is asserted that all requests were answered and all records are there.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import re
 import resource
 import statistics
 import subprocess
@@ -24,51 +22,16 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.kafka_tools import RECORD_BYTES, RELEASE, Tools  # noqa: E402
+from benchmarks.measuring import Arguments, kafkascope  # noqa: E402
 from tests.interop.brokers import KRaftCluster  # noqa: E402
-from tests.interop.maven import LOGGING, Artifact, classpath, jars  # noqa: E402
 from tests.interop.sniff import sniff  # noqa: E402
 
-RELEASE: Final = "3.9.2"
-RECORD_BYTES: Final = 1000
 GOAL: Final = 0.5
 PRODUCERS: Final = {
     "producer, defaults (acks=all, idempotent, 16 KB)": ("acks=all",),
     "producer, acks=1, 64 KB, linger 5 ms": ("acks=1", "batch.size=65536", "linger.ms=5"),
 }
-
-
-class Tools:
-    """Kafka's performance tools."""
-
-    def __init__(self, records: int) -> None:
-        self.records = records
-        tools = (Artifact(f"org.apache.kafka:kafka-tools:{RELEASE}"), LOGGING)
-        path = classpath(jars(f"tools-{RELEASE}", tools))
-        quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
-        self._java = ["java", "-Xmx400m", quiet, "-cp", path]
-
-    def produce(self, bootstrap: str, topic: str, settings: tuple[str, ...]) -> float:
-        """MB a second, as the tool tells."""
-        command = [*self._java, "org.apache.kafka.tools.ProducerPerformance", "--topic", topic]
-        command += ["--num-records", str(self.records), "--record-size", str(RECORD_BYTES)]
-        command += ["--throughput", "-1", "--producer-props", f"bootstrap.servers={bootstrap}"]
-        told = _told([*command, *settings])
-        return float(re.findall(r"([\d.]+) records/sec", told)[-1]) * RECORD_BYTES / 1e6
-
-    def consume(self, bootstrap: str, topic: str) -> float:
-        """MB a second while fetching, without joining the group."""
-        command = [*self._java, "org.apache.kafka.tools.ConsumerPerformance", "--topic", topic]
-        command += ["--messages", str(self.records), "--bootstrap-server", bootstrap]
-        command += ["--timeout", "30000", "--hide-header"]
-        fields = [part.strip() for part in _told(command).strip().splitlines()[-1].split(",")]
-        return float(fields[8]) * (1 << 20) / 1e6
-
-
-def _told(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    if done.returncode:
-        raise SystemExit(done.stdout[-1000:] + done.stderr[-2000:])
-    return done.stdout
 
 
 def _cpu() -> float:
@@ -79,16 +42,8 @@ def _cpu() -> float:
 
 def replay(capture: Path, bootstrap: str, *options: str) -> dict[str, Any]:
     """The summary of a replay in which everything came out as captured."""
-    command = [
-        sys.executable,
-        "-m",
-        "kafkascope.tui.cli",
-        "replay",
-        str(capture),
-        "--to",
-        bootstrap,
-    ]
-    command += ["--speed", "max", "--allow-writes", "--json", *options]
+    command = kafkascope("replay", str(capture), "--to", bootstrap, "--speed", "max")
+    command += ["--allow-writes", "--json", *options]
     before = _cpu()
     run = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=ROOT)
     lines = [json.loads(line) for line in run.stdout.splitlines()]
@@ -102,10 +57,7 @@ def replay(capture: Path, bootstrap: str, *options: str) -> dict[str, Any]:
 
 def main() -> None:
     """Print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, default=200_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    wish = parser.parse_args()
+    wish = Arguments(__doc__, any_python=True, records=200_000, rounds=3).parse_args()
     tools, size = Tools(wish.records), wish.records * RECORD_BYTES / 1e6
     original: dict[str, list[float]] = {}
     replayed: dict[str, list[float]] = {}

@@ -6,8 +6,10 @@ Each function gives the command that relays `port` to `upstream`, both on loopba
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -63,16 +65,30 @@ def free_port() -> int:
 
 def mitmdump(folder: Path, upstream: int, port: int) -> tuple[list[str], str]:
     """mitmproxy's command line with an add-on that does nothing."""
-    tool = Path(sys.executable).with_name("mitmdump")
-    if not tool.exists():
+    if importlib.util.find_spec("mitmproxy") is None:
         raise Missing("mitmproxy is not installed")
     script = folder / "nothing.py"
     script.write_text(NO_OP)
-    command = [str(tool), "-q", "--set", f"confdir={folder / 'mitmproxy'}"]
+    started = "from mitmproxy.tools.main import mitmdump; mitmdump()"
+    command = [sys.executable, "-c", started, "-q", "--set", f"confdir={folder / 'mitmproxy'}"]
     command += ["--mode", f"reverse:tcp://127.0.0.1:{upstream}@127.0.0.1:{port}", "-s", str(script)]
     from importlib.metadata import version
 
     return command, version("mitmproxy")
+
+
+def haproxy(folder: Path, upstream: int, port: int) -> tuple[list[str], str]:
+    """HAProxy with one thread, as our proxy has one: what forwarding costs in C."""
+    _need("haproxy")
+    config = folder / f"haproxy-{port}.cfg"
+    config.write_text(
+        "global\n    nbthread 1\n"
+        "defaults\n    mode tcp\n    timeout connect 5s\n"
+        "    timeout client 10m\n    timeout server 10m\n"
+        f"listen bench\n    bind 127.0.0.1:{port}\n    server far 127.0.0.1:{upstream}\n"
+    )
+    version = re.findall(r"version (\d[\d.]*)", _run("haproxy", "-v", at=folder))[0]
+    return ["haproxy", "-db", "-f", str(config)], version
 
 
 def toxiproxy(folder: Path, upstream: int, port: int) -> tuple[list[str], str]:
@@ -141,4 +157,9 @@ def prepare() -> dict[str, str]:
     return reasons
 
 
-RIVALS = {"mitmdump": mitmdump, "kroxylicious": kroxylicious, "toxiproxy": toxiproxy}
+RIVALS = {
+    "haproxy": haproxy,
+    "mitmdump": mitmdump,
+    "kroxylicious": kroxylicious,
+    "toxiproxy": toxiproxy,
+}

@@ -18,6 +18,8 @@ import sys
 import time
 from pathlib import Path
 
+from measuring import Arguments, Report
+
 HERE = Path(__file__).resolve()
 MOST = 1.05
 RULE = "api == Metadata and topic == nobody -> drop"
@@ -93,10 +95,8 @@ class Measured:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("older", type=Path)
-    parser.add_argument("--rounds", type=int, default=25)
-    parser.add_argument("--floor", action="store_true")
+    parser = Arguments(__doc__, any_python=True, rounds=25, floor=False)
+    parser.add_argument("older", type=Path, help="a checkout with an environment")
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve is not None:
@@ -111,20 +111,14 @@ def main() -> int:
         if not turn:  # it warmed caches up
             for each in runs:
                 each.least = dict.fromkeys(COUNTS, float("inf"))
-    print(f"{'frames':<16}{'before µs':>10}{'now µs':>8}{'ratio':>7}{'a rule for others µs':>22}")
-    missed = []
+    report = Report("frames|<16 before µs|10.2f now µs|8.2f ratio|7.2f a rule for others µs|22.2f")
     for name in COUNTS:
-        ratio = plain.least[name] / before.least[name]
-        print(
-            f"{name:<16}{before.least[name]:>10.2f}{plain.least[name]:>8.2f}{ratio:>7.2f}"
-            f"{ruled.least[name]:>22.2f}"
-        )
-        if ratio > MOST:
-            missed.append(name)
+        least = [each.least[name] for each in (before, plain)]
+        ratio = least[1] / least[0]
+        report.line(name, *least, ratio, ruled.least[name], missed=ratio > MOST)
     for each in runs:
         each.close()
-    print("missed: " + ", ".join(missed) if missed else "all within the target")
-    return int(options.floor and bool(missed))
+    return report.end(options.floor)
 
 
 if __name__ == "__main__":

@@ -9,19 +9,19 @@ a smaller capture of the same traffic: its cost per megabyte does not change, it
 
 from __future__ import annotations
 
-import argparse
+import contextlib
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
 
+import generate
+from measuring import Arguments, Report, cpu_s, kafkascope, looks, stat
+
 HERE = Path(__file__).parent
-TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 FIELDS = (
     *("frame.number", "frame.time_epoch", "tcp.stream", "ip.src", "ip.dst"),
@@ -30,76 +30,52 @@ FIELDS = (
 )
 
 
-class Cost(NamedTuple):
-    """What a command took."""
+class Watched(NamedTuple):
+    """What a command took, its processes together."""
 
     wall: float
     cpu: float
-    memory: int
-    worker: int
-    """Largest Python process."""
+    memory: float
+    """Megabytes that all held at once, at most."""
+    worker: float
+    """Those of the largest Python process below it."""
 
 
-def tree(pid: int) -> list[int]:
-    """A process and all below it: a JVM starts its own from any of its threads."""
-    found = [pid]
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            words = path.read_text().split()
-        except OSError:
-            continue
-        found += [each for word in words for each in tree(int(word))]
-    return found
-
-
-def measured(line: list[str], **environment: str) -> Cost:
+def measured(line: list[str], **environment: str) -> Watched:
     """Run a command and watch its processes, for children of a JVM are never waited for."""
     begun = time.monotonic()
-    with Path(os.devnull).open("w") as null:
-        run = subprocess.Popen(line, stdout=null, stderr=null, env=os.environ | environment)
     cpu: dict[int, float] = {}
-    memory = worker = 0
-    while run.poll() is None:
-        held = 0
-        for pid in tree(run.pid):
-            try:
-                words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-                name = Path(f"/proc/{pid}/comm").read_text()
-            except OSError:
-                continue
-            cpu[pid] = sum(map(int, words[11:13])) / TICKS
-            here = int(words[21]) * PAGE
-            held += here
-            if name.startswith("python") and pid != run.pid:
-                worker = max(worker, here)
-        memory = max(memory, held)
-        time.sleep(0.1)
-    if run.returncode:
-        raise SystemExit(f"{' '.join(line)} ended with {run.returncode}")
-    return Cost(time.monotonic() - begun, sum(cpu.values()), memory, worker)
+    memory = worker = 0.0
+    for first, *others in looks(line, **environment):
+        fields = {pid: stat(pid) for pid in (first, *others)}
+        held = {pid: int(each[21]) * PAGE / 1e6 for pid, each in fields.items() if each}
+        cpu.update({pid: cpu_s([pid]) for pid in held})
+        memory = max(memory, sum(held.values()))
+        for pid in others:
+            if pid in held and name_of(pid).startswith("python"):
+                worker = max(worker, held[pid])
+    return Watched(time.monotonic() - begun, sum(cpu.values()), memory, worker)
+
+
+def name_of(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text()
+    return ""
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--megabytes", type=int, default=800)
-    options.add_argument("--rival", type=int, default=60, help="megabytes for tshark")
-    chosen = options.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="kafkascope-bench-"))
-    try:
-        compare(folder, generated(folder, chosen.megabytes), generated(folder, chosen.rival))
-    finally:
-        shutil.rmtree(folder)
-
-
-def generated(folder: Path, megabytes: int) -> Path:
-    path = folder / f"{megabytes}.pcap"
-    line = [sys.executable, str(HERE / "generate.py"), str(path), "--megabytes", str(megabytes)]
-    subprocess.run([*line, "--connections", "8"], check=True, stdout=subprocess.DEVNULL)
-    return path
+    parser = Arguments(__doc__, megabytes=800)
+    parser.add_argument("--rival", type=int, default=60, help="megabytes for tshark")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="kafkascope-bench-") as name:
+        path, part = Path(name, "all.pcap"), Path(name, "part.pcap")
+        generate.made(path, chosen.megabytes, connections=8)
+        generate.made(part, chosen.rival, connections=8)
+        compare(Path(name), path, part)
 
 
 def compare(folder: Path, path: Path, part: Path) -> None:
-    ours = [sys.executable, "-m", "kafkascope.tui.cli", "spark", "-q"]
+    ours = kafkascope("spark", "-q")
     fields = [word for each in FIELDS for word in ("-e", each)]
     sample = HERE.parent / "captures" / "samples" / "sasl.pcap"
     lines: dict[str, tuple[Path, list[str]]] = {}
@@ -117,25 +93,21 @@ def compare(folder: Path, path: Path, part: Path) -> None:
         lines["tshark -T fields"] = part, [*tshark, "-T", "fields", *fields]
         lines["tshark -T json -Y kafka"] = part, [*tshark, "-T", "json", "-Y", "kafka"]
         lines["tshark -T json"] = part, [*tshark, "-T", "json"]
-    print(
-        f"{'':24}{'MB':>6}{'wall s':>9}{'CPU s':>9}{'ms/MB':>9}{'MB held':>9}{'worker':>9}"
-        f"{'load':>6}"
+    report = Report(
+        "|<24 MB|6.0f wall s|9.1f CPU s|9.1f ms/MB|9.1f MB held|9.0f worker|9.0f load|6.1f"
     )
-    found: dict[str, Cost] = {}
+    found: dict[str, Watched] = {}
     for name, (input_, line) in lines.items():
         cost = found[name] = measured(line, PYTHONDONTWRITEBYTECODE="")
         size = input_.stat().st_size / 1e6
-        print(
-            f"{name:24}{size:6.0f}{cost.wall:9.1f}{cost.cpu:9.1f}{1000 * cost.cpu / size:9.1f}"
-            f"{cost.memory / 1e6:9.0f}{cost.worker / 1e6:9.0f}{os.getloadavg()[0]:6.1f}",
-            flush=True,
-        )
+        rate = 1000 * cost.cpu / size
+        report.line(name, size, cost.wall, cost.cpu, rate, *cost[2:], os.getloadavg()[0])
     concluded(found, path.stat().st_size / 1e6, part.stat().st_size / 1e6)
     for cores in (1, 2):
         assert exchanges(folder / f"spark-{cores}") == exchanges(folder / "plain")
 
 
-def concluded(found: dict[str, Cost], size: float, part: float) -> None:
+def concluded(found: dict[str, Watched], size: float, part: float) -> None:
     """What the targets are about; where both are equally fast: by their starts and their rates."""
     plain, spark = found["plain"], found["spark 2"]
     print(f"Spark's overhead: {1000 * (spark.cpu - plain.cpu) / size:.1f} CPU-ms per MB", end=", ")

@@ -1,25 +1,34 @@
 """Decrypted `ls` against the same capture in plain, and against tshark with the same key log.
 
-    python benchmarks/tls.py [--megabytes 100] [--small 10] [--rounds 3] [--floor]
+    python benchmarks/tls.py [--megabytes 100] [--small 10] [--rounds 5] [--floor]
 
 Makes captures of the same traffic in plain and inside TLS 1.3 (AES-128-GCM, records of 16 KB as far
 as messages are as long) and 1.2, with large and with small messages, times whole processes in turn,
-and asserts first that the rows are the same. --floor: exit 1 when a target is missed.
+one of ours, and asserts first that the rows are the same. Targets are about CPU. --floor: exit 1
+when a target is missed.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import statistics
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import generate
-from reader import FIELDS, kafkascope, run
+from measuring import (
+    ONE_PROCESS,
+    Arguments,
+    Compared,
+    Report,
+    in_turn,
+    kafkascope,
+    run,
+    tshark,
+)
+from reader import FIELDS
 
 from tests.captures.tls.writer import CLIENT, Talk
 
@@ -73,80 +82,63 @@ def rows(output: Path) -> list[Any]:
         return [[value[name] for name in kept] for value in map(json.loads, lines)]
 
 
-def medians(commands: dict[str, list[str]], rounds: int, out: Path) -> dict[str, list[float]]:
-    """Wall and CPU seconds and megabytes of each, which run in turn."""
-    taken: dict[str, list[tuple[float, ...]]] = {name: [] for name in commands}
-    for _ in range(rounds):
-        for name, command in commands.items():
-            taken[name].append(run(command, out))
-    return {
-        name: [statistics.median(column) for column in zip(*each, strict=True)]
-        for name, each in taken.items()
-    }
+def results(megabytes: float, small: float, rounds: int) -> Iterator[Compared]:
+    """Yield the cost of `ls` in plain and in each TLS, for large and then for small messages."""
+    for word, size, most in (("large", megabytes, 160), ("small", small, 1)):
+        with tempfile.TemporaryDirectory() as folder:
+            yield from _results(Path(folder), word, size, most, rounds)
+
+
+def _results(folder: Path, word: str, size: float, most: int, rounds: int) -> Iterator[Compared]:
+    out = folder / "out"
+    commands: dict[str, list[str]] = {}
+    listed: dict[str, list[Any]] = {}
+    for kind in ("plain", *SUITES):
+        capture, log, more = folder / f"{word} {kind}.pcap", [], []
+        # In TLS the same messages: as many bytes more as the records have.
+        Sealed.suite, Sealed.logs = SUITES.get(kind, 0), []
+        form = generate.Tcp if kind == "plain" else Sealed
+        generate.made(capture, size, form, most=most, connections=4)
+        if Sealed.logs:
+            keys = capture.with_suffix(".keys")
+            keys.write_text("".join(Sealed.logs))
+            log = ["--keylog", str(keys)]
+            more = ["-o", f"tls.keylog_file:{keys}"]
+            more += ["-d", f"tcp.port=={PORT},tls", "-d", f"tls.port=={PORT},kafka"]
+        commands[f"{kind} ours"] = kafkascope("ls", str(capture), *log, *ONE_PROCESS)
+        commands[f"{kind} tshark"] = tshark(capture, FIELDS, *more)
+        run([*commands[f"{kind} ours"], "--json"], out)
+        listed[kind] = rows(out)
+    for kind in SUITES:
+        # The capture in TLS is as large, so that its last messages are not there.
+        count = len(listed[kind])
+        assert count > 0.9 * len(listed["plain"])
+        assert listed[kind] == listed["plain"][:count]
+    costs = in_turn(commands, rounds, out)
+    for kind in ("plain", *SUITES):
+        yield Compared(word, kind, costs[f"{kind} ours"], costs[f"{kind} tshark"])
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--megabytes", type=float, default=100)
+    parser = Arguments(__doc__, megabytes=100.0, rounds=5, floor=False)
     parser.add_argument("--small", type=float, default=10, help="megabytes of small messages")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--floor", action="store_true")
     options = parser.parse_args()
-    program, missed = kafkascope(), []
-    print(f"{'messages':<9}{'':<9}{'ours s':>8}{'of plain':>9}{'cpu':>6}{'ours MB':>8}", end="")
-    print(f"{'tshark s':>10}{'ratio':>7}{'tshark MB':>10}")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        out = folder / "out"
-        # Modules are compiled once, as where a program is installed.
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
-        for word, megabytes, most in (
-            ("large", options.megabytes, 160),
-            ("small", options.small, 1),
-        ):
-            sizes = ["--most", str(most), "--connections", "4", "--megabytes", str(megabytes)]
-            settings = generate.options_of([str(out), *sizes])
-            commands: dict[str, list[str]] = {}
-            plain = folder / f"{word}.pcap"
-            generate.write(plain, settings)
-            told: dict[str, list[Any]] = {}
-            for kind in ("plain", *SUITES):
-                capture, log = plain, []
-                if kind != "plain":
-                    capture = folder / f"{word} {kind}.pcap"
-                    Sealed.suite, Sealed.logs = SUITES[kind], []
-                    # The same messages: as many bytes more as the records have.
-                    generate.write(capture, settings, Sealed)
-                    keys = capture.with_suffix(".keys")
-                    keys.write_text("".join(Sealed.logs))
-                    log = ["--keylog", str(keys)]
-                commands[f"{kind} ours"] = [program, "ls", str(capture), *log]
-                tshark = ["tshark", "-n", "-r", str(capture), "-Y", "kafka"]
-                if log:
-                    tshark += ["-o", f"tls.keylog_file:{log[1]}"]
-                    tshark += ["-d", f"tcp.port=={PORT},tls", "-d", f"tls.port=={PORT},kafka"]
-                fields = (each for field in FIELDS for each in ("-e", field))
-                commands[f"{kind} tshark"] = [*tshark, "-T", "fields", *fields]
-                run([*commands[f"{kind} ours"], "--json"], out)
-                told[kind] = rows(out)
-            for kind in SUITES:
-                # The capture in TLS is as large, so that its last messages are not there.
-                count = len(told[kind])
-                assert count > 0.9 * len(told["plain"])
-                assert told[kind] == told["plain"][:count]
-            found = medians(commands, options.rounds, out)
-            for kind in ("plain", *SUITES):
-                ours, theirs = found[f"{kind} ours"], found[f"{kind} tshark"]
-                base, rival = found["plain ours"], found["plain tshark"]
-                slower, ratio = ours[0] / base[0], theirs[0] / ours[0]
-                print(f"{word:<9}{kind:<9}{ours[0]:>8.2f}{slower:>9.2f}", end="")
-                print(f"{ours[1] / base[1]:>6.2f}{ours[2]:>8.0f}{theirs[0]:>10.2f}", end="")
-                print(f"{ratio:>7.2f}{theirs[2]:>10.0f}", flush=True)
-                if slower > SLOWER or ratio < rival[0] / base[0] or ours[2] > theirs[2] / 2:
-                    missed.append(f"{word} {kind}")
-    print("missed: " + ", ".join(missed) if missed else "all targets met")
-    return int(options.floor and bool(missed))
+    report = Report(
+        "messages|<9 |<9 ours s|8.2f of plain|9.2f cpu|6.2f ours MB|8.0f tshark s|10.2f"
+        " ratio|7.2f cpu|6.2f tshark MB|10.0f"
+    )
+    plain: Compared | None = None
+    for found in results(options.megabytes, options.small, options.rounds):
+        if plain is None or found.work == "plain":
+            plain = found
+        ours, theirs = found.ours, found.tshark
+        slower, small = ours.cpu / plain.ours.cpu, ours.memory <= theirs.memory / 2
+        report.line(
+            *(found.capture, found.work, ours.wall, ours.wall / plain.ours.wall, slower),
+            *(ours.memory, theirs.wall, found.wall_ratio, found.cpu_ratio, theirs.memory),
+            missed=slower > SLOWER or found.cpu_ratio < plain.cpu_ratio or not small,
+        )
+    return report.end(options.floor)
 
 
 if __name__ == "__main__":

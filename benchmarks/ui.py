@@ -10,7 +10,6 @@ file is opened there in the same run, in tmux.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import fcntl
@@ -28,81 +27,29 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
-
-import google_crc32c
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import generate
+from measuring import Arguments, cpu_s, megabytes, tree
 
 SIZE = (160, 50)
 
 
-def small_batch() -> bytes:
-    """A batch of three records, 400 bytes in all."""
-    records = b""
-    for number in range(3):
-        value = b"kafkascope" * 10
-        body = b"\0" + generate.varint(number) * 2 + generate.varint(-1)
-        body += generate.varint(len(value)) + value + b"\0"
-        records += generate.varint(len(body)) + body
-    millis = generate.START_NS // 1_000_000
-    rest = struct.pack(">hiqqqhii", 0, 2, millis, millis + 2, -1, -1, -1, 3) + records
-    rest = struct.pack(">ibI", 0, 2, google_crc32c.value(rest)) + rest
-    return struct.pack(">qi", 0, len(rest)) + rest
-
-
 def make(path: Path, exchanges: int) -> None:
-    """Small messages in turn, on 20 connections."""
-    truth = generate.Truth()
-    records = small_batch()
-    now = generate.START_NS
-    with path.open("wb") as out:
-        out.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1))
-        connections = [generate.Tcp(out, n, 1448, truth) for n in range(20)]
-        for connection in connections:
-            connection.open(now)
-            now += 10_000
-        for turn in range(exchanges):
-            connection = connections[turn % 20]
-            form = generate.produce if turn % 2 else generate.fetch
-            ask, answer = form(turn, records)
-            now = connection.send(0, ask, now) + 200_000
-            now = connection.send(1, answer, now) + 50_000
+    """Small messages in turn, on 20 connections: batches of three records, 400 bytes in all."""
+    records = b"".join(generate.record(at, None, b"kafkascope" * 10) for at in range(3))
+    batch = generate.sealed(0, 0, 3, records, generate.START_NS)
 
+    def turn(number: int, _now: int) -> generate.Turn:
+        kind = generate.produce if number % 2 else generate.fetch
+        return generate.Turn(number % 20, *kind(number, batch), (100, 100, 100))
 
-def family(pid: int) -> list[int]:
-    """A process and its children."""
-    try:
-        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    except OSError:
-        return [pid]
-    return [pid, *map(int, text.split())]
-
-
-def spent(pid: int) -> float:
-    """Processor seconds of a process and its children."""
-    ticks = 0
-    for each in family(pid):
-        with contextlib.suppress(OSError):
-            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def memory(pid: int) -> int:
-    """Megabytes of a process and its children; what they share counts once."""
-    kilobytes = 0
-    for each in family(pid):
-        with contextlib.suppress(OSError):
-            for line in Path(f"/proc/{each}/smaps_rollup").read_text().splitlines():
-                if line.startswith("Pss:"):
-                    kilobytes += int(line.split()[1])
-    return kilobytes // 1024
+    generate.traffic(path, turn, 20, turns=exchanges)
 
 
 async def latencies(app: Any, pilot: Any, step: Callable[[], Any], times: int) -> list[float]:
@@ -127,13 +74,22 @@ def told(name: str, found: list[float]) -> None:
     print(f"{name:<44} p50 {statistics.median(found):8.1f} ms   p95 {p95:8.1f} ms", flush=True)
 
 
+@contextlib.contextmanager
+def timed(name: str) -> Iterator[list[str]]:
+    """Print how long the body takes, and what it adds to the list."""
+    more: list[str] = []
+    begun = time.perf_counter()
+    yield more
+    took = 1000 * (time.perf_counter() - begun)
+    print(f"{name:<44} {took:12.1f} ms   {' '.join(more)}".rstrip(), flush=True)
+
+
 async def measure(path: Path, exchanges: int) -> None:
     """Open the file and use it."""
     from kafkascope.tui.app import ScopeApp
     from kafkascope.tui.data.feed import Feed
-    from kafkascope.tui.data.sorting import Order
-    from kafkascope.tui.data.view import View
-    from kafkascope.tui.process.tuning import GC_OLD_THRESHOLD, GC_THRESHOLD
+    from kafkascope.tui.data.view import Order, View
+    from kafkascope.tui.showing import GC_OLD_THRESHOLD, GC_THRESHOLD
 
     begun = time.perf_counter()
     feed = Feed([str(path)])
@@ -146,11 +102,12 @@ async def measure(path: Path, exchanges: int) -> None:
         app.screen._compositor.render_strips()
         print(f"{'first rows':<44} {time.perf_counter() - begun:8.2f} s", flush=True)
         reader, progress = feed._process.pid, feed.store.progress
-        child, seconds, mine = 0, 0.0, time.process_time()
+        child, seconds, mine = 0.0, 0.0, time.process_time()
         loading: list[float] = []
         while not progress.done:
             if feed._process.poll() is None:
-                child, seconds = max(child, memory(reader)), max(seconds, spent(reader))
+                readers = tree(reader)
+                child, seconds = max(child, megabytes(readers)), max(seconds, cpu_s(readers))
             loading += await latencies(app, pilot, lambda: app.list.action_move(1), 5)
             loading += await latencies(app, pilot, lambda: app.list.action_page(1), 1)
             await asyncio.sleep(0.2)
@@ -179,30 +136,24 @@ async def measure(path: Path, exchanges: int) -> None:
         told("select a row: detail and bytes", await latencies(app, pilot, select, 30))
         for text in ("api == Produce", 'latency > 1ms and client == "orders-svc"', "error != 0"):
             View(feed.store, text).advance(60)  # loads numpy
-            begun = time.perf_counter()
-            view = View(feed.store, text)
-            while view.behind:
-                view.advance(60)
-            took = 1000 * (time.perf_counter() - begun)
-            print(f"{'filter ' + text:<44} {took:12.1f} ms   {len(view):,} rows", flush=True)
+            with timed(f"filter {text}") as more:
+                view = View(feed.store, text)
+                while view.behind:
+                    view.advance(60)
+                more.append(f"{len(view):,} rows")
         for name in ("latency", "client", "number"):
             view = View(feed.store)
-            begun = time.perf_counter()
-            view.sort(Order(name, True))
-            took = 1000 * (time.perf_counter() - begun)
-            print(f"{'sort by ' + name:<44} {took:12.1f} ms", flush=True)
-        from kafkascope.tui.data.masks import bad, with_text
+            with timed(f"sort by {name}"):
+                view.sort(Order(name, True))
+        from kafkascope.tui.data.columns import bad, with_text
 
-        for name, mask in (
-            ("next error", lambda: bad(feed.store)),
-            ("find a text", lambda: with_text(feed.store, "nowhere")),
-        ):
-            begun = time.perf_counter()
-            mask()
-            took = 1000 * (time.perf_counter() - begun)
-            print(f"{name:<44} {took:12.1f} ms", flush=True)
+        with timed("next error"):
+            bad(feed.store)
+        with timed("find a text"):
+            with_text(feed.store, "nowhere")
         what = "memory of the UI, of reader and workers"
-        print(f"{what:<44} {memory(os.getpid()):8} MB {child:6} MB")
+        here = megabytes(tree(os.getpid()))
+        print(f"{what:<44} {here:8.0f} MB {child:6.0f} MB")
     feed.close()
 
 
@@ -299,8 +250,7 @@ def termshark(path: Path, patience: float) -> None:
 
 def main() -> None:
     """Make, measure, compare."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--exchanges", type=int, default=1_000_000)
+    parser = Arguments(__doc__, exchanges=1_000_000)
     parser.add_argument("--capture", type=Path, help="made before by this script")
     parser.add_argument("--termshark", type=float, default=0, metavar="SECONDS")
     parser.add_argument("--terminal", type=float, default=0, metavar="SECONDS")

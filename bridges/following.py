@@ -27,7 +27,6 @@ from kafkascope.dissectors.registry import RequestHeader
 
 NOT_SEEN: Final = "its request was not seen"
 TOKEN: Final = "a SASL token"
-NO_REQUEST: Final = "no request"
 
 
 class Message(NamedTuple):
@@ -52,7 +51,6 @@ class Follower:
     def __init__(self, *, ports: Iterable[int] = ()) -> None:
         """`ports`: those that the user says are Kafka's."""
         self.context = Context(ports)
-        self.context.facts = False
         self.context.heard = self._hear
         self._conversations = Conversations(self.context)
         self._heard: list[tuple[Side, Frame, RequestHeader | None]] = []
@@ -123,5 +121,5 @@ class ByteFollower:
         return self._follower.take(Gap(self._connection, direction, offset, size, time_ns, "lost"))
 
     def close(self, time_ns: int) -> Told:
-        """End the connection: what waits is told."""
+        """End the connection; return what is still pending."""
         return self._follower.take(Closed(self._connection, None, "end", time_ns))

@@ -13,10 +13,10 @@ from kafkascope.captures.model import (
     Opened,
     Packet,
     Piece,
+    Statistics,
     StreamEvent,
 )
 from kafkascope.captures.packets.tcp import Segment, segment_of
-from kafkascope.captures.statistics import Statistics
 from kafkascope.captures.streams.reassembly import Reassembler
 from kafkascope.captures.streams.streams import streams
 

@@ -11,20 +11,20 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
+from collections.abc import Iterator
 from struct import pack
 from typing import Final
 
 from kafkascope.captures.errors import CaptureError, NotAllowed
 from kafkascope.captures.inputs.files import Source
-from kafkascope.captures.inputs.inflate import Stream
+from kafkascope.captures.inputs.inflate import Pieces, Stream
 from kafkascope.captures.inputs.opening import has_come
 from kafkascope.captures.inputs.spool import Spool
 
 _DENIED: Final = ("permission", "not permitted", "are you root", "privilege")
 _SNAPLEN: Final = 262_144
-_LAST_WORDS: Final = 10.0
-"""Seconds to wait for what a program wrote before it ended, on a busy machine."""
+MOST_SAID: Final = 1 << 16
+"""Bytes of what a program said that are read; the reason is one of few lines."""
 
 
 def open_interface(
@@ -73,24 +73,18 @@ class _Program:
     """Stream of what a capturing program writes."""
 
     def __init__(self, command: list[str], interface: str) -> None:
+        from tempfile import TemporaryFile  # slow to import
+
         self._program, self._interface = command[0], interface
+        self._said = TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._said
         )
         assert self._process.stdout is not None
         self._descriptor = self._process.stdout.fileno()
-        self._said: list[str] = []
-        self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._listener.start()
         self._any = False
 
-    def _listen(self) -> None:
-        assert self._process.stderr is not None
-        for line in self._process.stderr:
-            self._said = [*self._said[-20:], line.decode(errors="replace")]
-
     def wait(self, seconds: float) -> bool:
-        """Wait for the program to write something, or to end; return whether it did."""
         return has_come(self._descriptor, seconds)
 
     def readinto(self, buffer: memoryview, /) -> int | None:
@@ -98,14 +92,14 @@ class _Program:
         size = os.readv(self._descriptor, [buffer])
         if not size:
             code = self._process.wait()
-            self._listener.join(_LAST_WORDS)
             if code > 0 or not self._any:
-                raise refusal(self._interface, self._program, "".join(self._said))
+                self._said.seek(0)
+                said = self._said.read(MOST_SAID).decode(errors="replace")
+                raise refusal(self._interface, self._program, said)
         self._any = True
         return size
 
     def close(self) -> None:
-        """Stop the program."""
         if self._process.poll() is None:
             self._process.terminate()
             try:
@@ -113,13 +107,12 @@ class _Program:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        self._listener.join(_LAST_WORDS)
-        for pipe in (self._process.stdout, self._process.stderr):
-            if pipe is not None:
-                pipe.close()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._said.close()
 
 
-class _Sniffer:
+class _Sniffer(Pieces):
     """Stream of what scapy's socket receives, as a pcap file with nanoseconds."""
 
     def __init__(self, interface: str, capture_filter: str) -> None:
@@ -127,30 +120,22 @@ class _Sniffer:
         from scapy.error import Scapy_Exception
 
         logging.getLogger("scapy.runtime").setLevel(logging.ERROR)  # it warns of loopback
-        self._buffer = pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, _SNAPLEN, 1)
         try:
             self._socket = conf.L2listen(iface=interface, filter=capture_filter or None)
         except (OSError, Scapy_Exception) as error:
             raise refusal(interface, sys.executable, str(error)) from None
+        super().__init__(self._records(), self._socket.close)
+        self.ready = memoryview(pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, _SNAPLEN, 1))
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a packet; return whether there is one."""
-        return bool(self._buffer) or has_come(self._socket.fileno(), seconds)
+        return bool(self.ready) or has_come(self._socket.fileno(), seconds)
 
-    def readinto(self, buffer: memoryview, /) -> int | None:
-        """Read the next packet, with a record header before it."""
-        while not self._buffer:
+    def _records(self) -> Iterator[bytes]:
+        """Yield the packets, each behind the header of a record."""
+        while True:
             _, data, seconds = self._socket.recv_raw(_SNAPLEN)
             if data is not None:
                 time_ns = int(seconds * 1_000_000_000)
                 size = len(data)
                 head = pack("<IIII", time_ns // 10**9, time_ns % 10**9, size, size)
-                self._buffer = head + bytes(data)
-        size = min(len(buffer), len(self._buffer))
-        buffer[:size] = self._buffer[:size]
-        self._buffer = self._buffer[size:]
-        return size
-
-    def close(self) -> None:
-        """Close the socket."""
-        self._socket.close()
+                yield head + bytes(data)

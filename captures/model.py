@@ -13,7 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from kafkascope.captures.errors import CutShort
+
+if TYPE_CHECKING:
+    from kafkascope.kernel.pairs import Reader
 
 
 class Packet(NamedTuple):
@@ -210,7 +215,8 @@ class Connection:
     streams start at their first byte."""
     last_ns: int = 0
     handshake_ns: int | None = None
-    """Time from SYN to the ACK that completes the handshake, where that came before any bytes."""
+    """Time from SYN to the ACK that completes the handshake, where that came before any bytes; with
+    that of a proxy's leg, where the capture holds both."""
     packets: list[int] = field(default_factory=lambda: [0, 0])
     bytes: list[int] = field(default_factory=lambda: [0, 0])
     """Payload bytes that were captured, per direction, retransmissions included, but no
@@ -226,7 +232,8 @@ class Connection:
     leg."""
 
     translated: tuple[Endpoint, Endpoint] | None = None
-    """`a` and `b` before or after address translation, where the capture holds both."""
+    """`a` and `b` before or after address translation, or of a proxy's leg with the same bytes,
+    where the capture holds both."""
     first_packet: int = 0
     """Number of its first packet; 0 where there are no packets."""
     tls: Tls | None = None
@@ -242,6 +249,20 @@ class Connection:
     server: str = ""
     """What the side that was connected to speaks by its first bytes, where that is no more what a
     reader looks for: `SSH: SSH-2.0-OpenSSH_9.6` (`signatures.words_of`), or `UNKNOWN_SERVER`."""
+
+    compared: bool = False
+    """Whether its bytes are compared with those of another connection, so that no `reader` may have
+    them at once."""
+    reader: Reader | None = None
+    """What takes the bytes at once while all is ordinary, in place of events; None: nobody."""
+
+    def __getstate__(self) -> list[object]:
+        """Return the values for another process, which has no such `reader`."""
+        return [None if each == "reader" else getattr(self, each) for each in self.__slots__]
+
+    def __setstate__(self, state: list[object]) -> None:
+        for name, value in zip(self.__slots__, state, strict=True):
+            setattr(self, name, value)
 
     def ends(self, client: int = 0) -> tuple[Endpoint, Endpoint]:
         """Return the client, where it is at the end of `client`, and its broker."""
@@ -259,6 +280,10 @@ class Connection:
         return sum(self.bytes) > 0 or self.handshake_ns is not None
 
 
+BEHIND_ALL: Final = 1 << 62
+"""In place of the number of a packet: behind all of them."""
+
+
 class Piece(NamedTuple):
     """The part of a chunk that came from one packet."""
 
@@ -266,7 +291,6 @@ class Piece(NamedTuple):
     """Offset in `Chunk.data` of the piece's first byte; it ends where the next one starts."""
     time_ns: int
     packet: int
-    """Packet number."""
     file: int
     at: int
     """Offset in the file of the piece's first byte."""
@@ -358,3 +382,52 @@ class Resolved(NamedTuple):
 
 StreamEvent = Opened | Chunk | Gap | Closed
 """An event of reassembly; they come in the order of the packets that caused them."""
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Counters of a source. Readers of it count; anybody may look at any time."""
+
+    packets: int = 0
+    captured_bytes: int = 0
+    """Bytes of all packets, as captured."""
+    segments: int = 0
+    connections: int = 0
+    duplicates: int = 0
+    """Exact copies of a segment."""
+    cut_packets: int = 0
+    """TCP segments whose payload is not all there."""
+    mirrored: int = 0
+    """Those of them in frames that are whole: what sent these to the capturing host had cut the
+    packets inside, as switches and clouds do that mirror traffic."""
+    skipped: dict[str, int] = field(default_factory=dict)
+    """Packets without a usable TCP segment, by reason: "not ip", "not tcp", "fragment", "cut",
+    "malformed", "unknown link type"."""
+    unknown_links: dict[int, int] = field(default_factory=dict)
+    """Packets by LINKTYPE_ number that we do not know."""
+    translated: int = 0
+    """Connections that were captured before and after address translation."""
+    relayed: int = 0
+    """Connections from a proxy that carry the bytes of the client's connection."""
+    parted: int = 0
+    """Those of them that went on with other bytes."""
+    moved: int = 0
+    """Packets that came behind later ones in their file, and were put in order."""
+    dropped: int = 0
+    """Packets that the capturing program says it lost."""
+    first_ns: int | None = None
+    last_ns: int | None = None
+    damage: list[CutShort] = field(default_factory=list)
+
+    def saw(self, packet: Packet) -> None:
+        self.captured_bytes += len(packet.data)
+        if self.first_ns is None:
+            self.first_ns = self.last_ns = packet.time_ns
+        else:
+            self.last_ns = max(self.last_ns or 0, packet.time_ns)
+
+    def skip(self, reason: str, link_type: int) -> None:
+        """Count a packet without a usable TCP segment."""
+        self.skipped[reason] = self.skipped.get(reason, 0) + 1
+        if reason == "unknown link type":
+            self.unknown_links[link_type] = self.unknown_links.get(link_type, 0) + 1

@@ -78,7 +78,8 @@ def read_header(data: bytes | bytearray) -> ProxyHeader | None:
         return None
     if command == PROXY and width:
         at = _HEAD.size
-        hosts = (_text(bytes(data[at + n * width : at + (n + 1) * width])) for n in (0, 1))
+        places = [at + n * width for n in (0, 1)]
+        hosts = (str(ip_address(bytes(data[place : place + width]))) for place in places)
         ports = _PORTS.unpack_from(data, at + 2 * width)
         client, server = map(Endpoint, hosts, ports)
         ends = client, server
@@ -103,10 +104,6 @@ def _read_line(data: bytes) -> ProxyHeader | None:
     if max(client.port, server.port) > 0xFFFF:
         raise ValueError("a port above 65535")
     return ProxyHeader(1, found.end(), client, server)
-
-
-def _text(packed: bytes) -> str:
-    return str(ip_address(packed))
 
 
 def header_of(version: int, client: Endpoint, server: Endpoint) -> bytes:

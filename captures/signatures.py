@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from kafkascope.captures.tls.alerts import ALERTS
-from kafkascope.captures.tls.begin import OLD_HELLO
+from kafkascope.captures.tls.begin import ALERTS, OLD_HELLO
 
 Side: TypeAlias = Literal["client", "server", ""]
 """Who sends such bytes first; empty: either, or it is not known."""
 
 HEAD: Final = 256
 """Of the first bytes, as many as are looked at: a request line of HTTP or RTSP with its version."""
+
+SHOWN_BYTES: Final = 16
+"""Of TLS and SSH, as many of the first bytes as a recording shows."""
 
 TLS: Final = "TLS"
 HTTP: Final = "HTTP"
@@ -162,6 +164,23 @@ SIGNATURES: Final[tuple[Signature, ...]] = (
 _STATUS: Final = re.compile(rb"HTTP/\d(?:\.\d)? \d\d\d[ -~]{0,40}|SSH-[\d.]+-[!-~]{1,40}")
 """First lines that are safe to repeat: a status, and the name of a program."""
 
+_AMID: Final = (
+    rb"(?:" + _METHODS + rb") [^\r\n ]{1,200} (?:HTTP|RTSP|SIP)/\d|(?:HTTP|RTSP|SIP)/\d\.\d \d\d\d "
+    rb"|\x00\x00[\x06\x0c\x12\x18\x1e\x24\x2a]\x04\x00\x00\x00\x00\x00\x00[\x01-\x06]"
+    rb"|\x15\x03[\x00-\x04]\x00\x02[\x01\x02]|SSH-\d\.\d|AMQP[\x00-\x03][\x00\x01][\x00-\x09]"
+    rb"|JRMI\x00[\x01\x02][KLM]|RFB \d{3}\.\d|INFO \{\"server_id\""
+    rb"|\*\d{1,5}\r\n\$\d{1,5}\r\n|-DENIED Redis "
+    rb"|.[\x00-\x03]\x00[\x00-\x03](?:\x0a\d{1,2}\.\d{1,2}\.|\xff..(?:#\w{5})?(?:Host|Too many) )"
+    rb"|\x00\x00\x00\x08\x04\xd2\x16[\x2f\x30]|E\x00\x00[\x00-\x0f].S(?:FATAL|ERROR|PANIC)\x00"
+    rb"|\x00\x00[\x00-\x0f].\x00\x03\x00[\x00-\x02](?:user|database)\x00|\x00\x00..[\xfe\xff]SMB"
+    rb"|0[\x05-\x7f]\x02\x01[\x00-\x7f](?:\x60.\x02\x01\x03|\x78.\x0a\x01)|\x00\x00..\x01ActiveMQ"
+    rb"|\x10[\x0a-\xff][\x01-\x7f]?\x00(?:\x04MQTT|\x06MQIsdp)"
+    rb"|[\t\n\r\x20-\x7e]{0,254}\n\Z|(?:imok|" + _WORDS + rb")\Z"
+)
+"""Forms with which no payload of Kafka goes on, for streams of which the beginning is not known:
+five fixed bytes and more, or a line of text that is all that was sent. The marks of RMI's answers,
+Telnet, MongoDB, RDP, and Java serialization are too short."""
+
 
 def signature_of(data: bytes | bytearray, side: Side = "") -> Signature | None:
     """Return the signature of the first bytes that a side sent; None for what has none."""
@@ -185,6 +204,17 @@ def sign_of(data: bytes | bytearray, side: Side = "") -> bytes:
     return sign if sign is not None and whole else found.stand_in[: len(head)]
 
 
+def shown_of(data: bytes | bytearray, side: Side = "") -> bytes:
+    """Return the part of the first bytes that a recording may show: of HTTP the status line, of TLS
+    and SSH the first 16 bytes, else `sign_of`. What follows may be secret."""
+    head = bytes(data[:HEAD])
+    found = signature_of(head, side)
+    if found is not None and found.protocol in (TLS, SSH):
+        return head[:SHOWN_BYTES]
+    line = _STATUS.match(head)
+    return sign_of(head, side) if line is None else line.group()
+
+
 def protocol_of(data: bytes | bytearray, side: Side = "") -> str:
     """Return the name of what the first bytes of a side speak; empty where there is no
     signature."""
@@ -194,16 +224,24 @@ def protocol_of(data: bytes | bytearray, side: Side = "") -> str:
     return f"{WORD} {bytes(data[:4]).decode('ascii')}"
 
 
+def words_amid(data: bytes | bytearray, side: Side) -> str:
+    """Return `words_of` bytes that need not be the first ones of their side: empty where Kafka
+    could go on with such bytes."""
+    known = re.match(_AMID, bytes(data[:HEAD]), re.DOTALL)
+    return words_of(data, side) if known else ""
+
+
 def words_of(data: bytes | bytearray, side: Side = "") -> str:
     """Return what the first bytes of a side speak: `SSH: SSH-2.0-OpenSSH_9.6`, with what they say
-    of it where that can be read and is safe to repeat. Empty where there is no signature."""
+    of it where that can be read and is safe to repeat. Empty where there is no signature.
+    Asterisks behind it are what a recording masks."""
     head = bytes(data[:HEAD])
     found = signature_of(head, side)
     if found is None:
         return ""
     line = _STATUS.match(head)
     if line is not None:
-        return f"{found.protocol}: {line.group().decode('ascii').strip()}"
+        return f"{found.protocol}: {line.group().decode('ascii').rstrip(' *')}"
     if found.protocol == TLS and head[0] == 21 and head[3:5] == b"\0\2" and len(head) > 6:
         return f"{TLS}: alert {ALERTS.get(head[6], str(head[6])).replace('_', ' ')}"
     return found.protocol

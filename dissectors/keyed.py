@@ -22,13 +22,12 @@ def api_name(key: int) -> str:
 
 
 def error_name(code: int, key: int | None) -> str:
-    """Return the name of an error in the answer to a request of a key."""
     return _zookeeper_error(code) if is_zookeeper(key) else _kafka_error(code)
 
 
 def read_header(payload: bytes, key: int | None) -> RequestHeader:
-    """Return the header of a request; `DissectError` where it is not there. The key has to be
-    known of requests of ZooKeeper, whose handshake does not tell it."""
+    """Return the header of a request; `DissectError` where it is missing. ZooKeeper requests need
+    the key, which their handshake does not contain."""
     if key is not None and is_zookeeper(key):
         return frames.header_by(key, payload)
     return registry.read_request_header(payload)

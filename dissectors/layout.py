@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 from kafkascope.dissectors import schema
 from kafkascope.dissectors.errors import SchemaError, UnknownVersion
 from kafkascope.dissectors.schema import UNSET, Field, Message, Versions
+from kafkascope.dissectors.values import Uuid
 
 NUMBER_FORMATS: Final[dict[type[Field], tuple[str, str]]] = {
     schema.Int8: ("int8", "b"),
@@ -187,8 +188,8 @@ def _slot(field: Field, version: int, flexible: bool) -> Slot:
     wire = _wire(field, version, flexible)
     tag = field.tag if version in field.tagged else None
     default = implied_default(wire) if field.default is UNSET else field.default
-    if isinstance(wire, UuidWire) and not default:
-        default = bytes(16)
+    if isinstance(wire, UuidWire):
+        default = Uuid(default or bytes(16))
     if field.only:
         default = None
     return Slot(field.name, wire, field, tag, default, field.only)
@@ -230,7 +231,7 @@ def implied_default(wire: Wire) -> Any:
         case BoolWire():
             return False
         case UuidWire():
-            return bytes(16)
+            return Uuid(bytes(16))
         case StringWire():
             return ""
         case BytesWire():

@@ -9,10 +9,17 @@ from __future__ import annotations
 import importlib
 import struct
 from functools import cache, lru_cache, partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from kafkascope.dissectors.codec.reader import REFUSALS, Body, Reader, reader
-from kafkascope.dissectors.codec.weights import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, too_large
+from kafkascope.dissectors.codec.reader import (
+    BODY_LIMIT,
+    REFUSALS,
+    UNKNOWN_TAG_WEIGHT,
+    Body,
+    Reader,
+    reader,
+    too_large,
+)
 from kafkascope.dissectors.codec.writer import REFUSALS as WRITER_REFUSALS
 from kafkascope.dissectors.codec.writer import writer
 from kafkascope.dissectors.errors import Malformed, TooLarge, Truncated, UnknownApi, UnknownVersion
@@ -74,7 +81,6 @@ def api_of(key: int) -> Api:
 
 
 def message_names() -> list[str]:
-    """Return the names of all messages that are declared."""
     calls = [f"{api.name}{kind}" for api in APIS.values() for kind in ("Request", "Response")]
     return calls + list(DATA)
 
@@ -143,8 +149,26 @@ def decode_body(name: str, version: int, data: bytes, at: int = 0) -> tuple[Body
 
 
 def encode_body(name: str, version: int, body: Body) -> bytes:
-    """Encode a complete body of a message by name."""
     return write_layout(layout_of(name, version), body)
+
+
+def encode_response(key: int, version: int, correlation_id: int, body: Body) -> bytes:
+    """Write a response as a frame has it behind its size: header and body. Errors: see
+    `write_layout`."""
+    layout = layout_of("ResponseHeader", response_header_version(key, version))
+    header = write_layout(layout, {"correlation_id": correlation_id})
+    return header + encode_body(f"{APIS[key].name}Response", version, body)
+
+
+def unsupported_response(correlation_id: int, versions: dict[int, tuple[int, int]]) -> bytes:
+    """Write the response to an ApiVersions request of a version that is not supported, with the
+    versions of APIs by key: in version 0, whatever was asked for (KIP-511)."""
+    keys = [
+        {"api_key": key, "min_version": low, "max_version": high}
+        for key, (low, high) in versions.items()
+    ]
+    body = {"error_code": UNSUPPORTED_VERSION, "api_keys": keys}
+    return encode_response(API_VERSIONS, 0, correlation_id, body)
 
 
 def read_best(name: str, version: int, data: bytes, at: int = 0) -> tuple[Body, int, Layout]:
@@ -166,7 +190,6 @@ def read_best(name: str, version: int, data: bytes, at: int = 0) -> tuple[Body, 
 
 
 def has_unknown_tags(value: Any) -> bool:
-    """Return whether a body has tagged fields that its layout lacks."""
     if isinstance(value, dict):
         return "_tagged_fields" in value or any(map(has_unknown_tags, value.values()))
     return isinstance(value, list) and any(map(has_unknown_tags, value))
@@ -185,7 +208,6 @@ class RequestHeader(NamedTuple):
     client_id: str | None
     tagged_fields: list[Body]
     end: int
-    """Offset of the body."""
 
 
 _FIXED = struct.Struct(">hhi")
@@ -219,7 +241,7 @@ def read_request_header(data: bytes, at: int = 0) -> RequestHeader:
     try:
         key, version, correlation_id, length = _WITH_LENGTH.unpack_from(data, at)
     except struct.error:
-        return _odd_header(data, at)
+        return _stepwise_header(data, at)
     kind = request_header_version(key, version)
     stop = at + 10 + length
     if kind and length >= 0 and stop <= len(data):
@@ -228,10 +250,10 @@ def read_request_header(data: bytes, at: int = 0) -> RequestHeader:
             return _header((key, version, correlation_id, client_id, [], stop))
         if stop < len(data) and not data[stop]:
             return _header((key, version, correlation_id, client_id, [], stop + 1))
-    return _odd_header(data, at)
+    return _stepwise_header(data, at)
 
 
-def _odd_header(data: bytes, at: int) -> RequestHeader:
+def _stepwise_header(data: bytes, at: int) -> RequestHeader:
     """Read the header step by step: short, without a client id, with tags, or wrong."""
     try:
         key, version, correlation_id = _FIXED.unpack_from(data, at)
@@ -298,6 +320,12 @@ class Decoded(NamedTuple):
         both = ((self.header_layout, 0), (self.layout, self.body_at))
         return tuple(each for each in both if each[0].body.slots or each[0].flexible) or both[1:]
 
+    def with_body(self, payload: bytes, body: Body, rest: bytes | None = None) -> bytes:
+        """Return the payload with another body, its header as it is; `rest`: in place of the bytes
+        behind the body. `DissectError` when the body does not fit."""
+        written = write_layout(self.layout, body)
+        return payload[: self.body_at] + written + (payload[self.end :] if rest is None else rest)
+
 
 def _note(layout: Layout) -> str:
     releases = layout.message.releases
@@ -326,33 +354,26 @@ class _Plan(NamedTuple):
     note: str
 
 
-def _plan(name: str, version: int, side: str, kind: int) -> _Plan:
+def _plan(side: Literal["Request", "Response"], key: int, version: int) -> _Plan:
+    name = f"{_known(key, version).name}{side}"
+    of_header = request_header_version if side == "Request" else response_header_version
+    kind = of_header(key, version)
     header, layout = layout_of(f"{side}Header", kind), layout_of(name, version)
     varies = bool(variants_of(name, version))
     return _Plan(name, kind, header, reader(header), layout, reader(layout), varies, _note(layout))
 
 
-@lru_cache(4096)
-def _request_plan(key: int, version: int) -> _Plan:
-    name = f"{_known(key, version).name}Request"
-    return _plan(name, version, "Request", request_header_version(key, version))
-
-
-@lru_cache(4096)
-def _response_plan(key: int, version: int) -> _Plan:
-    name = f"{_known(key, version).name}Response"
-    return _plan(name, version, "Response", response_header_version(key, version))
+_request_plan: Final = lru_cache(4096)(partial(_plan, "Request"))
+_response_plan: Final = lru_cache(4096)(partial(_plan, "Response"))
 
 
 _decoded = partial(tuple.__new__, Decoded)
 """Makes a `Decoded` of a tuple without a Python frame."""
 
 
-def decode_request(
-    payload: bytes, head: RequestHeader | None = None, body: Body | None = None
-) -> Decoded:
+def decode_request(payload: bytes, head: RequestHeader | None = None) -> Decoded:
     """Decode the payload of a request, header and body; `DissectError` when that fails. `head` is
-    the header, `body` the body, to the end of the payload, where they were read before."""
+    its header, if that was read before."""
     head = read_request_header(payload) if head is None else head
     version = head.api_version
     plan = _request_plan(head.api_key, version)
@@ -361,21 +382,12 @@ def decode_request(
         header, body_at = read_layout(plan.header_layout, payload)
     else:
         header, body_at = _header_body(head, plan.kind), head.end
-    return _body_by(plan, payload, version, header, body_at, body)
+    return _body_by(plan, payload, version, header, body_at)
 
 
-def _body_by(
-    plan: _Plan,
-    payload: bytes,
-    version: int,
-    header: Body,
-    body_at: int,
-    body: Body | None,
-) -> Decoded:
+def _body_by(plan: _Plan, payload: bytes, version: int, header: Body, body_at: int) -> Decoded:
     name, header_layout, layout, note = plan.message, plan.header_layout, plan.layout, plan.note
-    if body is not None:
-        end = len(payload)
-    elif plan.varies:
+    if plan.varies:
         body, end, layout = read_best(name, version, payload, body_at)
         note = _note(layout)
     else:
@@ -398,7 +410,7 @@ def _header_body(head: RequestHeader, kind: int) -> Body:
     return header
 
 
-def decode_response(payload: bytes, key: int, version: int, body: Body | None = None) -> Decoded:
+def decode_response(payload: bytes, key: int, version: int) -> Decoded:
     """Decode the payload of a response to a request of that key and version; `DissectError` when
     that fails. `body`: to the end of the payload, where it was read before.
 
@@ -415,7 +427,7 @@ def decode_response(payload: bytes, key: int, version: int, body: Body | None = 
     if key == API_VERSIONS and version > 0 and _is_fallback(payload, body_at):
         version = 0
         plan = _response_plan(key, 0)
-    return _body_by(plan, payload, version, header, body_at, body)
+    return _body_by(plan, payload, version, header, body_at)
 
 
 def _is_fallback(payload: bytes, at: int) -> bool:
@@ -429,6 +441,5 @@ def _is_fallback(payload: bytes, at: int) -> bool:
 
 
 def example(name: str, version: int) -> dict[str, Any]:
-    """Return a complete body of defaults."""
     body: dict[str, Any] = implied_default(layout_of(name, version).body)
     return body

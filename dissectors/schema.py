@@ -146,28 +146,29 @@ class Field:
         only: Iterable[int] = (),
     ) -> None:
         # Frozen: the only way in is past __setattr__.
-        put = object.__setattr__
-        put(self, "name", name)
-        put(self, "versions", Versions.parse(versions))
-        put(self, "nullable", Versions.parse(nullable))
-        put(self, "tag", tag)
-        # A tag without a range of its own is a tag in every version that has the field.
-        put(self, "tagged", Versions.parse(tagged or ("none" if tag is None else versions)))
-        put(self, "default", default)
-        put(self, "doc", doc)
-        put(self, "entity", entity)
-        put(self, "subject", subject)
-        put(self, "enum", enum)
-        put(self, "word", word)
-        put(self, "unit", unit)
-        put(self, "map_key", map_key)
-        put(self, "secret", secret)
-        put(self, "volatile", volatile)
-        put(self, "endpoint", endpoint)
-        put(self, "plain", plain)
-        put(self, "only", frozenset(only))
-        put(self, "children", ())
-        put(self, "element", None)
+        self.__dict__.update(
+            name=name,
+            versions=Versions.parse(versions),
+            nullable=Versions.parse(nullable),
+            tag=tag,
+            # A tag without a range of its own is a tag in every version that has the field.
+            tagged=Versions.parse(tagged or ("none" if tag is None else versions)),
+            default=default,
+            doc=doc,
+            entity=entity,
+            subject=subject,
+            enum=enum,
+            word=word,
+            unit=unit,
+            map_key=map_key,
+            secret=secret,
+            volatile=volatile,
+            endpoint=endpoint,
+            plain=plain,
+            only=frozenset(only),
+            children=(),
+            element=None,
+        )
 
 
 class Int8(Field):
@@ -203,7 +204,7 @@ class Bool(Field):
 
 
 class Uuid(Field):
-    """16 bytes; all zero stands for none."""
+    """16 bytes; all zero means none."""
 
 
 class String(Field):
@@ -226,7 +227,6 @@ class Struct(Field):
     """Fields one after the other, and a tagged section in flexible versions."""
 
     def of(self, *children: Field) -> Self:
-        """Return the field with these children."""
         object.__setattr__(self, "children", children)
         return self
 
@@ -271,7 +271,6 @@ class Message:
         return f"<Message {self.name} {self.versions}{releases}>"
 
     def of(self, *fields: Field) -> Message:
-        """Return the message with these fields."""
         return replace(self, fields=fields)
 
     def but(self, *variants: Message) -> Message:
@@ -290,7 +289,6 @@ def request(api: str, *, key: int, versions: str, flexible: str = "none") -> Mes
 
 
 def response(api: str, *, key: int, versions: str, flexible: str = "none") -> Message:
-    """Declare the response of an API."""
     return _message(f"{api}Response", "response", key, versions, flexible)
 
 

@@ -61,6 +61,11 @@ def write_uvarint(value: int) -> bytes:
     """Return the shortest unsigned varint of a value below 2**32."""
     if not 0 <= value <= 0xFFFFFFFF:
         raise Malformed(f"{value} does not fit an unsigned varint")
+    return varint_of(value)
+
+
+def varint_of(value: int) -> bytes:
+    """Return the shortest unsigned varint of a value that is not negative."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

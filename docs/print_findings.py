@@ -1,22 +1,21 @@
-"""Print docs/findings.md from the detectors: `python docs/print_findings.py`, or `make docs`."""
+"""Print docs/findings.md from the rules: `python docs/print_findings.py`, or `make docs`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from kafkascope.analyzer.findings.detectors import THEMES
-from kafkascope.analyzer.findings.explanations import ALL, EXPLANATIONS
-from kafkascope.analyzer.findings.limits import LIMITS, Limit
+from kafkascope.analyzer.findings.causes import ALWAYS, EXPLANATIONS
 from kafkascope.analyzer.findings.model import Rule
 from kafkascope.analyzer.findings.outcomes import THRESHOLDS
+from kafkascope.analyzer.findings.rules import LIMITS, RULES, THEMES, Limit
 
 TARGET = Path(__file__).with_name("findings.md")
 
 HEAD = """\
 # Findings
 
-Printed from `analyzer/findings/` by `make docs`; do not edit.
+Printed from `analyzer/findings/rules.json` by `make docs`; do not edit.
 
     kafkascope check prod.pcapng
     kafkascope check ci-run.pcapng --fail-on error --ignore redelivered
@@ -60,12 +59,12 @@ The capture named at a rule is real traffic that shows it (`tests/analyzer/captu
 
 def lines() -> Iterator[str]:
     """Yield the sections: rules by theme, then explanations, then outcomes of clients."""
-    for theme, kinds in THEMES.items():
+    for theme, detectors in THEMES.items():
         yield f"## {theme}"
         yield ""
-        for kind in kinds:
-            for rule in kind.RULES:
-                yield from _section(rule)
+        for rules in detectors.values():
+            for name in rules:
+                yield from _section(RULES[name])
     yield "## What explains what"
     yield ""
     yield (
@@ -75,7 +74,7 @@ def lines() -> Iterator[str]:
     )
     yield ""
     for line in EXPLANATIONS:
-        until = "" if line.after_ns == ALL else f" within {line.after_ns / 1e9:g} s"
+        until = "" if line.after_ns == ALWAYS else f" within {line.after_ns / 1e9:g} s"
         yield (
             f"- {_rules(line.causes)} → {_rules(line.effects)} (same {' and '.join(line.same)}"
             f"{until}): {line.why}"

@@ -10,9 +10,10 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from kafkascope.tui.boards import board_of
 from kafkascope.tui.controllers.table import KEYS
 from kafkascope.tui.keys import BOARD_KEYS, MOVES, Key
-from kafkascope.tui.screens import SCREENS, TABS, board_class
+from kafkascope.tui.screens import SCREENS, TABS
 
 TARGET: Final = Path(__file__).parent / "keys.md"
 WIDTH: Final = 130
@@ -104,11 +105,11 @@ def markdown() -> str:
     out += ["## Everywhere", "", *_table(KEYS)]
     out += ["", "## Screens 2 to 9", "", *_table(BOARD_KEYS)]
     for number in SCREENS:
-        kind = board_class(number)
-        out += ["", f"### {number} {TABS[number].title}", "", fill(kind.HELP, WIDTH)]
-        out += ["", f"As text: `{kind.COMMAND}`".replace("{}", "INPUT")]
-        if kind.KEYS:
-            out += ["", *_table(kind.KEYS)]
+        board = board_of(number)
+        out += ["", f"### {number} {TABS[number].title}", "", fill(board.help, WIDTH)]
+        out += ["", f"As text: `{board.command}`".replace("{}", "INPUT")]
+        if board.keys:
+            out += ["", *_table(board.keys)]
     return "\n".join(
         [
             *out,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kafkascope.analyzer.commands.key_logs import WAYS
+from kafkascope.analyzer.commands.tls_keys import WAYS
 
 TARGET = Path(__file__).parent / "tls.md"
 BEGIN, END = "<!-- clients: printed by docs/print_tls.py -->\n", "<!-- end of clients -->\n"

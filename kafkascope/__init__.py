@@ -8,6 +8,7 @@ stays stable. The packages below this name are for kafkascope itself, and change
 - `kafkascope.dissectors`: schemas of every version of every API, record batches, embedded formats.
 - `kafkascope.captures`: capture files, live capture, packets, TCP reassembly.
 - `kafkascope.analyzer`: conversations, exchanges, filters, statistics, findings, exports, Spark.
+- `kafkascope.kernel`: typed Python that reads ordinary connections, compiled where it can be.
 - `kafkascope.proxy`: the proxy, its rules and recorder, `serve` and `replay`.
 - `kafkascope.library`: what is behind the names below.
 - `kafkascope.tui`: the terminal UI and the command line.

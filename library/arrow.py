@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from kafkascope.analyzer.pipeline.tables.arrow import array
+from kafkascope.analyzer.pipeline.tables.buffers import RowBuffer
+from kafkascope.analyzer.pipeline.tables.naming import named
+from kafkascope.analyzer.pipeline.tables.schemas import EXCHANGES, RECORDS
+from kafkascope.analyzer.pipeline.tables.values import exchange_values, record_values
+
 if TYPE_CHECKING:
     from kafkascope.analyzer.statistics.model import Column
-    from kafkascope.library.capture import ArrowName, Capture
-    from kafkascope.library.tables import Table, TableName
+    from kafkascope.library.passes import Passes
+    from kafkascope.library.tables import OwnName, Table
 
 KINDS: Final = {
     "text": pa.string(),
@@ -25,49 +31,38 @@ KINDS: Final = {
 }
 """Kinds of columns of statistics."""
 
-
-def table_of(capture: Capture, name: ArrowName) -> pa.Table:
-    """Return a table of a capture."""
-    if name in ("exchanges", "records"):
-        batches = list(batches_of(capture, name, 1 << 16))
-        from kafkascope.analyzer.pipeline.tables import schemas
-
-        schema = (schemas.EXCHANGES if name == "exchanges" else schemas.RECORDS).schema
-        return pa.Table.from_batches(batches, schema)
-    return _statistic(capture.table(cast("TableName", name)))
+BATCH_BYTES: Final = 8 << 20
+"""Bytes of texts from which on a batch has fewer rows: the program that reads holds the one before,
+and memory that the C library of that program does not give back."""
+_OWN: Final = {each.name: each.schema for each in (EXCHANGES, RECORDS)}
+"""Schemas of the tables that are made while a capture is read."""
 
 
-def batches_of(capture: Capture, name: ArrowName, rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield a table in pieces."""
-    if name in ("exchanges", "records"):
-        yield from _read(capture, name, rows)
-    else:
-        yield from _statistic(capture.table(cast("TableName", name))).to_batches(rows)
+def whole(passes: Passes, name: OwnName) -> pa.Table:
+    """Return a table that is made while a capture is read."""
+    return pa.Table.from_batches(list(batches_of(passes, name, 1 << 16)), _OWN[name])
 
 
-def _read(capture: Capture, name: str, rows: int) -> Iterator[pa.RecordBatch]:
-    from kafkascope.analyzer.pipeline.tables.arrow import record_batch
-    from kafkascope.analyzer.pipeline.tables.naming import named
-    from kafkascope.analyzer.pipeline.tables.schemas import EXCHANGES, RECORDS
-    from kafkascope.analyzer.pipeline.tables.values import exchange_values, record_values
-
-    schema = (EXCHANGES if name == "exchanges" else RECORDS).schema
-    waiting: list[tuple[Any, ...]] = []
+def batches_of(passes: Passes, name: OwnName, rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield such a table in pieces."""
+    buffer = RowBuffer(_OWN[name])
     names = None
-    for row, exchange, origin in capture.passes.rows():
+    made: Iterator[tuple[Any, ...]]
+    for row, exchange, origin in passes.rows():
         names = origin.names
         if name == "exchanges":
-            waiting.append(exchange_values(row, exchange))
+            made = iter([exchange_values(row, exchange)])
         else:
-            waiting += record_values(row, exchange, names, [], origin.payloads)
-        while len(waiting) >= rows:
-            yield named(record_batch(waiting[:rows], schema), names)
-            waiting = waiting[rows:]
-    if waiting and names is not None:
-        yield named(record_batch(waiting, schema), names)
+            made = record_values(row, exchange, names, [], origin.payloads)
+        for _ in map(buffer.add, made):
+            if buffer.full(rows) or buffer.bytes > BATCH_BYTES:
+                yield named(buffer.batch(), names)
+    if len(buffer) and names is not None:
+        yield named(buffer.batch(), names)
 
 
-def _statistic(table: Table) -> pa.Table:
+def statistic(table: Table) -> pa.Table:
+    """Return a table of statistics."""
     columns, lines = table.raw
     return pa.table(
         {each.name: _array(each, [line.get(each.name) for line in lines]) for each in columns}
@@ -75,8 +70,6 @@ def _statistic(table: Table) -> pa.Table:
 
 
 def _array(column: Column, values: list[Any]) -> pa.Array:
-    from kafkascope.analyzer.pipeline.tables.arrow import array
-
     if column.kind == "list":
         values = [None if each is None else list(map(str, each)) for each in values]
     elif column.kind == "text":

@@ -10,9 +10,9 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self, TypeAlias
 
 from kafkascope.extras import require
 from kafkascope.library.errors import UsageError
@@ -20,7 +20,7 @@ from kafkascope.library.exchange import Exchange
 from kafkascope.library.finding import Finding, at_least
 from kafkascope.library.passes import Passes
 from kafkascope.library.record import Record
-from kafkascope.library.tables import TABLES, How, Key, Table, TableName
+from kafkascope.library.tables import TABLES, How, Key, OwnName, Table, TableName
 
 if TYPE_CHECKING:
     import pandas
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     import pyarrow
 
     from kafkascope.analyzer.model import Severity
+    from kafkascope.analyzer.reading.options import ReadOptions
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 Input: TypeAlias = "PathLike | BinaryIO"
-ArrowName: TypeAlias = TableName | Literal["exchanges", "records"]
+ArrowName: TypeAlias = TableName | OwnName
 """Tables that Arrow, pandas and polars take."""
 COPY_BYTES: Final = 1 << 20
 
@@ -55,21 +56,24 @@ def open(
     recording also the connections to the brokers. `secrets`: passwords and tokens stay readable.
 
     Raises `CaptureError` for what is no capture, `FilterError` for an invalid filter, and
-    `MissingExtra` for `keylog` without the extra `tls`. Damage in
-    a capture raises nothing: `damage` tells it.
+    `MissingExtra` for `keylog` without the extra `tls`. Damage in a capture raises nothing:
+    `damage` describes it.
     """
     if logs := _listed(keylog):
         require("kafkascope.open(keylog)")
-    return Capture(
-        _listed(inputs),
-        filter=filter,
-        keylog=logs,
-        schemas=_listed(schemas),
-        registry=registry,
-        decode_as=decode_as,
+    from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
+
+    options = ReadOptions(
+        (),
+        filter_text=filter,
+        keylog=tuple(map(os.fspath, logs)),
+        ports=frozenset(decode_as),
+        quiet=True,
         both_legs=both_legs,
-        secrets=secrets,
+        schemas=SchemaOptions(tuple(map(os.fspath, _listed(schemas))), registry=registry),
+        jobs=1,
     )
+    return Capture(_listed(inputs), options, secrets=secrets)
 
 
 def _listed(given: Any) -> list[Any]:
@@ -85,37 +89,11 @@ class Capture:
     thread: `await asyncio.to_thread(list, capture)`.
     """
 
-    def __init__(
-        self,
-        inputs: list[Input],
-        *,
-        filter: str,
-        keylog: list[PathLike],
-        schemas: list[PathLike],
-        registry: str | None,
-        decode_as: Iterable[int],
-        both_legs: bool,
-        secrets: bool,
-    ) -> None:
-        from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
-
-        self.filter = filter
+    def __init__(self, inputs: list[Input], options: ReadOptions, *, secrets: bool) -> None:
+        self.filter = options.filter_text
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self.passes = Passes(
-            ReadOptions(
-                tuple(map(self._name, inputs)),
-                filter_text=filter,
-                keylog=tuple(os.fspath(each) for each in keylog),
-                ports=frozenset(decode_as),
-                quiet=True,
-                both_legs=both_legs,
-                schemas=SchemaOptions(
-                    tuple(os.fspath(each) for each in schemas), registry=registry
-                ),
-                jobs=1,
-            ),
-            secrets=secrets,
-        )
+        options = replace(options, inputs=tuple(map(self._name, inputs)))
+        self.passes = Passes(options, secrets=secrets)
         """Behind everything here; not for others."""
 
     def _name(self, given: Input) -> str:
@@ -132,12 +110,7 @@ class Capture:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -152,7 +125,7 @@ class Capture:
     # --- exchanges and records
 
     def __iter__(self) -> Iterator[Exchange]:
-        """Yield the exchanges in the order in which they are complete."""
+        """Yield the exchanges in the order of their numbers; live, as they are complete."""
         return self.exchanges()
 
     def exchanges(self, filter: str = "") -> Iterator[Exchange]:
@@ -168,9 +141,9 @@ class Capture:
     # --- what the whole says
 
     def findings(self, level: Severity = "chat", *, release: str | None = None) -> list[Finding]:
-        """Return what is wrong, as `kafkascope check` tells it: causes, the worst and earliest
-        first, each before its consequences. `level`: error, warning, note or chat, the mildest that
-        is wanted. `release`: a Kafka release that all clients have to work with."""
+        """Return the findings of `kafkascope check`: causes, the worst and earliest first, each
+        before its consequences. `level`: error, warning, note or chat, the minimum severity.
+        `release`: a Kafka release that all clients have to work with."""
         from kafkascope.analyzer.findings import Findings
         from kafkascope.analyzer.findings.causes import unfolded
 
@@ -215,19 +188,23 @@ class Capture:
     # --- tables of others
 
     def to_batches(self, table: ArrowName = "exchanges", *, rows: int = 16_384) -> Iterator[Any]:
-        """Yield a table as `pyarrow.RecordBatch`es of so many rows: `exchanges` and `records`
-        as docs/spark.md has them while they are read, all others at once."""
+        """Yield a table as `pyarrow.RecordBatch`es of so many rows, fewer of long ones: `exchanges`
+        and `records` as docs/spark.md has them while they are read, all others at once."""
         require("Capture.to_arrow")
-        from kafkascope.library.arrow import batches_of
+        from kafkascope.library import arrow
 
-        return batches_of(self, table, rows)
+        if table == "exchanges" or table == "records":
+            return arrow.batches_of(self.passes, table, rows)
+        return iter(arrow.statistic(self.table(table)).to_batches(rows))
 
     def to_arrow(self, table: ArrowName = "exchanges") -> pyarrow.Table:
         """Return a table as `pyarrow.Table`: `exchanges`, `records`, or one of `table`."""
         require("Capture.to_arrow")
-        from kafkascope.library.arrow import table_of
+        from kafkascope.library import arrow
 
-        return table_of(self, table)
+        if table == "exchanges" or table == "records":
+            return arrow.whole(self.passes, table)
+        return arrow.statistic(self.table(table))
 
     def to_pandas(self, table: ArrowName = "exchanges") -> pandas.DataFrame:
         """Return the same as `pandas.DataFrame`, where pandas is installed."""

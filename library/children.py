@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import IO, Final
 
@@ -35,7 +36,7 @@ class Child:
             start_new_session=True,  # ctrl+c is for the program, which then ends us in order
         )
         self._said: deque[str] = deque(maxlen=REMEMBERED)
-        self._served = _Served()
+        self._served: Future[str] = Future()
         for pipe, out in ((self._process.stderr, False), (self._process.stdout, True)):
             arguments_ = (pipe, out, self._said, self._served)
             threading.Thread(target=_read, args=arguments_, daemon=True).start()
@@ -48,36 +49,31 @@ class Child:
 
     def address(self) -> str:
         """Return host:port, when it serves; `NotStarted` with what it said instead."""
-        if not self._served.event.wait(START_S) or not self._served.address:
+        address = ""
+        with suppress(TimeoutError):
+            address = self._served.result(START_S)
+        if not address:
             self.stop()
             raise NotStarted(f"it did not start:\n{self.said}")
-        return self._served.address
+        return address
 
     def stop(self) -> None:
         """End it, in order if possible; return when it is gone."""
         self._end()
 
 
-class _Served:
-    """What a child's output tells: where it serves, or that it has ended."""
-
-    def __init__(self) -> None:
-        self.address = ""
-        self.event = threading.Event()
-
-
-def _read(pipe: IO[str], out: bool, said: deque[str], served: _Served) -> None:
+def _read(pipe: IO[str], out: bool, said: deque[str], served: Future[str]) -> None:
     for line in pipe:
         if not out:
             said.append(line.rstrip())
             if " bootstrap.servers " not in line:
                 continue
             line = line.rpartition(" ")[2]
-        if not served.address:
-            served.address = line.strip()
-            served.event.set()
+        with suppress(InvalidStateError):  # both pipes may say it
+            served.set_result(line.strip())
     if out:
-        served.event.set()  # it is over: nobody has to wait for an address any more
+        with suppress(InvalidStateError):
+            served.set_result("")  # it is over: nobody has to wait for an address any more
     pipe.close()
 
 

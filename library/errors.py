@@ -7,7 +7,7 @@ from kafkascope.errors import Error
 
 
 class UsageError(Error):
-    """Something was asked for that is not there, or not to be had in this way."""
+    """The requested item does not exist, or is not available in this way."""
 
 
 class NotStarted(Error):

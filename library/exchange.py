@@ -4,40 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 from kafkascope.library.record import Record, records_of
-from kafkascope.library.values import duration, moment
+from kafkascope.library.values import Attribute, duration, moment
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges import rows
     from kafkascope.analyzer.model import Exchange as Model
     from kafkascope.analyzer.model import Note, State, Undecoded
-    from kafkascope.library.origin import Origin
-
-T = TypeVar("T")
-
-
-class _Column(Generic[T]):
-    """A column of the exchange's row, as an attribute."""
-
-    def __init__(self, text: str, name: str = "") -> None:
-        """`name`: of the row's column, where it has another one."""
-        self.__doc__ = text
-        self._name = name
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = self._name or name
-
-    @overload
-    def __get__(self, exchange: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, exchange: Exchange, owner: type) -> T: ...
-    def __get__(self, exchange: Exchange | None, owner: type) -> T | Self:
-        if exchange is None:
-            return self
-        found: T = getattr(exchange.row, self._name)
-        return found
+    from kafkascope.library.passes import Origin
 
 
 class Exchange:
@@ -45,56 +21,64 @@ class Exchange:
 
     __slots__ = ("_bodies", "_model", "_origin", "_row")
 
-    number: _Column[int] = _Column("Rank by first bytes over all connections, from 1.")
-    id: _Column[str] = _Column("Hash of the file's fingerprint and the place of the first byte.")
-    time_ns: _Column[int] = _Column("First byte of the request, nanoseconds since 1970 UTC.")
-    connection: _Column[int] = _Column("Number of the connection, as Wireshark's tcp.stream.")
-    client_address: _Column[str] = _Column("host:port.")
-    broker_address: _Column[str] = _Column("host:port.")
-    via: _Column[str] = _Column(
-        "host:port of the load balancer whose PROXY protocol header names the client, or empty."
+    number = Attribute[int]("row", "Rank by first bytes over all connections, from 1.")
+    id = Attribute[str]("row", "Hash of the file's fingerprint and the place of the first byte.")
+    time_ns = Attribute[int]("row", "First byte of the request, nanoseconds since 1970 UTC.")
+    connection = Attribute[int]("row", "Number of the connection, as Wireshark's tcp.stream.")
+    client_address = Attribute[str]("row", "host:port.")
+    broker_address = Attribute[str]("row", "host:port.")
+    via = Attribute[str](
+        "row",
+        "host:port of the load balancer whose PROXY protocol header names the client, or empty.",
     )
-    client_id: _Column[str | None] = _Column("What the client calls itself.")
-    software: _Column[str] = _Column("Name and version of the client library, from ApiVersions.")
-    user: _Column[str] = _Column("Who authenticated on the connection.")
-    api: _Column[str] = _Column("Kafka's name of the API.")
-    api_key: _Column[int | None] = _Column("Key of the API.")
-    api_version: _Column[int | None] = _Column("Version of the API.")
-    correlation_id: _Column[int | None] = _Column("Correlation id.")
-    request_bytes: _Column[int | None] = _Column("Bytes on the wire, size field included.")
-    response_bytes: _Column[int | None] = _Column("Bytes on the wire, size field included.")
-    latency_ns: _Column[int | None] = _Column(
-        "First byte of the request to last byte of the response."
+    client_id = Attribute[str | None]("row", "What the client calls itself.")
+    software = Attribute[str]("row", "Name and version of the client library, from ApiVersions.")
+    user = Attribute[str]("row", "Who authenticated on the connection.")
+    api = Attribute[str]("row", "Kafka's name of the API.")
+    api_key = Attribute[int | None]("row", "Key of the API.")
+    api_version = Attribute[int | None]("row", "Version of the API.")
+    correlation_id = Attribute[int | None]("row", "Correlation id.")
+    request_bytes = Attribute[int | None]("row", "Bytes on the wire, size field included.")
+    response_bytes = Attribute[int | None]("row", "Bytes on the wire, size field included.")
+    latency_ns = Attribute[int | None](
+        "row", "First byte of the request to last byte of the response."
     )
-    server_ns: _Column[int | None] = _Column(
-        "Last byte of the request to first byte of the response."
+    server_ns = Attribute[int | None](
+        "row", "Last byte of the request to first byte of the response."
     )
-    wait_ns: _Column[int] = _Column("Part of the latency that the client requested (long poll).")
-    throttle_ms: _Column[int] = _Column("Throttle time that the broker reports.")
-    state: _Column[State] = _Column("answered, open, lost, no-reply, orphan, opaque or event.")
-    reason: _Column[str] = _Column("Why there is no answer, or what opaque bytes look like.")
-    errors: _Column[tuple[rows.RowError, ...]] = _Column("Errors of the response, without NONE.")
-    expected: _Column[bool] = _Column(
-        "Whether the protocol has all of its errors in healthy clusters, too (docs/filter.md)."
+    wait_ns = Attribute[int]("row", "Part of the latency that the client requested (long poll).")
+    throttle_ms = Attribute[int]("row", "Throttle time that the broker reports.")
+    state: Attribute[State] = Attribute(
+        "row", "answered, open, lost, no-reply, orphan, opaque or event."
     )
-    topics: _Column[tuple[str, ...]] = _Column(
-        "Names; an id without a known name as 8 characters and ?."
+    reason = Attribute[str]("row", "Why there is no answer, or what opaque bytes look like.")
+    errors: Attribute[tuple[rows.RowError, ...]] = Attribute(
+        "row", "Errors of the response, without NONE."
     )
-    implied_topics: _Column[tuple[str, ...]] = _Column(
-        "Topics of an incremental Fetch session that the request does not list."
+    expected = Attribute[bool](
+        "row",
+        "Whether the protocol has all of its errors in healthy clusters, too (docs/filter.md).",
     )
-    partitions: _Column[tuple[int, ...]] = _Column("Partitions that it names.")
-    groups: _Column[tuple[str, ...]] = _Column("Consumer, share or streams groups.")
-    members: _Column[tuple[str, ...]] = _Column("Ids of group members.")
-    transactional_ids: _Column[tuple[str, ...]] = _Column("Transactional ids.")
-    producer_ids: _Column[tuple[int, ...]] = _Column("Producer ids.")
-    acks: _Column[int | None] = _Column("Acks of a Produce request.")
-    codecs: _Column[tuple[str, ...]] = _Column("Compression of its batches.")
-    record_count: _Column[int | None] = _Column("Records in all batches of both sides.", "records")
-    batch_count: _Column[int | None] = _Column("Record batches in it.", "batches")
-    frames: _Column[tuple[int, ...]] = _Column("Packets with the first bytes of both sides.")
-    undecoded: _Column[tuple[Undecoded, ...]] = _Column("What could not be decoded, and why.")
-    notes: _Column[tuple[Note, ...]] = _Column("What is odd about it.")
+    topics = Attribute[tuple[str, ...]](
+        "row", "Names; an id without a known name as 8 characters and ?."
+    )
+    implied_topics = Attribute[tuple[str, ...]](
+        "row", "Topics of an incremental Fetch session that the request does not list."
+    )
+    partitions = Attribute[tuple[int, ...]]("row", "Partitions that it names.")
+    groups = Attribute[tuple[str, ...]]("row", "Consumer, share or streams groups.")
+    members = Attribute[tuple[str, ...]]("row", "Ids of group members.")
+    transactional_ids = Attribute[tuple[str, ...]]("row", "Transactional ids.")
+    producer_ids = Attribute[tuple[int, ...]]("row", "Producer ids.")
+    acks = Attribute[int | None]("row", "Acks of a Produce request.")
+    codecs = Attribute[tuple[str, ...]]("row", "Compression of its batches.")
+    record_count = Attribute[int | None]("row", "Records in all batches of both sides.", "records")
+    batch_count = Attribute[int | None]("row", "Record batches in it.", "batches")
+    frames = Attribute[tuple[int, ...]]("row", "Packets with the first bytes of both sides.")
+    undecoded: Attribute[tuple[Undecoded, ...]] = Attribute(
+        "row", "What could not be decoded, and why."
+    )
+    notes: Attribute[tuple[Note, ...]] = Attribute("row", "What is odd about it.")
 
     def __init__(self, row: rows.Row, model: Model, origin: Origin) -> None:
         self._row = row

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from kafkascope.library.errors import UsageError
-from kafkascope.library.values import moment
+from kafkascope.library.values import Attribute, moment
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.findings.model import Finding as Model
@@ -27,33 +27,30 @@ class Finding:
 
     __slots__ = ("_model",)
 
+    name = Attribute[str]("_model", "The rule, see docs/findings.md.")
+    severity: Attribute[Severity] = Attribute("_model", "error, warning, note or chat.")
+    text = Attribute[str]("_model", "What was seen, in a sentence with numbers.")
+    advice = Attribute[str]("_model", "What to do.")
+    count = Attribute[int]("_model", "How often it was seen.")
+    filter = Attribute[str](
+        "_model", "A display filter for the exchanges that it is about; empty where there are none."
+    )
+    number = Attribute[int | None]("_model", "Number of the first of these exchanges.")
+    entities = Attribute[tuple[tuple[str, str], ...]](
+        "_model", 'Whom it is about: ("client", "orders"), ("topic", "oders").'
+    )
+    id = Attribute[str]("_model", "Equal for equal findings.")
+    key = Attribute[str](
+        "_model",
+        "Rule and subject without times, ports and counts: equal for the same problem in another "
+        "capture.",
+    )
+    because = Attribute[tuple[str, ...]](
+        "_model", "Ids of the findings that explain it; empty for a cause."
+    )
+
     def __init__(self, model: Model) -> None:
         self._model = model
-
-    @property
-    def name(self) -> str:
-        """The rule, see docs/findings.md."""
-        return self._model.name
-
-    @property
-    def severity(self) -> Severity:
-        """error, warning, note or chat."""
-        return self._model.severity
-
-    @property
-    def text(self) -> str:
-        """What was seen, in a sentence with numbers."""
-        return self._model.text
-
-    @property
-    def advice(self) -> str:
-        """What to do."""
-        return self._model.advice
-
-    @property
-    def count(self) -> int:
-        """How often it was seen."""
-        return self._model.count
 
     @property
     def first(self) -> datetime | None:
@@ -64,37 +61,6 @@ class Finding:
     def last(self) -> datetime | None:
         """When it was seen last."""
         return None if self._model.last_ns is None else moment(self._model.last_ns)
-
-    @property
-    def filter(self) -> str:
-        """A display filter for the exchanges that it is about; empty where there are none."""
-        return self._model.filter
-
-    @property
-    def number(self) -> int | None:
-        """Number of the first of these exchanges."""
-        return self._model.number
-
-    @property
-    def entities(self) -> tuple[tuple[str, str], ...]:
-        """Whom it is about: ("client", "orders"), ("topic", "oders")."""
-        return self._model.entities
-
-    @property
-    def id(self) -> str:
-        """Equal for equal findings."""
-        return self._model.id
-
-    @property
-    def key(self) -> str:
-        """Rule and subject without times, ports and counts: the same trouble in another capture
-        has the same."""
-        return self._model.key
-
-    @property
-    def because(self) -> tuple[str, ...]:
-        """Ids of the findings that explain it; empty for a cause."""
-        return self._model.because
 
     def to_dict(self) -> dict[str, Any]:
         """Return finding/1, see docs/json.md."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.library.errors import UsageError
-from kafkascope.library.origin import Origin
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.reading.options import ReadOptions
     from kafkascope.analyzer.reading.reading import Reading
     from kafkascope.analyzer.topics import TopicNames
@@ -21,6 +22,29 @@ Read: TypeAlias = "tuple[Row, Exchange, Origin]"
 
 MOST_COUNTED: Final = 24
 """Kinds of statistics that are kept; findings may be asked for of each release."""
+
+
+class Origin:
+    """One reading of a capture, as its exchanges and records need it."""
+
+    def __init__(self, reading: Reading, *, secrets: bool) -> None:
+        self._reading = reading
+        self.secrets = secrets
+
+    @property
+    def names(self) -> TopicNames:
+        """Names of topics that are known by now."""
+        return self._reading.capture.context.names
+
+    @cached_property
+    def payloads(self) -> Payloads | None:
+        """What decodes keys and values by their schemas."""
+        return self._reading.payloads
+
+    def demand_secrets(self, what: str) -> None:
+        """Raise `UsageError` where secrets are not wanted."""
+        if not self.secrets:
+            raise UsageError(f"{what} may hold secrets: open the capture with secrets=True")
 
 
 class CountedTraffic(NamedTuple):

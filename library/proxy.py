@@ -10,7 +10,6 @@ import time
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from kafkascope.extras import require
@@ -33,13 +32,17 @@ class _Service:
     """Something that clients connect to while it is started. A context manager, also of asyncio,
     where starting and ending happen in a thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, arguments: list[str]) -> None:
+        self._arguments = arguments
         self._child: Child | None = None
         self._bootstrap = ""
 
     def start(self) -> Self:
         """Start it, and return when clients can connect; nothing where it is started."""
-        raise NotImplementedError
+        if self._child is None:
+            self._child = Child(self._arguments)
+            self._bootstrap = self._child.address()
+        return self
 
     def close(self) -> None:
         """End it; return when it is gone."""
@@ -61,23 +64,13 @@ class _Service:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
         return await asyncio.to_thread(self.start)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
 
 
@@ -97,13 +90,12 @@ class Proxy(_Service):
         """`upstream`: host:port of a broker, several with commas. `faults`: rules from the start.
         `hold`: a filter of frames that are held. `path`: of the recording; without, a temporary one
         that ends with this object. `arguments`: further ones of `kafkascope proxy`."""
-        super().__init__()
         self._folder = Path(tempfile.mkdtemp(prefix="kafkascope-"))  # paths of sockets are short
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self.path = self._folder / "proxy.pcapng" if path is None else Path(path)
         self._control: Attached | None = None
         control = self._folder / "control.sock"
-        self._arguments = [
+        words = [
             *("proxy", "--upstream", upstream, "--listen", "127.0.0.1:0", "--quiet"),
             *("--until-eof", "--grace", "1s", "--overwrite", "-w", os.fspath(self.path)),
             *("--control", os.fspath(control)),
@@ -111,6 +103,7 @@ class Proxy(_Service):
             *(("--hold", hold) if hold else ()),
             *arguments,
         ]
+        super().__init__(words)
 
     def start(self) -> Self:
         """Start the proxy, and return when clients can connect."""
@@ -118,8 +111,7 @@ class Proxy(_Service):
             require("kafkascope.Proxy")
             from kafkascope.proxy.control.attach import Attached, NoProxy
 
-            self._child = Child(self._arguments)
-            self._bootstrap = self._child.address()
+            super().start()
             try:
                 self._control = Attached(self._folder / "control.sock")
             except NoProxy as error:
@@ -212,13 +204,5 @@ class Broker(_Service):
 
     def __init__(self, path: PathLike, *, arguments: Sequence[str] = ()) -> None:
         """`arguments`: further ones of `kafkascope serve`."""
-        super().__init__()
         listen = ("--listen", "127.0.0.1:0", "--until-eof")
-        self._arguments = ["serve", os.fspath(path), *listen, *arguments]
-
-    def start(self) -> Self:
-        """Start the broker, and return when clients can connect."""
-        if self._child is None:
-            self._child = Child(self._arguments)
-            self._bootstrap = self._child.address()
-        return self
+        super().__init__(["serve", os.fspath(path), *listen, *arguments])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
 from kafkascope.library.values import moment
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange as Model
     from kafkascope.dissectors.records.records import Batch
     from kafkascope.dissectors.records.records import Record as Bare
-    from kafkascope.library.origin import Origin
+    from kafkascope.library.passes import Origin
 
 Side = Literal["key", "value"]
 MS = 1_000_000
@@ -87,13 +89,14 @@ def records_of(exchange: Model, origin: Origin) -> Iterator[Record]:
     for each in fields_of(exchange, origin.names):
         place = 0
         for batch, opened in each.opened():
-            for bare in opened.records:
-                yield _record(exchange.number, each, batch, bare, place, origin)
-                place += 1
+            made = partial(_record, exchange.number, each, batch, origin)
+            # Not a loop: an iterator that waits would hold its last record.
+            yield from map(made, opened.records, count(place))
+            place += len(opened.records)
 
 
 def _record(
-    number: int, around: RecordField, batch: Batch, bare: Bare, place: int, origin: Origin
+    number: int, around: RecordField, batch: Batch, origin: Origin, bare: Bare, place: int
 ) -> Record:
     from kafkascope.analyzer.exchanges.records import internal_of
     from kafkascope.dissectors.embedded.internal import is_internal

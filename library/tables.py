@@ -40,6 +40,8 @@ TableName: TypeAlias = Literal[
     "transactions",
 ]
 """Tables of statistics, as docs/library.md lists them."""
+OwnName: TypeAlias = Literal["exchanges", "records"]
+"""Tables that are made while a capture is read."""
 Key: TypeAlias = Literal[
     "what",
     "code",
@@ -163,7 +165,7 @@ def _simple(name: str) -> Counted:
     """Return the main table of a statistic."""
 
     def made() -> Any:
-        from kafkascope.analyzer.statistics import STATISTICS
+        from kafkascope.analyzer.statistics.accumulators import STATISTICS
 
         return STATISTICS[name]()
 
@@ -199,8 +201,14 @@ def _findings() -> Any:
 
 
 def _clients(counted: CountedTraffic, how: How) -> Told:
-    from kafkascope.analyzer.findings.clients import BREAKS, VERDICT, judged, of_selection
-    from kafkascope.analyzer.findings.outcomes import COLUMNS, outcomes
+    from kafkascope.analyzer.findings.outcomes import (
+        BREAKS,
+        COLUMNS,
+        VERDICT,
+        judged,
+        of_selection,
+        outcomes,
+    )
 
     chosen, names = counted.found.base.clients, counted.names
     ends = outcomes(counted.whole or counted.found, names)
@@ -211,7 +219,7 @@ def _clients(counted: CountedTraffic, how: How) -> Told:
 
 
 def _errors(counted: CountedTraffic, how: How) -> Told:
-    from kafkascope.analyzer.findings.expected import settled
+    from kafkascope.analyzer.findings.evidence import settled
 
     found = (counted.whole or counted.found).told(counted.names)
     settled(counted.found.base.errors, found)

@@ -7,14 +7,13 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, TextIO
 
+# Goes up with requests and members that clients may need. What is there keeps its meaning.
 PROTOCOL: Final = 3
-"""Goes up with requests and members that clients may need. What is there keeps its meaning."""
+# An edited body may be large.
 MAX_LINE: Final = 64 * 1024 * 1024
-"""An edited body may be large."""
 NO_PIPES: Final = "--control - needs pipes as stdin and stdout"
 REFUSED: Final = (ValueError, KeyError, TypeError)
 
@@ -30,24 +29,19 @@ def read(line: bytes) -> tuple[dict[str, Any], bytes]:
     return request, b""
 
 
-def response(
-    request: dict[str, Any],
-    do: Callable[[], dict[str, Any]],
-    refused: tuple[type[Exception], ...] = REFUSED,
-) -> bytes:
-    """Return the line that answers a request: what `do` returns, or why it refuses."""
-    try:
-        out = {"ok": True, **do()}
-    except refused as error:
-        reason = f"{error.args[0]!r} is missing" if type(error) is KeyError else str(error)
-        out = {"ok": False, "error": reason}
+def response(request: dict[str, Any], outcome: dict[str, Any] | Exception) -> bytes:
+    """Return the line that answers a request: with members, or with an error as its refusal."""
+    if isinstance(outcome, Exception):
+        missing = f"{outcome.args[0]!r} is missing" if type(outcome) is KeyError else ""
+        out = {"ok": False, "error": missing or str(outcome)}
+    else:
+        out = {"ok": True, **outcome}
     if "id" in request:
         out["id"] = request["id"]
     return written(out)
 
 
 def written(message: dict[str, Any]) -> bytes:
-    """Return a message as a line."""
     return json.dumps(message, separators=(",", ":"), default=_plain).encode() + b"\n"
 
 
@@ -58,18 +52,17 @@ def _plain(value: Any) -> Any:
 
 
 def is_pipe(stream: TextIO) -> bool:
-    """Return whether somebody is at the other end. On a file or /dev/null the event loop aborts."""
+    """Return whether the stream is a pipe, socket or terminal. On a file or /dev/null the event
+    loop aborts."""
     mode = os.fstat(stream.fileno()).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stream.isatty()
 
 
 def has_pipes() -> bool:
-    """Return whether stdin and stdout can be served."""
     return is_pipe(sys.stdin) and is_pipe(sys.stdout)
 
 
 async def standard_pipes() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Return stdin and stdout as streams."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=MAX_LINE)
     # Copies: these close what they are given, and the command still flushes stdout at its end.
@@ -78,6 +71,16 @@ async def standard_pipes() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), stdin)
     transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, stdout)
     return reader, asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+async def stdin_ends() -> None:
+    """Return when stdin ends; at once where nobody holds it, as a file or /dev/null."""
+    if is_pipe(sys.stdin):
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        while await reader.read(1 << 16):
+            pass
 
 
 @cache

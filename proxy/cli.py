@@ -9,9 +9,11 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,25 +22,30 @@ import click
 from kafkascope.analyzer.commands.help import command
 from kafkascope.analyzer.logs import log_to
 from kafkascope.analyzer.terminal import say
+from kafkascope.analyzer.text import plural
 from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.proxy import answers
-from kafkascope.proxy.engine.upstream import unanswered
+from kafkascope.proxy.engine.directory import unanswered
 from kafkascope.proxy.options import ProxyOptions, proxy_options
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.reading.options import SchemaOptions
     from kafkascope.proxy.control.control import Control
+    from kafkascope.proxy.engine.hub import Hub
     from kafkascope.proxy.engine.server import KafkaProxy
     from kafkascope.proxy.recording.recorder import Recorder
     from kafkascope.proxy.rules.rules import Rule
 
 _log = logging.getLogger("kafkascope.proxy")
 OPEN_HOOK: Final = "open_proxy"
+# For the lines that are still to be printed at the end; a busy machine takes seconds.
 WATCH_S: Final = 20.0
-"""For the lines that are still to be printed at the end; a busy machine takes seconds."""
+# For the recording after the second signal; then the process ends whatever hangs.
 LAST_S: Final = 1.0
-"""For the recording after the second signal; then the process ends whatever hangs."""
+# Beyond `--grace`, for the end of the proxy.
+AFTER_S: Final = 10.0
+# Exit code where a file or an address cannot be had.
 FAILED: Final = 3
-"""Exit code where a file or an address cannot be had."""
 
 
 @command()
@@ -62,11 +69,52 @@ def proxy(context: click.Context, options: ProxyOptions) -> int:
         hook = (context.find_root().meta or {}).get(OPEN_HOOK)
         if hook is None:
             raise click.UsageError("--open needs the terminal UI: pip install 'kafkascope[tui]'")
-        from kafkascope.proxy.control.opening import run
+        return _open(options, hook)
+    return _run(Running(options, options.rules()))
 
-        return run(options, hook)
-    rules = options.rules()
-    return _run(Running(options, rules))
+
+def _open(options: ProxyOptions, hook: Callable[[Path, SchemaOptions, str], int]) -> int:
+    """Start the proxy as a child process, show it by `hook` until the user leaves, then stop it.
+    Two processes: the screen must not take the traffic's time, and neither may crash the other."""
+    from kafkascope.proxy.control.control import socket_path
+
+    ready, tell = os.pipe()
+    with tempfile.TemporaryFile("w+") as said:
+        more = "--quiet", "--until-eof", "--ready-file", f"/dev/fd/{tell}"
+        child = subprocess.Popen(
+            [sys.executable, "-m", "kafkascope.proxy.cli", *options.arguments, *more],
+            stdin=subprocess.PIPE,
+            stdout=said,
+            stderr=said,
+            pass_fds=(tell,),
+            start_new_session=True,  # ctrl+c is for the screen
+        )
+        try:
+            os.close(tell)
+            with os.fdopen(ready) as pipe:
+                bootstrap = pipe.readline()
+            if not bootstrap:
+                return child.wait()
+            if options.ready_file is not None:
+                with PrivateFile(options.ready_file, shared=True) as file:
+                    file.write(bootstrap.encode())
+            path = Path(options.control) if options.control else socket_path(child.pid)
+            return hook(path, options.schemas, options.filter)
+        finally:
+            _end(child, options.grace_s)
+            said.seek(0)
+            for line in said.read().splitlines():
+                say(line, bare=True)
+
+
+def _end(child: subprocess.Popen[bytes], grace_s: float) -> None:
+    assert child.stdin is not None
+    child.stdin.close()
+    try:
+        child.wait(grace_s + AFTER_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
 
 
 def _ended(error: OSError | ValueError) -> Exception:
@@ -100,7 +148,6 @@ class Running:
         self._watcher: subprocess.Popen[bytes] | None = None
 
     async def main(self) -> int:
-        """Run until a signal comes."""
         from kafkascope.proxy.control.control import Control, socket_path
         from kafkascope.proxy.control.exposition import Exposition
         from kafkascope.proxy.engine import descriptors
@@ -112,41 +159,16 @@ class Running:
             raise click.UsageError(answers.NO_PIPES)
         descriptors.raise_limit()
         self._wanted = asyncio.Event()
-        recorder = None
-        if options.record is not None or not options.quiet:
-            recorder = Recorder(
-                options.record,
-                rotate_bytes=options.rotate_bytes,
-                rotate_s=options.rotate_s,
-                keep_bytes=options.keep_bytes,
-                overwrite=options.overwrite,
-                secrets=options.with_secrets,
-            )
+        recorder = None if options.recording is None else Recorder(**options.recording)
         try:
-            made = KafkaProxy(
-                options.upstream,
-                listen=options.listen,
-                mode=options.mode,
-                port_base=options.port_base,
-                advertise=options.advertise,
-                allow_brokers=options.allow_brokers,
-                proxy_protocol=options.proxy_protocol,
-                clamp=options.clamp,
-                rules=self.rules,
-                recorder=recorder,
-                tls=options.tls,
-                upstream_tls=options.upstream_tls,
-                folder=options.folder,
-                buffer_bytes=options.buffer_bytes,
-                schemas=options.schemas,
-            )
+            made = KafkaProxy(**options.engine, rules=self.rules, recorder=recorder)
             if recorder is not None and not options.quiet:
                 self._watch(recorder)
             await made.start()
         except (OSError, ValueError) as error:
             self._end_watch(0)  # its input may not end: nobody has begun to write
             raise _ended(error) from error
-        asyncio.get_running_loop().set_exception_handler(_Failures(made))
+        asyncio.get_running_loop().set_exception_handler(partial(_report, made.hub))
         control = Control(made, self._wanted.set)
         self._catch(made, control)
         exposition = Exposition(made, options.metrics_hosts)
@@ -159,7 +181,7 @@ class Running:
             if options.metrics is not None:
                 await exposition.listen(options.metrics)
             if options.until_eof:
-                tasks.append(asyncio.create_task(self._until_end(_stdin_ends())))
+                tasks.append(asyncio.create_task(self._until_end(answers.stdin_ends())))
         except OSError as error:
             await made.stop(0)
             await control.close()
@@ -227,8 +249,8 @@ class Running:
         say(f"{what[made.mode]} {made.bootstrap}")
         if made.tls.ca_file is not None:
             say(f"clients must trust the CA in {made.tls.ca_file}")
-        if options.record is not None:
-            say(f"recording to {options.record}")
+        if made.recorder is not None and made.recorder.path is not None:
+            say(f"recording to {made.recorder.path}")
         for rule in made.rules:
             say(f"rule: {rule}")
         if options.ready_file is not None:
@@ -240,8 +262,8 @@ class Running:
         requests = sum(metrics.requests.values())
         connections = metrics.get("connections_total")
         say(
-            f"{requests} requests on {connections} connections, "
-            f"{metrics.bytes[0]} bytes from clients, {metrics.bytes[1]} from brokers"
+            f"{plural(requests, 'request')} on {plural(connections, 'connection')}, "
+            f"{metrics.bytes[0]:,} bytes from clients, {metrics.bytes[1]:,} from brokers"
         )
         for rule in made.rules:
             trigger = getattr(rule, "trigger", None)
@@ -260,34 +282,18 @@ class Running:
             say("capture: " + ", ".join(map(str, recorder.files)))
 
 
-class _Failures:
-    """What the event loop has to say."""
-
-    def __init__(self, made: KafkaProxy) -> None:
-        self._hub = made.hub
-
-    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        error = context.get("exception")
-        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-            # The loop tries again; it would tell so, with a traceback, each second.
-            self._hub.once("accept", f"new connections cannot be accepted: {error}")
-        else:
-            loop.default_exception_handler(context)
-
-
-async def _stdin_ends() -> None:
-    if not answers.is_pipe(sys.stdin):
-        return  # nobody holds it
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    while await reader.read(1 << 16):
-        pass
+def _report(hub: Hub, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    error = context.get("exception")
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        # The loop tries again; it would tell so, with a traceback, each second.
+        hub.once("accept", f"new connections cannot be accepted: {error}")
+    else:
+        loop.default_exception_handler(context)
 
 
 def _try(made: KafkaProxy) -> None:
     """Report upstreams at which no broker answers. The proxy stays: in containers brokers come
-    later. In a thread that nobody waits for: a resolver may take a minute."""
+    later. Runs in a daemon thread: a resolver may take a minute."""
     loop = asyncio.get_running_loop()
 
     def report(sentence: str) -> None:

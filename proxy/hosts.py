@@ -1,4 +1,4 @@
-"""The `Host` header of an HTTP request: which host it names, read strictly. No sockets.
+"""The `Host` header of an HTTP request, read strictly; addresses that mean all interfaces.
 
 A page of another site can let its own name lead to an address of ours (DNS rebinding) and then
 read what we answer. The browser still sends that name as `Host`, so names that are not known to be
@@ -8,8 +8,11 @@ ours are refused; addresses cannot be bent.
 from __future__ import annotations
 
 import re
+import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, TypeAlias
+
+import click
 
 IpAddress: TypeAlias = IPv4Address | IPv6Address
 
@@ -76,4 +79,28 @@ def _plain(address: IpAddress) -> IpAddress:
     return mapped or address
 
 
-__all__ = ["address_named", "host_header", "host_named", "is_loopback", "same_address"]
+ON_PLAINTEXT: Final = "TLS on a plaintext listener (--tls)"
+"""What a client did that is let go."""
+
+
+def refuse_wildcard(option: str, given: str, host: str) -> None:
+    """Raise a usage error where a host means all interfaces. `given`: the value of the option."""
+    if is_wildcard(host):
+        raise click.UsageError(
+            f"{option} {given} listens on all interfaces: add --expose to allow that"
+        )
+
+
+def is_wildcard(host: str) -> bool:
+    """Return whether a socket that listens on a host takes connections on all interfaces.
+
+    The text decides nothing: 0, 0x0, 0.0 and names of hosts files are 0.0.0.0 as well, and so is
+    ::ffff:0.0.0.0. They are resolved as the socket resolves them."""
+    if host in ("", "*"):
+        return True
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        return False  # nobody can listen there; whoever tries says why
+    addresses = (ip_address(str(sockaddr[0]).partition("%")[0]) for *_, sockaddr in found)
+    return any(_plain(address).is_unspecified for address in addresses)

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, fields
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.file_path import FILE
-from kafkascope.analyzer.commands.help import option
-from kafkascope.analyzer.commands.options import SCHEMA_OPTIONS, SCHEMAS
+from kafkascope.analyzer.commands.help import setting
+from kafkascope.analyzer.commands.options import FILE, SCHEMA_OPTIONS, SCHEMAS
 from kafkascope.analyzer.filter.values import duration, size
 from kafkascope.analyzer.reading.options import SchemaOptions
 from kafkascope.analyzer.terminal import document
 from kafkascope.extras import require
 from kafkascope.proxy.engine.directory import Address, parse_address
-from kafkascope.proxy.listening import refuse_wildcard
-from kafkascope.proxy.relay.proxy_header import MODES, NO_HEADERS, ProxyProtocol
+from kafkascope.proxy.hosts import refuse_wildcard
+from kafkascope.proxy.relay.proxy_header import MODES, NO_HEADERS
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.engine.route import Mode
     from kafkascope.proxy.engine.tls import ClientTls, UpstreamTls
     from kafkascope.proxy.rules.rules import Rule
 
+# Columns of --help-faults.
 FITTING: Final = 78
-"""Columns of --help-faults."""
 DEFAULT_LISTEN: Final = "127.0.0.1:19092"
 
 
@@ -37,15 +34,10 @@ DEFAULT_LISTEN: Final = "127.0.0.1:19092"
 class ProxyOptions:
     """The options of one proxy."""
 
-    upstream: str
-    listen: str
-    mode: Mode
-    record: Path | None
-    rotate_bytes: int
-    rotate_s: float
-    keep_bytes: int
-    with_secrets: bool
-    overwrite: bool
+    engine: dict[str, Any]
+    """Arguments of `KafkaProxy`, but for rules and recorder."""
+    recording: dict[str, Any] | None
+    """Arguments of `Recorder`; None: there is none."""
     rule_files: tuple[Path, ...]
     scripts: tuple[Path, ...]
     faults: tuple[str, ...]
@@ -56,19 +48,8 @@ class ProxyOptions:
     quiet: bool
     json: bool
     verbose: bool
-    port_base: int | None
-    advertise: str | None
-    proxy_protocol: ProxyProtocol
-    """Whether clients, or brokers, get headers of it."""
-    allow_brokers: tuple[str, ...]
-    """Networks in which brokers may be, whatever the upstream is."""
-    clamp: bool
-    tls: ClientTls | None
-    upstream_tls: UpstreamTls | None
-    folder: Path
     schemas: SchemaOptions
     """What keys and values are decoded with, for rules and held frames."""
-    buffer_bytes: int
     metrics: Address | None
     metrics_hosts: tuple[str, ...]
     """Hosts that requests for the metrics may name, besides loopback and where it listens."""
@@ -85,8 +66,7 @@ class ProxyOptions:
         """All rules: of files, `--fault`, `--hold`, `--script`; a usage error when one is wrong."""
         from kafkascope.analyzer.filter.language import FilterError
         from kafkascope.proxy.control.steering import hold_rules
-        from kafkascope.proxy.rules.faults import FaultError, parse_fault
-        from kafkascope.proxy.rules.ruleset import load_rules
+        from kafkascope.proxy.rules.faults import FaultError, load_rules, parse_fault
 
         found: list[Rule] = []
         try:
@@ -96,7 +76,7 @@ class ProxyOptions:
             for text in self.hold:
                 found += hold_rules(text)
             if self.scripts:
-                from kafkascope.proxy.rules.scripts.rule import load_script
+                from kafkascope.proxy.rules.scripts.script import load_script
 
                 for path in self.scripts:
                     found += load_script(path)
@@ -113,7 +93,6 @@ class Quantity(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         self._read = read
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read it."""
         if not isinstance(value, str):
             return value
         try:
@@ -122,13 +101,9 @@ class Quantity(click.ParamType):  # type: ignore[type-arg,unused-ignore]
             self.fail(str(error), param, ctx)
 
 
-_PATH: Final = click.Path(path_type=Path)
-
-
 def _hosts(
     context: click.Context, option: click.Parameter, given: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Names as a Host header has them; a usage error for anything else."""
     from kafkascope.proxy.hosts import host_named
 
     hosts = {each: host_named(each) for each in given}
@@ -141,7 +116,6 @@ def _hosts(
 def _networks(
     context: click.Context, option: click.Parameter, given: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Networks; a usage error for anything else."""
     from kafkascope.proxy.engine.destinations import BadNetwork, parse_network
 
     try:
@@ -156,9 +130,9 @@ def _print_faults(context: click.Context, option: click.Parameter, given: bool) 
         return
     from textwrap import fill
 
-    from kafkascope.proxy.rules.actions import BROKER, CLIENT
     from kafkascope.proxy.rules.faults import FAULTS
-    from kafkascope.proxy.rules.triggers import USAGE
+    from kafkascope.proxy.rules.faults.fault import USAGE
+    from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
 
     document("FILTER -> ACTION ARGUMENTS [on request|response] [TRIGGER]\n")
     document("FILTER is a display filter (see `kafkascope fields`); an empty one matches all.\n")
@@ -183,230 +157,139 @@ def _print_faults(context: click.Context, option: click.Parameter, given: bool) 
     context.exit()
 
 
-_network: Final = partial(option, section="Network")
-_rules: Final = partial(option, section="Rules")
-_recording: Final = partial(option, section="Recording")
-_tls: Final = partial(option, section="TLS")
-_control: Final = partial(option, section="Control")
-_output: Final = partial(option, section="Output")
+_PATH: Final = click.Path(path_type=Path)
+TYPES: Final = {
+    "FILE": FILE,
+    "DIR": _PATH,
+    "N": int,
+    "SIZE": Quantity("size", size),
+    "TIME": Quantity("duration", duration),
+}
+"""What stands for a value -> its type, where an option says none."""
+
+
+def _setting(section: str, names: str, metavar: str, text: str, **settings: Any) -> Any:
+    return setting(names, metavar, text, section=section, **{"type": TYPES.get(metavar)} | settings)
+
+
+_network: Final = partial(_setting, "Network")
+_rules: Final = partial(_setting, "Rules")
+_recording: Final = partial(_setting, "Recording")
+_tls: Final = partial(_setting, "TLS")
+_control: Final = partial(_setting, "Control")
+_output: Final = partial(_setting, "Output")
 
 _OPTIONS: Final = (
     _network(
         "--upstream",
+        "HOST:PORT[,...]",
+        "Brokers to connect to; several are tried in order",
         default="",
-        metavar="HOST:PORT[,...]",
-        help="Brokers to connect to; several are tried in order",
     ),
     _network(
         "--listen",
+        "[HOST]:PORT",
+        "Address for clients; port 0 picks a free one",
         default=DEFAULT_LISTEN,
-        show_default=True,
-        metavar="[HOST]:PORT",
-        help="Address for clients; port 0 picks a free one",
     ),
-    _network("--expose", is_flag=True, help="Allow --listen and --metrics on all interfaces"),
+    _network("--expose", "", "Allow --listen and --metrics on all interfaces"),
     _network(
         "--mode",
-        type=click.Choice(["reverse", "transparent", "socks5"]),
-        metavar="MODE",
-        default="reverse",
-        show_default=True,
-        help="reverse: clients bootstrap from the proxy; transparent: a firewall redirects"
+        "MODE",
+        "reverse: clients bootstrap from the proxy; transparent: a firewall redirects"
         " connections; socks5: clients use the proxy as SOCKS server",
+        type=click.Choice(["reverse", "transparent", "socks5"]),
+        default="reverse",
     ),
     _network(
         "--port-base",
+        "N",
+        "Base port: the listener of node 3 gets port N+3 (default: free ports)",
         type=int,
-        metavar="N",
-        help="Base port: the listener of node 3 gets port N+3 (default: free ports)",
     ),
+    _network("--advertise", "HOST", "Host in the addresses for clients (default: --listen)"),
     _network(
-        "--advertise", metavar="HOST", help="Host in the addresses for clients (default: --listen)"
-    ),
-    _network(
-        "--allow-broker",
-        "allow_brokers",
+        "--allow-broker allow_brokers",
+        "NETWORK",
+        "Private or local network in which to connect to brokers",
         multiple=True,
-        metavar="NETWORK",
         callback=_networks,
-        help="Private or local network in which to connect to brokers; repeatable",
     ),
     _network(
         "--proxy-protocol",
-        type=click.Choice(list(MODES)),
-        metavar="MODE",
-        help="PROXY protocol: accept headers of a load balancer, send (v2) or send-v1 them to"
+        "MODE",
+        "PROXY protocol: accept headers of a load balancer, send (v2) or send-v1 them to"
         " brokers, both (default: none)",
+        type=click.Choice(list(MODES)),
     ),
-    _network(
-        "--no-clamp",
-        is_flag=True,
-        help="Do not limit ApiVersions to versions kafkascope can decode",
-    ),
-    _network(
-        "--buffer",
-        type=Quantity("size", size),
-        metavar="SIZE",
-        default="512MB",
-        show_default=True,
-        help="Total buffer memory across connections",
-    ),
-    _rules(
-        "--fault",
-        "faults",
-        multiple=True,
-        metavar="RULE",
-        help="Fault to inject, see --help-faults; repeatable",
-    ),
+    _network("--no-clamp", "", "Do not limit ApiVersions to versions kafkascope can decode"),
+    _network("--buffer", "SIZE", "Total buffer memory across connections", default="512MB"),
+    _rules("--fault faults", "RULE", "Fault to inject, see --help-faults", multiple=True),
     _rules(
         "--help-faults",
-        is_flag=True,
+        "",
+        "Print the syntax of --fault, with all actions, and exit",
         is_eager=True,
         expose_value=False,
         callback=_print_faults,
-        help="Print the syntax of --fault, with all actions, and exit",
     ),
+    _rules("--hold", "FILTER", "Hold matching frames until they are released", multiple=True),
     _rules(
-        "--hold",
-        multiple=True,
-        metavar="FILTER",
-        help="Hold matching frames until they are released; repeatable",
+        "--rules rule_files", "FILE", "File of faults (TOML), see docs/faults.md", multiple=True
     ),
-    _rules(
-        "--rules",
-        "rule_files",
-        type=FILE,
-        multiple=True,
-        metavar="FILE",
-        help="File of faults (TOML), see docs/faults.md; repeatable",
-    ),
-    _rules(
-        "--script",
-        "scripts",
-        type=FILE,
-        multiple=True,
-        metavar="FILE",
-        help="File of Python rules, see docs/scripts.md; repeatable",
-    ),
+    _rules("--script scripts", "FILE", "File of Python rules, see docs/scripts.md", multiple=True),
+    _recording("-w --write record", "FILE", "Record traffic to this pcapng file", type=_PATH),
     _recording(
-        "-w",
-        "--write",
-        "record",
-        type=_PATH,
-        metavar="FILE",
-        help="Record traffic to this pcapng file",
+        "--rotate-bytes", "SIZE", "Start a new file at this size (default: never)", default=0
     ),
-    _recording(
-        "--rotate-bytes",
-        type=Quantity("size", size),
-        metavar="SIZE",
-        default=0,
-        help="Start a new file at this size (default: never)",
-    ),
-    _recording(
-        "--rotate-time",
-        type=Quantity("duration", duration),
-        metavar="TIME",
-        default=0,
-        help="Start a new file at this age (default: never)",
-    ),
+    _recording("--rotate-time", "TIME", "Start a new file at this age (default: never)", default=0),
     _recording(
         "--keep-bytes",
-        type=Quantity("size", size),
-        metavar="SIZE",
+        "SIZE",
+        "Delete the oldest files beyond this total size (default: keep all)",
         default=0,
-        help="Delete the oldest files beyond this total size (default: keep all)",
     ),
-    _recording("--overwrite", is_flag=True, help="Replace an existing recording"),
-    _recording("--with-secrets", is_flag=True, help="Record passwords and tokens unmasked"),
-    _tls("--tls", is_flag=True, help="Use TLS towards clients, with a generated certificate"),
-    _tls(
-        "--tls-cert",
-        type=FILE,
-        metavar="FILE",
-        help="Certificate chain for clients, PEM; implies --tls",
-    ),
-    _tls(
-        "--tls-key",
-        type=FILE,
-        metavar="FILE",
-        help="Private key of --tls-cert (default: in the same file)",
-    ),
+    _recording("--overwrite", "", "Replace an existing recording"),
+    _recording("--with-secrets", "", "Record passwords and tokens unmasked"),
+    _tls("--tls", "", "Use TLS towards clients, with a generated certificate"),
+    _tls("--tls-cert", "FILE", "Certificate chain for clients, PEM; implies --tls"),
+    _tls("--tls-key", "FILE", "Private key of --tls-cert (default: in the same file)"),
     _tls(
         "--tls-client-ca",
-        type=FILE,
-        metavar="FILE",
-        help="CA bundle for client certificates, which become mandatory; implies --tls",
+        "FILE",
+        "CA bundle for client certificates, which become mandatory; implies --tls",
     ),
-    _tls("--upstream-tls", is_flag=True, help="Use TLS towards brokers"),
-    _tls(
-        "--upstream-ca",
-        type=FILE,
-        metavar="FILE",
-        help="CA bundle for brokers (default: public CAs)",
-    ),
-    _tls(
-        "--upstream-cert",
-        type=FILE,
-        metavar="FILE",
-        help="Client certificate for brokers, PEM",
-    ),
-    _tls(
-        "--upstream-key",
-        type=FILE,
-        metavar="FILE",
-        help="Private key of --upstream-cert (default: in the same file)",
-    ),
-    _tls(
-        "--upstream-name",
-        metavar="NAME",
-        help="Name to verify in broker certificates (default: the host)",
-    ),
-    _tls("--upstream-insecure", is_flag=True, help="Skip certificate verification"),
-    _tls(
-        "--confdir",
-        type=_PATH,
-        metavar="DIR",
-        help="Folder of the generated CA (default: ~/.kafkascope)",
-    ),
-    _control("--open", is_flag=True, help="Open the terminal UI on the proxy"),
+    _tls("--upstream-tls", "", "Use TLS towards brokers"),
+    _tls("--upstream-ca", "FILE", "CA bundle for brokers (default: public CAs)"),
+    _tls("--upstream-cert", "FILE", "Client certificate for brokers, PEM"),
+    _tls("--upstream-key", "FILE", "Private key of --upstream-cert (default: in the same file)"),
+    _tls("--upstream-name", "NAME", "Name to verify in broker certificates (default: the host)"),
+    _tls("--upstream-insecure", "", "Skip certificate verification"),
+    _tls("--confdir", "DIR", "Folder of the generated CA (default: ~/.kafkascope)"),
+    _control("--open", "", "Open the terminal UI on the proxy"),
     _control(
         "--control",
+        "PATH",
+        "Control socket; - for stdin and stdout, none for no control (default: a socket of yours)",
         default="",
-        metavar="PATH",
-        help="Control socket; - for stdin and stdout, none for no control"
-        " (default: a socket of yours)",
     ),
+    _control("--metrics", "[HOST]:PORT", "Address of Prometheus metrics (default: none)"),
     _control(
-        "--metrics", metavar="[HOST]:PORT", help="Address of Prometheus metrics (default: none)"
-    ),
-    _control(
-        "--metrics-host",
-        "metrics_hosts",
+        "--metrics-host metrics_hosts",
+        "NAME",
+        "Additional host name that --metrics answers to",
         multiple=True,
-        metavar="NAME",
         callback=_hosts,
-        help="Additional host name that --metrics answers to; repeatable",
     ),
     _control(
-        "--ready-file",
-        type=_PATH,
-        metavar="FILE",
-        help="File to write the address to when clients may connect",
+        "--ready-file", "FILE", "File to write the address to when clients may connect", type=_PATH
     ),
-    _control(
-        "--grace",
-        type=Quantity("duration", duration),
-        metavar="TIME",
-        default="5s",
-        show_default=True,
-        help="Time to wait for in-flight responses at shutdown",
-    ),
-    _control("--until-eof", is_flag=True, hidden=True, help="Exit when stdin ends"),
-    _output("-Y", "--filter", default="", metavar="FILTER", help="Print only matching exchanges"),
-    _output("--json", is_flag=True, help="Print exchanges as JSON lines"),
-    _output("-q", "--quiet", is_flag=True, help="Print no exchanges"),
-    _output("-v", "--verbose", is_flag=True, help="Show more diagnostic messages"),
+    _control("--grace", "TIME", "Time to wait for in-flight responses at shutdown", default="5s"),
+    _control("--until-eof", "", "Exit when stdin ends", hidden=True),
+    _output("-Y --filter", "FILTER", "Print only matching exchanges", default=""),
+    _output("--json", "", "Print exchanges as JSON lines"),
+    _output("-q --quiet", "", "Print no exchanges"),
+    _output("-v --verbose", "", "Show more diagnostic messages"),
     *SCHEMA_OPTIONS,
 )
 
@@ -414,7 +297,7 @@ _OPTIONS: Final = (
 def proxy_options(function: Callable[..., int]) -> Callable[..., int]:
     """All options, handed to the command as `options`."""
 
-    @functools.wraps(function)
+    @wraps(function)
     def command(*arguments: Any, **given: Any) -> int:
         # Before any file, socket or child process: a child would fail with a message of its own.
         require("kafkascope proxy")
@@ -449,43 +332,36 @@ def _made(given: dict[str, Any]) -> ProxyOptions:
         raise click.UsageError("--metrics-host needs --metrics [HOST]:PORT")
     if given["control"] == "-" and not given["quiet"]:
         raise click.UsageError("--control - uses stdout: add --quiet")
-    return ProxyOptions(
-        upstream=given["upstream"],
-        listen=given["listen"],
-        mode=given["mode"],
-        record=given["record"],
-        rotate_bytes=given["rotate_bytes"],
-        rotate_s=given["rotate_time"] / 1e9,
-        keep_bytes=given["keep_bytes"],
-        with_secrets=given["with_secrets"],
-        overwrite=given["overwrite"],
-        rule_files=given["rule_files"],
-        scripts=given["scripts"],
-        faults=given["faults"],
-        hold=given["hold"],
-        filter=given["filter"],
-        open=given["open"],
-        quiet=given["quiet"],
-        json=given["json"],
-        verbose=given["verbose"],
-        port_base=given["port_base"],
-        advertise=given["advertise"],
-        proxy_protocol=MODES.get(given["proxy_protocol"] or "", NO_HEADERS),
-        allow_brokers=given["allow_brokers"],
-        clamp=not given["no_clamp"],
-        tls=_client_tls(given),
-        upstream_tls=_upstream_tls(given),
-        folder=given["confdir"] or Path.home() / ".kafkascope",
-        schemas=SchemaOptions(*(given[name] for name in SCHEMAS)),
-        metrics=metrics,
-        metrics_hosts=given["metrics_hosts"],
-        buffer_bytes=given["buffer"],
-        control=given["control"],
-        ready_file=given["ready_file"],
-        grace_s=given["grace"] / 1e9,
-        until_eof=given["until_eof"],
-        arguments=tuple(each for each in sys.argv[2:] if each != "--open"),
-    )
+    schemas = SchemaOptions(*(given[name] for name in SCHEMAS))
+    plain = ("upstream", "listen", "mode", "port_base", "advertise", "allow_brokers")
+    engine = {name: given[name] for name in plain} | {
+        "proxy_protocol": MODES.get(given["proxy_protocol"] or "", NO_HEADERS),
+        "clamp": not given["no_clamp"],
+        "tls": _client_tls(given),
+        "upstream_tls": _upstream_tls(given),
+        "folder": given["confdir"] or Path.home() / ".kafkascope",
+        "buffer_bytes": given["buffer"],
+        "schemas": schemas,
+    }
+    recording = {
+        "path": given["record"],
+        "rotate_bytes": given["rotate_bytes"],
+        "rotate_s": given["rotate_time"] / 1e9,
+        "keep_bytes": given["keep_bytes"],
+        "overwrite": given["overwrite"],
+        "secrets": given["with_secrets"],
+    }
+    made: dict[str, Any] = {
+        "engine": engine,
+        "recording": recording if given["record"] or not given["quiet"] else None,
+        "schemas": schemas,
+        "metrics": metrics,
+        "grace_s": given["grace"] / 1e9,
+        "arguments": tuple(each for each in sys.argv[2:] if each != "--open"),
+    }
+    # Others are called as their options are.
+    same = tuple(each.name for each in fields(ProxyOptions) if each.name in given)
+    return ProxyOptions(**{name: given[name] for name in same} | made)
 
 
 def _check_filter(text: str) -> None:

@@ -12,10 +12,10 @@ from typing import Final, NamedTuple
 
 SCRAM: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MECHANISMS: Final = ("PLAIN", *SCRAM)
+# As Kafka's clients want it: with fewer, who pretends to be the broker could try out passwords.
 LEAST_ITERATIONS: Final = 4096
-"""As Kafka's clients want it: with fewer, who pretends to be the broker could try out passwords."""
+# A hostile broker may name any number.
 MOST_ITERATIONS: Final = 1_000_000
-"""A hostile broker may name any number."""
 
 
 class Credentials(NamedTuple):
@@ -41,6 +41,16 @@ def tokens(credentials: Credentials) -> Generator[bytes, bytes, None]:
     yield from _scram(credentials, SCRAM[credentials.mechanism])
 
 
+def scram_proofs(name: str, salted: bytes, text: str) -> tuple[str, str]:
+    """Return the client's proof and the broker's signature of an exchange (RFC 5802, 3), in base64.
+    `name`: of the digest; `salted`: the password; `text`: the messages, joined by commas."""
+    key = hmac.digest(salted, b"Client Key", name)
+    mark = hmac.digest(hashlib.new(name, key).digest(), text.encode(), name)
+    proof = bytes(a ^ b for a, b in zip(key, mark, strict=True))
+    signature = hmac.digest(hmac.digest(salted, b"Server Key", name), text.encode(), name)
+    return base64.b64encode(proof).decode(), base64.b64encode(signature).decode()
+
+
 def _scram(credentials: Credentials, name: str) -> Generator[bytes, bytes, None]:
     nonce = secrets.token_urlsafe(24)
     user = credentials.username.replace("=", "=3D").replace(",", "=2C")
@@ -61,12 +71,8 @@ def _scram(credentials: Credentials, name: str) -> Generator[bytes, bytes, None]
         limits = f"{LEAST_ITERATIONS} to {MOST_ITERATIONS}"
         raise LoginRefused(f"the SCRAM challenge requires {count} iterations, not {limits}")
     salted = hashlib.pbkdf2_hmac(name, credentials.password.encode(), salt, count)
-    key = hmac.digest(salted, b"Client Key", name)
     last = f"c=biws,r={theirs}"
-    text = f"{first},{challenge},{last}".encode()
-    mark = hmac.digest(hashlib.new(name, key).digest(), text, name)
-    proof = base64.b64encode(bytes(a ^ b for a, b in zip(key, mark, strict=True))).decode()
+    proof, signature = scram_proofs(name, salted, f"{first},{challenge},{last}")
     final = yield f"{last},p={proof}".encode()
-    wanted = hmac.digest(hmac.digest(salted, b"Server Key", name), text, name)
-    if not hmac.compare_digest(final, b"v=" + base64.b64encode(wanted)):
+    if not hmac.compare_digest(final, f"v={signature}".encode()):
         raise LoginRefused("the broker does not prove that it knows the password")

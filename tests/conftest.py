@@ -34,7 +34,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Groups(config, log)
 
 
-PACKAGES = frozenset({"analyzer", "bridges", "captures", "dissectors", "library", "proxy", "tui"})
+PACKAGES = frozenset(
+    {"analyzer", "bridges", "captures", "dissectors", "kernel", "library", "proxy", "tui"}
+)
 """Folders at the root, which import below `kafkascope` and, by mistake, without it."""
 
 

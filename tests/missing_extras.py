@@ -35,8 +35,9 @@ PYTHON: Final[dict[str, str]] = {
     "Capture.to_arrow": f"import kafkascope; kafkascope.open({CAPTURE!r}).to_arrow()",
     "kafkascope.spark": "import kafkascope.spark",
     "TLS decryption in a Spark worker": (
-        "from kafkascope.analyzer.pipeline.keys import Agreed, TaskKeys; "
-        "TaskKeys(Agreed(), lambda: 0)"
+        "from kafkascope.analyzer.pipeline.tables.collect import TableOptions; "
+        "from kafkascope.analyzer.pipeline.tasks import Setting, Task; "
+        "Task(Setting(TableOptions(), [], {}, keys=b''), print)"
     ),
 }
 """Each raises `MissingExtra`."""
@@ -58,8 +59,9 @@ NOTES: Final[dict[str, str]] = {
         "    notes = error\n"
     ),
     "decoding the metrics of PushTelemetry": (
-        "from kafkascope.dissectors.embedded.telemetry import metrics\n"
-        "notes = metrics(b'', 0).note\n"
+        "from kafkascope.dissectors.embedded import Around, decode\n"
+        "found = decode('PushTelemetryRequest', 'metrics', b'\\n\\0', Around())\n"
+        "notes = found.note\n"
     ),
 }
 """Each goes on, with the message among its notes; with the extra there are none."""

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 HEALTHY = ROOT / "captures" / "samples" / "sasl-old.pcap"
-PACKAGES = ("analyzer", "bridges", "captures", "dissectors", "library", "proxy", "tui")
+PACKAGES = ("analyzer", "bridges", "captures", "dissectors", "kernel", "library", "proxy", "tui")
 HEAVY = ("scapy", "construct", "mitmproxy", "textual", "pyspark", "numpy", "pyarrow", "pandas")
 
 
@@ -62,17 +62,35 @@ LATER = (
 """What `check` needs only for a filter, for the UI, for groups and for the proxy."""
 
 
-def test_check_loads_only_what_a_capture_needs() -> None:
-    statement = f"import sys; sys.argv = {['kafkascope', 'check', str(HEALTHY)]}\n"
+DETECTORS = ("sequences", "shares", "tls", "zookeeper_sessions")
+"""What has nothing to look at in a capture of plaintext Kafka without transactions."""
+
+
+def loaded_by(command: str) -> set[str]:
+    """The modules that a fresh process holds after a command about a healthy capture."""
+    statement = f"import sys; sys.argv = {['kafkascope', command, str(HEALTHY)]}\n"
     statement += (
         "from kafkascope.tui.cli import main\ntry:\n    main()\nexcept SystemExit:\n    pass"
     )
-    modules = loaded(statement)
-    assert "kafkascope.analyzer.findings" in modules
+    return loaded(statement)
+
+
+def test_check_loads_only_what_a_capture_needs() -> None:
+    modules = loaded_by("check")
+    assert "kafkascope.analyzer.findings.unanswered" in modules
     assert modules.isdisjoint({*HEAVY, *LATER})
+    assert modules.isdisjoint(f"kafkascope.analyzer.findings.{name}" for name in DETECTORS)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+def test_a_list_of_exchanges_loads_no_statistic() -> None:
+    modules = loaded_by("ls")
+    assert "kafkascope.analyzer.statistics.table" in modules
+    assert "kafkascope.analyzer.statistics.accumulators" not in modules
+    assert "kafkascope.analyzer.statistics.clients" not in modules
+
+
+# Nothing is imported from `dissectors` itself.
+@pytest.mark.parametrize("package", [each for each in PACKAGES if each != "dissectors"])
 def test_public_names_exist(package: str) -> None:
     module = importlib.import_module(f"kafkascope.{package}")
     names = module.__all__

@@ -7,19 +7,20 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 import pytest
 
 from kafkascope.analyzer.findings import RULES, Findings
-from kafkascope.analyzer.findings.explanations import EXPLANATIONS
-from kafkascope.analyzer.findings.limits import LIMITS
-from kafkascope.analyzer.statistics import STATISTICS
+from kafkascope.analyzer.findings.causes import EXPLANATIONS
+from kafkascope.analyzer.findings.rules import DATA, LIMITS
+from kafkascope.analyzer.statistics.accumulators import STATISTICS
+from kafkascope.tui.boards import board_of
 from kafkascope.tui.cli import main
 from kafkascope.tui.controllers.table import KEYS as CONTROLLER_KEYS
-from kafkascope.tui.keys import BOARD_KEYS, Key
-from kafkascope.tui.screens import SCREENS, TABS, board_class
+from kafkascope.tui.keys import BOARD_KEYS, FOOTER, Key
+from kafkascope.tui.screens import SCREENS, TABS
 from tests.test_links import ROOT
 
 FINDINGS: Final = (
@@ -28,14 +29,14 @@ FINDINGS: Final = (
     "analyzer/statistics/verdict.py",
     "analyzer/statistics/delivery/audit.py",
     "analyzer/statistics/delivery/follow.py",
-    "analyzer/statistics/delivery/pauses.py",
+    "analyzer/statistics/delivery/parts.py",
     "analyzer/statistics/groups/causes.py",
     "analyzer/statistics/groups/members.py",
     "analyzer/conversation/detect.py",
     "captures/tls/certificates.py",
     "dissectors/reference/help.py",
 )
-"""Modules whose sentences become findings."""
+"""Modules whose sentences become findings, beside `rules.json`."""
 SHOWN: Final = (
     "tui",
     "analyzer/report",
@@ -55,6 +56,7 @@ SHOWN: Final = (
     "bindings/python",
     "bridges",
     "captures",
+    "kernel",
     "library",
     "proxy",
 )
@@ -70,9 +72,9 @@ VERBS: Final = re.compile(
 )
 """First words of a command's help."""
 FIXES: Final = re.compile(
-    "Add|Capture|Check|Choose|Close|Commit|Compare|Configure|Create|Find|Give|Grant|Identify|If|"
-    "Let|Look|Lower|Make|Move|Pass|Point|Poll|Raise|Recreate|Resolve|Restart|Run|Set|Skip|Speed|"
-    "Start|Synchronize|Test|Upgrade|Use|No action is needed"
+    "Add|Capture|Check|Choose|Close|Commit|Compare|Configure|Connect|Copy|Create|Find|Give|Grant|"
+    "Identify|If|Let|Look|Lower|Make|Move|Pass|Point|Poll|Raise|Recreate|Remove|Resolve|Restart|"
+    "Run|Search|Set|Skip|Speed|Start|Synchronize|Test|Upgrade|Use|No action is needed"
 )
 """First words of advice."""
 NAMES: Final = frozenset(
@@ -163,8 +165,19 @@ def test_the_glossary_has_phrases_to_replace() -> None:
     assert not FOREIGN.search("a toldo, retold")
 
 
+def data(value: Any, place: str = "rules") -> Iterator[Text]:
+    """Yield the texts of data, each with the keys that lead to it."""
+    if isinstance(value, str):
+        if " " in value:
+            yield Text(place, value)
+        return
+    for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+        yield from data(each, f"{place}/{key}")
+
+
 def test_findings_use_the_words_of_the_field() -> None:
     assert not foreign(text for path in modules(FINDINGS) for text in texts_in(path))
+    assert not foreign(data(DATA))
 
 
 @pytest.mark.parametrize("room", SHOWN)
@@ -199,8 +212,9 @@ def test_a_rule_has_a_symptom_and_a_fix(name: str) -> None:
     assert first[0].islower() or first in NAMES
     assert first not in ("a", "an", "the")
     assert not rule.title.endswith(".")
-    assert rule.advice.endswith(".")
-    assert re.match(rf"(?:{FIXES.pattern})\b", rule.advice)
+    for advice in (rule.advice, *rule.advices.values()):
+        assert advice.endswith(".")
+        assert re.match(rf"(?:{FIXES.pattern})\b", advice)
 
 
 def test_reasons_are_one_short_phrase() -> None:
@@ -217,11 +231,12 @@ KEYS: Final = {key.id: key for key in (*CONTROLLER_KEYS, *BOARD_KEYS)}
 def test_a_key_is_explained_by_a_phrase_and_hinted_in_lower_case(key: Key) -> None:
     assert key.help[0].isupper()
     assert not key.help.endswith(".")
-    for hint in key.hints:
-        assert hint.text.lower() == hint.text or hint.text.startswith("{")
+    for keys in FOOTER.values():
+        hint = keys.get(key.id, "")
+        assert hint.lower() == hint
 
 
 def test_titles_and_tabs_of_screens_begin_with_a_capital() -> None:
-    titles = [board_class(number).TITLE for number in SCREENS]
+    titles = [board_of(number).title for number in SCREENS]
     titles += [text for tab in TABS.values() for text in (tab.title, tab.short)]
     assert [title for title in titles if not title[0].isupper()] == []

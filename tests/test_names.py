@@ -15,7 +15,7 @@ import pytest
 
 from tests.test_links import DOCUMENTS, ROOT
 
-PACKAGES = ("captures", "dissectors", "analyzer", "proxy", "library", "bridges", "tui")
+PACKAGES = ("captures", "dissectors", "analyzer", "kernel", "proxy", "library", "bridges", "tui")
 FOLDERS = (
     *PACKAGES,
     "bindings",

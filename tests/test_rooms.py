@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("analyzer", "bridges", "captures", "dissectors", "library", "proxy", "tui")
+PACKAGES = ("analyzer", "bridges", "captures", "dissectors", "kernel", "library", "proxy", "tui")
 CATALOGUES = {"messages", "commands", "findings", "screens"}
 """Flat lists of equals."""
 MOST = 18

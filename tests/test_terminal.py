@@ -24,7 +24,7 @@ from tests.proxy.served import with_server
 ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "captures" / "samples"
 SHOP = ROOT / "tests" / "analyzer" / "captures" / "shop.pcap.zst"
-PACKAGES = ("analyzer", "bridges", "captures", "dissectors", "library", "proxy", "tui")
+PACKAGES = ("analyzer", "bridges", "captures", "dissectors", "kernel", "library", "proxy", "tui")
 WRITERS = {
     "analyzer/terminal.py": "the one place",
     "analyzer/logs.py": "log records, indented by the one place",

@@ -3,66 +3,109 @@ about Kafka."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import partial
 from inspect import isawaitable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from rich.style import Style
-from rich.text import Text
 from textual import events, on
+from textual.actions import parse
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
-from textual.command import CommandPalette
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.dom import DOMNode
 from textual.markup import escape
 from textual.screen import Screen
-from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
-from kafkascope.tui.commands import GoTo, commands
-from kafkascope.tui.controllers.controller import Context, Controller
-from kafkascope.tui.controllers.filter import FilterController
-from kafkascope.tui.controllers.findings import FindingsController
+from kafkascope.tui.boards import Boards
+from kafkascope.tui.controllers.controller import Context
+from kafkascope.tui.controllers.filter import FilterController, PromptController
 from kafkascope.tui.controllers.help import HelpController
-from kafkascope.tui.controllers.inputs import InputsController, PortsController
+from kafkascope.tui.controllers.inputs import InputsController
 from kafkascope.tui.controllers.inspector import InspectorController
-from kafkascope.tui.controllers.marks import ComparisonController, MarksController
+from kafkascope.tui.controllers.marks import MarksController
 from kafkascope.tui.controllers.navigation import NavigationController
 from kafkascope.tui.controllers.order import OrderController
 from kafkascope.tui.controllers.panes import PanesController
-from kafkascope.tui.controllers.prompt import PromptController
-from kafkascope.tui.controllers.reading import ReadingController
-from kafkascope.tui.controllers.search import JumpsController, SearchController
-from kafkascope.tui.controllers.sharing import CopyController, ExportController
+from kafkascope.tui.controllers.reading import FindingsController, ReadingController
+from kafkascope.tui.controllers.search import SearchController
+from kafkascope.tui.controllers.sharing import SharingController
 from kafkascope.tui.controllers.status import StatusController
-from kafkascope.tui.controllers.table import BELOW, FIRST, KEYS, LIST_ONLY
+from kafkascope.tui.controllers.table import BELOW, FIRST, KEYS, LIST_ONLY, SILENT
 from kafkascope.tui.controllers.values import ValuesController
 from kafkascope.tui.data.workspace import Workspace
-from kafkascope.tui.host import Counted, Host
+from kafkascope.tui.host import Counted, Shell
+from kafkascope.tui.keys import BOARD_KEYS, Key
 from kafkascope.tui.settings.config import Config
 from kafkascope.tui.settings.notes import Notes
-from kafkascope.tui.settings.palette import Glyphs, use
-from kafkascope.tui.settings.themes import register
-from kafkascope.tui.views.detail import DetailPane
-from kafkascope.tui.views.exchanges import ExchangeList, ListHeading
-from kafkascope.tui.views.hexpane import HexPane
+from kafkascope.tui.settings.palette import Glyphs, register, use
+from kafkascope.tui.views.exchanges import ExchangeList
 from kafkascope.tui.views.lines import Lines
+from kafkascope.tui.views.message import DetailPane, HexPane
 from kafkascope.tui.views.safe import SafeHighlighter
 from kafkascope.tui.views.screen_tabs import ScreenTabs
-from kafkascope.tui.views.splitter import Splitter
 
 if TYPE_CHECKING:
     from kafkascope.tui.data.feed import Feed
     from kafkascope.tui.process.control import Control
+
+
+def commands(app: ScopeApp) -> Iterable[SystemCommand]:
+    """Yield what can be done now."""
+    board = app.host.board
+    if board is not None:
+        for key in (*board.spec.keys, *BOARD_KEYS):
+            yield _of_key(app, board, key, key.action, board.spec.title)
+        for column in board.sheet.columns:
+            title = f"Sort by {column.title}"
+            yield SystemCommand(title, board.spec.title, partial(board.upper.sort_by, column.name))
+    for key in KEYS:
+        if key.id not in SILENT and not (board is not None and key.id.startswith("list.")):
+            yield _of_key(app, app, key, key.bound, "")
+    for controller in (app.filter, app.marks, app.inputs):
+        yield from controller.commands()
+
+
+def _of_key(app: ScopeApp, owner: DOMNode, key: Key, action: str, where: str) -> SystemCommand:
+    help_ = "   ".join(part for part in (where, f"key {key.shown}", key.id) if part)
+
+    async def run() -> None:
+        await app.run_action(action, default_namespace=owner)
+
+    return SystemCommand(key.help, help_, run)
+
+
+class GoTo(Provider):
+    """Goes to the exchange whose number is typed into the palette."""
+
+    async def search(self, query: str) -> Hits:
+        """Yield the exchange of a number."""
+        plain = query.strip().replace(",", "")
+        if plain.isascii() and plain.isdigit():
+            app = cast("ScopeApp", self.app)
+            yield Hit(
+                1.0,
+                f"Go to exchange {plain}",
+                partial(app.show_exchange, int(plain)),
+                help="by the number in the first column",
+            )
+
+    async def discover(self) -> Hits:
+        """Yield a hint that numbers may be typed."""
+        yield DiscoveryHit("Go to an exchange", lambda: None, help="type its number")
+
 
 TICK: Final = 0.1
 HIGH: Final = 10
 """Lines of the terminal from which the bar of tabs is shown."""
 HELLO: Final = 30.0
 """Seconds that the first notification stays."""
+ACTIONS: Final = {key.id: key.action for key in KEYS}
 
 
-class ScopeApp(App[None]):
+class ScopeApp(Shell):
     """Shows one input: the list of exchanges, and boards in its place."""
 
     CSS_PATH = Path(__file__).with_name("app.tcss")  # a subclass may live elsewhere
@@ -93,15 +136,12 @@ class ScopeApp(App[None]):
         super().__init__()
         self.glyphs = Glyphs(plain)
         self.config = config
-        self.hello = ""
-        """A notification for the start."""
         self.animation_level = "none"
         self.workspace = Workspace(feed, name, filter_text=filter_text, notes=notes)
         self.list = ExchangeList(self.workspace, self.glyphs, times)
         self.detail, self.hex = DetailPane(self.glyphs), HexPane(self.glyphs)
-        self.screens = ScreenTabs(self.glyphs)
-        self.host = Host(self.workspace, self, self.list, counted, control)
-        context = Context(self.workspace, self, self.list, self.detail, self.hex)
+        self.host = Boards(self.workspace, self, self.list, counted, control)
+        context = Context(self.workspace, self, self.host, self.list, self.detail, self.hex)
         self.panes = PanesController(context)
         self.prompt = PromptController(context)
         self.filter = FilterController(context)
@@ -110,53 +150,34 @@ class ScopeApp(App[None]):
         self.marks = MarksController(context)
         self.values = ValuesController(context)
         self.order = OrderController(context)
-        self.exports = ExportController(context)
+        self.sharing = SharingController(context)
         self.inputs = InputsController(context)
         self.findings = FindingsController(context)
+        self.help = HelpController(context)
         self.navigation = NavigationController(
             context, self.panes, self.filter, self.order, self.inspector, self.search
         )
         self.reading = ReadingController(context, self.marks, self.order, self.inspector)
         self.status = StatusController(
-            context,
-            KEYS,
-            self.panes,
-            self.navigation,
-            self.filter,
-            self.order,
-            self.inspector,
-            self.findings,
+            *(context, self.panes, self.navigation, self.filter),
+            *(self.order, self.inspector, self.findings),
         )
+        self.list.opened, self.list.order_by = self.panes.open, self.order.order_by
+        self.detail.unfold_slowly, self.hex.picked = self.inspector.unfold, self.inspector.pick_byte
         # The rest of what controllers call is at the end of the class.
-        self.pick, self.ask, self.typed = self.prompt.pick, self.prompt.ask, self.prompt.typed
+        self.ask, self.typed = self.prompt.ask, self.prompt.typed
         self.look, self.look_again = self.inspector.look, self.inspector.look_again
         self.prepare_filter, self.focus_view = self.filter.prepare, self.panes.focus_view
         self.here, self.push_view = self.navigation.here, self.navigation.push
         self.restore_view, self.show_filter = self.navigation.restore, self.navigation.show_filter
         self.show_exchange = self.navigation.show_exchange
-        self.show_limited = self.navigation.show_limited
-        self.step, self.rows_changed = self.search.step, self.host.filter_changed
-        self.findings_pending, self.remark = self.findings.pending, self.status.remark
-        self.controllers: tuple[Controller, ...] = (
-            self.filter,
-            self.search,
-            self.panes,
-            self.inspector,
-            self.marks,
-            self.values,
-            self.order,
-            self.exports,
-            self.inputs,
-            JumpsController(context),
-            CopyController(context),
-            ComparisonController(context),
-            PortsController(context, self.inputs),
-            self.navigation,
-            HelpController(context, KEYS),
+        self.show_limited, self.show_screen = (
+            self.navigation.show_limited,
+            self.navigation.show_screen,
         )
-        self._actions: dict[str, Callable[[], Any]] = {}
-        for each in self.controllers:
-            self._actions |= each.actions()
+        self.step, self.remark = self.search.step, self.status.remark
+        self.findings_pending = self.findings.pending
+        self.screens = ScreenTabs(self.glyphs, partial(self.call_later, self.show_screen))
         if config is not None and config.keys:
             self.set_keymap(config.keys)
 
@@ -170,14 +191,14 @@ class ScopeApp(App[None]):
         yield Static(id="footer", markup=False)
 
     def on_mount(self) -> None:
-        """Tell what is wrong with files of the user, and start to read."""
+        """Warn about problems in the user's files, and start to read."""
         work = self.workspace
         said = list(self.config.said) if self.config is not None else []
         said.append(register(self, self.config.theme if self.config is not None else ""))
         said += [work.notes.said, self.filter.saved_said, work.colours.said]
         work.notes.said = ""
         for text in filter(None, said):
-            self.tell(text, "warning")
+            self.say(text, "warning")
         if self.hello:
             lines = [self.glyphs.text(line) for line in self.hello.splitlines()]
             self.notify("\n".join(lines), timeout=HELLO, markup=False)
@@ -206,8 +227,9 @@ class ScopeApp(App[None]):
     # --- keys -------------------------------------------------------------------------------
 
     async def action_run(self, id_: str) -> None:
-        """Call what a controller declares for a key."""
-        done = self._actions[id_]()
+        """Call the method of a controller that a key is declared for."""
+        name, method, arguments = parse(ACTIONS[id_])
+        done = getattr(getattr(self, name), method)(*arguments)
         if isawaitable(done):
             await done
 
@@ -303,61 +325,22 @@ class ScopeApp(App[None]):
         """Pass on the answer to a question."""
         self.prompt.answered(event.value)
 
-    @on(ScreenTabs.Picked)
-    async def screen_clicked(self, event: ScreenTabs.Picked) -> None:
-        """Show the screen of a tab."""
-        await self.show_screen(event.number)
-
-    @on(Lines.Moved)
-    def cursor_moved(self, event: Lines.Moved) -> None:
+    @on(Lines.CursorChanged)
+    def follow_cursor(self, event: Lines.CursorChanged) -> None:
         """Follow the cursor of the list or of the detail."""
         if event.lines is self.list:
-            self.navigation.cursor_moved()
-            self.order.cursor_moved()
+            self.navigation.follow_cursor()
+            self.order.follow_cursor()
             self.inspector.look_soon()
         elif event.lines is self.detail:
             self.inspector.light_bytes()
-
-    @on(DetailPane.Wanted)
-    def unfold_wanted(self, event: DetailPane.Wanted) -> None:
-        """Open a line that takes long to make."""
-        self.inspector.unfold(event.item)
-
-    @on(HexPane.Picked)
-    def byte_picked(self, event: HexPane.Picked) -> None:
-        """Select the field of a byte."""
-        self.inspector.pick_byte(event.at)
-
-    @on(ListHeading.Picked)
-    def title_clicked(self, event: ListHeading.Picked) -> None:
-        """Sort by the column of the title."""
-        self.order.order_by(event.name)
-
-    @on(ExchangeList.Opened)
-    def row_opened(self) -> None:
-        """Open the detail on a double click."""
-        self.panes.open()
 
     @on(events.Click, "#tabs")
     def tab_clicked(self, event: events.Click) -> None:
         """Show the tab under the mouse."""
         self.inspector.click_tabs(event.x)
 
-    @on(Splitter.Dragged, "#bar")
-    def bar_dragged(self, event: Splitter.Dragged) -> None:
-        """Resize the bytes."""
-        self.panes.drag_bar(event.x)
-
-    @on(Splitter.Dragged, "#tabs")
-    def tabs_dragged(self, event: Splitter.Dragged) -> None:
-        """Resize the list."""
-        self.panes.drag_tabs(event.x, event.y)
-
     # --- what controllers call --------------------------------------------------------------
-
-    def tell(self, text: str, severity: Any = "information") -> None:
-        """Show a sentence for a while."""
-        self.notify(self.glyphs.text(text), severity=severity, markup=False)
 
     def update_status(self) -> None:
         """Draw header, titles, tabs, the state of the filter and the footer again."""
@@ -367,25 +350,6 @@ class ScopeApp(App[None]):
             if self.screens.display != high:
                 self.screens.display = high
             self.screens.show(self.host.tabs(), self.host.number, self.size.width)
-
-    def write(self, name: str, text: str, style: Style) -> None:
-        """Put a text into a line of the main screen, by its id."""
-        new = self.glyphs.rich(text, style)
-        for widget in self.screen_stack[0].query(f"#{name}").results(Static):
-            old = widget.content
-            if not isinstance(old, Text) or (old.plain, old.style) != (new.plain, style):
-                # Another layout is for those that are as wide as their text.
-                widget.update(new, layout=bool(widget.styles.is_auto_width))
-
-    def put_on_clipboard(self, text: str) -> None:
-        """Copy through the terminal (OSC 52), which works over ssh and in tmux."""
-        self.copy_to_clipboard(text.encode("utf-8", "replace").decode())
-        self.tell(f"Copied {len(text):,} characters.")
-
-    def focus_now(self, widget: Widget) -> None:
-        """Give a widget the focus before the next key is handled: `Widget.focus` does so later, and
-        what is typed quickly would go astray."""
-        self.screen_stack[0].set_focus(widget)
 
     def take_choice(self) -> bool:
         """Complete what is typed into the filter."""
@@ -399,16 +363,7 @@ class ScopeApp(App[None]):
         """Return whether the list was the last pane to have the focus."""
         return self.panes.entered is self.list
 
-    async def show_screen(self, number: int) -> None:
-        """Show a screen: 1 is the list, the others are boards."""
-        if number == self.host.number:
-            return
-        if self.hello:
-            self.hello = ""
-            self.clear_notifications()
-        await self.navigation.show_screen(number)
-
     def stop_activity(self) -> None:
         """Stop the search or the export that runs."""
-        self.exports.stop()
+        self.sharing.stop()
         self.search.stop()

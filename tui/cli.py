@@ -1,7 +1,7 @@
 """The `kafkascope` command: a lazy click group over all packages' commands.
 
-Listing and help import no command: `SECTIONS` holds names, homes and short helps as text. The one
-place that turns exceptions into sentences on stderr and exit codes:
+Listing and help import no command: names, homes and short helps are text. The one place that turns
+exceptions into sentences on stderr and exit codes:
 
     0 done   1 check found something   2 usage or filter   3 input missing or no capture
     4 damaged or cut, results are partial   5 not allowed, or an extra is missing
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkascope.tui.lazy import Home, LazyGroup, Sections
+from kafkascope.tui.lazy import LazyGroup, Sections
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.reading.options import SchemaOptions
@@ -28,141 +28,84 @@ if TYPE_CHECKING:
 
 SECTIONS: Final[Sections] = {
     "Look": {
-        "open": Home("kafkascope.tui.open:open_", "Browse a capture in the terminal UI"),
-        "ls": Home(
-            "kafkascope.analyzer.commands.ls:ls", "List requests with their responses, one per line"
-        ),
-        "show": Home(
-            "kafkascope.analyzer.commands.show:show", "Decode requests and responses field by field"
-        ),
-        "records": Home(
-            "kafkascope.analyzer.commands.records:records",
-            "List records with their keys and values",
-        ),
-        "check": Home(
-            "kafkascope.analyzer.commands.check:check",
-            "Find problems, most severe first; exit 1 for CI",
-        ),
-        "report": Home(
-            "kafkascope.analyzer.commands.report:report",
-            "Write an HTML or Markdown report of a capture",
-        ),
+        "open": "Browse a capture in the terminal UI",
+        "ls": "List requests with their responses, one per line",
+        "show": "Decode requests and responses field by field",
+        "records": "List records with their keys and values",
+        "check": "Find problems, most severe first; exit 1 for CI",
+        "report": "Write an HTML or Markdown report of a capture",
     },
     "Ask": {
-        "clients": Home(
-            "kafkascope.analyzer.commands.clients:clients",
-            "List clients, their libraries, and upgrade risks",
-        ),
-        "groups": Home(
-            "kafkascope.analyzer.commands.groups:groups",
-            "Show consumer groups, rebalances, and their causes",
-        ),
-        "cluster": Home(
-            "kafkascope.analyzer.commands.cluster:cluster",
-            "Show brokers, leaders, coordinators as advertised",
-        ),
-        "producers": Home(
-            "kafkascope.analyzer.commands.producers:producers",
-            "Show producer sequences, duplicates, and transactions",
-        ),
-        "schemas": Home(
-            "kafkascope.analyzer.commands.schemas:schemas",
-            "List record schemas: used, known, and missing",
-        ),
-        "topics": Home(
-            "kafkascope.analyzer.commands.stats:topics",
-            "Show traffic by topic, with producers and consumers",
-        ),
-        "latency": Home(
-            "kafkascope.analyzer.commands.stats:latency",
-            "Measure latency by API, long-poll waits excluded",
-        ),
-        "errors": Home(
-            "kafkascope.analyzer.commands.stats:errors",
-            "Count unexpected errors by API, client, and topic",
-        ),
-        "connections": Home(
-            "kafkascope.analyzer.commands.stats:connections",
-            "List TCP connections: lifetime, TLS, retransmissions",
-        ),
-        "stats": Home(
-            "kafkascope.analyzer.commands.stats:stats",
-            "Print any statistics table: apis, sizes, rates, and more",
-        ),
+        "clients": "List clients, their libraries, and upgrade risks",
+        "groups": "Show consumer groups, rebalances, and their causes",
+        "cluster": "Show brokers, leaders, coordinators as advertised",
+        "producers": "Show producer sequences, duplicates, and transactions",
+        "schemas": "List record schemas: used, known, and missing",
+        "topics": "Show traffic by topic, with producers and consumers",
+        "latency": "Measure latency by API, long-poll waits excluded",
+        "errors": "Count unexpected errors by API, client, and topic",
+        "connections": "List TCP connections: lifetime, TLS, retransmissions",
+        "stats": "Print any statistics table: apis, sizes, rates, and more",
     },
     "Live": {
-        "capture": Home(
-            "kafkascope.analyzer.commands.capture:capture",
-            "Record packets of an interface to a file",
-        ),
-        "proxy": Home(
-            "kafkascope.proxy.cli:proxy", "Watch, record, and disturb traffic as a Kafka proxy"
-        ),
+        "capture": "Record packets of an interface to a file",
+        "proxy": "Watch, record, and disturb traffic as a Kafka proxy",
     },
     "Share": {
-        "cut": Home(
-            "kafkascope.analyzer.commands.cut:cut", "Extract or anonymize part of a capture"
-        ),
-        "export": Home(
-            "kafkascope.analyzer.commands.export:export",
-            "Write exchanges or records to JSONL, CSV, or Parquet",
-        ),
-        "diff": Home(
-            "kafkascope.analyzer.commands.diff:diff", "Compare two captures, or two exchanges"
-        ),
-        "spark": Home(
-            "kafkascope.analyzer.commands.spark:spark", "Convert captures to Parquet tables"
-        ),
+        "cut": "Extract or anonymize part of a capture",
+        "export": "Write exchanges or records to JSONL, CSV, or Parquet",
+        "diff": "Compare two captures, or two exchanges",
+        "spark": "Convert captures to Parquet tables",
     },
     "Test": {
-        "serve": Home("kafkascope.proxy.serve.cli:serve", "Run a mock broker from a capture"),
-        "replay": Home(
-            "kafkascope.proxy.replay.cli:replay",
-            "Resend captured requests and compare the responses",
-        ),
-        "fixture": Home(
-            "kafkascope.analyzer.commands.fixture:fixture",
-            "Write messages as test fixtures for any language",
-        ),
+        "serve": "Run a mock broker from a capture",
+        "replay": "Resend captured requests and compare the responses",
+        "fixture": "Write messages as test fixtures for any language",
     },
     "Protocol": {
-        "grammar": Home(
-            "kafkascope.analyzer.commands.grammar:grammar",
-            "Print the layout of a message in any version",
-        ),
-        "decode": Home(
-            "kafkascope.analyzer.commands.codec:decode", "Decode the bytes of a message to JSON"
-        ),
-        "encode": Home(
-            "kafkascope.analyzer.commands.codec:encode", "Encode a message from JSON to bytes"
-        ),
-        "fields": Home(
-            "kafkascope.analyzer.commands.fields:fields",
-            "List display-filter fields, with types and examples",
-        ),
-        "error": Home(
-            "kafkascope.analyzer.commands.error:error", "Explain an error code and its usual causes"
-        ),
+        "grammar": "Print the layout of a message in any version",
+        "decode": "Decode the bytes of a message to JSON",
+        "encode": "Encode a message from JSON to bytes",
+        "fields": "List display-filter fields, with types and examples",
+        "error": "Explain an error code and its usual causes",
     },
     "Set up": {
-        "demo": Home("kafkascope.tui.guide.demo:demo", "Explore a built-in sample capture"),
-        "doctor": Home(
-            "kafkascope.analyzer.commands.doctor:doctor", "Check dependencies and permissions"
-        ),
-        "tls-keys": Home(
-            "kafkascope.analyzer.commands.tls_keys:tls_keys", "Show how to obtain TLS key logs"
-        ),
-        "completion": Home(
-            "kafkascope.analyzer.commands.completion:completion",
-            "Print the completion script of a shell",
-        ),
-        "integrations": Home(
-            "kafkascope.tui.integrations:integrations",
-            "Set up Wireshark, mitmproxy, and AI assistants (MCP)",
-        ),
+        "demo": "Explore a built-in sample capture",
+        "doctor": "Check dependencies and permissions",
+        "tls-keys": "Show how to obtain TLS key logs",
+        "completion": "Print the completion script of a shell",
+        "integrations": "Set up Wireshark, mitmproxy, and AI assistants (MCP)",
     },
 }
-COMMANDS: Final = {name: home for homes in SECTIONS.values() for name, home in homes.items()}
+HOMES: Final = {
+    "open": "tui.open:open_",
+    **dict.fromkeys(
+        ("producers", "topics", "latency", "errors", "connections"), "analyzer.commands.stats"
+    ),
+    "proxy": "proxy.cli",
+    "serve": "proxy.serve.cli",
+    "replay": "proxy.replay.cli",
+    **dict.fromkeys(("decode", "encode"), "analyzer.commands.codec"),
+    **dict.fromkeys(("fields", "error"), "analyzer.commands.reference"),
+    "demo": "tui.guide.demo",
+    "integrations": "tui.cli",
+}
+"""Homes of commands that have no module of their name in `analyzer.commands`, as `LazyGroup` wants
+them."""
+COMMANDS: Final = frozenset(name for helps in SECTIONS.values() for name in helps)
+
+INTEGRATIONS: Final[Sections] = {
+    "Integrations": {
+        "mcp": "Serve captures to an AI assistant (MCP)",
+        "wireshark": "Install Wireshark capture interfaces (extcap)",
+        "mitmproxy": "Print the path of the mitmproxy add-on",
+    }
+}
+INTEGRATION_HOMES: Final = {
+    "mcp": "bridges.mcp.command",
+    "wireshark": "bridges.wireshark.cli",
+    "mitmproxy": "bridges.mitmproxy.command",
+}
 
 CLOSED_PIPE: Final = 141
 INTERRUPTED: Final = 130
@@ -213,11 +156,34 @@ class MainGroup(LazyGroup):
             open_standard_streams()
         _collect_rarely()
         # Commands see whether this process is the program's own: see `options.spare_pandas`.
-        extra.setdefault("obj", args is None)
-        code = _run(self, args, prog_name or "kafkascope", complete_var, extra)
+        extra = {"obj": args is None, **extra, "standalone_mode": False}
+        code = self._run(args, prog_name or "kafkascope", complete_var, **extra)
         if code == CLOSED_PIPE:
             _silence()
         sys.exit(code)
+
+    def _run(self, *words: Any, **extra: Any) -> int:
+        try:
+            return code_of(super().main(*words, **extra))
+        except ClosedPipe:
+            return CLOSED_PIPE
+        except click.ClickException as error:
+            from kafkascope.analyzer.terminal import usage
+
+            usage(error)
+            return error.exit_code
+        except (click.Abort, KeyboardInterrupt):
+            return INTERRUPTED
+        except SystemExit as error:
+            return code_of(error.code)
+        except Exception as error:
+            from kafkascope.analyzer.commands.failures import explain
+            from kafkascope.analyzer.terminal import say
+
+            if (found := explain(error)) is None:  # a bug of ours
+                raise
+            say(found.text, bare=True)
+            return found.code
 
 
 def _collect_rarely() -> None:
@@ -228,51 +194,9 @@ def _collect_rarely() -> None:
     atexit.register(gc.freeze)
 
 
-def _run(
-    group: MainGroup,
-    args: Sequence[str] | None,
-    prog_name: str,
-    complete_var: str | None,
-    extra: dict[str, Any],
-) -> int:
-    try:
-        result = super(MainGroup, group).main(
-            args, prog_name, complete_var, standalone_mode=False, **extra
-        )
-    except ClosedPipe:
-        return CLOSED_PIPE
-    except click.ClickException as error:
-        from kafkascope.analyzer.terminal import usage
-
-        usage(error)
-        return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        return INTERRUPTED
-    except SystemExit as error:
-        return code_of(error.code)
-    except Exception as error:
-        code = _explained(error)
-        if code is None:
-            raise
-        return code
-    return code_of(result)
-
-
 def code_of(result: Any) -> int:
     """Return the exit code of a command from what it returned."""
     return result if isinstance(result, int) else 0
-
-
-def _explained(error: BaseException) -> int | None:
-    """Print what users can do about an error; return its exit code, None if it is a bug of ours."""
-    from kafkascope.analyzer.commands.failures import explain
-    from kafkascope.analyzer.terminal import say
-
-    found = explain(error)
-    if found is None:
-        return None
-    say(found.text, bare=True)
-    return found.code
 
 
 def _silence() -> None:
@@ -316,6 +240,7 @@ def to_look_at(args: list[str]) -> bool:
 @click.group(
     cls=MainGroup,
     sections=SECTIONS,
+    homes=HOMES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(
@@ -346,6 +271,17 @@ def _open_proxy(path: Path, schemas: SchemaOptions, filter_text: str) -> int:
     from kafkascope.tui.process.attach import open_proxy
 
     return open_proxy(path, schemas, filter_text)
+
+
+@click.group(cls=LazyGroup, sections=INTEGRATIONS, homes=INTEGRATION_HOMES)
+def integrations() -> None:
+    """Set up Wireshark, mitmproxy, and AI assistants (MCP).
+
+    \b
+      kafkascope integrations wireshark install
+      mitmproxy -s "$(kafkascope integrations mitmproxy)"
+      claude mcp add kafka -- kafkascope integrations mcp /captures/prod.pcapng
+    """
 
 
 if __name__ == "__main__":

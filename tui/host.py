@@ -1,53 +1,126 @@
-"""Keeps the boards: shows them in the place of the list of exchanges, and counts their numbers."""
+"""What boards and controllers see of the program: the app around them, and numbers for boards."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from rich.style import Style
+from rich.text import Text
+from textual.app import App
+from textual.widget import Widget
+from textual.widgets import Static
 
 from kafkascope.analyzer.filter.bind import bind, fields_of
 from kafkascope.analyzer.filter.fields import DECODED, NOTED
 from kafkascope.analyzer.render.times import Times
-from kafkascope.dissectors.zookeeper.types import PREFIX
 from kafkascope.tui.data.numbers import Numbers, StoreNumbers
+from kafkascope.tui.data.view import View
 from kafkascope.tui.data.workspace import Workspace
-from kafkascope.tui.process.watch import ProxyWatch
-from kafkascope.tui.screens import EXCHANGES, LIVE, SCREENS, TABS, ZOOKEEPER, board_class
-from kafkascope.tui.views.exchanges import RELATIVE, ExchangeList
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.findings import Cause
-    from kafkascope.tui.app import ScopeApp
-    from kafkascope.tui.data.view import View
-    from kafkascope.tui.process.control import Control
-    from kafkascope.tui.screens.board import Board
+from kafkascope.tui.process.control import Control, ProxyWatch
+from kafkascope.tui.settings.palette import Glyphs
+from kafkascope.tui.stack import ViewState
+from kafkascope.tui.views.dialogs import Picker
+from kafkascope.tui.views.exchanges import ExchangeList
 
 Counted = Callable[[str], Numbers]
 """Filter -> its numbers."""
-SHARE: Final = 5
-"""A table is made again at the earliest after this many times as long as making it took."""
 
 
-def _state(numbers: Numbers | None) -> int:
-    """Return a number that changes when a board may look different, also at the end of counting."""
-    return -1 if numbers is None else 2 * numbers.version + numbers.done
+class Shell(App[None]):
+    """All of the app that controllers see besides what Textual's apps have: words, ways from one
+    noun to another, the focus. Controllers do not see each other."""
+
+    glyphs: Glyphs
+    hello = ""
+    """A notification for the start; the first screen that is shown clears it."""
+    ask: Callable[..., None]
+    """Asks for a line of text."""
+    typed: Callable[[], str | None]
+    """Returns the answer so far; None while nothing is asked for."""
+    remark: Callable[[str], None]
+    """Says something about the capture in the footer, for a while."""
+    look: Callable[..., None]
+    """Decodes the exchange under the cursor; with `anew` even if it is shown already."""
+    look_again: Callable[[], None]
+    """Makes the context of the exchange again."""
+    show_filter: Callable[[str], None]
+    show_exchange: Callable[[int], None]
+    show_limited: Callable[[int, str], Coroutine[Any, Any, None]]
+    show_screen: Callable[[int], Coroutine[Any, Any, None]]
+    prepare_filter: Callable[[str], None]
+    here: Callable[[], ViewState]
+    push_view: Callable[..., None]
+    restore_view: Callable[[ViewState], None]
+    step: Callable[..., bool]
+    """Puts the cursor on the next row that a mask over all rows selects."""
+    findings_pending: Callable[[], str]
+    """Tells what is left to be done before findings are final; empty when they are."""
+    focus_view: Callable[[], None]
+    """Gives the focus to the list, or to the board that is shown."""
+    take_choice: Callable[[], bool]
+    """Completes what is typed into the filter; False when nothing is typed or known."""
+    shows_context: Callable[[], bool]
+    in_list: Callable[[], bool]
+    """Returns whether the list was the last pane to have the focus."""
+    stop_activity: Callable[[], None]
+    update_status: Callable[[], None]
+    """Draws header, titles, tabs, the state of the filter and the footer again."""
+
+    def say(self, text: str, severity: Any = "information") -> None:
+        """Show a sentence for a while."""
+        self.notify(self.glyphs.text(text), severity=severity, markup=False)
+
+    def pick(
+        self,
+        title: str,
+        choices: Sequence[tuple[str, str]],
+        chosen: Callable[[str], object],
+        here: str | None = None,
+        **options: Any,
+    ) -> None:
+        """Let the user choose one of (key, text); `chosen` gets its key, unless there was no
+        choice. `here` is the key of what is in use; `options` are those of `Picker`."""
+
+        def done(key: str | None) -> None:
+            if key is not None:
+                chosen(key)
+
+        self.push_screen(Picker(title, choices, self.glyphs, here, **options), done)
+
+    def write(self, name: str, text: str, style: Style) -> None:
+        """Put a text into a line of the main screen, by its id."""
+        new = self.glyphs.rich(text, style)
+        for widget in self.screen_stack[0].query(f"#{name}").results(Static):
+            old = widget.content
+            if not isinstance(old, Text) or (old.plain, old.style) != (new.plain, style):
+                # Another layout is for those that are as wide as their text.
+                widget.update(new, layout=bool(widget.styles.is_auto_width))
+
+    def put_on_clipboard(self, text: str, words: str = "") -> None:
+        """Copy through the terminal (OSC 52), which works over ssh and in tmux, and say so."""
+        self.copy_to_clipboard(text.encode("utf-8", "replace").decode())
+        self.say(words or f"Copied {len(text):,} characters.")
+
+    def focus_now(self, widget: Widget) -> None:
+        """Give a widget the focus before the next key is handled: `Widget.focus` does so later, and
+        what is typed quickly would go astray."""
+        self.screen_stack[0].set_focus(widget)
 
 
 class Host:
-    """Owns the boards of a program and what they count."""
+    """Counts numbers for the boards, and leads them to the rest of the program."""
 
     def __init__(
         self,
         workspace: Workspace,
-        shell: ScopeApp,
+        shell: Shell,
         exchanges: ExchangeList,
         counted: Counted | None = None,
         control: Control | None = None,
     ) -> None:
         self.workspace, self.shell, self.list = workspace, shell, exchanges
-        self.store = workspace.store
-        self.glyphs = shell.glyphs
+        self.store, self.glyphs = workspace.store, shell.glyphs
         self.proxy = None if control is None else ProxyWatch(control)
         """The proxy whose traffic is shown."""
         self._counted = counted or (lambda text: StoreNumbers(self.store, text))
@@ -58,50 +131,6 @@ class Host:
         """That filter."""
         self._some_view: View | None = None
         """What answers it in the list."""
-        self._boards: dict[int, Board] = {}
-        self._seen: dict[int, tuple[object, ...]] = {}
-        """By board, the state of the numbers that it shows, and whether all rows were there."""
-        self._due = 0.0
-        self.number = EXCHANGES
-
-    @property
-    def board(self) -> Board | None:
-        """The board that is shown; None when it is the list."""
-        return self._boards.get(self.number)
-
-    def made(self, number: int) -> Board:
-        """Return a board, which is made when it is first wanted."""
-        found = self._boards.get(number)
-        if found is None:
-            found = self._boards[number] = board_class(number)(self)
-        return found
-
-    def show(self, number: int) -> Board | None:
-        """Show another screen; return its board, None for the list."""
-        self.number = number if number in SCREENS else EXCHANGES
-        if self.number == EXCHANGES:
-            return None
-        board = self.made(self.number)
-        if self._seen.get(self.number) != self._versions():
-            board.clear()
-        return board
-
-    def refresh(self, board: Board) -> None:
-        """Show the numbers of a board that has been drawn, if it is still shown."""
-        if board is self.board:
-            self._due = 0.0
-            self.tick()
-
-    def tabs(self) -> tuple[int, ...]:
-        """Return the screens in the bar of tabs: those that have something to show."""
-        progress, apis = self.store.progress, self.store.session.tables["api"].values
-        there = {
-            LIVE: self.proxy is not None or progress.ring or progress.following,
-            ZOOKEEPER: any(name.startswith(PREFIX) for name in apis),
-        }
-        return tuple(n for n in TABS if n == self.number or there.get(n, True))
-
-    # --- numbers ----------------------------------------------------------------------------
 
     def statistic(self, name: str, *, limited: bool) -> Any | None:
         """Return an accumulator as it is by now, of everything or of what the filter selects; None
@@ -117,20 +146,6 @@ class Host:
             return "counting new traffic"
         return "counting ..." if numbers.share is None else f"counting {numbers.share} %"
 
-    def board_so_far(self) -> str:
-        """Return how far the numbers of the board are counted; empty without a board."""
-        board = self.board
-        return "" if board is None else self.so_far(limited=board.limited)
-
-    @property
-    def findings_version(self) -> int:
-        """A number that changes with the findings; negative while nobody wanted any."""
-        return -1 if self._all is None else self._all.version
-
-    def findings_so_far(self) -> str:
-        """Return how far findings are counted; empty, too, while nobody wanted any."""
-        return "" if self._all is None else self.so_far(limited=False)
-
     def _numbers(self, *, limited: bool) -> Numbers:
         view = self.workspace.view
         text = view.wanted if limited else ""
@@ -140,69 +155,12 @@ class Host:
         if self._some is None or self._some_text != text or self._some_view is not view:
             if self._some is not None:
                 self._some.close()
-            self._some, self._some_text, self._some_view = self._limited(text), text, view
-        return self._some
-
-    def _limited(self, text: str) -> Numbers:
-        if fields_of(bind(text)) & (NOTED | DECODED):
             # Only this process knows marks, comments, which exchanges findings are about, and which
             # schemas have come.
-            return StoreNumbers(self.store, view=self.workspace.view)
-        return self._counted(text)
-
-    def tick(self) -> None:
-        """Take in numbers and show them on the board; called ten times a second."""
-        board = self.board
-        if board is None:
-            return
-        for numbers in (self._all, self._some):
-            if numbers is not None and not numbers.done:
-                self._advance(numbers)
-        versions, now = self._versions(), monotonic()
-        if versions != self._seen.get(self.number) and now >= self._due:
-            self._seen[self.number] = versions
-            board.refresh_numbers()
-            self.shell.update_status()
-            # Large tables are made again less often, so that keys are handled.
-            self._due = now + SHARE * (monotonic() - now)
-        board.tick()
-
-    def _advance(self, numbers: Numbers) -> None:
-        numbers.advance()
-        progress = self.store.progress
-        if numbers.following and progress.done and progress.stopped:
-            numbers.settle()  # nobody follows the file any more
-
-    def _versions(self) -> tuple[object, ...]:
-        limited = id(self._some) if self._some_view is self.workspace.view else 0
-        states = _state(self._all), _state(self._some), limited
-        return *states, self.store.progress.done, self.list.times
-
-    def causes(self, known: int, *, final: bool = False) -> tuple[int, list[Cause]] | None:
-        """Return the findings by now, with their version; None when that is `known` already, or,
-        where `final` is wanted, when more is to be counted."""
-        numbers = self._numbers(limited=False)
-        if self.board is None and not numbers.done:
-            self._advance(numbers)
-        if numbers.version == known or (final and not numbers.done):
-            return None
-        found = numbers.get("findings")
-        if found is None:
-            return None
-        return numbers.version, found.causes(self.store.session.context.names)
-
-    def filter_changed(self) -> None:
-        """Show the numbers of another filter, where the board follows it."""
-        if self.board is not None and self.board.limited:
-            self.board.refresh_numbers()
-
-    def counting(self) -> bool:
-        """Return whether the board will show other numbers than it does."""
-        board = self.board
-        if board is None:
-            return False
-        done = self._numbers(limited=board.limited).done
-        return not done or self._seen.get(self.number) != self._versions()
+            mine = fields_of(bind(text)) & (NOTED | DECODED)
+            self._some = StoreNumbers(self.store, view=view) if mine else self._counted(text)
+            self._some_text, self._some_view = text, view
+        return self._some
 
     def close(self) -> None:
         """End the processes that count."""
@@ -211,10 +169,5 @@ class Host:
                 numbers.close()
 
     def times(self) -> Times:
-        """Return how boards write times: as the list, as far as that depends on no other row."""
-        how = self.list.times
-        times = Times("r" if how in RELATIVE else how)
-        session = self.store.session
-        if len(session):
-            times.saw(session.columns["time_ns"][0])
-        return times
+        """Return how boards write times: as the list."""
+        return self.list.clock()

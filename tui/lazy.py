@@ -4,46 +4,43 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import click
-
-
-class Home(NamedTuple):
-    """A command, not imported yet."""
-
-    place: str
-    """module:attribute"""
-    help: str
-    """The line of the list: imperative verb, object, at most 60 characters."""
-
 
 ELSEWHERE: Final = {"faults": "; to list faults: kafkascope proxy --help-faults"}
 """What is said of names that are no commands, but are looked for."""
 
-Sections: TypeAlias = Mapping[str, Mapping[str, Home]]
-"""Title of a section -> name of a command -> home."""
+Sections: TypeAlias = Mapping[str, Mapping[str, str]]
+"""Title of a section -> name of a command -> the line of the list: imperative verb, object, at most
+60 characters."""
 
 
 class LazyGroup(click.Group):
     """A group whose commands are declared as text, by section."""
 
-    def __init__(self, *args: Any, sections: Sections, **options: Any) -> None:
+    def __init__(
+        self, *args: Any, sections: Sections, homes: Mapping[str, str], **options: Any
+    ) -> None:
+        """`homes`: modules below `kafkascope` of commands that have none of their name in
+        `analyzer.commands`; behind a colon the attribute, if that has another name."""
         super().__init__(*args, **options)
-        self.sections = sections
-        self.homes = {name: home for homes in sections.values() for name, home in homes.items()}
+        self.sections, self.homes = sections, homes
+        self.names = [name for helps in sections.values() for name in helps]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names, section by section."""
-        return list(self.homes)
+        return self.names
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import the command's module."""
-        home = self.homes.get(name)
-        if home is None:
+        if name not in self.names:
             return None
-        module, _, attribute = home.place.partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
+        plain = name.replace("-", "_")
+        home = self.homes.get(name, f"analyzer.commands.{plain}")
+        module, _, attribute = home.partition(":")
+        found = importlib.import_module(f"kafkascope.{module}")
+        command: click.Command = getattr(found, attribute or plain)
         return command
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
@@ -55,16 +52,16 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
-        width = max(map(len, self.homes))
-        for title, homes in self.sections.items():
+        width = max(map(len, self.names))
+        for title, helps in self.sections.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), home.help) for name, home in homes.items()])
+                formatter.write_dl([(name.ljust(width), text) for name, text in helps.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command; the error for an unknown one suggests the nearest name."""
-        if args[0] not in self.homes:
+        if args[0] not in self.names:
             hint = ELSEWHERE.get(args[0]) or self._nearest(args[0])
             ctx.fail(f"{self.unknown(args[0])}{hint}")
         return super().resolve_command(ctx, args)
@@ -76,5 +73,5 @@ class LazyGroup(click.Group):
     def _nearest(self, name: str) -> str:
         from difflib import get_close_matches
 
-        near = get_close_matches(name, self.homes, n=1)
+        near = get_close_matches(name, self.names, n=1)
         return f'; did you mean "{near[0]}"?' if near else ""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,40 +18,27 @@ from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe
 from kafkascope.extras import require
-from kafkascope.tui.showing import check_terminal
+from kafkascope.tui.showing import check_terminal, payloads_maker, readable_twice, show
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.decoding import Payloads
-    from kafkascope.tui.data.feed import Feed
-    from kafkascope.tui.showing import Outcome
+    from kafkascope.tui.app import ScopeApp
 
 TTY = "/dev/tty"
 
 
-def _attached(which: str, options: ReadOptions) -> int:
-    """Show a running proxy in the place of an input."""
+def _attached(
+    which: str,
+    options: ReadOptions,
+    interface: str | None,
+    capture_filter: str,
+    save: str | None,
+) -> int:
+    """Show a running proxy in the place of an input. It reads its traffic itself: options that say
+    how captures are read are refused."""
     from kafkascope.analyzer.commands.failures import INPUT
     from kafkascope.proxy.control.attach import NoProxy, find
     from kafkascope.tui.process.attach import open_proxy
 
-    try:
-        path = find(which or None)
-    except NoProxy as error:
-        say(f"{error}")
-        return INPUT
-    return open_proxy(
-        path,
-        options.schemas,
-        options.filter_text,
-        plain=options.plain,
-        times=options.time_format,
-    )
-
-
-def _check_attached(
-    options: ReadOptions, interface: str | None, capture_filter: str, save: str | None
-) -> None:
-    """Refuse options that say how captures are read: a proxy reads its traffic itself."""
     given = {
         "INPUT": options.inputs,
         "-i": interface,
@@ -63,6 +49,13 @@ def _check_attached(
     }
     if wrong := ", ".join(name for name, value in given.items() if value):
         raise click.UsageError(f"--attach shows a running proxy: leave out {wrong}")
+    try:
+        path = find(which or None)
+    except NoProxy as error:
+        say(f"{error}")
+        return INPUT
+    how: Any = {"plain": options.plain, "times": options.time_format}
+    return open_proxy(path, options.schemas, options.filter_text, **how)
 
 
 def _input_or_interface(function: Any) -> Any:
@@ -111,7 +104,7 @@ def _input_or_interface(function: Any) -> Any:
 @option("--tour", is_flag=True, hidden=True, help="Start the guided tour")
 @option("--hello", default="", hidden=True, help="First notification")
 @_input_or_interface
-@reading_options("time_format", "jobs", without=["count", "begin", "end"])
+@reading_options("time_format", without=["count", "begin", "end"])
 def open_(
     options: ReadOptions,
     attach: str | None,
@@ -139,14 +132,14 @@ def open_(
     """
     if web:
         require("kafkascope open --web")
-    require("kafkascope open", instead=_listing(options.inputs))
+    names = shlex.join(map(safe, options.inputs))
+    require("kafkascope open", instead=f"kafkascope ls {names}" if names else "")
     if web_port is not None and not web:
         raise click.UsageError("--web-port needs --web")
     if attach is not None:
         if web:
             raise click.UsageError("--attach shows a proxy in this terminal: leave out --web")
-        _check_attached(options, interface, capture_filter, save)
-        return _attached(attach, options)
+        return _attached(attach, options, interface, capture_filter, save)
     if options.filter_text:
         from kafkascope.analyzer.filter.language import bind, compile_filter
 
@@ -181,34 +174,24 @@ def open_(
         check_terminal("kafkascope capture" if interface else "kafkascope ls")
         data = _keyboard(options.inputs)
     while True:
-        # Before Textual loads: the reader reads meanwhile.
-        feed = _feed(options, live, data, _payloads(options))
-        try:
-            shown, hello = _show(feed, options, live, tour=tour, hello=hello, tab=tab), ""
-        finally:
-            feed.close()
+        shown, hello = _show(options, live, data, tour=tour, hello=hello, tab=tab), ""
         if save:
             say(f"the capture is in {save}")
-        if shown.wanted is None:
-            return shown.code
-        if shown.wanted:
-            options, live = replace(options, inputs=(shown.wanted,), filter_text=""), Live()
+        inputs = shown.inputs
+        if inputs.wanted is None:
+            return shown.return_code or 0
+        if inputs.wanted:
+            options, live = replace(options, inputs=(inputs.wanted,), filter_text=""), Live()
         else:
-            options = replace(options, filter_text=shown.filter_text)
-        if shown.ports is not None:
-            options = replace(options, ports=options.ports | shown.ports)
-
-
-def _listing(inputs: Sequence[str]) -> str:
-    """Return the command that lists inputs without the terminal UI; empty where there are none."""
-    return f"kafkascope ls {shlex.join(map(safe, inputs))}" if inputs else ""
+            options = replace(options, filter_text=shown.workspace.view.text)
+        options = replace(options, ports=options.ports | inputs.ports)
 
 
 def _in_browser(options: ReadOptions, live: Live, port: str | None) -> int:
     """Serve the UI; every tab reads the inputs for itself."""
-    from kafkascope.tui.web.address import NotHere, address_of
+    from kafkascope.tui.web.door import NotHere, address_of
 
-    if live.interface or not all(map(_can_be_read_twice, options.inputs)):
+    if live.interface or not readable_twice(options):
         raise click.UsageError(
             "--web needs files, because each tab reads them: record with `kafkascope capture -w"
             " FILE`, and open FILE while it grows"
@@ -228,23 +211,13 @@ def _in_browser(options: ReadOptions, live: Live, port: str | None) -> int:
 def tab_words(told: dict[str, Any]) -> list[str]:
     """Return the command line of a tab, from the options of `open --web`."""
     words = ["open", "--tab", "-t", told["time_format"], "--legs", told["legs"]]
-    if told["plain"]:
-        words.append("--plain")
-    if told["filter_text"]:
-        words += ["-Y", told["filter_text"]]
-    for text in told["decode_as"]:
-        words += ["-d", text]
-    for path in told["keylog"]:
-        words += ["--keylog", path]
-    if told["jobs"]:
-        words += ["--jobs", str(told["jobs"])]
-    words += SchemaOptions(
-        told["schema_folders"],
-        told["assigned"],
-        told["registry"],
-        told["registry_ca"],
-        told["no_schemas"],
-    ).words()
+    words += ["--plain"] if told["plain"] else []
+    words += ["-Y", told["filter_text"]] if told["filter_text"] else []
+    for name, values in (("-d", told["decode_as"]), ("--keylog", told["keylog"])):
+        for value in values:
+            words += [name, value]
+    schemas = ("schema_folders", "assigned", "registry", "registry_ca", "no_schemas")
+    words += SchemaOptions(*(told[each] for each in schemas)).words()
     return [*words, "--", *told["inputs"]]
 
 
@@ -254,45 +227,6 @@ class Live(NamedTuple):
     interface: str = ""
     capture_filter: str = ""
     save: str | None = None
-
-
-def _feed(
-    options: ReadOptions, live: Live, data: int | None, payloads: Callable[[], Payloads | None]
-) -> Feed:
-    from kafkascope.tui.data.feed import Feed
-
-    return Feed(
-        options.inputs,
-        ports=options.ports,
-        legs="both" if options.both_legs else "client",
-        stdin=data,
-        interface=live.interface,
-        capture_filter=live.capture_filter,
-        output=live.save,
-        keylog=options.keylog,
-        payloads=payloads,
-        schema_words=options.schemas.words(),
-        jobs=options.jobs,
-    )
-
-
-def _payloads(options: ReadOptions) -> Callable[[], Payloads | None]:
-    """Return what makes the decoder of keys and values when one is first wanted; what the user says
-    of schemas is read now, while there is a terminal for what is wrong with it."""
-
-    @cache
-    def made(quiet: bool) -> Payloads | None:
-        from kafkascope.analyzer.reading.schemas import payloads_of
-
-        again = all(map(_can_be_read_twice, options.inputs))
-        # What comes through a pipe is the reader's, and gone.
-        inputs = options.inputs if again and options.inputs else ("-",)
-        return payloads_of(replace(options, inputs=inputs, quiet=quiet or options.quiet))
-
-    if options.schemas.words():
-        found = made(False)
-        return lambda: found
-    return lambda: made(True)
 
 
 def _keyboard(inputs: Sequence[str]) -> int | None:
@@ -314,21 +248,6 @@ def _keyboard(inputs: Sequence[str]) -> int | None:
     return data
 
 
-def _can_be_read_twice(name: str) -> bool:
-    """Return whether a name is that of a file or a folder, not of a pipe."""
-    path = Path(name)
-    return name != "-" and (path.is_file() or path.is_dir())
-
-
-def _once(options: ReadOptions, live: Live) -> str:
-    """Return why the input cannot be shown again; empty when it can."""
-    if live.interface:
-        return f"another capture would replace {live.save}" if live.save else ""
-    if all(map(_can_be_read_twice, options.inputs)):
-        return ""
-    return "what comes through a pipe cannot be read again"
-
-
 def _title(options: ReadOptions, live: Live) -> str:
     if live.interface:
         return f"live on {live.interface}"
@@ -339,39 +258,56 @@ def _title(options: ReadOptions, live: Live) -> str:
 
 
 def _show(
-    feed: Feed, options: ReadOptions, live: Live, *, tour: bool, hello: str, tab: bool
-) -> Outcome:
-    from kafkascope.analyzer.transform.marks import notes_path
-    from kafkascope.tui.data.numbers import ProcessNumbers
-    from kafkascope.tui.settings.config import remember
-    from kafkascope.tui.settings.notes import Notes
-    from kafkascope.tui.showing import show
+    options: ReadOptions, live: Live, data: int | None, *, tour: bool, hello: str, tab: bool
+) -> ScopeApp:
+    from kafkascope.tui.data.feed import Feed
 
-    remember(options.inputs)
-    legs = "both" if options.both_legs else "client"
-
-    def counted(text: str) -> ProcessNumbers:
-        return ProcessNumbers(
-            options.inputs,
-            ports=options.ports,
-            legs=legs,
-            keylog=options.keylog,
-            filter_text=text,
-            schemas=options.schemas,
-        )
-
-    again = bool(options.inputs) and all(map(_can_be_read_twice, options.inputs))
-    single = options.inputs[0] if len(options.inputs) == 1 and again else ""
-    return show(
-        feed,
-        _title(options, live),
-        filter_text=options.filter_text,
-        plain=options.plain,
-        times=options.time_format,
-        counted=counted if again else None,
-        notes=Notes(notes_path(list(options.inputs)), single),
-        tour=tour,
-        hello=hello,
-        once=_once(options, live),
-        tab=tab,
+    how: Any = {
+        "ports": options.ports,
+        "legs": "both" if options.both_legs else "client",
+        "keylog": options.keylog,
+    }
+    # Before Textual loads: the reader reads meanwhile.
+    feed = Feed(
+        options.inputs,
+        **how,
+        stdin=data,
+        interface=live.interface,
+        capture_filter=live.capture_filter,
+        output=live.save,
+        payloads=payloads_maker(options),
+        schema_words=options.schemas.words(),
     )
+    try:
+        from kafkascope.analyzer.transform.marks import notes_path
+        from kafkascope.tui.data.numbers import ProcessNumbers
+        from kafkascope.tui.settings.config import remember
+        from kafkascope.tui.settings.notes import Notes
+
+        remember(options.inputs)
+
+        def counted(text: str) -> ProcessNumbers:
+            more: Any = {"schemas": options.schemas, "grows": feed.grows}
+            return ProcessNumbers(options.inputs, **how, **more, filter_text=text)
+
+        once, again = "", bool(options.inputs) and readable_twice(options)
+        if live.interface:
+            once = f"another capture would replace {live.save}" if live.save else ""
+        elif not again:
+            once = "what comes through a pipe cannot be read again"
+        single = options.inputs[0] if len(options.inputs) == 1 and again else ""
+        return show(
+            feed,
+            _title(options, live),
+            filter_text=options.filter_text,
+            plain=options.plain,
+            times=options.time_format,
+            counted=counted if again else None,
+            notes=Notes(notes_path(list(options.inputs)), single),
+            tour=tour,
+            hello=hello,
+            once=once,
+            tab=tab,
+        )
+    finally:
+        feed.close()

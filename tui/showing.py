@@ -2,38 +2,92 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.render.times import TIME_FORMATS
-from kafkascope.tui.process.splash import splash
-from kafkascope.tui.process.tuning import rare_collections
+from kafkascope.analyzer.text import safe
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.tui.app import ScopeApp
     from kafkascope.tui.data.feed import Feed
-    from kafkascope.tui.host import Counted
-    from kafkascope.tui.process.control import Control
-    from kafkascope.tui.settings.notes import Notes
+
+GC_THRESHOLD: Final = 50_000
+"""New objects after which garbage is collected; 700, the default, is several times for each key."""
+GC_OLD_THRESHOLD: Final = 50
+"""Collections of younger objects before one of all, which takes as long as many keys."""
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Collect garbage rarely, and never what was made before: modules, classes, styles."""
+    before = gc.get_threshold()
+    gc.set_threshold(GC_THRESHOLD, 20, GC_OLD_THRESHOLD)
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
+
+
+BEGIN: Final = "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J"
+"""Switches to the alternate screen, as Textual does, clears it and hides the cursor."""
+END: Final = "\x1b[?25h\x1b[?1049l"
+
+
+@contextmanager
+def splash(title: str) -> Iterator[None]:
+    """Show the title until Textual draws over it, or the body raises."""
+    out = sys.stderr
+    # The name of a file may hold escape sequences.
+    out.write(f"{BEGIN} kafkascope  {safe(title)}\r\n reading")
+    out.flush()
+    try:
+        yield
+    except BaseException:
+        out.write(END)
+        out.flush()
+        raise
+
 
 RELATIVE = ("a", "d", "dd")
 """Time formats that the setting replaces: the default, and those relative to rows."""
 
 
-class Outcome(NamedTuple):
-    """How the UI ended."""
+def readable_twice(options: ReadOptions) -> bool:
+    """Return whether all inputs can be read twice: they are files or folders, no pipes."""
+    names = options.inputs
+    return "-" not in names and all(Path(name).is_file() or Path(name).is_dir() for name in names)
 
-    code: int
-    wanted: str | None = None
-    """What to show next: a file; empty: the same again; None: nothing."""
-    ports: frozenset[int] | None = None
-    """Ports to decode as Kafka then."""
-    filter_text: str = ""
-    """The filter that was in use."""
+
+def payloads_maker(options: ReadOptions) -> Callable[[], Payloads | None]:
+    """Return what makes the decoder of keys and values when one is first wanted; what the user says
+    of schemas is read now, while there is a terminal for what is wrong with it."""
+
+    @cache
+    def made(quiet: bool) -> Payloads | None:
+        from kafkascope.analyzer.reading.schemas import payloads_of
+
+        # What comes through a pipe is the reader's, and gone.
+        inputs = options.inputs if options.inputs and readable_twice(options) else ("-",)
+        return payloads_of(replace(options, inputs=inputs, quiet=quiet or options.quiet))
+
+    if options.schemas.words():
+        found = made(False)
+        return lambda: found
+    return lambda: made(True)
 
 
 def check_terminal(instead: str = "kafkascope ls") -> None:
@@ -50,54 +104,30 @@ def show(
     feed: Feed,
     title: str,
     *,
-    filter_text: str = "",
     plain: bool = False,
     times: str = "a",
-    counted: Counted | None = None,
-    control: Control | None = None,
-    notes: Notes | None = None,
     tour: bool = False,
     hello: str = "",
     once: str = "",
     tab: bool = False,
-) -> Outcome:
-    """Show a feed until the user leaves; `tour`: with the guide of the demo; `hello`: a first
-    notification; `once`: why it cannot be shown again; `tab`: in a browser, where stderr is for
-    messages."""
+    **options: Any,
+) -> ScopeApp:
+    """Show a feed until the user leaves, and return what showed it; `tour`: with the guide of the
+    demo; `hello`: a first notification; `once`: why it cannot be shown again; `tab`: in a browser,
+    where stderr is for messages; `options`: those of the app."""
     with nullcontext() if tab else splash(title):
-        app = _app(tour)(
-            feed,
-            title,
-            filter_text=filter_text,
-            counted=counted,
-            control=control,
-            notes=notes,
-            **_settings(plain, times),
-        )
+        from kafkascope.tui.app import ScopeApp
+        from kafkascope.tui.controllers.table import all_ids
+        from kafkascope.tui.guide.tour_app import TourApp
+        from kafkascope.tui.settings.config import read_config
+
+        config = read_config(all_ids)
+        if times in RELATIVE:
+            times = config.times if config.times in TIME_FORMATS else "u"
+        narrow = "utf" not in (sys.stderr.encoding or "").lower()
+        options |= {"plain": plain or config.plain or narrow, "times": times, "config": config}
+        app = (TourApp if tour else ScopeApp)(feed, title, **options)
     app.hello, app.inputs.once = hello, once
     with rare_collections():
         app.run()
-    inputs, code = app.inputs, app.return_code or 0
-    return Outcome(code, inputs.wanted, inputs.ports, app.workspace.view.text)
-
-
-def _app(tour: bool) -> type[ScopeApp]:
-    from kafkascope.tui.app import ScopeApp
-
-    if not tour:
-        return ScopeApp
-    from kafkascope.tui.guide.tour_app import TourApp
-
-    return TourApp
-
-
-def _settings(plain: bool, times: str) -> dict[str, Any]:
-    """Return the options of the app, from the command line or from the settings."""
-    from kafkascope.tui.controllers.table import all_ids
-    from kafkascope.tui.settings.config import read_config
-
-    config = read_config(all_ids)
-    if times in RELATIVE:
-        times = config.times if config.times in TIME_FORMATS else "u"
-    narrow = "utf" not in (sys.stderr.encoding or "").lower()
-    return {"plain": plain or config.plain or narrow, "times": times, "config": config}
+    return app

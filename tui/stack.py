@@ -7,16 +7,21 @@ gone back to, and tabs that are switched through replace each other: the way out
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
-
-if TYPE_CHECKING:
-    from kafkascope.tui.data.sorting import Order
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 MAX_DEPTH: Final = 64
 """Views on the stack; then the oldest but the root goes."""
 LIST_PANE: Final = "exchanges"
 """Id of the first pane of the list's screen."""
 ViewT = TypeVar("ViewT")
+
+
+class Order(NamedTuple):
+    """A column to sort by, and the direction."""
+
+    name: str
+    """Name of the column, which is that of a field."""
+    downwards: bool
 
 
 class Position(NamedTuple):
@@ -32,7 +37,10 @@ class BoardState(NamedTuple):
     """What a board shows, but for its numbers."""
 
     settings: dict[str, Any]
-    """Its attributes of `Board.VIEW`, by name."""
+    """Those of `BoardSpec.choices`, by name."""
+    tab: str
+    limited: bool
+    zoomed: bool
     sort: tuple[str, bool] | None
     """Column and direction of the table; None: the usual order."""
     row: Position

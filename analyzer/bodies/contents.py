@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache, partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.bodies.dissection import PRODUCE
+from kafkascope.analyzer.bodies.facts import BodyFacts
 from kafkascope.analyzer.bodies.fetch_sessions import FETCH
 from kafkascope.analyzer.model import Note, Side
 from kafkascope.dissectors.errors import DissectError
@@ -93,49 +94,12 @@ class Walks(dict[int, Walk]):
 _walks: Final = Walks()
 
 
-class _Last:
-    """The last records field that was looked at, with the one batch that it is."""
-
-    __slots__ = ("batch", "blob", "intact")
-
-    def __init__(self) -> None:
-        self.blob = b""
-        self.batch: Batch | None = None
-        self.intact: bool | None = None
-        """Whether its checksum is right; None: nobody asked."""
-
-
-# An object: to set what a class has makes Python forget how its attributes are found.
-_last: Final = _Last()
-
-
-def lone_batch(blob: bytes) -> Batch | None:
-    """Return what `only_batch` does; the waits of a response ask for it, then its row, then who
-    writes its records."""
-    last = _last
-    if last.blob is not blob:
-        last.blob, last.batch, last.intact = blob, only_batch(blob), None
-    return last.batch
-
-
-def is_intact(blob: bytes, batch: Batch) -> bool:
-    """Return what `crc_ok` does of a batch that `lone_batch` gave."""
-    last = _last
-    if last.blob is not blob:
-        return crc_ok(blob, batch)
-    if (intact := last.intact) is None:
-        intact = last.intact = crc_ok(blob, batch)
-    return intact
-
-
 def walk_of(blob: bytes) -> Walk:
     """Return the batches of a records field; cached for the last ones."""
-    if _last.blob is blob and (last := _last.batch) is not None:
-        return _walk((blob, [last], [max(0, last.record_count or 0)], None))
     known = _walks.get(id(blob))
     if known is not None and known.blob is blob:
         return known
-    only = lone_batch(blob)
+    only = only_batch(blob)
     if only is not None:
         walk = _walk((blob, [only], [max(0, only.record_count or 0)], None))
         _walks.keep(walk)
@@ -158,14 +122,16 @@ def _codecs(codec: int) -> tuple[str, ...]:
     return (name_of(codec),)
 
 
-def contents_of(blobs: list[bytes] | None) -> Contents:
-    """Return the totals over these records fields."""
+def contents_of(blobs: list[bytes] | tuple[Any, ...] | None) -> Contents:
+    """Return the totals over these records fields, where the kernel has not counted them."""
+    if isinstance(blobs, tuple):
+        return Contents(*blobs)
     if not blobs:
         return NOTHING if blobs is None else EMPTY
     if len(blobs) == 1:
         blob = blobs[0]
-        batch = lone_batch(blob)
-        if batch is not None and is_intact(blob, batch):
+        batch = only_batch(blob)
+        if batch is not None and crc_ok(blob, batch):
             # The usual case: a single intact batch.
             count = max(0, batch.record_count or 0)
             codecs = _codecs(batch.attributes & CODEC_MASK)
@@ -204,6 +170,15 @@ def contents_of(blobs: list[bytes] | None) -> Contents:
     told = tuple(names), tuple(producers), tuple(epochs), tuple(notes)
     formats = tuple(sorted(magics)) if magics - {RECORD_BATCH} else ()
     return _contents((records, count, *told, formats))
+
+
+def counted(facts: BodyFacts) -> BodyFacts:
+    """Return facts with totals in place of large records fields: an exchange keeps its facts, and
+    has the bytes in its frame."""
+    blobs = facts.blobs
+    if not isinstance(blobs, list) or sum(map(len, blobs)) <= WALKED_BYTES:
+        return facts
+    return facts._replace(blobs=tuple(contents_of(blobs)))
 
 
 def format_notes(key: int | None, version: int | None, magics: tuple[int, ...]) -> tuple[Note, ...]:

@@ -124,7 +124,6 @@ def _without_client_id(payload: bytes, what: str) -> Undecoded:
 def _refused(
     side: Side, error: DissectError, payload: bytes, header: RequestHeader, body_at: int
 ) -> Undecoded:
-    """Say what bytes are that their layout refuses."""
     key, version = header.api_key, header.api_version
     if isinstance(error, Truncated | Malformed):
         named = header.client_id and header.client_id.isprintable()

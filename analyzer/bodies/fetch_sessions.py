@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol, Self, TypeAlias
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.dissectors.values import Uuid
+from kafkascope.kernel.pairs import SESSION_ERRORS
 
 FETCH: Final = 1
 SHARE_FETCH: Final = 78
@@ -23,9 +24,6 @@ SHARE_ACKNOWLEDGE: Final = 79
 KEYS: Final = frozenset({FETCH, SHARE_FETCH, SHARE_ACKNOWLEDGE})
 
 FINAL_EPOCH: Final = -1
-SESSION_ERRORS: Final = frozenset({70, 71, 122, 123, 133})
-"""FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND,
-INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED: the session is gone."""
 
 MAX_SESSIONS: Final = 64
 """Limit per connection: clients use one, replica fetchers one per fetcher thread."""
@@ -56,7 +54,7 @@ class Implied(NamedTuple):
 
 
 class Ledger(Protocol):
-    """Sum of the memory that is held, of whoever sees to its limit."""
+    """Sum of the memory that is held, where its limit is checked."""
 
     waiting: int
     forgotten: int
@@ -83,7 +81,7 @@ class FetchSessions(Resumable):
     STATE = ("_sessions", "_topics")
 
     def __init__(self, ledger: Ledger | None = None) -> None:
-        """`ledger` is told of the memory that is taken."""
+        """`ledger` adds up the memory that is taken."""
         self._ledger = ledger
         self._count = 0
         """Partitions of all sessions."""
@@ -119,12 +117,22 @@ class FetchSessions(Resumable):
         if name == 0:
             # A full request: with epoch 0 it asks for a session, whose id is in the response.
             return None
+        return self.fetch(name, epoch, listed(body), _forgotten(body))
+
+    def fetch(
+        self,
+        name: int,
+        epoch: int,
+        listed: tuple[Partition, ...],
+        forgotten: tuple[Partition, ...],
+    ) -> FetchSession:
+        """Process a Fetch request within a session."""
         if epoch in (FINAL_EPOCH, 0):
             # Ends the session and fetches only what it lists. With epoch 0 it asks for another
             # session.
             self._close(name)
-            return FetchSession(name, epoch, _implied(listed(body)), incremental=False)
-        return FetchSession(name, epoch, self._change(name, body), incremental=True)
+            return FetchSession(name, epoch, _implied(listed), incremental=False)
+        return FetchSession(name, epoch, self._change(name, listed, forgotten), incremental=True)
 
     def _share(self, key: int, body: dict[str, Any]) -> FetchSession:
         name, epoch = (body["group_id"], body["member_id"]), body["share_session_epoch"]
@@ -137,22 +145,24 @@ class FetchSessions(Resumable):
         if epoch == 0:
             self._open(name, listed(body))
             return FetchSession(None, epoch, self._shown[name], incremental=False)
-        return FetchSession(None, epoch, self._change(name, body), incremental=True)
+        implied = self._change(name, listed(body), _forgotten(body))
+        return FetchSession(None, epoch, implied, incremental=True)
 
-    def _change(self, name: Any, body: dict[str, Any]) -> Implied | None:
-        """Return all partitions of a session after an incremental request."""
+    def _change(
+        self, name: Any, listed: tuple[Partition, ...], forgotten: tuple[Partition, ...]
+    ) -> Implied | None:
         known = self._sessions.get(name)
         if known is None:
             return None
         topics = self._topics[name]
         before = len(known)
         changed = False
-        for each in listed(body):
+        for each in listed:
             if each not in known:
                 known[each] = None
                 topics[each[0]] = topics.get(each[0], 0) + 1
                 changed = True
-        for each in _forgotten(body):
+        for each in forgotten:
             if each in known:
                 del known[each]
                 topics[each[0]] -= 1
@@ -171,10 +181,15 @@ class FetchSessions(Resumable):
                 self._close((asked["group_id"], asked["member_id"]))
             return
         old, new = asked.get("session_id", 0), answer.get("session_id", 0)
+        if error in SESSION_ERRORS or (new and asked.get("session_epoch") == 0):
+            self.fetched(old, new, error, listed(asked))
+
+    def fetched(self, old: int, new: int, error: int, listed: tuple[Partition, ...]) -> None:
+        """Process a response to a Fetch that has lost its session, or asked for one."""
         if error in SESSION_ERRORS:
             self._close(old)
-        elif new and not error and asked.get("session_epoch") == 0:
-            self._open(new, listed(asked))
+        elif new and not error:
+            self._open(new, listed)
 
     def _open(self, name: Any, partitions: tuple[Partition, ...]) -> None:
         if name not in self._sessions and len(self._sessions) >= MAX_SESSIONS:
@@ -226,14 +241,12 @@ class FetchSessions(Resumable):
 
 
 def _by_topic(partitions: Iterable[Partition]) -> dict[str | bytes, int]:
-    """Return the topics in the order of their first partitions, with the numbers of them."""
     return dict(Counter(topic for topic, _ in partitions))
 
 
 def _implied(
     partitions: Collection[Partition], topics: Iterable[str | bytes] | None = None
 ) -> Implied:
-    """Return what requests tell of some partitions; `topics`: of them, in their order."""
     size = len(partitions)
     told = tuple(partitions) if size <= LISTED else None
     topics = _by_topic(partitions) if topics is None else topics

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from kafkascope.analyzer.bodies.contents import lone_batch, walk_of
+from kafkascope.analyzer.bodies.contents import walk_of
 from kafkascope.analyzer.bodies.fetch_sessions import (
     FETCH,
     SHARE_FETCH,
@@ -21,6 +21,8 @@ from kafkascope.analyzer.bodies.fetch_sessions import (
     topic_of,
 )
 from kafkascope.captures.resumable import Resumable
+from kafkascope.dissectors.records.batches import only_batch
+from kafkascope.kernel.pairs import DENIED
 
 MAX_PARTITIONS: Final = 100_000
 """Limit per connection; beyond it all are forgotten and learned again."""
@@ -31,9 +33,6 @@ LOG_END_BYTES: Final = 400
 WAITS_FOR_DATA: Final = frozenset({FETCH, SHARE_FETCH})
 """Keys of the APIs whose responses wait for data."""
 READ_COMMITTED: Final = 1
-DENIED: Final = 29
-"""TOPIC_AUTHORIZATION_FAILED is found before anything is read; brokers wait for the other
-partitions. All other errors may occur while a broker waits."""
 
 
 class LogEnd(NamedTuple):
@@ -53,21 +52,21 @@ _log_end = partial(tuple.__new__, LogEnd)
 class LogEnds(Resumable):
     """Log ends of the partitions that one connection fetched, from their last responses."""
 
-    STATE = ("_known",)
+    STATE = ("known",)
 
     def __init__(self, ledger: Ledger | None = None) -> None:
-        """`ledger` is told of the memory that is taken."""
         self._ledger = ledger
-        self._known: dict[Partition, LogEnd] = {}
+        self.known: dict[Partition, LogEnd] = {}
+        """By topic, by name or id, and partition number."""
 
     @property
     def held(self) -> int:
         """Memory that they take."""
-        return len(self._known) * LOG_END_BYTES
+        return len(self.known) * LOG_END_BYTES
 
     def relieve(self) -> None:
         """Forget them, to be learned again: others need the memory."""
-        self._known.clear()
+        self.known.clear()
 
     def response(
         self,
@@ -93,7 +92,7 @@ class LogEnds(Resumable):
         committed = asked.get("isolation_level") == READ_COMMITTED
         # A leader also delays responses to followers to keep to a replication quota.
         provable = not is_follower(asked)
-        known = self._known
+        known = self.known
         before = len(known)
         had = denied = 0
         for topic in answer["responses"]:
@@ -115,7 +114,7 @@ class LogEnds(Resumable):
                     and end.told_ns <= sent_ns
                 ):
                     offset = end.last_stable if committed else end.high_watermark
-                    had += _bytes_before(records, offset, wanted - had)
+                    had += bytes_before(records, offset, wanted - had)
                 high = partition.get("high_watermark", -1)
                 stable = partition.get("last_stable_offset", -1)
                 if end is None and len(known) >= MAX_PARTITIONS:
@@ -144,9 +143,9 @@ def _count(asked: dict[str, Any], session: FetchSession | None) -> int | float:
     return float("inf") if session.implied is None else session.implied.size
 
 
-def _bytes_before(records: bytes, end: int, wanted: int) -> int:
+def bytes_before(records: bytes, end: int, wanted: int) -> int:
     """Return the bytes of the batches that lie before an offset, counted only up to `wanted`."""
-    lone = lone_batch(records)
+    lone = only_batch(records)
     if lone is not None:
         return lone.size if lone.last_offset < end else 0
     found = 0

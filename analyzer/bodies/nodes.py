@@ -6,10 +6,10 @@ and LeaderAndIsr pair ids with hosts and ports. Listeners differ: the latest add
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, Final, NamedTuple
 
-from kafkascope.dissectors.layout import ArrayWire, Layout, Slot, StructWire
+from kafkascope.dissectors.codec.walk import struct_of, structs, visits
+from kafkascope.dissectors.layout import ArrayWire, Layout, StructWire
 
 MAX_NODES: Final = 100_000
 """Far more than any cluster has; the limit keeps hostile input from filling the memory."""
@@ -84,35 +84,6 @@ class _Place(NamedTuple):
     port: str
 
 
-class _Plan(NamedTuple):
-    """The parts of a struct to visit."""
-
-    place: _Place | None
-    inside: tuple[tuple[str, bool, _Plan], ...]
-    """For each field: its name, whether it is an array, and the parts of its structs to visit."""
-
-
-@cache
-def _plan_of(layout: Layout) -> _Plan | None:
-    return _plan(layout.body)
-
-
-def _plan(wire: StructWire) -> _Plan | None:
-    inside = []
-    for slot in (*wire.slots, *wire.tags):
-        inner = _struct_of(slot)
-        plan = None if inner is None else _plan(inner)
-        if plan is not None:
-            inside.append((slot.name, isinstance(slot.wire, ArrayWire), plan))
-    place = _place(wire)
-    return _Plan(place, tuple(inside)) if place or inside else None
-
-
-def _struct_of(slot: Slot) -> StructWire | None:
-    wire = slot.wire.element if isinstance(slot.wire, ArrayWire) else slot.wire
-    return wire if isinstance(wire, StructWire) else None
-
-
 def _first(names: tuple[str, ...], wire: StructWire) -> str:
     there = {slot.name for slot in (*wire.slots, *wire.tags)}
     return next((name for name in names if name in there), "")
@@ -123,7 +94,7 @@ def _place(wire: StructWire) -> _Place | None:
     if not node or (host and port):
         return _Place(node, "", host, port) if node else None
     for slot in (*wire.slots, *wire.tags):
-        inner = _struct_of(slot)
+        inner = struct_of(slot.wire)
         if inner is not None and isinstance(slot.wire, ArrayWire) and not _first(IDS, inner):
             host, port = _first(HOSTS, inner), _first(PORTS, inner)
             if host and port:
@@ -133,25 +104,13 @@ def _place(wire: StructWire) -> _Place | None:
 
 def teaches(layout: Layout) -> bool:
     """Return whether a body may hold addresses of nodes."""
-    return _plan_of(layout) is not None
+    return visits(layout, _place) is not None
 
 
 def learn(layout: Layout, body: dict[str, Any], nodes: NodeAddresses) -> None:
     """Record all addresses in a body."""
-    plan = _plan_of(layout)
-    if plan is not None:
-        _learn(plan, body, nodes)
-
-
-def _learn(plan: _Plan, value: dict[str, Any], nodes: NodeAddresses) -> None:
-    place = plan.place
-    if place is not None:
+    for place, value in structs(layout, body, _place):
         # It is unknown which of several listeners clients see.
         sure = not place.listeners
         for each in [value] if sure else (value[place.listeners] or [])[:1]:
             nodes.learn(value[place.node], each[place.host], each[place.port], replace=sure)
-    for name, many, inner in plan.inside:
-        found = value[name]
-        if found:
-            for each in found if many else (found,):
-                _learn(inner, each, nodes)

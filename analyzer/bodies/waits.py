@@ -20,11 +20,10 @@ WAITING: Final = WAITS_FOR_DATA | {JOIN_GROUP, SYNC_GROUP}
 class Waits(Resumable):
     """The waits of one connection, updated with each response."""
 
-    STATE = __slots__ = ("_answered_ns", "_ends", "_sent_ns", "_until_ns")
+    STATE = __slots__ = ("_answered_ns", "ends", "_sent_ns", "_until_ns")
 
     def __init__(self, ledger: Ledger | None = None) -> None:
-        """`ledger` is told of the memory that is taken."""
-        self._ends = LogEnds(ledger)
+        self.ends = LogEnds(ledger)
         self._sent_ns = 0
         """When the last answered request was sent."""
         self._answered_ns = 0
@@ -33,13 +32,23 @@ class Waits(Resumable):
         """When the last wait ended."""
 
     @property
+    def clocks(self) -> tuple[int, int, int]:
+        """When the last answered request was sent, when its response began, when the last wait
+        ended."""
+        return self._sent_ns, self._answered_ns, self._until_ns
+
+    @clocks.setter
+    def clocks(self, clocks: tuple[int, int, int]) -> None:
+        self._sent_ns, self._answered_ns, self._until_ns = clocks
+
+    @property
     def held(self) -> int:
         """Memory of what is known of partitions."""
-        return self._ends.held
+        return self.ends.held
 
     def relieve(self) -> None:
         """Forget what is known of partitions."""
-        self._ends.relieve()
+        self.ends.relieve()
 
     def response(
         self,
@@ -65,7 +74,7 @@ class Waits(Resumable):
             self._sent_ns, self._answered_ns = sent, answering.first_ns
         if key not in WAITING or asked is None or response is None:
             return queued
-        prompt = key in WAITS_FOR_DATA and self._ends.response(
+        prompt = key in WAITS_FOR_DATA and self.ends.response(
             asked, sent, response, answering.first_ns, session
         )
         own = 0

@@ -33,6 +33,5 @@ def _error(code: int, *, top: bool, about: str | None = None) -> tuple[Any, ...]
 
 
 def _path_of(asked: Decoded | None, index: int) -> str | None:
-    """Return the path of an operation of a multi."""
     operations = () if asked is None else asked.body.get("operations", ())
     return operations[index]["path"] if index < len(operations) else None

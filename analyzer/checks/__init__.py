@@ -1,4 +1,4 @@
-"""What a check tells: findings as blocks of text and as the reports of CI systems, and which of
+"""The output of a check: findings as blocks of text and as the reports of CI systems, and which of
 them were known before. Reads no capture, and decides nothing about exit codes of other commands.
 
     judging.judged(causes, known, fail_on)    # each cause: is it known, does it fail the run

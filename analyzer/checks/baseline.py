@@ -65,7 +65,7 @@ def baseline_lines(keys: Iterable[str]) -> bytes:
 
 
 def gone(known: Iterable[str], found: Iterable[str], wanted: Iterable[str]) -> list[str]:
-    """Return the known keys that were not found; those of rules that nobody wanted stay unsaid."""
+    """Return the known keys of the `wanted` rules that were not found."""
     rules = frozenset(wanted)
     missing = frozenset(known).difference(found)
     return sorted(key for key in missing if key.partition(" ")[0] in rules)

@@ -1,13 +1,19 @@
-"""A cause as a block of lines for people: symptom, time, consequences, evidence, fix."""
+"""A cause as a block of lines for people: symptom, time, consequences, evidence, fix; and as a
+workflow command of GitHub Actions, which shows it as an annotation of the run.
+
+    ::error title=kafkascope%3A unknown-topic::client orders asked for topic oders ...
+
+A command ends at its line: what could begin another one is escaped as the runner's toolkit does.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kafkascope.analyzer.findings.causes import Cause
-from kafkascope.analyzer.findings.commands import connections_command, exchanges_command
+from kafkascope.analyzer.findings.model import connections_command, exchanges_command
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.text import packed, safe, wrapped
 
@@ -30,17 +36,15 @@ def block(cause: Cause, times: Times, width: int, source: str) -> Iterator[tuple
         when = f", {times.text(finding.first_ns)}"
         if finding.last_ns not in (None, finding.first_ns):
             when += f" to {times.text(finding.last_ns or 0)}"
-    parts = [f"{finding.name}, {finding.count:,} x{when}".split()]
-    if cause.consequences:
-        parts.append(f"consequences: {cause.therefore()}".split())
-    if finding.filter:
-        parts.append(_unbroken(exchanges_command(finding, source)))
-    if finding.connects:
-        parts.append(_unbroken(connections_command(finding, source)))
-    parts.append(f"fix: {finding.advice}".split())
-    if finding.link:
-        parts.append(f"more: kafkascope error {finding.link}".split())
-    for words in parts:
+    parts = (
+        f"{finding.name}, {finding.count:,} x{when}".split(),
+        f"consequences: {cause.therefore()}".split() if cause.consequences else [],
+        _unbroken(exchanges_command(finding, source)) if finding.filter else [],
+        _unbroken(connections_command(finding, source)) if finding.connects else [],
+        f"fix: {finding.advice}".split(),
+        f"more: kafkascope error {finding.link}".split() if finding.link else [],
+    )
+    for words in filter(None, parts):
         for part in packed(words, width, indent=INDENT, hanging=INDENT * 2):
             yield part, ""
 
@@ -51,3 +55,29 @@ def _unbroken(command: str) -> list[str]:
     head, option, text = command.partition(" -Y ")
     first, *rest = _WORD.findall(safe(text))
     return [f"evidence: {safe(head)}{option}{first}", *rest]
+
+
+COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
+"""Severity -> command. GitHub shows ten annotations of each kind for a step: chats would only take
+the place of others, and so would consequences on their own."""
+
+
+def commands(causes: Iterable[Cause], times: Times, source: str) -> Iterator[str]:
+    """Yield a command for each cause that is no chat, as bad as the worst that followed from it."""
+    for cause in causes:
+        command = COMMANDS.get(cause.severity)
+        if command is not None:
+            _, *lines = (safe(line) for line, _ in block(cause, times, UNBROKEN, source))
+            message = escaped_data([safe(cause.finding.text), *lines])
+            title = escaped_property(f"kafkascope: {cause.finding.name}")
+            yield f"::{command} title={title}::{message}"
+
+
+def escaped_data(lines: Iterable[str]) -> str:
+    """Return lines as the message of a command."""
+    return "\n".join(lines).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def escaped_property(text: str) -> str:
+    """Return a text as the value of a command's property."""
+    return escaped_data([text]).replace(":", "%3A").replace(",", "%2C")

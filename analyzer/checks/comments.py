@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.conversation.tampering import BETWEEN, untold
-from kafkascope.analyzer.exchanges.rows import result
-from kafkascope.analyzer.findings.evidence import Evidence, crowds
+from kafkascope.analyzer.exchanges.outcome import result
+from kafkascope.analyzer.findings.evidence import Evidence, overflowing_rules
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.text import cut, safe
 
@@ -46,7 +46,7 @@ class Comments:
         parts = [_answer(row), *map(self._sentence, findings[:MOST_FINDINGS])]
         if len(findings) > MOST_FINDINGS:
             parts.append(f"{len(findings) - MOST_FINDINGS} more")
-        if more := crowds(findings):
+        if more := overflowing_rules(findings):
             parts.append(f"there may be more of {', '.join(more)}")
         own = self.texts.get(row.number)
         ours = BETWEEN.join(untold(cut(safe(part), WIDTH)) for part in parts)
@@ -61,7 +61,7 @@ class Comments:
 
 
 def _answer(row: Row) -> str:
-    """Return what was asked by whom, and what came of it."""
+    """Return the API and client of a request, its result and latency."""
     api = row.api if row.api_version is None else f"{row.api} v{row.api_version}"
     told = result(row)
     for sign in _SIGNS:

@@ -65,7 +65,6 @@ def _case(suite: Element, name: str) -> Element:
 
 
 def _fill(case: Element, checked: Checked, times: Times, source: str) -> None:
-    """Write a cause into its test case."""
     from xml.etree.ElementTree import SubElement
 
     finding = checked.cause.finding

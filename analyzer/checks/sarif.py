@@ -14,8 +14,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from kafkascope.analyzer.checks.judging import Checked
-from kafkascope.analyzer.findings.findings import RULES
 from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.rules import RULES
 from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.text import safe
 
@@ -39,7 +39,7 @@ _MARKED: Final = str.maketrans({"{": "{{", "}": "}}", "[": r"\[", "]": r"\]", "\
 def sarif(
     found: Sequence[Checked], rules: Iterable[str], inputs: Sequence[str], compared: bool
 ) -> dict[str, Any]:
-    """Return the log. `rules`: those that were asked; `compared`: whether there was a baseline."""
+    """Return the log. `rules`: those that were run; `compared`: whether there was a baseline."""
     asked = [RULES[name] for name in rules]
     places = {rule.name: place for place, rule in enumerate(asked)}
     where = [_location(each) for each in inputs[:MOST_INPUTS]]
@@ -117,6 +117,4 @@ def _location(path: str) -> dict[str, Any]:
     # Captures have no lines; GitHub refuses results without one.
     place = Path(path)
     uri = place.as_uri() if place.is_absolute() else quote(os.fsencode(path))
-    return {
-        "physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": 1}},
-    }
+    return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": 1}}}

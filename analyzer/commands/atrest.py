@@ -1,5 +1,5 @@
-"""`ls`, `show` and `records` of Kafka's own files: what the commands do when no input is a
-capture."""
+"""Kafka's own files as inputs of commands: which they are, what -Y, --from and --to choose of them,
+and their list."""
 
 from __future__ import annotations
 
@@ -9,18 +9,100 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.atrest_choice import BatchChoice
-from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.commands.output import FixedTable, Output
 from kafkascope.analyzer.reading.options import ReadOptions
-from kafkascope.analyzer.render.layout import hidden_line
-from kafkascope.analyzer.render.listing import FixedColumn, fitted, line
+from kafkascope.analyzer.render.listing import FixedColumn
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe
+from kafkascope.analyzer.times import iso_ms
+from kafkascope.captures.inputs.opening import is_capture
+from kafkascope.dissectors.records.records import Record
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.logdir.model import LogBatch, RecoveryVerdict
     from kafkascope.analyzer.logdir.opening import AtRest
+    from kafkascope.analyzer.logdir.records import Place
     from kafkascope.analyzer.payloads.decoding import Payloads
+
+
+NS_PER_MS: Final = 1_000_000
+
+
+class BatchChoice:
+    """Batches and records that are wanted. `FilterError` for a filter that is wrong here."""
+
+    def __init__(
+        self, options: ReadOptions, files: Sequence[AtRest], payloads: Payloads | None
+    ) -> None:
+        """`payloads`: decodes keys and values for filters."""
+        self.active = bool(options.filter_text.strip() or options.begin or options.end)
+        """Whether anything is left out at all."""
+        if not self.active:
+            return
+        for file in files:
+            if not file.holds_batches:
+                name = file.path.name
+                raise click.UsageError(
+                    f'-Y, --from and --to select batches, and "{name}" has none: leave them out'
+                )
+        from kafkascope.analyzer.filter.backends.logdir import compile_at_rest
+        from kafkascope.analyzer.reading.at_rest import known_at_rest
+
+        self._predicate = compile_at_rest(options.filter_text, known_at_rest(payloads))
+        marks = (options.begin, options.end)
+        ends = any(mark is not None and mark.kind == "end" for mark in marks)
+        first, last = _span(files, whole=ends)
+        self._begin = None if options.begin is None else options.begin.of(first, last)
+        self._end = None if options.end is None else options.end.of(first, last)
+
+    def batch(self, batch: LogBatch, data: bytes, place: Place) -> bool:
+        """Whether a batch is wanted: part of it lies in the range, and the filter holds."""
+        if not self.active:
+            return True
+        latest = batch.max_timestamp
+        earliest = batch.base_timestamp if 0 <= batch.base_timestamp <= latest else latest
+        if self._begin is not None and latest * NS_PER_MS < self._begin:
+            return False
+        if self._end is not None and not 0 <= earliest * NS_PER_MS < self._end:
+            return False
+        if self._predicate is None:
+            return True
+        from kafkascope.analyzer.filter.backends.logdir import Unit
+
+        return self._predicate(Unit(batch, data, place))
+
+    def records(
+        self, batch: LogBatch, data: bytes, place: Place
+    ) -> Callable[[Record], bool] | None:
+        """Whether a record of a batch is wanted; None when all are."""
+        if not self.active:
+            return None
+        from kafkascope.analyzer.filter.backends.logdir import Unit
+
+        def matches(record: Record) -> bool:
+            stamp = record.timestamp
+            if self._begin is not None and (stamp is None or stamp * NS_PER_MS < self._begin):
+                return False
+            if self._end is not None and (stamp is None or stamp * NS_PER_MS >= self._end):
+                return False
+            return self._predicate is None or self._predicate(Unit(batch, data, place, record))
+
+        return matches
+
+
+def _span(files: Sequence[AtRest], *, whole: bool) -> tuple[int, int]:
+    """Nanoseconds of the first record, and of the last one when the whole is to be looked at."""
+    first, last = None, 0
+    for file in files:
+        for batch, _ in file.batches():
+            stamps = [s for s in (batch.base_timestamp, batch.max_timestamp) if s >= 0]
+            if first is None and stamps:
+                first = min(stamps)
+                if not whole:
+                    return first * NS_PER_MS, 0
+            last = max(last, *stamps) if stamps else last
+    return (first or 0) * NS_PER_MS, last * NS_PER_MS
+
 
 PARTIAL: Final = 4
 INTERRUPTED: Final = 130
@@ -38,14 +120,12 @@ COLUMNS: Final = (
     FixedColumn("producer", 14),
     FixedColumn("remarks", 0),
 )
-TITLES: Final = tuple(column.title for column in COLUMNS)
 PRIORITY: Final = ("offsets", "records", "remarks", "size", "time", "codec", "producer", "position")
-"""The columns of batches, the most important first."""
 
 
 def kafka_files(inputs: Sequence[str], *, whole: bool = False) -> list[AtRest]:
     """The inputs when they are files of Kafka's; empty when the first one is none of them. `whole`:
-    a broker's log directory stands for all its partitions."""
+    expand a broker's log directory to all its partitions; all are to hold records."""
     if inputs and _is_capture(inputs[0]):
         return []
     from kafkascope.analyzer.logdir.opening import open_all_at_rest, open_at_rest
@@ -64,6 +144,11 @@ def kafka_files(inputs: Sequence[str], *, whole: bool = False) -> list[AtRest]:
             if not whole:
                 _refuse_log_directory(name)
             return _none_of(found, name)
+        for file in some if whole else ():
+            if not file.holds_batches:
+                raise click.UsageError(
+                    f'"{file.path}" holds no records; list it with `kafkascope ls`'
+                )
         found += some
     return found
 
@@ -73,7 +158,6 @@ def _is_capture(name: str) -> bool:
     files need takes its time to load."""
     if not name.endswith((".pcap", ".pcapng", ".cap")):
         return False
-    from kafkascope.captures.inputs.opening import is_capture
 
     try:
         with Path(name).open("rb") as file:
@@ -83,8 +167,8 @@ def _is_capture(name: str) -> bool:
 
 
 def _refuse_log_directory(name: str) -> None:
-    """Say what to give instead where all partitions of a broker are too many. A folder of captures
-    may have others in it."""
+    """Suggest a partition where all partitions of a broker are too many. A folder of captures may
+    have others in it."""
     from kafkascope.analyzer.logdir.opening import open_all_at_rest
 
     try:
@@ -106,7 +190,7 @@ def _none_of(found: list[AtRest], name: str) -> list[AtRest]:
     return []
 
 
-def _refuse_capture_options(options: ReadOptions, *, choosing: bool = False) -> None:
+def refuse_capture_options(options: ReadOptions, *, choosing: bool = False) -> None:
     """`choosing`: whether -Y, --from and --to have a meaning here."""
     given = {
         "-Y": bool(options.filter_text) and not choosing,
@@ -123,28 +207,13 @@ def _refuse_capture_options(options: ReadOptions, *, choosing: bool = False) -> 
         )
 
 
-def _payloads(options: ReadOptions, files: Sequence[AtRest]) -> Payloads | None:
-    """What decodes keys and values."""
-    from kafkascope.analyzer.reading.at_rest import payloads_at_rest
-
-    return payloads_at_rest(options, files)
-
-
-class _Report:
-    """What is said on stderr about files, and the exit code that follows."""
-
-    def __init__(self, options: ReadOptions) -> None:
-        self.options = options
-        self.code = 0
-
-    def verdict(self, verdict: RecoveryVerdict, folder: str = "") -> None:
-        """Say a verdict; `folder` stands before the name of the file."""
-        if not verdict.sound:
-            self.code = PARTIAL
-        if not self.options.quiet or not verdict.sound:
-            first, *more = verdict.lines()
-            for line in (folder + first, *more):
-                say(f"{safe(line)}")
+def _say_verdict(verdict: RecoveryVerdict, options: ReadOptions, folder: str = "") -> int:
+    """Print a verdict, and return its exit code; `folder`: prefix of the file's name."""
+    if not options.quiet or not verdict.sound:
+        first, *more = verdict.lines()
+        for line in (folder + first, *more):
+            say(safe(line))
+    return 0 if verdict.sound else PARTIAL
 
 
 # --- ls
@@ -152,28 +221,46 @@ class _Report:
 
 def list_files(files: Iterable[AtRest], options: ReadOptions) -> int:
     """Batches of logs, entries of other files; the verdict on stderr, or as an object in JSON."""
-    _refuse_capture_options(options, choosing=True)
+    refuse_capture_options(options, choosing=True)
+    from kafkascope.analyzer.logdir.model import LogBatch, RecoveryVerdict
+    from kafkascope.analyzer.reading.at_rest import payloads_at_rest
+
     files = list(files)
-    payloads = _payloads(options, files) if options.filter_text.strip() else None
+    payloads = payloads_at_rest(options, files) if options.filter_text.strip() else None
     choice = BatchChoice(options, files, payloads)
-    report = _Report(options)
+    limit = options.top if options.top is not None else options.count
+    verdicts: list[RecoveryVerdict] = []
+    json, shown = options.form in ("json", "jsonl"), 0
     with Output(options) as output:
+        table, header = FixedTable(COLUMNS, PRIORITY, output, options), None
         try:
-            rows = _ListRows(output, options)
-            for file in files:
-                for each in _listed(file, choice):
-                    rows.add(each)
-                    if rows.full:
-                        break
-                if rows.full:
+            for each in (found for file in files for found in _listed(file, choice)):
+                if isinstance(each, RecoveryVerdict):
+                    verdicts.append(each)
+                else:
+                    shown += 1
+                if isinstance(each, LogBatch) and options.form == "table":
+                    cells = _cells(each)
+                    table.row(cells, "!" if cells[-1].startswith("!") else "")
+                else:
+                    value = each if isinstance(each, dict) else each.to_json()
+                    if json:
+                        output.element(value)
+                    elif not isinstance(each, RecoveryVerdict):
+                        names = [name for name in value if name != "schema"]
+                        if header != names:
+                            header = names
+                            output.cells(names)
+                        output.cells(
+                            ["" if value[name] is None else str(value[name]) for name in names]
+                        )
+                if shown == limit:
                     break
             output.end()
-            rows.finish()
+            table.end()
         except KeyboardInterrupt:
             return INTERRUPTED
-        for verdict in rows.verdicts:
-            report.verdict(verdict)
-    return report.code
+        return max((_say_verdict(verdict, options) for verdict in verdicts), default=0)
 
 
 def _listed(
@@ -194,89 +281,13 @@ def _listed(
         yield small.verdict
 
 
-class _ListRows:
-    """Prints what is listed in the wanted form."""
-
-    def __init__(self, output: Output, options: ReadOptions) -> None:
-        self.output = output
-        self.form = options.form
-        self.limit = options.top if options.top is not None else options.count
-        self.shown = 0
-        self.verdicts: list[RecoveryVerdict] = []
-        self.header: tuple[str, ...] = ()
-        self.width = None if options.wide else output.width
-        self.columns = list(COLUMNS)
-        if self.width is not None:
-            self.columns = fitted(COLUMNS, self.width, PRIORITY)
-
-    @property
-    def full(self) -> bool:
-        """As many lines as were asked for are out."""
-        return self.limit is not None and self.shown >= self.limit
-
-    def add(self, each: LogBatch | RecoveryVerdict | dict[str, Any]) -> None:
-        """Print a batch or entry; keep a verdict."""
-        from kafkascope.analyzer.logdir.model import LogBatch, RecoveryVerdict
-
-        if isinstance(each, RecoveryVerdict):
-            self.verdicts.append(each)
-            if self.form in ("json", "jsonl"):
-                self.output.element(each.to_json())
-            return
-        self.shown += 1
-        if isinstance(each, LogBatch):
-            if self.form in ("json", "jsonl"):
-                self.output.element(each.to_json())
-            elif self.form == "table":
-                self.table(_cells(each))
-            else:
-                self.plain(each.to_json())
-        elif self.form in ("json", "jsonl"):
-            self.output.element(each)
-        else:
-            self.plain(each)
-
-    def plain(self, value: dict[str, Any]) -> None:
-        """Tab or comma separated, all that the object has."""
-        names = tuple(name for name in value if name != "schema")
-        if self.header != names:
-            self.header = names
-            self.output.cells(names)
-        self.output.cells(["" if value[name] is None else str(value[name]) for name in names])
-
-    def table(self, cells: Sequence[str]) -> None:
-        """Print a row: aligned on a terminal, between tabs in a pipe."""
-        if not self.header:
-            self.header = TITLES
-            self._row(TITLES, "header")
-        self._row(cells, "!" if cells[-1].startswith("!") else "")
-
-    def _row(self, cells: Sequence[str], style: str) -> None:
-        if self.output.width is None:
-            self.output.cells(cells, style)
-            return
-        shown = [
-            cell for cell, column in zip(cells, COLUMNS, strict=True) if column in self.columns
-        ]
-        self.output.line(line(self.columns, shown, self.width), style)
-
-    def finish(self) -> None:
-        """Print which columns are hidden, where rows had columns."""
-        hidden = [column.title for column in COLUMNS if column not in self.columns]
-        if hidden and self.header == TITLES and self.width is not None:
-            self.output.line(hidden_line(hidden, self.width), "~")
-
-
 def _cells(batch: LogBatch) -> list[str]:
-    from kafkascope.analyzer.times import iso_ms
-
     producer = ""
     if batch.producer_id >= 0:
         producer = f"{batch.producer_id}/{batch.producer_epoch}"
         if batch.base_sequence >= 0:
             producer += f" seq {batch.base_sequence}"
     words = [
-        "! " if batch.problem or batch.lost else "",
         batch.problem,
         "would be cut" if batch.lost else "",
         "transactional" if batch.transactional else "",
@@ -298,50 +309,28 @@ def _cells(batch: LogBatch) -> list[str]:
         batch.codec,
         iso_ms(batch.max_timestamp) or "-",
         producer,
-        words[0] + ", ".join(word for word in words[1:] if word),
+        ("! " if batch.problem or batch.lost else "") + ", ".join(filter(None, words)),
     ]
 
 
 # --- records
 
 
-def print_records(
-    files: Iterable[AtRest], options: ReadOptions, printer: Callable[[bytes], None]
-) -> int:
-    """Every record of the files; what is damaged on stderr."""
-    read = RecordsAtRest(options, files)
-    shown = 0
-    for lines in read.lines():
-        if options.top is None:
-            printer(lines)
-            continue
-        kept = lines.splitlines(keepends=True)[: options.top - shown]
-        shown += len(kept)
-        printer(b"".join(kept))
-        if shown >= options.top:
-            return 0
-    return read.finish()
-
-
 class RecordsAtRest:
     """The records of Kafka's own files that options choose, as lines of record/1."""
 
     def __init__(self, options: ReadOptions, files: Iterable[AtRest]) -> None:
+        from kafkascope.analyzer.reading.at_rest import payloads_at_rest
+
         self._files = list(files)
         self._options = options
-        for file in self._files:
-            if not file.holds_batches:
-                raise click.UsageError(
-                    f'"{file.path}" holds no records; list it with `kafkascope ls`'
-                )
-        self.payloads = _payloads(options, self._files)
+        self.payloads = payloads_at_rest(options, self._files)
         self._choice = BatchChoice(options, self._files, self.payloads)
         self._problems: list[str] = []
         self._count = 0
         self._verdicts: list[tuple[AtRest, RecoveryVerdict]] = []
 
     def walk(self) -> Iterator[tuple[AtRest, LogBatch, bytes]]:
-        """Yield every batch with its bytes."""
         from kafkascope.analyzer.logdir.model import RecoveryVerdict
 
         for file in self._files:
@@ -352,18 +341,15 @@ class RecordsAtRest:
                     yield file, *each
 
     def batches(self) -> Iterator[tuple[AtRest, LogBatch, bytes]]:
-        """Yield the batches that are chosen."""
         for file, batch, data in self.walk():
             if self._choice.batch(batch, data, file.place):
                 yield file, batch, data
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the records that are chosen, some at a time."""
         for file, batch, data in self.walk():
             yield from self.of_batch(file, batch, data)
 
     def of_batch(self, file: AtRest, batch: LogBatch, data: bytes) -> Iterator[bytes]:
-        """Yield the chosen records of a batch."""
         from kafkascope.analyzer.logdir.records import lines_of
 
         found: list[str] = []
@@ -374,91 +360,20 @@ class RecordsAtRest:
         self._problems += [f"{self._folder(file)}{each}" for each in found[:left]]
 
     def _folder(self, file: AtRest) -> str:
-        """Return what tells partitions apart, where there are several."""
+        """Return the folder of a file's partition, where there are several files."""
         if len(self._files) < 2:
             return ""
         path = file.path if file.path.is_dir() else file.path.parent
         return f"{path.name}/"
 
     def finish(self) -> int:
-        """Say what is damaged; return the exit code."""
-        report = _Report(self._options)
+        """Print damages; return the exit code."""
         for problem in self._problems:
-            say(f"{safe(problem)}")
+            say(safe(problem))
         if self._count > SHOWN_PROBLEMS:
             say(f"{self._count} such problems in all")
-        for file, verdict in self._verdicts:
-            report.verdict(verdict, self._folder(file))
-        return report.code or (PARTIAL if self._count else 0)
-
-
-# --- show
-
-
-def show_files(
-    files: Sequence[AtRest], numbers: set[int], options: ReadOptions, show_hex: bool
-) -> int:
-    """Batches by their number in `ls`, opened."""
-    _refuse_capture_options(options)
-    if not files[0].holds_batches:
-        return list_files(files, options)
-    if not numbers:
-        raise click.UsageError("no batch is selected: add a number (see kafkascope ls)")
-    missing = set(numbers)
-    payloads = _payloads(options, files)
-    with Output(options) as output:
-        for file in files:
-            for batch, data in file.batches():
-                if batch.number not in missing:
-                    continue
-                missing.discard(batch.number)
-                for line in _shown(file, batch, data, options, payloads, show_hex):
-                    output.json_line(line) if isinstance(line, bytes) else output.line(line)
-                if not missing:
-                    return 0
-    some = ", ".join(map(str, sorted(missing)[:5])) + (", ..." if len(missing) > 5 else "")
-    say(f"there is no batch {some}")
-    return 2 if missing == numbers else 0
-
-
-def _shown(
-    file: AtRest,
-    batch: LogBatch,
-    data: bytes,
-    options: ReadOptions,
-    payloads: Payloads | None,
-    show_hex: bool,
-) -> Iterator[str | bytes]:
-    from kafkascope.analyzer.logdir.records import records_of
-    from kafkascope.dissectors.codec.jsonform import dumps
-
-    records = list(records_of(batch, data, file.place, payloads))
-    if options.form in ("json", "jsonl"):
-        yield dumps(batch.to_json() | {"content": records})
-        return
-    from kafkascope.analyzer.exchanges.records import shareable
-    from kafkascope.analyzer.logdir.records import field_of
-    from kafkascope.analyzer.render.records import lines_inside
-    from kafkascope.dissectors.codec.tree import Node
-
-    topic = "" if file.topic is None else f" of {file.topic}-{file.partition}"
-    yield f"batch {batch.number}{topic} in {batch.file}"
-    if batch.problem:
-        yield f"! {batch.problem}"
-    if batch.lost:
-        yield "! a broker that recovers this file cuts it off"
-    field = field_of(data, file.place)
-    end = batch.position + batch.size
-    yield from lines_inside(Node("records", batch.position, end, data), field, payloads)
-    clean = shareable(field)
-    if show_hex and clean is not None:
-        yield from _hex(clean, batch.position)
-    elif show_hex:
-        yield "  (the bytes hold secrets and are not shown)"
-
-
-def _hex(data: bytes, start: int) -> Iterator[str]:
-    for at in range(0, len(data), 16):
-        row = data[at : at + 16]
-        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
-        yield f"{start + at:08x}  {row.hex(' '):<47}  {text}"
+        codes = [
+            _say_verdict(verdict, self._options, self._folder(file))
+            for file, verdict in self._verdicts
+        ]
+        return max([*codes, PARTIAL if self._count else 0])

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import orjson
 
-from kafkascope.analyzer.commands.inputs import MOST_JSON, too_much
 from kafkascope.analyzer.terminal import json_for_log
 from kafkascope.dissectors.codec.jsonform import body_from_json, dumps, plain
 from kafkascope.dissectors.codec.reader import REFUSALS, reader
@@ -23,10 +22,22 @@ from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.registry import layout_of, read_layout, write_layout
 
+MOST_JSON: Final = 32_000_000
+MOST_VALUES: Final = 1_000_000
+"""Of JSON, counted by what is before them: one takes up to 300 bytes of memory, its text two."""
 READ: Final = 1 << 20
 """Bytes read at once; a pipe gives what it has."""
 
 Answer = Callable[[bytes], bytes]
+
+
+def too_much(data: bytes) -> str:
+    """Return why JSON is too large to be read; empty where it is not."""
+    if len(data) > MOST_JSON:
+        return f"more than {MOST_JSON:,} bytes of JSON are too much"
+    if sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        return f"JSON with more than {MOST_VALUES:,} commas and brackets is too much"
+    return ""
 
 
 def serve(response: Answer, source: int, sink: int) -> None:
@@ -64,21 +75,38 @@ def _write(sink: int, data: bytes) -> None:
 
 def decode_line(line: bytes) -> bytes:
     """`{"message", "version", "hex"}` -> `{"ok": true, "body"}`, or why not."""
+    return _answer(line, orjson.loads, _decoded)
+
+
+def encode_line(line: bytes) -> bytes:
+    """`{"message", "version", "body"}` -> `{"ok": true, "hex"}`, or why not."""
+    return _answer(line, _loads, _encoded)
+
+
+def _answer(
+    line: bytes, loads: Callable[[bytes], Any], work: Callable[[Layout, Any], bytes]
+) -> bytes:
     if reason := too_much(line):
         return _refusal(reason, 0, "")
     try:
-        asked = orjson.loads(line)
-        layout = _layout(asked)
-        data = _octets(asked)
-        try:
-            body, end = reader(layout)(data, 0)
-        except REFUSALS:
-            # The reference says where and why.
-            body, end = read_layout(layout, data)
-    except orjson.JSONDecodeError as error:
-        return _refusal(f"no JSON: {error}", error.pos, "")
+        asked = loads(line)
+        return work(_layout(asked), asked)
     except DissectError as error:
         return _refusal(error.reason, error.offset, error.path)
+    except ValueError as error:
+        return _refusal(f"no JSON: {error}", getattr(error, "pos", 0), "")
+
+
+def _decoded(layout: Layout, asked: Any) -> bytes:
+    try:
+        data = bytes.fromhex(asked["hex"])
+    except (KeyError, TypeError, ValueError):
+        raise DissectError('"hex" is missing or no hexadecimal text') from None
+    try:
+        body, end = reader(layout)(data, 0)
+    except REFUSALS:
+        # The reference says where and why.
+        body, end = read_layout(layout, data)
     if end != len(data):
         return _refusal(f"{len(data) - end} bytes left over", end, "")
     try:
@@ -87,24 +115,14 @@ def decode_line(line: bytes) -> bytes:
         return dumps({"ok": True, "body": body})
 
 
-def encode_line(line: bytes) -> bytes:
-    """`{"message", "version", "body"}` -> `{"ok": true, "hex"}`, or why not."""
-    if reason := too_much(line):
-        return _refusal(reason, 0, "")
+def _encoded(layout: Layout, asked: Any) -> bytes:
+    if "body" not in asked:
+        raise DissectError('"body" is missing')
+    body = body_from_json(layout, asked["body"])
     try:
-        asked = _loads(line)
-        layout = _layout(asked)
-        if "body" not in asked:
-            raise DissectError('"body" is missing')
-        body = body_from_json(layout, asked["body"])
-        try:
-            data = writer(layout)(body)
-        except WRITER_REFUSALS:
-            data = write_layout(layout, body)
-    except ValueError as error:
-        return _refusal(f"no JSON: {error}", getattr(error, "pos", 0), "")
-    except DissectError as error:
-        return _refusal(error.reason, error.offset, error.path)
+        data = writer(layout)(body)
+    except WRITER_REFUSALS:
+        data = write_layout(layout, body)
     return b'{"ok":true,"hex":"' + data.hex().encode("ascii") + b'"}'
 
 
@@ -130,13 +148,6 @@ def _layout(asked: Any) -> Layout:
     if type(version) is not int:
         raise DissectError('"version" is missing or no integer')
     return layout_of(name, version)
-
-
-def _octets(asked: dict[str, Any]) -> bytes:
-    try:
-        return bytes.fromhex(asked["hex"])
-    except (KeyError, TypeError, ValueError):
-        raise DissectError('"hex" is missing or no hexadecimal text') from None
 
 
 def _refusal(reason: str, offset: int, path: str) -> bytes:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkascope.analyzer.commands.help import command, option
+from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.commands.options import key_logs, keylog_option
 from kafkascope.analyzer.terminal import say, status
+from kafkascope.captures.inputs.files import Source
+from kafkascope.captures.inputs.spool import Tee
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.transform.live_secrets import SecretsRecording
-    from kafkascope.captures.inputs.files import Source
     from kafkascope.captures.inputs.keylogs import KeyLogFollower
     from kafkascope.captures.inputs.private import PrivateFile
 
@@ -27,22 +28,18 @@ EVERY: Final = 1.0
 
 
 @command()
-@option(
-    "-i", "interface", metavar="IFACE", required=True, help="Interface to capture on; any for all"
-)
-@option("-f", "capture_filter", metavar="BPF", default="", help="Capture filter, as in tcpdump")
-@option("-w", "output", metavar="FILE", required=True, help="File to write, pcapng")
-@option("-c", "count", type=click.IntRange(min=1), metavar="N", help="Stop after N exchanges")
-@option(
-    "--for", "seconds", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop after SECONDS"
-)
+@setting("-i interface", "IFACE", "Interface to capture on; any for all", required=True)
+@setting("-f capture_filter", "BPF", "Capture filter, as in tcpdump", default="")
+@setting("-w output", "FILE", "File to write, pcapng", required=True)
+@setting("-c count", "N", "Stop after N exchanges", type=click.IntRange(min=1))
+@setting("--for seconds", "SECONDS", "Stop after SECONDS", type=click.FloatRange(min=0))
 @keylog_option()
-@option(
+@setting(
     "--secrets",
-    is_flag=True,
-    help="Also write the TLS secrets of the captured connections; the file then decrypts itself",
+    "",
+    "Also write the TLS secrets of the captured connections; the file then decrypts itself",
 )
-@option("-q", "--quiet", is_flag=True, help="Show no rates, and no summary")
+@setting("-q --quiet", "", "Show no rates, and no summary")
 def capture(
     interface: str,
     capture_filter: str,
@@ -67,7 +64,6 @@ def capture(
     """
     from kafkascope.captures.inputs.keylogs import follow_key_logs
     from kafkascope.captures.inputs.private import PrivateFile, is_special
-    from kafkascope.captures.inputs.tee import Tee
     from kafkascope.captures.live import open_interface
 
     path = Path(output)
@@ -117,7 +113,7 @@ class _Sink:
 
 
 class _Watched:
-    """A capture that goes on, and somebody who says how."""
+    """A live capture with its progress line."""
 
     def __init__(
         self,
@@ -137,13 +133,12 @@ class _Watched:
         self._done = threading.Event()
 
     def counted(self) -> str:
-        """So far."""
         statistics = self._source.statistics
         return f"{statistics.packets:,} packets, {self._exchanges:,} exchanges"
 
     def run(self, count: int | None, recording: SecretsRecording | None) -> None:
-        """Read until ctrl+c, the count, the time, or until nobody reads the pipe that packets are
-        written to. `recording` gets the packets and secrets."""
+        """Read until ctrl+c, the count, the time, or until the reader of the output pipe has gone.
+        `recording` gets the packets and secrets."""
         from kafkascope.analyzer.exchanges.offline import Capture
 
         found = Capture(self._source, log=self._log)
@@ -153,7 +148,7 @@ class _Watched:
             found.context.keys.opened = recording.opened
         # A signal wakes what waits for packets; not SIGINT, which a job in the background ignores.
         before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-        teller = threading.Thread(target=self._tell, daemon=True)
+        teller = threading.Thread(target=self._show_progress, daemon=True)
         teller.start()
         signal.setitimer(
             signal.ITIMER_REAL, 0.0 if self._seconds is None else max(self._seconds, 1e-6)
@@ -175,7 +170,7 @@ class _Watched:
                 found.in_flight()  # secrets that came last open what waits
                 recording.finish()
 
-    def _tell(self) -> None:
+    def _show_progress(self) -> None:
         packets = exchanges = 0
         bar = not self._quiet and sys.stderr.isatty()
         poll = select.poll()

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from kafkascope.analyzer.checks.blocks import INDENT, SIGNS, UNBROKEN, block
+from kafkascope.analyzer.checks.blocks import INDENT, SIGNS, UNBROKEN, block, commands
 from kafkascope.analyzer.checks.judging import NEVER, Checked, judged
 from kafkascope.analyzer.commands.grid import print_lines
-from kafkascope.analyzer.commands.help import command, option
-from kafkascope.analyzer.commands.hosts import hosts_option
-from kafkascope.analyzer.commands.options import known_release, reporting_options
-from kafkascope.analyzer.commands.output import Output
-from kafkascope.analyzer.commands.targets import refuse_inputs
+from kafkascope.analyzer.commands.help import command, setting
+from kafkascope.analyzer.commands.options import hosts_option, known_release, reporting_options
+from kafkascope.analyzer.commands.output import Output, refuse_inputs
 from kafkascope.analyzer.findings import RANK, RULES, Cause, Finding, Findings
 from kafkascope.analyzer.findings.causes import apart, counted, names_of
 from kafkascope.analyzer.findings.causes import unfolded as flat
-from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import REPORTS, ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import row, say
-from kafkascope.analyzer.text import wrapped
+from kafkascope.analyzer.text import plural, wrapped
+from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.captures.model import Resolved
 
 FOUND: Final = 1
@@ -77,66 +76,41 @@ def _list_rules(ctx: click.Context, parameter: click.Parameter, value: bool) -> 
     ctx.exit(0)
 
 
+_ci_option, _rules_option = (partial(setting, section=name) for name in ("CI", "Rules"))
+
+
 @command()
-@option(
+@_ci_option(
     "--fail-on",
+    "SEVERITY",
+    "Minimum severity that causes exit code 1: error, warning, note, chat, never",
     type=click.Choice([*RANK, NEVER]),
     default="warning",
-    metavar="SEVERITY",
-    section="CI",
-    help="Minimum severity that causes exit code 1: error, warning, note, chat, never"
-    " (default: warning)",
 )
-@option(
-    "--rule",
-    "only",
-    multiple=True,
-    metavar="ID",
-    section="Rules",
-    callback=_rules,
-    help="Run only this rule; repeatable",
+@_rules_option("--rule only", "ID", "Run only this rule", multiple=True, callback=_rules)
+@_rules_option("--ignore", "ID", "Skip this rule", multiple=True, callback=_rules)
+@_rules_option(
+    "--rules", "", "List rules and exit", is_eager=True, expose_value=False, callback=_list_rules
 )
-@option(
-    "--ignore",
-    multiple=True,
-    metavar="ID",
-    section="Rules",
-    callback=_rules,
-    help="Skip this rule; repeatable",
-)
-@option(
-    "--rules",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_list_rules,
-    section="Rules",
-    help="List rules and exit",
-)
-@option(
-    "--for",
-    "release",
-    metavar="RELEASE",
+@setting(
+    "--for release",
+    "RELEASE",
+    "Also report clients that do not work with this Kafka release: 4.0, 4.1.2",
     callback=known_release,
-    help="Also report clients that do not work with this Kafka release: 4.0, 4.1.2",
 )
-@option("--all", "unfolded", is_flag=True, help="Show consequences and chats in full")
-@option(
-    "--baseline",
-    "known",
+@setting("--all unfolded", "", "Show consequences and chats in full")
+@_ci_option(
+    "--baseline known",
+    "FILE",
+    "Report, and fail on, only findings that are not in FILE (of --write-baseline or --json)",
     type=click.Path(path_type=Path),
-    metavar="FILE",
     callback=_known,
-    section="CI",
-    help="Report, and fail on, only findings that are not in FILE (of --write-baseline or --json)",
 )
-@option(
-    "--write-baseline",
-    "baseline",
+@_ci_option(
+    "--write-baseline baseline",
+    "FILE",
+    "Accept current findings as the baseline: write FILE, and exit with 0",
     type=click.Path(path_type=Path),
-    metavar="FILE",
-    section="CI",
-    help="Accept current findings as the baseline: write FILE, and exit with 0",
 )
 @hosts_option
 @reporting_options
@@ -165,7 +139,10 @@ def check(
       kafkascope check prod.pcapng --json | jq 'select(.severity=="error")'
       kafkascope check ci.pcapng --format junit -o kafka.xml
     """
-    _refuse(options, baseline)
+    if options.form in REPORTS and (options.columns or options.sort or options.fields):
+        raise click.UsageError(f"--format {options.form} takes no --columns, --sort, or -e")
+    if baseline is not None:
+        refuse_inputs(str(baseline), options.inputs)
     with Reading(options) as reading:
         payloads = None if reading.stored is not None else reading.payloads
 
@@ -194,10 +171,13 @@ def check(
                 columns = Findings.COLUMNS
                 print_lines(lines, columns, schema, options, output, reading, PRIORITY)
         if baseline is not None:
-            _write(baseline, every)
+            from kafkascope.analyzer.checks.baseline import baseline_lines
+
+            with PrivateFile(baseline) as file:
+                file.write(baseline_lines(each.key for each in every))
         code = reading.finish(tls=all(each.name != "tls-opaque" for each in every))
         if not options.quiet:
-            for sentence in findings.beyond():
+            for sentence in findings.truncation_notes():
                 say(sentence)
             if known is not None:
                 _say_gone(known, every, rules)
@@ -206,13 +186,6 @@ def check(
         if any(each.failing for each in found):
             return code if code not in (0, 4) else FOUND
         return code
-
-
-def _refuse(options: ReadOptions, baseline: Path | None) -> None:
-    if options.form in REPORTS and (options.columns or options.sort or options.fields):
-        raise click.UsageError(f"--format {options.form} takes no --columns, --sort, or -e")
-    if baseline is not None:
-        refuse_inputs(str(baseline), options.inputs)
 
 
 def _report(
@@ -224,7 +197,6 @@ def _report(
     output: Output,
     compared: bool,
 ) -> None:
-    """Write a report for a CI system."""
     found, causes = found[: options.top], causes[: options.top]
     match options.form:
         case "junit":
@@ -237,18 +209,8 @@ def _report(
 
             output.json_line(sarif(found, rules, options.inputs, compared))
         case _:
-            from kafkascope.analyzer.checks.workflow import commands
-
             for line in commands(causes, times, options.source()):
                 output.command(line)
-
-
-def _write(baseline: Path, found: list[Finding]) -> None:
-    from kafkascope.analyzer.checks.baseline import baseline_lines
-    from kafkascope.captures.inputs.private import PrivateFile
-
-    with PrivateFile(baseline) as file:
-        file.write(baseline_lines(each.key for each in found))
 
 
 def _say_gone(known: frozenset[str], found: list[Finding], rules: list[str]) -> None:
@@ -275,22 +237,15 @@ def _print_blocks(
     """Print causes as blocks, and chats as one line at the end unless `chats_too`."""
     width = output.width or UNBROKEN
     shown, chats = (list(causes), []) if chats_too else apart(list(causes))
-    between = False
-    for cause in shown:
-        if between:
+    for number, cause in enumerate(shown):
+        if number:
             output.line("")
-        between = True
         for text, style in block(cause, times, width, source):
             output.line(text, style)
     if chats:
-        if between:
+        if shown:
             output.line("")
         names = names_of(chats)
         said = f"chat: normal, though often mistaken for a problem: {names} (show with --all)"
         for part in wrapped(said, width, hanging=INDENT):
             output.line(part, SIGNS["chat"])
-
-
-def listing() -> list[dict[str, Any]]:
-    """All rules, for docs."""
-    return [rule._asdict() for rule in RULES.values()]

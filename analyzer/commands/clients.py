@@ -7,14 +7,12 @@ from typing import Final
 import click
 
 from kafkascope.analyzer.commands.grid import print_lines
-from kafkascope.analyzer.commands.help import command, option
-from kafkascope.analyzer.commands.hosts import hosts_option
-from kafkascope.analyzer.commands.options import input_options, known_release
+from kafkascope.analyzer.commands.help import command, setting
+from kafkascope.analyzer.commands.options import hosts_option, input_options, known_release
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.findings import Findings
-from kafkascope.analyzer.findings.clients import BREAKS, VERDICT, judged, of_selection
+from kafkascope.analyzer.findings.outcomes import BREAKS, VERDICT, judged, of_selection, outcomes
 from kafkascope.analyzer.findings.outcomes import COLUMNS as OUTCOME
-from kafkascope.analyzer.findings.outcomes import outcomes
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
@@ -28,14 +26,13 @@ VERSIONS: Final = Priority(("api", "versions", "offered", "refused"))
 
 
 @command()
-@option(
-    "--for",
-    "release",
-    metavar="RELEASE",
+@setting(
+    "--for release",
+    "RELEASE",
+    "Judge clients against this Kafka release: 4.0, 4.0.0, 3.9.1",
     callback=known_release,
-    help="Judge clients against this Kafka release: 4.0, 4.0.0, 3.9.1",
 )
-@option("--apis", is_flag=True, help="List each client's APIs, with their versions")
+@setting("--apis", "", "List each client's APIs, with their versions")
 @hosts_option
 @input_options
 def clients(
@@ -81,11 +78,9 @@ def clients(
                 columns, name = (client, *extra, *rest, *OUTCOME), "client"
                 priority = LIFE if release is None else UPGRADE
                 lines = judged(found, release, ends)
-                if options.count:
-                    reason = "unknown: -c stops before the end"
-                    lines = [{**line, "outcome_reason": reason} for line in lines]
-                elif chosen:
-                    reason = f"unknown: only exchanges that match -Y {chosen!r} were counted"
-                    lines = [{**line, "outcome_reason": reason} for line in lines]
+                if options.count or chosen:
+                    reason = f"only exchanges that match -Y {chosen!r} were counted"
+                    reason = "-c stops before the end" if options.count else reason
+                    lines = [{**line, "outcome_reason": f"unknown: {reason}"} for line in lines]
             print_lines(lines, columns, f"{name}/1", options, output, reading, priority)
         return reading.finish()

@@ -1,43 +1,73 @@
-"""`kafkascope cluster`: nodes, leaders and coordinators as they were told to the clients."""
+"""`kafkascope cluster` and `stats zookeeper`: what brokers and ZooKeeper told of the cluster."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Final
 
-import click
-
-from kafkascope.analyzer.commands.grid import print_lines
-from kafkascope.analyzer.commands.help import command, option
-from kafkascope.analyzer.commands.hosts import hosts_option
-from kafkascope.analyzer.commands.options import input_options
+from kafkascope.analyzer.commands.grid import CommandTable, one_table, only_option, print_tables
+from kafkascope.analyzer.commands.help import command, setting
+from kafkascope.analyzer.commands.options import hosts_option, input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
-from kafkascope.analyzer.statistics.model import shown
+from kafkascope.analyzer.statistics.model import Line, shown
+from kafkascope.analyzer.statistics.zookeeper.story import TreeStory
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
-from kafkascope.analyzer.text import safe
+from kafkascope.analyzer.text import plural, safe
 from kafkascope.captures.model import Resolved
 
-PRIORITIES: Final = {
-    "nodes": Priority(("address", "contacted", "clients"), ("remarks",)),
-    "coordinators": Priority(("key", "node", "address", "changes", "failed")),
-    "leaders": Priority(("partition", "leader", "in_sync", "offline", "failed", "changes")),
-    "elections": Priority(("controller", "ended", "end")),
-    "topics": Priority(("created", "deleted", "client_address")),
-}
-"""Of the tables, by name."""
+ELECTIONS: Final = CommandTable(
+    *("elections", "zk-election/1", ZooKeeper.ELECTION_COLUMNS),
+    Priority(("controller", "ended", "end")),
+)
+CLUSTER: Final = (
+    CommandTable(
+        *("nodes", "node/1", Cluster.COLUMNS),
+        Priority(("address", "contacted", "clients"), ("remarks",)),
+    ),
+    CommandTable(
+        *("coordinators", "coordinator/1", Cluster.COORDINATOR_COLUMNS),
+        Priority(("key", "node", "address", "changes", "failed")),
+    ),
+    CommandTable(
+        *("leaders", "leader/1", Cluster.LEADER_COLUMNS),
+        Priority(("partition", "leader", "in_sync", "offline", "failed", "changes")),
+    ),
+    ELECTIONS,
+    CommandTable(
+        *("topics", "zk-topic/1", ZooKeeper.TOPIC_COLUMNS),
+        Priority(("created", "deleted", "client_address")),
+    ),
+)
+ZOOKEEPER: Final = (
+    CommandTable(
+        *("sessions", "zk-session/1", ZooKeeper.SESSION_COLUMNS),
+        Priority(("client_address", "who", "state", "ended", "lost_nodes")),
+    ),
+    ELECTIONS,
+    CommandTable(
+        *("nodes", "zk-node/1", ZooKeeper.COLUMNS),
+        Priority(("what", "state", "changes", "changed")),
+    ),
+    CommandTable(
+        *("history", "zk-change/1", ZooKeeper.HISTORY_COLUMNS),
+        Priority(("path", "change", "client_address", "data")),
+    ),
+    CommandTable(
+        *("slow", "zk-slow/1", ZooKeeper.SLOW_COLUMNS),
+        Priority(("latency", "api", "path", "client_address")),
+    ),
+)
+MOST_SLOW: Final = 10
+"""Of the slowest requests, where everything is shown."""
 
 
 @command()
-@option(
-    "--only",
-    type=click.Choice(list(PRIORITIES)),
-    metavar="TABLE",
-    help=f"Print one table: {', '.join(PRIORITIES)}",
-)
+@only_option(CLUSTER)
 @hosts_option
 @input_options
 def cluster(options: ReadOptions, only: str | None, hosts: tuple[Resolved, ...]) -> int:
@@ -52,42 +82,106 @@ def cluster(options: ReadOptions, only: str | None, hosts: tuple[Resolved, ...])
       kafkascope cluster prod.pcapng --hosts names.txt
       kafkascope cluster prod.pcapng --only leaders --sort errors -n 10
     """
-    if options.form in ("csv", "tsv", "json") or options.columns or options.sort:
-        # One table of one shape.
-        only = only or "nodes"
+    only = one_table(only, "nodes", options)
     with Reading(options) as reading:
-        found = Cluster()
-        keeper = ZooKeeper()
+        found, keeper = Cluster(), ZooKeeper()
         count(reading, found, keeper, watch=not options.filter_text, hosts=hosts)
-        several = len(keeper.stories()) > 1
         names = reading.capture.context.names
-        tables = (
-            ("nodes", "node/1", Cluster.COLUMNS, found.rows(names)),
-            ("coordinators", "coordinator/1", Cluster.COORDINATOR_COLUMNS, found.coordinators()),
-            ("leaders", "leader/1", Cluster.LEADER_COLUMNS, found.leaders(names)),
-            ("elections", "zk-election/1", ZooKeeper.ELECTION_COLUMNS, keeper.elections()),
-            ("topics", "zk-topic/1", ZooKeeper.TOPIC_COLUMNS, keeper.topics()),
+        lines = (
+            found.rows(names),
+            found.coordinators(),
+            found.leaders(names),
+            keeper.elections(),
+            keeper.topics(),
         )
-        if only is None and not any(table[3] for table in tables):
+        several = len(keeper.stories()) > 1
+        tables = [
+            _by_ensemble(table, several)._replace(lines=given)
+            for table, given in zip(CLUSTER, lines, strict=True)
+        ]
+        if only is None and not any(lines):
             reading.lacks("advertised brokers")
         with Output(options) as output:
             if options.form == "table" and only is None:
-                _print_whole(found, output)
-            blank = only is None and options.form == "table"
-            for what, schema, columns, lines in tables:
-                if several:
-                    columns = shown(columns, "ensemble")
-                if only == what or (only is None and lines):
-                    if blank:
-                        output.line("")
-                    priority = PRIORITIES[what]
-                    print_lines(lines, columns, schema, options, output, reading, priority)
+                output.line(_title(found))
+            print_tables(tables, only, options, output, reading, begun=True)
         return reading.finish()
 
 
-def _print_whole(found: Cluster, output: Output) -> None:
-    ids, controller = list(found.whole.ids), found.whole.controller
+def _by_ensemble(table: CommandTable, several: bool) -> CommandTable:
+    """Return a table that shows ensembles of ZooKeeper where there are several."""
+    return table._replace(columns=shown(table.columns, "ensemble")) if several else table
+
+
+def _title(found: Cluster) -> str:
+    ids, controller = list(found.facts.ids), found.facts.controller
     words = [f"cluster {safe(', '.join(ids))}"] if ids else ["cluster ID unknown"]
     if controller is not None:
         words.append(f"controller {controller[1]} (last advertised)")
-    output.line("   ".join(words))
+    return "   ".join(words)
+
+
+@command()
+@only_option(ZOOKEEPER)
+@setting("--under", "PATH", "Show only nodes at or below PATH", default="")
+@input_options
+def zookeeper(options: ReadOptions, only: str | None, under: str) -> int:
+    """Show ZooKeeper sessions, controller elections, and nodes.
+
+    Also lists the slowest requests, and with --only history each change of a node.
+
+    \b
+      kafkascope stats zookeeper prod.pcapng
+      kafkascope stats zookeeper prod.pcapng --only sessions --json
+      kafkascope stats zookeeper prod.pcapng --only history --under /controller
+    """
+    only = one_table(only, "sessions", options)
+    with Reading(options) as reading:
+        found = ZooKeeper()
+        count(reading, found)
+        made: tuple[Callable[[], list[Line]], ...] = (
+            found.session_lines,
+            found.elections,
+            found.rows,
+            found.history,
+            found.slowest,
+        )
+        stories, tables = found.stories(), []
+        for table, make in zip(ZOOKEEPER, made, strict=True):
+            name = table.name
+            wanted = only == name or (only is None and name != "history")
+            lines, of = make() if wanted else [], ""
+            if under and name in ("nodes", "history"):
+                lines = [line for line in lines if _is_under(line["path"], under)]
+                of = f" at or below {safe(under)}"
+            if name == "slow" and only is None:
+                lines = lines[:MOST_SLOW]
+            tables.append(_by_ensemble(table, len(stories) > 1)._replace(lines=lines, of=of))
+        if only is None and not any(table.lines for table in tables):
+            reading.lacks("ZooKeeper traffic")
+        with Output(options) as output:
+            if only is None and options.form == "table" and found.span.first_ns is not None:
+                for line in _summary(found, stories):
+                    output.line(line)
+            print_tables(tables, only, options, output, reading, begun=True)
+        return reading.finish()
+
+
+def _summary(found: ZooKeeper, stories: list[TreeStory]) -> Iterator[str]:
+    span = found.span
+    words = (
+        plural(span.requests, "request"),
+        plural(span.events, "watch event"),
+        plural(len(found.sessions), "session"),
+        plural(sum(story.size for story in stories), "node"),
+    )
+    yield ", ".join(words)
+    doubt = " (it may be the same as another one: they share no znode)"
+    for story in stories if len(stories) > 1 else ():
+        nodes = plural(story.size, "node")
+        yield safe(f"ensemble {story.name}: {nodes}{doubt if story.doubtful else ''}")
+
+
+def _is_under(path: str, above: str) -> bool:
+    above = above.rstrip("/")
+    return path == above or path.startswith(above + "/")

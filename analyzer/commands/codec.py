@@ -4,49 +4,76 @@ dump."""
 from __future__ import annotations
 
 import base64
+import json
 import struct
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.help import command, option
-from kafkascope.analyzer.commands.inputs import MOST_JSON, read_input, too_much
+from kafkascope.analyzer.bodies.standalone import read_whole, write_body, write_frame
+from kafkascope.analyzer.commands.help import Function, command, flags, setting
 from kafkascope.analyzer.commands.pasted import PasteError, accepted, pasted
-from kafkascope.analyzer.exchanges.standalone import Whole
 from kafkascope.analyzer.terminal import document, json_out, out, say, stdout_bytes
+from kafkascope.dissectors import registry
+from kafkascope.dissectors.codec.jsonform import dumps, dumps_indented
 
 if TYPE_CHECKING:
-    from kafkascope.dissectors.records.records import Record
+    pass
 
 
 BATCHES: Final = {"recordbatch": (2,), "messageset": (0, 1)}
 """Names of what a records field holds, and their magics."""
 
 
-def message_option(function: Callable[..., int]) -> Callable[..., int]:
-    """Declare --request and --response."""
-    function = option(
-        "--response", "side", flag_value="Response", help="Use the response of the API NAME"
-    )(function)
-    return option(
-        "--request", "side", flag_value="Request", help="Use the request of the API NAME"
-    )(function)
+MOST_BYTES: Final = 150_000_000
+"""Of input: hexadecimal text of a message as large as Kafka's are by default, several times."""
+
+
+def read_input(text: str | None, wanted: str, most: int = MOST_BYTES) -> bytes:
+    """The argument itself, the content of the file that it names, or stdin (`-`, or nothing)."""
+    data = _read(text, wanted, most + 1)
+    if len(data) > most:
+        raise click.UsageError(f"{wanted} is larger than the limit of {most:,} bytes")
+    return data
+
+
+def _read(text: str | None, wanted: str, most: int) -> bytes:
+    if text is None or text == "-":
+        if text is None and sys.stdin.isatty():
+            raise click.UsageError(
+                f"{wanted} is missing: write it, name a file, or pipe it to stdin"
+            )
+        return sys.stdin.buffer.read(most)
+    try:
+        path = Path(text)
+        named = path.is_file() or path.is_dir()
+    except (OSError, ValueError):
+        named = False  # too long for a path: it is the content
+    if named:
+        with path.open("rb") as file:
+            return file.read(most)
+    return text.encode("utf-8", "surrogateescape")
+
+
+def message_option(text: str) -> Callable[[Function], Function]:
+    """Declare --request and --response; `text` has the side in the place of {}."""
+    return flags("side", {side: text.format(side) for side in ("request", "response")})
 
 
 def full_name(name: str, side: str | None) -> str:
     """The message that NAME and the side mean: `Fetch --request`, `FetchRequest`,
     `OffsetCommitValue`."""
     from kafkascope.analyzer.filter.errors import nearest
-    from kafkascope.dissectors import registry
 
     known = {each.lower(): each for each in registry.message_names()}
     wanted = name.lower()
-    exact = known.get(wanted + (side or "").lower()) or known.get(wanted)
+    exact = known.get(wanted + (side or "")) or known.get(wanted)
     if exact is not None:
-        if side and not exact.endswith(side):
-            raise click.UsageError(f"{exact} is no {side.lower()}: leave out --{side.lower()}")
+        if side and not exact.lower().endswith(side):
+            raise click.UsageError(f"{exact} is no {side}: leave out --{side}")
         return exact
     if name.isdecimal() and int(name) in registry.APIS:
         return full_name(registry.APIS[int(name)].name, side)
@@ -59,8 +86,6 @@ def full_name(name: str, side: str | None) -> str:
 
 def print_json(value: Any, pretty: bool | None) -> None:
     """One line when piped, indented on a terminal."""
-    from kafkascope.dissectors.codec.jsonform import dumps, dumps_indented
-
     if pretty is None:
         pretty = sys.stdout.isatty()
     json_out(dumps_indented(value) if pretty else dumps(value))
@@ -70,12 +95,12 @@ def print_json(value: Any, pretty: bool | None) -> None:
 @click.argument("name", required=False)
 @click.argument("version", required=False)
 @click.argument("data", required=False)
-@message_option
-@option("--frame", is_flag=True, help='Print {"header", "body"} instead of the body')
-@option("--tree", is_flag=True, help="Print a tree of fields")
-@option("--hex", "show_hex", is_flag=True, help="Print the tree with the bytes of each field")
-@option("--pretty/--no-pretty", default=None, help="Indent the JSON (default: on a terminal)")
-@option("--batch", is_flag=True, help="Answer JSON lines from stdin, see docs/json.md")
+@message_option("Use the {} of the API NAME")
+@setting("--frame", "", 'Print {"header", "body"} instead of the body')
+@setting("--tree", "", "Print a tree of fields")
+@setting("--hex show_hex", "", "Print the tree with the bytes of each field")
+@setting("--pretty/--no-pretty", "", "Indent the JSON (default: on a terminal)", default=None)
+@setting("--batch", "", "Answer JSON lines from stdin, see docs/json.md")
 def decode(
     name: str | None,
     version: str | None,
@@ -119,7 +144,6 @@ def decode(
         )
     if not version.removeprefix("-").isdecimal():
         raise click.BadParameter(f'"{version}" is no version: write a number', param_hint="VERSION")
-    from kafkascope.analyzer.exchanges.standalone import read_whole
 
     message = full_name(name, side)
     raw = octets_of(data)
@@ -132,7 +156,8 @@ def decode(
         print_json({"header": whole.header, "body": whole.body}, pretty)
     else:
         if whole.header is not None:
-            say(f"{whole.form}: {_shown_header(whole)}", bare=True)
+            header = ", ".join(f"{key} {value!r}" for key, value in whole.header.items())
+            say(f"{whole.form}: {header}", bare=True)
         print_json(whole.body, pretty)
     if whole.note:
         say(f"note: {whole.note}", bare=True)
@@ -174,50 +199,39 @@ def _decode_batches(
             say(f"the batch at byte {batch.at} is cut after {batch.size} bytes")
             code = 4
             continue
-        if batch.magic not in magics:
-            other = "RecordBatch" if batch.magic == 2 else "MessageSet"
-            say(f"the batch at byte {batch.at} has magic {batch.magic}: it is a {other}")
-            code = 4
-        opened = open_batch(raw, batch)
-        right = crc_ok(raw, batch)
-        if not right:
-            say(f"the batch at byte {batch.at} has a wrong checksum")
-            code = 4
-        if opened.error is not None:
-            say(f"the batch at byte {batch.at}: {opened.error.reason}")
+        opened, right = open_batch(raw, batch), crc_ok(raw, batch)
+        other = "RecordBatch" if batch.magic == 2 else "MessageSet"
+        wrong = {
+            f" has magic {batch.magic}: it is a {other}": batch.magic not in magics,
+            " has a wrong checksum": not right,
+            f": {opened.error and opened.error.reason}": opened.error is not None,
+        }
+        for text in (text for text, is_so in wrong.items() if is_so):
+            say(f"the batch at byte {batch.at}{text}")
             code = 4
         if not tree:
-            records = [_record_json(record) for record in opened.records]
+            records = [
+                {
+                    **record._asdict(),
+                    "headers": [{"name": name, "value": value} for name, value in record.headers],
+                }
+                for record in opened.records
+            ]
             header = {"codec": batch.codec_name, "crc_ok": right, **batch._asdict()}
             print_json({**header, "records": records}, pretty)
     return code
-
-
-def _record_json(record: Record) -> dict[str, Any]:
-    headers = [{"name": name, "value": value} for name, value in record.headers]
-    return {**record._asdict(), "headers": headers}
-
-
-def _shown_header(whole: Whole) -> str:
-    return ", ".join(f"{key} {value!r}" for key, value in (whole.header or {}).items())
 
 
 @command()
 @click.argument("name", required=False)
 @click.argument("version", type=int, required=False)
 @click.argument("json_text", metavar="[JSON]", required=False)
-@message_option
-@option("--base64", "as_base64", is_flag=True, help="Print base64 instead of hexadecimal")
-@option("--raw", is_flag=True, help="Write raw bytes")
-@option(
-    "--frame",
-    "correlation_id",
-    type=int,
-    metavar="ID",
-    help="Write a frame with this correlation ID",
-)
-@option("--client-id", default=None, metavar="TEXT", help="Client ID in the header of the frame")
-@option("--batch", is_flag=True, help="Answer JSON lines from stdin, see docs/json.md")
+@message_option("Use the {} of the API NAME")
+@setting("--base64 as_base64", "", "Print base64 instead of hexadecimal")
+@setting("--raw", "", "Write raw bytes")
+@setting("--frame correlation_id", "ID", "Write a frame with this correlation ID", type=int)
+@setting("--client-id", "TEXT", "Client ID in the header of the frame", default=None)
+@setting("--batch", "", "Answer JSON lines from stdin, see docs/json.md")
 def encode(
     name: str | None,
     version: int | None,
@@ -247,7 +261,8 @@ def encode(
         raise click.UsageError(
             "NAME and VERSION are missing: write, for example, Fetch 12 --request"
         )
-    import json
+
+    from kafkascope.analyzer.commands.batch import MOST_JSON, too_much
 
     message = full_name(name, side)
     text = read_input(json_text, "JSON", MOST_JSON)
@@ -257,7 +272,6 @@ def encode(
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise click.UsageError(f"JSON cannot be read: {error}") from None
-    from kafkascope.analyzer.exchanges.standalone import write_body, write_frame
 
     header: Any = None
     if isinstance(value, dict) and value.keys() == {"header", "body"}:

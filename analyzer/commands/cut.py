@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkascope.analyzer.commands.help import command, option
+from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.commands.options import reading_options
-from kafkascope.analyzer.commands.targets import refuse_inputs
+from kafkascope.analyzer.commands.output import refuse_inputs, target_of
 from kafkascope.analyzer.filter.bind import fields_of
 from kafkascope.analyzer.filter.fields import MARKS
 from kafkascope.analyzer.filter.language import bind
 from kafkascope.analyzer.findings.evidence import Evidence
-from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, findings_of
 from kafkascope.analyzer.terminal import say
+from kafkascope.analyzer.text import plural
 from kafkascope.analyzer.transform.cut import Cutting
 from kafkascope.analyzer.transform.cut_choice import Choice
 from kafkascope.analyzer.transform.cut_rewrites import Anonymous, Masked
@@ -42,32 +42,23 @@ SHOWN_PORTS: Final = 4
 
 @command()
 @reading_options("output", helps={"output": "File to write, pcapng"})
-@option(
-    "--decrypt",
-    is_flag=True,
-    help="Write decrypted traffic in place of TLS",
-)
-@option(
-    "--secrets",
-    is_flag=True,
-    help="Write packets as captured, whole connections, with their TLS secrets",
-)
-@option(
+@setting("--decrypt", "", "Write decrypted traffic in place of TLS")
+@setting("--secrets", "", "Write packets as captured, whole connections, with their TLS secrets")
+@setting(
     "--anonymize",
-    is_flag=True,
-    help="Replace addresses and names (topics, groups, clients, users); remove contents",
+    "",
+    "Replace addresses and names (topics, groups, clients, users); remove contents",
 )
-@option(
-    "--comments",
-    "commented",
-    is_flag=True,
-    help="Add Wireshark comments: the result of each request, and its findings",
+@setting(
+    "--comments commented",
+    "",
+    "Add Wireshark comments: the result of each request, and its findings",
 )
-@option(
+@setting(
     "--mss",
+    "BYTES",
+    f"Maximum payload of a packet (default: {MSS})",
     type=click.IntRange(min=64, max=MAX_MSS),
-    metavar="BYTES",
-    help=f"Maximum payload of a packet (default: {MSS})",
 )
 def cut(
     options: ReadOptions,
@@ -92,7 +83,7 @@ def cut(
       kafkascope cut tls.pcapng --keylog keys.log --decrypt -o plain.pcapng
       kafkascope cut tls.pcapng --keylog keys.log --secrets -o one.pcapng
     """
-    path = _target(options)
+    path = target_of(options.output, "-o FILE.pcapng")
     if secrets:
         _refuse_with_secrets(decrypt, anonymize, mss)
     if commented and anonymize:
@@ -152,73 +143,73 @@ def cut(
 
 
 def _refuse_with_secrets(decrypt: bool, anonymize: bool, mss: int | None) -> None:
-    if decrypt:
-        raise click.UsageError(
-            "--decrypt writes plaintext, --secrets the original packets: choose one"
-        )
-    if anonymize:
-        raise click.UsageError(
-            "--secrets keeps the original packets with all names: use --anonymize with --decrypt"
-        )
-    if mss is not None:
-        raise click.UsageError("--secrets keeps the original packets: leave out --mss")
+    for given, reason in (
+        (decrypt, "--decrypt writes plaintext, --secrets the original packets: choose one"),
+        (
+            anonymize,
+            "--secrets keeps the original packets with all names: use --anonymize with --decrypt",
+        ),
+        (mss is not None, "--secrets keeps the original packets: leave out --mss"),
+    ):
+        if given:
+            raise click.UsageError(reason)
 
 
-def _composed(cutting: Cutting, others: int, path: Path) -> Iterator[str]:
-    """What was written, and what was not."""
+def _composed(cutting: Cutting, others: int, path: Path) -> list[str]:
     kept = plural(cutting.exchanges - cutting.left_out, "exchange")
     if others:
         kept += f" and {plural(others, 'connection')} without any (failed, TLS, other protocols)"
-    yield f"{kept} written to {path}"
-    if cutting.left_out:
-        yield f"{plural(cutting.left_out, 'exchange')} left out: their content is unknown"
-    if cutting.unread:
-        yield f"{plural(cutting.unread, 'connection')} left out: {CLOSED}"
-    if cutting.beyond:
-        yield (
-            f"{plural(cutting.beyond, 'exchange')} left out: on connections beyond the first"
-            f" {len(cutting.connections):,}"
-        )
-    if cutting.without_greeting:
-        yield (
-            "written without session handshakes, because there are too many:"
-            f" {plural(cutting.without_greeting, 'connection')} to ZooKeeper"
-        )
-    if cutting.resent:
-        yield f"written once, though it was sent again: {plural(cutting.resent, 'segment')}"
+    first = len(cutting.connections)
+    remarks = (
+        (cutting.left_out, "{} left out: their content is unknown", "exchange"),
+        (cutting.unread, f"{{}} left out: {CLOSED}", "connection"),
+        (cutting.beyond, f"{{}} left out: on connections beyond the first {first:,}", "exchange"),
+        (
+            cutting.without_greeting,
+            "written without session handshakes, because there are too many: {} to ZooKeeper",
+            "connection",
+        ),
+        (cutting.resent, "written once, though it was sent again: {}", "segment"),
+    )
+    return [f"{kept} written to {path}", *_counted(remarks)]
 
 
-def _original(originals: Originals, path: Path) -> Iterator[str]:
-    """What was written, and what that means."""
+def _counted(remarks: Iterable[tuple[int, str, str]]) -> Iterator[str]:
+    """Yield the texts whose count is not zero, with count and noun in their place."""
+    return (text.format(plural(count, noun)) for count, text, noun in remarks if count)
+
+
+def _original(originals: Originals, path: Path) -> list[str]:
     connections = plural(len(originals.chosen), "connection")
-    yield f"{connections} with {plural(originals.exchanges, 'exchange')} written to {path}"
-    if more := originals.exchanges - originals.asked:
-        yield f"{plural(more, 'exchange')} more than chosen: connections are written whole"
+    more = originals.exchanges - originals.asked
+    secrets = "no secrets are in it: no TLS on these connections was decrypted"
     if originals.secrets:
-        yield f"everyone with access to {path} can read all of it, including passwords inside TLS"
-    else:
-        yield "no secrets are in it: no TLS on these connections was decrypted"
-    if originals.plain:
-        yield f"not encrypted, and written as captured: {plural(originals.plain, 'connection')}"
-    if originals.closed:
-        yield f"{plural(originals.closed, 'connection')} written without keys: {CLOSED}"
+        secrets = (
+            f"everyone with access to {path} can read all of it, including passwords inside TLS"
+        )
+    plain = (originals.plain, "not encrypted, and written as captured: {}", "connection")
+    closed = (originals.closed, f"{{}} written without keys: {CLOSED}", "connection")
+    return [
+        f"{connections} with {plural(originals.exchanges, 'exchange')} written to {path}",
+        *_counted([(more, "{} more than chosen: connections are written whole", "exchange")]),
+        secrets,
+        *_counted([plain, closed]),
+    ]
 
 
 def _left_out(others: OtherTraffic) -> Iterator[str]:
-    """Which connections without an exchange were not written."""
-    if others.closed:
-        yield f"{plural(others.closed, 'connection')} left out: {CLOSED}, and not to Kafka's ports"
-    if others.elsewhere:
-        yield (
-            f"{plural(others.elsewhere, 'connection')} left out: without Kafka, and not to its"
-            " ports"
+    closed = f"{{}} left out: {CLOSED}, and not to Kafka's ports"
+    return _counted(
+        (count, text, "connection")
+        for count, text in (
+            (others.closed, closed),
+            (others.elsewhere, "{} left out: without Kafka, and not to its ports"),
+            (others.beyond, "not looked at, for there were too many: {}"),
         )
-    if others.beyond:
-        yield f"not looked at, for there were too many: {plural(others.beyond, 'connection')}"
+    )
 
 
 def _in_wireshark(ports: Collection[int], secrets: bool) -> Iterator[str]:
-    """How Wireshark is told what it does not know of ports."""
     options = [
         f"-d tcp.port=={port},tls -d tls.port=={port},kafka"
         if secrets
@@ -229,10 +220,3 @@ def _in_wireshark(ports: Collection[int], secrets: bool) -> Iterator[str]:
     if options:
         more = f" (and {len(options) - SHOWN_PORTS} ports more)" * (len(options) > SHOWN_PORTS)
         yield f"for Wireshark: {' '.join(options[:SHOWN_PORTS])}{more}"
-
-
-def _target(options: ReadOptions) -> Path:
-    if options.output in (None, "-"):
-        raise click.UsageError("-o is missing: write -o FILE.pcapng")
-    assert options.output is not None
-    return Path(options.output)

@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from kafkascope.analyzer.commands.failures import USAGE
-from kafkascope.analyzer.commands.help import command, option
+from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
-from kafkascope.analyzer.commands.unknown import no_exchange
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading, RowAndExchange
 from kafkascope.analyzer.render.layout import GAP, laid_out, widths_of
 from kafkascope.analyzer.render.tree import text_of
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import columns_taken, safe, wrapped
-from kafkascope.analyzer.transform.compared import compared
-from kafkascope.analyzer.transform.decoded import decoder
+from kafkascope.analyzer.transform.compared import compared, decoder
 from kafkascope.analyzer.transform.profiles import Profile, contrasts
 from kafkascope.dissectors.registry import api_named
 
@@ -52,15 +50,15 @@ class Side(NamedTuple):
 @reading_options(
     "output", "form", "as_json", helps={"form": "Output format: json, jsonl (default: text)"}
 )
-@option("--api", metavar="NAME", help="Compare only this API (of captures)")
-@option(
+@setting("--api", "NAME", "Compare only this API (of captures)")
+@setting(
     "--side",
+    "SIDE",
+    "Compare request, response, or both (default: request of captures, both of exchanges)",
     type=click.Choice(["request", "response", "both"]),
-    metavar="SIDE",
-    help="Compare request, response, or both (default: request of captures, both of exchanges)",
 )
-@option("--strict", is_flag=True, help="Also compare times, IDs, and other volatile values")
-@option("--hex", "show_hex", is_flag=True, help="Show the bytes of each field (of exchanges)")
+@setting("--strict", "", "Also compare times, IDs, and other volatile values")
+@setting("--hex show_hex", "", "Show the bytes of each field (of exchanges)")
 def diff(
     options: ReadOptions, api: str | None, side: str | None, strict: bool, show_hex: bool
 ) -> int:
@@ -121,9 +119,7 @@ def _captures(
                 output.json_line({"schema": "contrast/1", **each._asdict()})
         elif found:
             _print_contrasts(output, left, right, found)
-    if not options.quiet and not found and options.form == "table":
-        say("no difference")
-    return bad or worse or (DIFFERENT if found else 0)
+    return bad or worse or _compared(options, bool(found))
 
 
 def _profile(
@@ -184,7 +180,7 @@ def _exchanges(
     strict: bool,
     show_hex: bool,
 ) -> int:
-    (one, bad, ours), (two, worse, theirs) = (_told(options, side) for side in (left, right))
+    (one, bad, ours), (two, worse, theirs) = (_exchange_of(options, side) for side in (left, right))
     if one is None or two is None:
         return bad or worse or USAGE
     different = False
@@ -198,12 +194,18 @@ def _exchanges(
             for mark, name, title in (("-", "left", left.title), ("+", "right", right.title)):
                 octets = f"   {line[name + '_bytes']}" if line.get(name + "_bytes") else ""
                 output.line(f"  {mark} {title}: {safe(text_of(line[name]))}{octets}")
+    return bad or worse or _compared(options, different)
+
+
+def _compared(options: ReadOptions, different: bool) -> int:
     if not different and not options.quiet and options.form == "table":
         say("no difference")
-    return bad or worse or int(different)
+    return DIFFERENT if different else 0
 
 
-def _told(options: ReadOptions, side: Side) -> tuple[RowAndExchange | None, int, Payloads | None]:
+def _exchange_of(
+    options: ReadOptions, side: Side
+) -> tuple[RowAndExchange | None, int, Payloads | None]:
     """Return the exchange of a side, the exit code, and what decodes its records."""
     with Reading(replace(options, inputs=(side.path,))) as reading:
         payloads = reading.payloads
@@ -211,5 +213,5 @@ def _told(options: ReadOptions, side: Side) -> tuple[RowAndExchange | None, int,
             if row.number == side.number:
                 return (row, exchange), 0, payloads
         code = reading.finish(tls=False)
-        say(no_exchange(str(side.number), reading, safe(side.path)))
+        say(reading.no_exchange(str(side.number), safe(side.path)))
         return None, code, None

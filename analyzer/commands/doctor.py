@@ -18,6 +18,8 @@ from kafkascope.analyzer.render.layout import GAP, widths_of
 from kafkascope.analyzer.terminal import out
 from kafkascope.analyzer.text import filled, safe, wrapped
 from kafkascope.extras import EXTRAS, installed
+from kafkascope.kernel import PLAIN
+from kafkascope.kernel.compiled import CHANGED, NOT_COMPILED
 
 LEAST_PYTHON: Final = (3, 11)
 NET_RAW: Final = 13
@@ -32,7 +34,6 @@ class MachineCheck(NamedTuple):
     what: str
     word: Word
     text: str
-    """What was found."""
     advice: str = ""
     """One command or sentence, where something is missing."""
 
@@ -42,6 +43,11 @@ TOOLS: Final = (
     ("tcpdump", "captures"),
     ("tshark", "only for comparing with Wireshark"),
 )
+ADVICE: Final = {
+    NOT_COMPILED: "make setup with a C compiler, or a wheel for this platform",
+    CHANGED: "make setup",
+}
+"""What makes the kernel run compiled, by the reason why it does not."""
 
 
 @command()
@@ -52,7 +58,7 @@ def doctor(how: TableFormat) -> int:
     Lists Python, the terminal, capture permissions, and missing dependencies with the features
     they enable. Changes nothing, and always exits with 0.
     """
-    checks = list(all_checks())
+    checks = [*_program(), *_terminal(), *_capturing(), *_extras()]
     if how.name == "table" and how.fit is not None:
         signs = {"ok": "ok ", "missing": "!  ", "note": "-  "}
         names = [f"{signs[check.word]} {check.what}" for check in checks]
@@ -72,32 +78,25 @@ def doctor(how: TableFormat) -> int:
     return 0
 
 
-def all_checks() -> Iterator[MachineCheck]:
-    """Every check, in the order of the table."""
-    yield from _program()
-    yield from _terminal()
-    yield from _capturing()
-    yield from _extras()
-
-
 def _program() -> Iterator[MachineCheck]:
-    yield MachineCheck("kafkascope", "ok", _version("kafkascope"))
+    try:
+        installed_version = importlib.metadata.version("kafkascope")
+    except importlib.metadata.PackageNotFoundError:
+        installed_version = "not installed"
+    yield MachineCheck("kafkascope", "ok", installed_version)
     version = platform.python_version()
     if sys.version_info < LEAST_PYTHON:
         yield MachineCheck("Python", "missing", version, "3.11 or newer is needed")
     else:
         yield MachineCheck("Python", "ok", f"{version} ({platform.system()} {platform.machine()})")
+    if PLAIN:
+        yield MachineCheck("kernel", "note", f"plain Python: {PLAIN}", ADVICE.get(PLAIN, ""))
+    else:
+        yield MachineCheck("kernel", "ok", "compiled")
     private = sys.prefix != sys.base_prefix
     where = "a virtual environment" if private else "the system's environment"
     advice = "" if private else "pipx install . keeps its packages apart"
     yield MachineCheck("environment", "ok" if private else "note", where, advice)
-
-
-def _version(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"
 
 
 def _terminal() -> Iterator[MachineCheck]:
@@ -152,7 +151,6 @@ def _capturing() -> Iterator[MachineCheck]:
 
 
 def _rights(dumpcap: str | None) -> MachineCheck:
-    """Whether packets can be captured by who runs this."""
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         return MachineCheck("capture rights", "ok", "root")
     if _capabilities() >> NET_RAW & 1:

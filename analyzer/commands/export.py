@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
 from kafkascope.analyzer.commands.atrest import RecordsAtRest, kafka_files
-from kafkascope.analyzer.commands.help import command, option
+from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.commands.options import reading_options, spare_pandas
-from kafkascope.analyzer.commands.targets import refuse_inputs
+from kafkascope.analyzer.commands.output import LineLimit, refuse_inputs
 from kafkascope.analyzer.export import (
     FORMATS,
     ExportOptions,
-    Shaping,
     TableName,
-    Writer,
     format_of,
     open_writer,
 )
+from kafkascope.analyzer.export.late import LinesExport
+from kafkascope.analyzer.heap import large_apart
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, problems_said
 from kafkascope.analyzer.terminal import say, stdout_blocks, stdout_bytes, stdout_lines
@@ -29,10 +30,7 @@ from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.extras import require
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.records import Problem
-    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.logdir.opening import AtRest
-    from kafkascope.analyzer.model import Exchange
 
 
 @command()
@@ -44,12 +42,12 @@ if TYPE_CHECKING:
         "columns": "Columns of --table records",
     },
 )
-@option("--full", is_flag=True, help="Include request and response bodies (jsonl, parquet)")
-@option(
+@setting("--full", "", "Include request and response bodies (jsonl, parquet)")
+@setting(
     "--table",
+    "TABLE",
+    "Export exchanges or records (default: exchanges; records of log segments)",
     type=click.Choice(["exchanges", "records"]),
-    metavar="TABLE",
-    help="Export exchanges or records (default: exchanges; records of log segments)",
 )
 def export(options: ReadOptions, full: bool, table: TableName | None) -> int:
     """Write exchanges or records to JSONL, CSV, or Parquet.
@@ -65,6 +63,7 @@ def export(options: ReadOptions, full: bool, table: TableName | None) -> int:
     if form == "parquet":
         require("kafkascope export to Parquet")
         spare_pandas()
+        large_apart()
     if files := kafka_files(options.inputs, whole=True):
         if full or table == "exchanges":
             raise click.UsageError(
@@ -88,44 +87,39 @@ def export(options: ReadOptions, full: bool, table: TableName | None) -> int:
 
 
 def _export_files(files: list[AtRest], options: ReadOptions, form: str) -> int:
-    """Write the records of Kafka's own files."""
     _columns_of(options, "records")
     read = RecordsAtRest(options, files)
     how = ExportOptions("records", False, options.raw, options.columns, None)
 
-    def write(out: BinaryIO) -> tuple[int, bool]:
+    limit = LineLimit(options.count)
+    with _target(options, form) as out:
         writer = open_writer(form, out, TopicNames(), how)
-        shown, whole = 0, True
         for lines in read.lines():
-            if options.count is None:
-                shown += lines.count(b"\n")
-                writer.add_records(lines)
-                continue
-            kept = lines.splitlines(keepends=True)[: options.count - shown]
-            shown += len(kept)
-            writer.add_records(b"".join(kept))
-            if shown >= options.count:
-                whole = False
+            writer.add_records(limit.of(lines))
+            if limit.full:
                 break
         writer.finish()
-        return shown, whole
+    if options.output not in (None, "-") and not options.quiet:
+        say(f"{limit.passed} records written to {options.output}")
+    return 0 if limit.full else read.finish()
 
+
+@contextmanager
+def _target(options: ReadOptions, form: str, *, live: bool = False) -> Iterator[BinaryIO]:
     if options.output in (None, "-"):
-        out = stdout_lines(stdout_blocks(), form)
-        _, whole = write(out)
+        out = stdout_lines(stdout_bytes() if live else stdout_blocks(), form)
+        yield out
         out.flush()
-        return read.finish() if whole else 0
+        return
     assert options.output is not None
     refuse_inputs(options.output, options.inputs)
-    with PrivateFile(Path(options.output)) as out:
-        shown, whole = write(out)
-    if not options.quiet:
-        say(f"{shown} records written to {options.output}")
-    return read.finish() if whole else 0
+    file = PrivateFile(Path(options.output))
+    # Whoever follows a live capture reads the file while it grows.
+    with file.published() if live else file as opened:
+        yield opened
 
 
 def _form(options: ReadOptions) -> str:
-    """The format that --format or the suffix asks for."""
     if options.form in FORMATS:
         return options.form
     known = ", ".join(FORMATS)
@@ -140,7 +134,6 @@ def _form(options: ReadOptions) -> str:
 
 
 def _columns_of(options: ReadOptions, table: TableName) -> None:
-    """Refuse columns that records do not have."""
     if not options.columns:
         return
     if table != "records":
@@ -162,46 +155,25 @@ def write_all(
     how: ExportOptions = ExportOptions(),  # noqa: B008 - it cannot change
 ) -> int:
     """Write all wanted exchanges to `options.output` or stdout; the number of them."""
-    names = reading.capture.context.names
-    if options.output in (None, "-"):
-        out = stdout_lines(stdout_bytes() if reading.live else stdout_blocks(), form)
-        shown = _write(reading, options, open_writer(form, out, names, how), out)
-        out.flush()
-        return shown
-    assert options.output is not None
-    path = Path(options.output)
-    refuse_inputs(options.output, options.inputs)
-    file = PrivateFile(path)
-    # Whoever follows a live capture reads the file while it grows.
-    with file.published() if reading.live else file as out:
-        return _write(reading, options, open_writer(form, out, names, how), out)
-
-
-def _write(reading: Reading, options: ReadOptions, writer: Writer, out: BinaryIO) -> int:
-    shown = 0
-    try:
-        if isinstance(writer, Shaping) and out.seekable():
-            for each in reading.divided(partial(_shaped, reading, writer), writer.again):
-                writer.put(each.data, each.nameless, each.problems)
-                shown += each.exchanges
-        for row, exchange in reading.rest():
-            writer.add(exchange, row, reading.chosen)
-            shown += 1
-    except KeyboardInterrupt:
-        reading.code = INTERRUPTED
-    writer.finish()
-    problems_said(writer.problems, options)
-    return shown
-
-
-def _shaped(
-    reading: Reading,
-    writer: Shaping,
-    row: Row,
-    exchange: Exchange,
-    names: TopicNames,
-    problems: list[Problem],
-) -> bytes:
     from kafkascope.analyzer.pool.messages import joined
 
-    return joined(writer.shaped(row, exchange, names, problems, reading.chosen))
+    shown = 0
+    with _target(options, form, live=reading.live) as out:
+        writer = open_writer(form, out, reading.capture.context.names, how)
+        try:
+            if isinstance(writer, LinesExport) and out.seekable():
+                for each in reading.divided(
+                    lambda row, exchange, names, problems: joined(
+                        writer.shaped(row, exchange, names, problems, reading.chosen)
+                    )
+                ):
+                    writer.put(each.data, each.nameless, each.problems)
+                    shown += each.exchanges
+            for row, exchange in reading.rest():
+                writer.add(exchange, row, reading.chosen)
+                shown += 1
+        except KeyboardInterrupt:
+            reading.code = INTERRUPTED
+        writer.finish()
+        problems_said(writer.problems, options)
+    return shown

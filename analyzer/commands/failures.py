@@ -23,27 +23,28 @@ class Failure(NamedTuple):
     code: int
 
 
+_SAID: Final[tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str, int], ...]] = (
+    (MissingExtra, "", RIGHTS),
+    (FilterError, "", USAGE),
+    (NotAllowed, "kafkascope: ", RIGHTS),
+    (CutShort, "kafkascope: ", PARTIAL),
+    ((NotACapture, CaptureError), "kafkascope: ", INPUT),
+)
+"""Errors that say all themselves, the more special ones first: what stands before, and the code."""
+
+
 def explain(error: BaseException) -> Failure | None:
     """What to say and how to leave; None when the error is a mistake of ours."""
-    match error:
-        case MissingExtra():
-            return Failure(str(error), RIGHTS)
-        case FilterError():
-            return Failure(str(error), USAGE)
-        case NotAllowed():
-            return Failure(f"kafkascope: {error}", RIGHTS)
-        case CutShort():
-            return Failure(f"kafkascope: {error}", PARTIAL)
-        case NotACapture() | CaptureError():
-            return Failure(f"kafkascope: {error}", INPUT)
-        case DissectError():
-            return Failure(f"kafkascope: {_where(error)}{error.reason}", USAGE)
-        case FileNotFoundError() | IsADirectoryError() | NotADirectoryError() | PermissionError():
-            return Failure(f"kafkascope: {error.filename}: {error.strerror}", INPUT)
-        case OSError() if error.filename:
-            return Failure(f"kafkascope: {error.filename}: {error.strerror}", INPUT)
-        case OSError() if error.strerror:
-            return Failure(f"kafkascope: {error.strerror}", INPUT)
+    for kinds, front, code in _SAID:
+        if isinstance(error, kinds):
+            return Failure(f"{front}{error}", code)
+    if isinstance(error, DissectError):
+        return Failure(f"kafkascope: {_where(error)}{error.reason}", USAGE)
+    named = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+    if isinstance(error, named) or (isinstance(error, OSError) and error.filename):
+        return Failure(f"kafkascope: {error.filename}: {error.strerror}", INPUT)
+    if isinstance(error, OSError) and error.strerror:
+        return Failure(f"kafkascope: {error.strerror}", INPUT)
     return None
 
 

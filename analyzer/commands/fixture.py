@@ -7,12 +7,15 @@ from typing import Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.help import CommandGroup, option
+from kafkascope.analyzer.commands.help import CommandGroup, setting
 from kafkascope.analyzer.commands.options import reading_options
+from kafkascope.analyzer.commands.output import target_of
 from kafkascope.analyzer.fixtures import Fixture
 from kafkascope.analyzer.heap import large_apart
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import out, say, stdout_bytes, stdout_lines
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.registry import api_named
 
 WRONG: Final = 1
 SHOWN: Final = 20
@@ -37,19 +40,18 @@ def fixture() -> None:
 
 @fixture.command(FROM, hidden=True)
 @reading_options("output", helps={"output": "Folder to write, or FILE.jsonl"})
-@option(
+@setting(
     "--per-version",
+    "N",
+    "Maximum messages for each API, version, and direction (default: one for each shape)",
     type=click.IntRange(min=1),
-    metavar="N",
-    help="Maximum messages for each API, version, and direction (default: one for each shape)",
 )
-@option(
+@setting(
     "--redact",
+    "LEVEL",
+    "Mask none, values, keys (and values), or all (names, too); secrets always",
     type=click.Choice(["none", "values", "keys", "all"]),
-    metavar="LEVEL",
     default="values",
-    show_default=True,
-    help="Mask none, values, keys (and values), or all (names, too); secrets always",
 )
 def from_captures(options: ReadOptions, per_version: int | None, redact: Any) -> int:
     """Write the messages of a capture as fixtures."""
@@ -59,7 +61,7 @@ def from_captures(options: ReadOptions, per_version: int | None, redact: Any) ->
     from kafkascope.analyzer.transform.names.pseudonyms import Pseudonyms
     from kafkascope.analyzer.transform.redaction import Redaction
 
-    target = _target(options.output)
+    target = target_of(options.output, "-o DIR or -o FILE.jsonl")
     large_apart()
     redaction = Redaction(redact, Pseudonyms(same_length=True))
     with Reading(options) as reading:
@@ -88,7 +90,7 @@ def from_captures(options: ReadOptions, per_version: int | None, redact: Any) ->
 
 @fixture.command("check")
 @click.argument("places", metavar="DIR...", nargs=-1, required=True)
-@option("-q", "--quiet", is_flag=True, help="Print nothing, only exit")
+@setting("-q --quiet", "", "Print nothing, only exit")
 def check_fixtures(places: tuple[str, ...], quiet: bool) -> int:
     """Verify that fixtures round-trip.
 
@@ -121,22 +123,18 @@ def check_fixtures(places: tuple[str, ...], quiet: bool) -> int:
 @fixture.command("new")
 @click.argument("api", required=False)
 @click.argument("version", type=int, required=False)
-@option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="PATH=VALUE",
-    help="Field to set, for example topics.0.topic=x; repeatable",
+@setting(
+    "--set settings", "PATH=VALUE", "Field to set, for example topics.0.topic=x", multiple=True
 )
-@option("--response", is_flag=True, help="Make the response, not the request")
-@option(
+@setting("--response", "", "Make the response, not the request")
+@setting(
     "--form",
+    "FORM",
+    "Fill fields: default, null, empty, full, tagged (default: default)",
     type=click.Choice(["default", "null", "empty", "full", "tagged"]),
-    metavar="FORM",
-    help="Fill fields: default, null, empty, full, tagged (default: default)",
 )
-@option("--matrix", "whole", is_flag=True, help="Make every form of every version")
-@option("-o", "output", metavar="DIR", help="Folder or FILE.jsonl (default: JSON on stdout)")
+@setting("--matrix whole", "", "Make every form of every version")
+@setting("-o output", "DIR", "Folder or FILE.jsonl (default: JSON on stdout)")
 def new(
     api: str | None,
     version: int | None,
@@ -156,8 +154,6 @@ def new(
       kafkascope fixture new --matrix -o matrix/
     """
     from kafkascope.analyzer.fixtures import new as making
-    from kafkascope.dissectors.errors import DissectError
-    from kafkascope.dissectors.registry import api_named
 
     try:
         chosen = api_named(api) if api else None
@@ -193,13 +189,6 @@ def new(
         _write(made, target, "none")
         say(f"{len(made)} message{'s' * (len(made) != 1)} written to {target}")
     return 0
-
-
-def _target(output: str | None) -> Path:
-    if output in (None, "-"):
-        raise click.UsageError("-o is missing: write -o DIR or -o FILE.jsonl")
-    assert output is not None
-    return Path(output)
 
 
 def _write(made: list[Fixture], target: Path, redaction: str) -> None:

@@ -6,19 +6,21 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from kafkascope.analyzer.commands.codec import full_name
-from kafkascope.analyzer.commands.help import command, option
+from kafkascope.analyzer.commands.codec import full_name, message_option
+from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.terminal import document
+from kafkascope.dissectors import messages, registry
+from kafkascope.dissectors.codec.reader import reader_source
+from kafkascope.dissectors.errors import UnknownApi
 from kafkascope.dissectors.schema import Versions
 
 
 @command()
 @click.argument("name", required=False)
 @click.argument("version", required=False)
-@option("--request", "side", flag_value="Request", help="Print only the request")
-@option("--response", "side", flag_value="Response", help="Print only the response")
-@option("--since", is_flag=True, help="Print the history: release and changes of each version")
-@option("--source", is_flag=True, help="Print the generated decoder")
+@message_option("Print only the {}")
+@setting("--since", "", "Print the history: release and changes of each version")
+@setting("--source", "", "Print the generated decoder")
 def grammar(
     name: str | None, version: str | None, side: str | None, since: bool, source: bool
 ) -> int:
@@ -47,17 +49,14 @@ def grammar(
 
 
 def _everything(side: str | None, since: bool, source: bool) -> Iterator[str]:
-    from kafkascope.dissectors import registry
-
     for name in registry.message_names():
-        if not side or name.endswith(side):
+        if not side or name.lower().endswith(side):
             yield from _of_message(name, "all", since, source)
 
 
 def _of_one(
     name: str, version: str | None, side: str | None, since: bool, source: bool
 ) -> Iterator[str]:
-    from kafkascope.dissectors import registry
     from kafkascope.dissectors.zookeeper.types import BY_NAME
 
     if name.lower() in BY_NAME and not (side or source):
@@ -80,14 +79,11 @@ def _of_one(
     else:
         from kafkascope.dissectors.codec.grammar import call_grammar
 
-        for number in _wanted(version, api.versions):
+        for number in _selected_versions(version, api.versions):
             yield call_grammar(key, number)
 
 
 def _api_key(name: str) -> int | None:
-    from kafkascope.dissectors import registry
-    from kafkascope.dissectors.errors import UnknownApi
-
     try:
         number = name.isascii() and name.isdecimal()
         return (registry.api_of(int(name)) if number else registry.api_named(name)).key
@@ -95,7 +91,7 @@ def _api_key(name: str) -> int | None:
         return None
 
 
-def _wanted(version: str | None, versions: Versions) -> Sequence[int]:
+def _selected_versions(version: str | None, versions: Versions) -> Sequence[int]:
     if version is None:
         return [versions.high]
     if version.lower() == "all":
@@ -107,16 +103,14 @@ def _wanted(version: str | None, versions: Versions) -> Sequence[int]:
 
 
 def _of_message(name: str, version: str | None, since: bool, source: bool) -> Iterator[str]:
-    from kafkascope.dissectors import registry
     from kafkascope.dissectors.codec.grammar import grammar as printed
-    from kafkascope.dissectors.codec.reader import reader_source
 
     if since:
         from kafkascope.dissectors.codec.history import history
 
         yield history(name)
         return
-    for number in _wanted(version, registry.message(name).versions):
+    for number in _selected_versions(version, registry.message(name).versions):
         layout = registry.layout_of(name, number)
         if source:
             yield f"# {name} {number}\n{reader_source(layout)}"
@@ -126,25 +120,31 @@ def _of_message(name: str, version: str | None, since: bool, source: bool) -> It
             yield printed(other)
 
 
-def _list() -> Iterator[str]:
+def _list() -> list[str]:
     from textwrap import wrap
 
-    from kafkascope.dissectors import messages, registry
     from kafkascope.dissectors.zookeeper.types import TYPES
 
-    yield f"{'key':>4}  {'API':<40} {'versions':<9} flexible"
-    for api in registry.APIS.values():
-        yield f"{api.key:>4}  {api.name:<40} {api.versions!s:<9} {api.flexible}"
-    yield ""
-    yield "requests of ZooKeeper"
-    yield from wrap(
-        " ".join(each.name for each in TYPES.values()),
-        92,
-        initial_indent="      ",
-        subsequent_indent="      ",
-    )
-    yield ""
-    yield "other messages"
-    for name in messages.DATA:
-        message = registry.message(name)
-        yield f"      {name:<40} {message.versions!s:<9} {message.flexible}"
+    indent = " " * 6
+    others = map(registry.message, messages.DATA)
+    return [
+        f"{'key':>4}  {'API':<40} {'versions':<9} flexible",
+        *(
+            f"{api.key:>4}  {api.name:<40} {api.versions!s:<9} {api.flexible}"
+            for api in registry.APIS.values()
+        ),
+        "",
+        "requests of ZooKeeper",
+        *wrap(
+            " ".join(each.name for each in TYPES.values()),
+            92,
+            initial_indent=indent,
+            subsequent_indent=indent,
+        ),
+        "",
+        "other messages",
+        *(
+            f"{indent}{name:<40} {message.versions!s:<9} {message.flexible}"
+            for name, message in zip(messages.DATA, others, strict=True)
+        ),
+    ]

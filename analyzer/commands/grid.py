@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
 
 import click
 
+from kafkascope.analyzer.commands.help import Function, setting
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
@@ -19,10 +20,11 @@ from kafkascope.analyzer.statistics.table import (
     cell,
     fitted,
     json_line,
+    json_name,
     raw,
     sorted_by,
-    told_name,
 )
+from kafkascope.analyzer.text import wrapped
 
 NO_LINES: Final = {
     "apis/1": "requests",
@@ -72,9 +74,9 @@ def print_lines(
     priority: Priority = NO_PRIORITY,
     of: str = "",
 ) -> int:
-    """Print lines as `options` says, sorted, the first ones; the number of those printed. JSON has
-    all columns and the word `schema`. `priority`: what a narrow terminal shows. Without lines,
-    `reading` says so at its end; `of`: what the lines belong to (` of group "billing"`)."""
+    """Print the first lines by `options`, sorted; return their number. JSON has all columns and the
+    word `schema`. `priority`: columns of a narrow terminal. `reading`: reports an empty result at
+    its end; `of`: what the lines belong to (` of group "billing"`)."""
     chosen = chosen_columns(columns, options)
     found = ordered(list(lines), columns, options)[: options.top]
     if options.form in ("json", "jsonl"):
@@ -82,7 +84,7 @@ def print_lines(
             output.element(json_line(chosen if options.columns else columns, line, schema))
         output.end()
     elif options.form in ("csv", "tsv"):
-        output.cells([told_name(column) for column in chosen])
+        output.cells([json_name(column) for column in chosen])
         for line in found:
             output.cells([raw(column, line) for column in chosen])
     elif found:
@@ -98,6 +100,58 @@ def print_lines(
     return len(found)
 
 
+class CommandTable(NamedTuple):
+    """One of several tables of a command."""
+
+    name: str
+    schema: str
+    columns: Sequence[Column]
+    priority: Priority
+    lines: Sequence[Line] = ()
+    of: str = ""
+    """What the lines belong to, see `print_lines`."""
+    legend: str = ""
+    """What its headings mean, on a terminal."""
+
+
+def only_option(tables: Iterable[CommandTable]) -> Callable[[Function], Function]:
+    """Declare `--only`, which names one of the tables."""
+    names = [table.name for table in tables]
+    text = f"Print one table: {', '.join(names)}"
+    return setting("--only", "TABLE", text, type=click.Choice(names))
+
+
+def one_table(only: str | None, usual: str, options: ReadOptions) -> str | None:
+    """Return the table to print; None for all: not where a program reads one of one shape, or
+    columns or an order of one are wanted."""
+    alone = options.form in ("csv", "tsv", "json") or options.columns or options.sort
+    return only or (usual if alone else None)
+
+
+def print_tables(
+    tables: Iterable[CommandTable],
+    only: str | None,
+    options: ReadOptions,
+    output: Output,
+    reading: Reading,
+    *,
+    begun: bool,
+) -> None:
+    """Print the table that is called `only`, or all that have lines, with blank lines between them
+    for people. `begun`: something stands before the first one."""
+    people = options.form == "table"
+    for name, schema, columns, priority, lines, of, legend in tables:
+        if only != name and (only is not None or not lines):
+            continue
+        if begun and only is None and people:
+            output.line("")
+        begun = True
+        print_lines(lines, columns, schema, options, output, reading, priority, of)
+        if legend and lines and people and output.width is not None:
+            for part in wrapped(legend, output.width):
+                output.line(part, "~")
+
+
 def chosen_columns(columns: Sequence[Column], options: ReadOptions) -> list[Column]:
     """The columns of `--columns`, or the usual ones; wide ones only in csv, tsv and JSON, and
     with `--wide`."""
@@ -109,7 +163,7 @@ def chosen_columns(columns: Sequence[Column], options: ReadOptions) -> list[Colu
 
 def _named(columns: Sequence[Column], name: str, option: str) -> Column:
     for column in columns:
-        if name.lower() in (column.name, told_name(column), column.title.lower()):
+        if name.lower() in (column.name, json_name(column), column.title.lower()):
             return column
     from difflib import get_close_matches
 
@@ -120,7 +174,7 @@ def _named(columns: Sequence[Column], name: str, option: str) -> Column:
 
 
 def ordered(lines: list[Line], columns: Sequence[Column], options: ReadOptions) -> list[Line]:
-    """The lines as `--sort` wants them; those without a value are last."""
+    """Sort the lines by `--sort`; those without a value are last."""
     if options.sort is None:
         return lines
     down = {"-": True, "+": False}.get(options.sort[:1])

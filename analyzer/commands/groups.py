@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import click
 
-from kafkascope.analyzer.commands.grid import NO_LINES, print_lines
-from kafkascope.analyzer.commands.help import command, option
+from kafkascope.analyzer.commands.failures import USAGE
+from kafkascope.analyzer.commands.grid import NO_LINES, CommandTable, print_lines, print_tables
+from kafkascope.analyzer.commands.help import command, flags, setting
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
-from kafkascope.analyzer.commands.unknown import refuse_unknown
-from kafkascope.analyzer.reading.absent import quoted
+from kafkascope.analyzer.reading.absent import listed, quoted
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.render.times import Times
+from kafkascope.analyzer.statistics.cluster.cluster import Cluster
+from kafkascope.analyzer.statistics.delivery.audit import Audit
+from kafkascope.analyzer.statistics.delivery.delivery import Delivery
+from kafkascope.analyzer.statistics.delivery.model import (
+    EVENT_COLUMNS,
+    LAG_COLUMNS,
+    PARTITION_COLUMNS,
+    PLAN_COLUMNS,
+    unaudited,
+)
 from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.groups.timeline import TICK, lane_width, timeline
-from kafkascope.analyzer.statistics.model import Line, shown
+from kafkascope.analyzer.statistics.model import shown
 from kafkascope.analyzer.statistics.zookeeper.consumers import KeptGroups
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from kafkascope.analyzer.terminal import say
@@ -33,51 +43,57 @@ LANE_WIDTH: Final = 72
 """In a pipe."""
 SHORT_NS: Final = 1_500_000_000
 """Between two times of the scale."""
-DELIVERY_TABLES: Final = ("partitions", "events", "plans", "lag")
+DELIVERY_TABLES: Final = {
+    "partitions": "Show only offsets and lag by partition",
+    "events": "Show only events: skipped, redelivered, paused",
+    "plans": "Show only the assignments of leaders",
+    "lag": "Show lag over time",
+}
 STABILITY: Final = Priority(("rebalances", "causes", "longest"), ("worst_rebalance",))
-CAUSE: Final = Priority(("generation", "cause", "duration"), ("text",))
-MEMBERSHIP: Final = Priority(("state", "generations", "assigned"), ("text",))
+DETAILS: Final = (
+    CommandTable(
+        *("rebalances", "rebalance/1", Groups.REBALANCE_COLUMNS),
+        Priority(("generation", "cause", "duration"), ("text",)),
+    ),
+    CommandTable(
+        *("members", "group-member/1", Groups.MEMBER_COLUMNS),
+        Priority(("state", "generations", "assigned"), ("text",)),
+    ),
+)
+DELIVERY: Final = (
+    CommandTable(
+        *("partitions", "delivery-partition/1", PARTITION_COLUMNS),
+        Priority(
+            ("topic", "partition", "committed_offset", "end_offset", "lag", "beyond", "again"),
+            ("remarks",),
+        ),
+        legend="Beyond: records that a commit skipped. Again: records fetched again. "
+        "Back: records by which commits went back.",
+    ),
+    CommandTable(
+        *("events", "delivery-event/1", EVENT_COLUMNS),
+        Priority(("time", "kind", "count", "duration"), ("text",)),
+    ),
+    CommandTable(
+        *("plans", "delivery-plan/1", PLAN_COLUMNS),
+        Priority(("time", "generation", "members", "spread", "moved", "needless")),
+        legend="Spread: most minus fewest partitions of a member. "
+        "Needless: partitions that moved without need for balance.",
+    ),
+    CommandTable(
+        *("lag", "delivery-lag/1", LAG_COLUMNS), Priority(("time", "topic", "partition", "lag"))
+    ),
+)
 
 
 @command(also="[GROUP]...")
-@option(
-    "--group",
-    "wanted",
-    multiple=True,
-    metavar="NAME",
-    help="Show one group, like GROUP after INPUT; repeatable",
+@setting("--group wanted", "NAME", "Show one group, like GROUP after INPUT", multiple=True)
+@setting("--timeline lanes", "", "Draw the members over time")
+@flags("only", {"members": "Show only the members", "rebalances": "Show only the rebalances"})
+@setting(
+    "--delivery", "", "Show consumer lag and skipped or redelivered records", section="Delivery"
 )
-@option("--timeline", "lanes", is_flag=True, help="Draw the members over time")
-@option("--members", "only", flag_value="members", help="Show only the members")
-@option("--rebalances", "only", flag_value="rebalances", help="Show only the rebalances")
-@option(
-    "--delivery",
-    is_flag=True,
-    section="Delivery",
-    help="Show consumer lag and skipped or redelivered records",
-)
-@option(
-    "--partitions",
-    "only",
-    flag_value="partitions",
-    section="Delivery",
-    help="Show only offsets and lag by partition",
-)
-@option(
-    "--events",
-    "only",
-    flag_value="events",
-    section="Delivery",
-    help="Show only events: skipped, redelivered, paused",
-)
-@option(
-    "--plans",
-    "only",
-    flag_value="plans",
-    section="Delivery",
-    help="Show only the assignments of leaders",
-)
-@option("--lag", "only", flag_value="lag", section="Delivery", help="Show lag over time")
+@flags("only", DELIVERY_TABLES, section="Delivery")
 @input_options
 def groups(
     options: ReadOptions, wanted: tuple[str, ...], lanes: bool, only: str | None, delivery: bool
@@ -102,14 +118,12 @@ def groups(
             raise click.UsageError(
                 "--delivery cannot be combined with --timeline, --members, or --rebalances"
             )
-        from kafkascope.analyzer.commands.delivery import print_delivery
-
-        return print_delivery(options, wanted, only)
+        return _print_delivery(options, wanted, only)
     with Reading(options) as reading:
         found, keeper = Groups(), ZooKeeper()
         count(reading, found, keeper)
         kept = KeptGroups(keeper.stories())
-        refuse_unknown("group", wanted, [*found.names(), *kept.all_names()], reading)
+        _refuse_unknown(wanted, [*found.names(), *kept.all_names()], reading)
         old = [each for name in wanted for each in kept.called(name)] if wanted else kept.names()
         chosen = [name for name in wanted if name in found.names()] or (
             [] if wanted else found.names()
@@ -135,10 +149,38 @@ def groups(
                 members = [line for name in chosen for line in found.members(name, names)]
                 rebalances += [line for name in old for line in kept.rebalances(name)]
                 members += [line for name in old for line in kept.members(name)]
-                several = len({*chosen, *old}) > 1
                 of = f" of {', '.join(map(quoted, wanted))}" if wanted else ""
-                _print_details(rebalances, members, only, options, output, reading, several, of)
+                tables = [
+                    table._replace(lines=lines, of=of)
+                    for table, lines in zip(DETAILS, (rebalances, members), strict=True)
+                ]
+                if len({*chosen, *old}) > 1:
+                    tables = [
+                        table._replace(columns=shown(table.columns, "group")) for table in tables
+                    ]
+                if only is None and options.form in ("csv", "tsv", "json"):
+                    only = "rebalances"  # one table of one shape
+                for table in tables if only is None else ():
+                    if not table.lines:
+                        reading.lacks(NO_LINES[table.schema] + of)
+                print_tables(tables, only, options, output, reading, begun=False)
         return reading.finish()
+
+
+class NotInCapture(click.ClickException):
+    """A name that the user gave is not in the capture."""
+
+    exit_code = USAGE
+
+
+def _refuse_unknown(wanted: Iterable[str], known: Sequence[str], reading: Reading) -> None:
+    for name in wanted:
+        if name not in known:
+            # Why nothing was read, or what was damaged, explains why a name is missing.
+            reading.finish()
+            where = "the matching exchanges" if reading.options.selects else "this capture"
+            there = f"; groups: {listed(name, known)}" if known else ", which has no groups"
+            raise NotInCapture(f"there is no group {quoted(name)} in {where}{there}")
 
 
 def split_names(inputs: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -190,29 +232,32 @@ def _clock(times: Times, *, short: bool) -> Callable[[int], str]:
     return clock
 
 
-def _print_details(
-    rebalances: list[Line],
-    members: list[Line],
-    only: str | None,
-    options: ReadOptions,
-    output: Output,
-    reading: Reading,
-    several: bool,
-    of: str,
-) -> None:
-    tables = (
-        ("rebalances", "rebalance/1", Groups.REBALANCE_COLUMNS, rebalances, CAUSE),
-        ("members", "group-member/1", Groups.MEMBER_COLUMNS, members, MEMBERSHIP),
-    )
-    both = only is None
-    if both and options.form in ("csv", "tsv", "json"):
-        # One table of one shape: the rebalances, unless the members are asked for.
-        both, only = False, "rebalances"
-    for what, schema, columns, lines, priority in tables:
-        if only not in (None, what):
-            continue
-        if several:
-            columns = shown(columns, "group")
-        if both and what == "members" and options.form == "table" and lines:
-            output.line("")
-        print_lines(lines, columns, schema, options, output, reading, priority, of)
+def _print_delivery(options: ReadOptions, wanted: tuple[str, ...], only: str | None) -> int:
+    """Print the tables of the audit, or `only` one of them, for the groups that are wanted or all;
+    return the exit code. What was before the capture is unknown and stays empty. Share groups have
+    no offsets to audit: a remark says so."""
+    if options.form in ("csv", "tsv", "json"):
+        only = only or "partitions"  # one table of one shape
+    with Reading(options) as reading:
+        found, groups, cluster = Delivery(), Groups(), Cluster()
+        count(reading, found, groups, cluster)
+        known = found.groups()
+        shared = sorted(name for name in groups.names() if "share" in groups.protocols(name))
+        _refuse_unknown(wanted, [*known, *groups.names()], reading)
+        for name in shared if not options.quiet else ():
+            if name in wanted or not wanted:
+                say(f"{safe(unaudited(name))}")
+        chosen = [name for name in wanted if name in known] if wanted else known
+        audit = Audit(found, groups, cluster, reading.capture.context.names)
+        with Output(options) as output:
+            if chosen or not shared:
+                made = (audit.partitions, audit.events, audit.plans, audit.lags)
+                tables = [
+                    table._replace(lines=[line for group in chosen for line in make(group)])
+                    for table, make in zip(DELIVERY, made, strict=True)
+                    if table.name == only or (only is None and table.name != "lag")
+                ]
+                if not any(table.lines for table in tables):
+                    reading.lacks(NO_LINES[tables[0].schema])
+                print_tables(tables, only, options, output, reading, begun=False)
+        return reading.finish()

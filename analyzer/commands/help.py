@@ -7,7 +7,8 @@ and whether it is shared are declared with the option.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import click
@@ -59,6 +60,43 @@ def option(*names: str, **settings: Any) -> Callable[[Function], Function]:
     return click.option(*names, cls=Option, **settings)
 
 
+def setting(names: str, metavar: str, text: str, **settings: Any) -> Callable[[Function], Function]:
+    """Declare an option by its names, what stands for its value (nothing: a flag), and its help,
+    which also says a default that means something, and that it may be repeated."""
+    settings.setdefault("show_default", bool(settings.get("default")))
+    text += "; repeatable" * settings.get("multiple", False)
+    kind = {"metavar": metavar} if metavar else {"is_flag": True}
+    return option(*names.split(), help=text, **kind, **settings)
+
+
+def flags(
+    destination: str, helps: dict[str, str], **settings: Any
+) -> Callable[[Function], Function]:
+    """Declare flags that set one parameter to their own names."""
+
+    def declare(function: Function) -> Function:
+        for name, text in reversed(helps.items()):
+            one = option(f"--{name}", destination, flag_value=name, help=text, **settings)
+            function = one(function)
+        return function
+
+    return declare
+
+
+@contextmanager
+def refusing(
+    *errors: type[Exception], option: str | None = None, text: str | None = None
+) -> Iterator[None]:
+    """Make such errors errors of an option's value, or of the one whose callback this is. `text`:
+    the value, where the error does not name it."""
+    try:
+        yield
+    except errors as error:
+        reason = getattr(error, "sentence", None) or str(error)
+        reason = reason if text is None else f'"{text}": {reason}'
+        raise click.BadParameter(reason, param_hint=option) from None
+
+
 def _explain_all(ctx: click.Context, parameter: click.Parameter, given: bool) -> None:
     if given and not ctx.resilient_parsing:
         ctx.meta[ALL] = True
@@ -76,7 +114,17 @@ HELP_ALL: Final = Option(
 )
 
 
-class Command(click.Command):
+class _Worded(click.Command):
+    """A command whose `--help` has words as other options have them."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.help = "Show this help and exit"
+        return option
+
+
+class Command(_Worded):
     """A command whose help has sections. `also`: what may follow its input, in the usage line."""
 
     def __init__(self, *args: Any, also: str = "", **settings: Any) -> None:
@@ -84,21 +132,14 @@ class Command(click.Command):
         self.also = also
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Return the words of the usage line behind the name of the command."""
         pieces = super().collect_usage_pieces(ctx)
         return [*pieces, self.also] if self.also else pieces
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return all parameters; `--help-all` is one where options are shared."""
         parameters = super().get_params(ctx)
         return [*parameters, HELP_ALL] if has_shared(self) else parameters
 
-    def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        """Return `--help`, with words as other options have them."""
-        return _worded(super().get_help_option(ctx))
-
     def get_short_help_str(self, limit: int = 45) -> str:
-        """Return the line of the list of commands, which ends without a period."""
         return super().get_short_help_str(limit).removesuffix(".")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -127,12 +168,6 @@ def has_shared(command: click.Command) -> bool:
     return any(isinstance(each, Option) and each.shared for each in command.params)
 
 
-def _worded(option: click.Option | None) -> click.Option | None:
-    if option is not None:
-        option.help = "Show this help and exit"
-    return option
-
-
 def _summarize(shared: dict[str, list[Option]], formatter: click.HelpFormatter) -> None:
     width = max(map(len, shared)) + 2
     with formatter.section(SHARED):
@@ -150,13 +185,12 @@ def _summarize(shared: dict[str, list[Option]], formatter: click.HelpFormatter) 
 
 
 def command(name: str | None = None, **settings: Any) -> Callable[[Any], Command]:
-    """Declare a command whose help has sections."""
     return click.command(name, cls=Command, **settings)
 
 
-class CommandGroup(click.Group):
-    """A group of such commands. `default` names the hidden one that is meant where the first word
-    is none of the others: its options are the group's."""
+class CommandGroup(_Worded, click.Group):
+    """A group of such commands. `default` names the hidden command that runs where the first word
+    is no other command: its options are the group's."""
 
     command_class = Command
 
@@ -165,14 +199,9 @@ class CommandGroup(click.Group):
         self.default = default
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the parameters; `--help-all` is one where options of the default are shared."""
         parameters = super().get_params(ctx)
         meant = self.commands.get(self.default)
         return [*parameters, HELP_ALL] if meant and has_shared(meant) else parameters
-
-    def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        """Return `--help`, with words as other options have them."""
-        return _worded(super().get_help_option(ctx))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the default command before words that begin with no other one."""
@@ -192,14 +221,12 @@ class CommandGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Return the usage of the default command, where there is one."""
         meant = self.commands.get(self.default)
         if meant is None:
             return super().collect_usage_pieces(ctx)
         return meant.collect_usage_pieces(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands, and the options of the default one."""
         self.format_commands(ctx, formatter)
         meant = self.commands.get(self.default)
         if meant is not None:

@@ -1,32 +1,26 @@
-"""`kafkascope ls`: one line per exchange, as each is complete."""
+"""`kafkascope ls`: one line per exchange, in the order of numbers; live, as each is complete."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import islice, starmap
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from kafkascope.analyzer.commands import ls_lines
 from kafkascope.analyzer.commands.atrest import kafka_files, list_files
-from kafkascope.analyzer.commands.help import command, option
+from kafkascope.analyzer.commands.help import command, refusing, setting
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
-from kafkascope.analyzer.render.listing import (
-    ListColumn,
-    columns_of,
-    sort_key,
-)
+from kafkascope.analyzer.render.listing import columns_of, sort_key
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import say
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.commands.tshark_fields import FieldsPrinter
-    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.reading.connects import Connects, Pair
 
 LINES: Final = 16
@@ -34,19 +28,15 @@ LINES: Final = 16
 
 
 @command()
-@option(
-    "--connects",
-    is_flag=True,
-    help="Also list connection attempts that were refused or not answered",
-)
+@setting("--connects", "", "Also list connection attempts that were refused or not answered")
 @input_options
 def ls(options: ReadOptions, connects: bool) -> int:
     """List requests with their responses, one per line.
 
     INPUT is a pcap or pcapng file (also .gz, .zst, .xz, .bz2), several, a folder, or - for stdin.
-    Lines are ordered by completion; --sort number orders them by request. Of Kafka's own files
-    (log segments, indexes, checkpoints, partition folders) batches or entries are listed, with
-    what a recovering broker would truncate.
+    Lines are ordered by number, as the requests were sent; of live input by completion. Of Kafka's
+    own files (log segments, indexes, checkpoints, partition folders) batches or entries are listed,
+    with what a recovering broker would truncate.
 
     \b
       kafkascope ls prod.pcapng -Y 'latency > 500ms and not wait' --sort latency
@@ -59,9 +49,12 @@ def ls(options: ReadOptions, connects: bool) -> int:
     if files := kafka_files(options.inputs):
         return list_files(files, options)
     times = Times(options.time_format)
-    columns = _columns("--columns", options.columns, times)
+    with refusing(FilterError, option="--columns"):
+        columns = columns_of(options.columns, times)
     sorting = None if options.sort is None else _sorting(options.sort, times)
-    fields = _fields(options)
+    fields = (
+        ls_lines.field_printer(options.fields, options.field_options) if options.fields else None
+    )
     # Files get names that came late; csv has the columns of `export`.
     saved = options.form == "jsonl" and options.output not in (None, "-")
     whole = sorting is None and options.top is None and not connects
@@ -82,15 +75,15 @@ def ls(options: ReadOptions, connects: bool) -> int:
             _of_tables((*options.columns, *options.fields, (options.sort or "").strip("+-")))
         reading.rows_suffice = True
         if fields is not None:
-            printing = fields.lines(output)
+            printing = fields(output)
         elif options.form == "table":
             printing = ls_lines.table(columns, times, output, reading, options)
         elif options.form in ("json", "jsonl") and not options.columns:
-            printing = ls_lines.objects(output, _connect)
+            printing = ls_lines.objects(output)
         else:
             printing = ls_lines.plain(columns, options.form, output)
         if whole:
-            lines = reading.shaped(printing.of, printing.asked)
+            lines = reading.shaped(printing.of, printing.asked, printing.batch)
         else:
             found: Iterable[Pair] = reading.rows()
             if connects:
@@ -99,9 +92,12 @@ def ls(options: ReadOptions, connects: bool) -> int:
                 watcher = Connects(reading.wanted)
                 reading.capture.watch = watcher.saw
                 found = watcher.merged(reading.rows())
-            lines = starmap(printing.of, _ordered(found, sorting, options))
+            if sorting is not None:
+                found = sorting(found)
+            lines = starmap(printing.of, islice(found, options.top))
         if not (reading.live or reading.jobs):
-            lines = _together(lines)
+            pieces = iter(lines)  # joined into blocks
+            lines = iter(lambda: b"".join(islice(pieces, LINES)), b"")
         if printing.always:
             output.octets(printing.head)
         index = -1
@@ -120,17 +116,9 @@ def ls(options: ReadOptions, connects: bool) -> int:
         return code
 
 
-def _together(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield several lines at once, where nobody waits for the first."""
-    left = iter(lines)
-    while some := b"".join(islice(left, LINES)):
-        yield some
-
-
 def _of_tables(names: tuple[str, ...]) -> None:
     """Refuse columns that only messages can fill."""
-    from kafkascope.analyzer.filter.bind import resolve
-    from kafkascope.analyzer.filter.places import IN_TABLES
+    from kafkascope.analyzer.filter.bind import IN_TABLES, resolve
 
     for name in names:
         found = resolve(name) if name else None
@@ -139,8 +127,7 @@ def _of_tables(names: tuple[str, ...]) -> None:
 
 
 def _left_out(connects: Connects, *, quiet: bool) -> None:
-    """Say how many connects are not listed, and why."""
-    from kafkascope.analyzer.filter.backends.connections import CHOSEN_BY
+    from kafkascope.analyzer.filter.backends.exchange import CHOSEN_BY
     from kafkascope.analyzer.reading.connects import MOST_WAITING
 
     if connects.left and not quiet:
@@ -153,26 +140,11 @@ def _left_out(connects: Connects, *, quiet: bool) -> None:
         )
 
 
-def _fields(options: ReadOptions) -> FieldsPrinter | None:
-    """What `-T fields` prints."""
-    if not options.fields:
-        return None
-    from kafkascope.analyzer.commands.tshark_fields import FieldsPrinter
-
-    return FieldsPrinter(options.fields, options.field_options)
-
-
-def _columns(option: str, names: tuple[str, ...], times: Times) -> list[ListColumn]:
-    try:
-        return columns_of(names, times)
-    except FilterError as error:
-        raise click.BadParameter(error.sentence, param_hint=option) from None
-
-
 def _sorting(text: str, times: Times) -> Callable[[Iterable[Pair]], list[Pair]]:
     down = {"-": True, "+": False}.get(text[:1])
     name = text[1:] if down is not None else text
-    (column,) = _columns("--sort", (name,), times)
+    with refusing(FilterError, option="--sort"):
+        (column,) = columns_of((name,), times)
     key = sort_key(column)
 
     def ordered(pairs: Iterable[Pair]) -> list[Pair]:
@@ -184,25 +156,3 @@ def _sorting(text: str, times: Times) -> Callable[[Iterable[Pair]], list[Pair]]:
         return having[::-1] + found[len(having) :]
 
     return ordered
-
-
-def _ordered(
-    pairs: Iterable[Pair],
-    sorting: Callable[[Iterable[Pair]], list[Pair]] | None,
-    options: ReadOptions,
-) -> Iterator[Pair]:
-    source: Iterable[Pair] = pairs if sorting is None else sorting(pairs)
-    if options.top is None:
-        yield from source
-        return
-    for index, pair in enumerate(source):
-        if options.top is not None and index >= options.top:
-            return
-        yield pair
-
-
-def _connect(row: Row) -> dict[str, Any]:
-    """Return the object of a connect without a connection."""
-    from kafkascope.analyzer.reading.connects import to_json
-
-    return to_json(row)

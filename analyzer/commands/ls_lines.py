@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+import click
+
+from kafkascope.analyzer.commands.help import refusing
+from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.filter.errors import FilterError
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.render.cells import plain as cell_text
 from kafkascope.analyzer.render.layout import hidden_line
 from kafkascope.analyzer.render.listing import (
     PRIORITY,
@@ -14,16 +21,17 @@ from kafkascope.analyzer.render.listing import (
     json_value,
     line,
     raw_cell,
+    raw_values,
 )
-from kafkascope.analyzer.text import between_tabs
+from kafkascope.analyzer.render.times import Times
+from kafkascope.analyzer.text import between_tabs, safe
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.commands.output import Output
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.exchanges.pairs import Item, Rows
     from kafkascope.analyzer.reading.options import ReadOptions
     from kafkascope.analyzer.reading.reading import Reading
-    from kafkascope.analyzer.render.times import Times
+
 
 Of: TypeAlias = "Callable[[Row, Exchange | None], bytes]"
 
@@ -32,7 +40,6 @@ class Printing(NamedTuple):
     """How exchanges are printed."""
 
     of: Of
-    """Returns the line of an exchange."""
     asked: Iterable[str] | None = ()
     """The fields that it takes, other than usual columns; None: one process has to print, as lines
     depend on others."""
@@ -42,16 +49,22 @@ class Printing(NamedTuple):
     """Whether that is there without other lines, too."""
     tail: bytes = b""
     """The line behind all others."""
+    batch: Callable[[Rows, list[Item]], bytes] | None = None
+    """Returns the lines of exchanges as they were read, where that is faster."""
 
 
-def objects(output: Output, connect: Callable[[Row], object]) -> Printing:
-    """Print exchange/1. `connect` returns the object of a connect without a connection."""
+def objects(output: Output) -> Printing:
+    """Print exchange/1, and objects of connects without a connection."""
     from kafkascope.analyzer.exchanges.row_json import json_of_row
 
     def of(row: Row, _: Exchange | None) -> bytes:
-        return output.element_of(json_of_row(row) if row.number else connect(row))
+        if row.number:
+            return output.element_of(json_of_row(row))
+        from kafkascope.analyzer.reading.connects import to_json
 
-    return Printing(of)
+        return output.element_of(to_json(row))
+
+    return Printing(of, batch=lambda rows, items: output.elements_of(rows.json(items)))
 
 
 def table(
@@ -123,3 +136,48 @@ def plain(columns: Sequence[ListColumn], form: str, output: Output) -> Printing:
         return output.element_of(dict(zip(names, shown, strict=True)))
 
     return Printing(element, names)
+
+
+_NAMED: Final = {"/t": "\t", "/s": " "}
+_OCCURRENCES: Final = {"f": slice(1), "l": slice(-1, None), "a": slice(None)}
+_QUOTES: Final = {"n": "", "d": '"', "s": "'"}
+
+
+def field_printer(names: Sequence[str], settings: Iterable[str]) -> Callable[[Output], Printing]:
+    """Return what prints chosen fields as `-T fields -e ... -E ...` of tshark has them: one line
+    for each exchange, fields between separators; `BadParameter` for a name that is no field."""
+    with refusing(FilterError, option="-e"):
+        getters: list[tuple[Any, Any]] = [raw_values(name) for name in names]
+    chosen = {"header": "n", "separator": "/t", "occurrence": "a", "aggregator": ",", "quote": "n"}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or name not in chosen:
+            known = ", ".join(chosen)
+            raise click.BadParameter(f'"{setting}": write NAME=VALUE with {known}', param_hint="-E")
+        chosen[name] = value
+    separator, aggregator = (
+        _NAMED.get(chosen[name], chosen[name]) for name in ("separator", "aggregator")
+    )
+    quote, wanted = _QUOTES.get(chosen["quote"]), _OCCURRENCES.get(chosen["occurrence"])
+    if quote is None or wanted is None:
+        raise click.BadParameter(
+            "write quote=d, s, or n, and occurrence=f, l, or a", param_hint="-E"
+        )
+
+    def cells(row: Row, exchange: Exchange | None) -> Iterator[str]:
+        for kind, values in getters:
+            found = list(values(row, exchange))[wanted]
+            # tshark prints the number of an API or error, not its name.
+            number = kind in ("api", "error")
+            texts = (str(value) if number else cell_text(kind, value) for value in found)
+            yield f"{quote}{safe(aggregator.join(texts))}{quote}" if found else ""
+
+    def printing(output: Output) -> Printing:
+        def of(row: Row, exchange: Exchange | None) -> bytes:
+            return output.lined(separator.join(cells(row, exchange)))
+
+        header = chosen["header"] == "y"
+        head = output.lined(separator.join(names)) if header else b""
+        return Printing(of, names, head, always=header)
+
+    return printing

@@ -1,28 +1,25 @@
-"""The options that mean the same in every command that reads captures, and what they say
-together."""
+"""The options that mean the same in every command that reads captures, and their combinations."""
 
 from __future__ import annotations
 
 import functools
 import os
 import re
+import stat
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.file_path import FilePath
-from kafkascope.analyzer.commands.help import Function, Option, option
+from kafkascope.analyzer.commands.help import Function, Option, option, refusing, setting
 from kafkascope.analyzer.commands.tables import format_option, json_option, wide_option
-from kafkascope.analyzer.reading.options import (
-    FORMATS,
-    REPORTS,
-    Format,
-    ReadOptions,
-    SchemaOptions,
-)
+from kafkascope.analyzer.reading.options import FORMATS, REPORTS, ReadOptions, SchemaOptions
 from kafkascope.analyzer.render import times as render_times
+from kafkascope.captures.inputs.small import MOST_BYTES
+from kafkascope.captures.model import Resolved
+from kafkascope.captures.packets.resolved import in_hosts_file
 from kafkascope.extras import require
 
 DECODE_AS: Final = re.compile(r"tcp\.port\s*==\s*(\d{1,5})(?:\s*[-:]\s*(\d{1,5}))?\s*,\s*(\w+)\Z")
@@ -30,6 +27,57 @@ MAX_PORTS: Final = 65_536
 NO_HELPS: Final[Mapping[str, str]] = MappingProxyType({})
 SCHEMAS: Final = ("schema_folders", "assigned", "registry", "registry_ca", "no_schemas")
 """The options of `SchemaOptions`, in its order."""
+
+
+class FilePath(click.Path):  # type: ignore[type-arg,unused-ignore]
+    """A file: no device without an end, as `/dev/zero` is. OpenSSL, which reads certificates, and
+    others look for the end of a line as long as there are bytes."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        try:
+            status = os.stat(path)  # noqa: PTH116 - it may be of any type
+        except OSError:
+            return path  # whoever reads it says why that fails
+        if stat.S_ISCHR(status.st_mode) and not os.path.samefile(path, os.devnull):  # noqa: PTH121
+            self.fail(f'"{value}" is a device, not a file', param, ctx)
+        if status.st_size > MOST_BYTES:
+            self.fail(f'"{value}" is larger than {MOST_BYTES >> 20} MB', param, ctx)
+        return path
+
+
+FILE: Final = FilePath(path_type=Path, exists=True, dir_okay=False)
+MAX_HOSTS_BYTES: Final = 16 << 20
+"""Larger ones are something else."""
+
+
+def _hosts(
+    context: click.Context, parameter: click.Parameter, value: Path | None
+) -> tuple[Resolved, ...]:
+    if value is None:
+        return ()
+    try:
+        with value.open("rb") as file:
+            data = file.read(MAX_HOSTS_BYTES + 1)
+    except OSError as error:
+        raise click.BadParameter(f"{value}: {error.strerror}") from None
+    if len(data) > MAX_HOSTS_BYTES:
+        raise click.BadParameter(
+            f"{value}: too large for a hosts file (limit: {MAX_HOSTS_BYTES >> 20} MB)"
+        )
+    try:
+        return tuple(in_hosts_file(data.decode("utf-8", "replace")))
+    except ValueError as error:
+        raise click.BadParameter(f"{value}: {error}") from None
+
+
+hosts_option = setting(
+    "--hosts",
+    "FILE",
+    "Addresses of broker names, in the format of /etc/hosts",
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=_hosts,
+)
 
 
 def check_schemas(
@@ -44,15 +92,12 @@ def check_schemas(
 
 
 def known_release(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """The value of an option that names a Kafka release."""
     if value is None:
         return None
     from kafkascope.dissectors.reference.releases import known_release as checked
 
-    try:
+    with refusing(ValueError):
         return checked(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 def input_options(function: Callable[..., int]) -> Callable[..., int]:
@@ -69,10 +114,10 @@ def reporting_options(function: Callable[..., int]) -> Callable[..., int]:
 def reading_options(
     *more: str, without: Collection[str] = (), helps: Mapping[str, str] = NO_HELPS
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """INPUT..., what is read of it and how much is said; `more` are those of the other common
-    options that the command has a use for (names as in `_OPTIONS`): none is taken and ignored.
-    `without`: those that it has none for, or one of the same name that means something else.
-    `helps`: what options mean here, where it is more than in other commands."""
+    """Declare INPUT... and the options for reading and messages; `more`: other common options that
+    the command uses (names as in `_OPTIONS`): none is taken and ignored. `without`: those that it
+    does not use, or declares itself with another meaning. `helps`: help of options that differs
+    from other commands."""
     chosen = frozenset(_OPTIONS) - _SHOWING - {*without} | {*more}
     return lambda function: _with(function, chosen, own=_WRITING.intersection(more), helps=helps)
 
@@ -103,7 +148,7 @@ def _with(
     @functools.wraps(function)
     def command(**given: Any) -> int:
         common = {name: given.pop(name) for name in (*chosen, *declared)}
-        return function(options=_read_options(**_ABSENT | common), **given)
+        return function(options=_read_options(common), **given)
 
     for name in reversed(_OPTIONS):
         if name in chosen:
@@ -115,52 +160,35 @@ def _with(
     return command
 
 
-def _read_options(
-    *,
-    inputs: tuple[str, ...],
-    filter_text: str | None,
-    begin: str | None,
-    end: str | None,
-    decode_as: tuple[str, ...],
-    keylog: tuple[str, ...],
-    form: Format | None,
-    as_json: bool,
-    columns: str | None,
-    type_: str | None,
-    fields: tuple[str, ...],
-    field_options: tuple[str, ...],
-    legs: str,
-    no_progress: bool,
-    schema_folders: tuple[str, ...],
-    assigned: tuple[str, ...],
-    registry: str | None,
-    registry_ca: str | None,
-    no_schemas: bool,
-    **others: Any,
-) -> ReadOptions:
-    if fields and type_ not in (None, "fields"):
+def _read_options(given: dict[str, Any]) -> ReadOptions:
+    """Return the options; those that a command does not have are absent, see `reading_options`."""
+    take = given.pop
+    kind, form = take("type_", None), take("form", None)
+    if given.get("fields") and kind not in (None, "fields"):
         raise click.UsageError("-e needs -T fields")
-    if type_ == "fields" and not fields:
+    if kind == "fields" and not given["fields"]:
         raise click.UsageError("-T fields needs at least one -e FIELD")
-    if type_ in ("json", "jsonl", "tsv", "csv", "table"):
-        form = form or type_  # type: ignore[assignment]
+    if kind in FORMATS:
+        form = form or kind
+    columns = (take("columns", None) or "").split(",")
     return ReadOptions(
-        inputs=inputs,
-        filter_text=spelled(filter_text or ""),
-        begin=_mark("--from", begin),
-        end=_mark("--to", end),
-        ports=frozenset(port for text in decode_as for port in ports_of(text)),
-        form="jsonl" if as_json else form or "table",
-        columns=tuple(part.strip() for part in columns.split(",") if part.strip())
-        if columns
-        else (),
-        fields=fields,
-        field_options=field_options,
-        both_legs=legs == "both",
-        keylog=key_logs(keylog),
-        progress=not no_progress,
-        schemas=SchemaOptions(schema_folders, assigned, registry, registry_ca, no_schemas),
-        **others,
+        filter_text=spelled(take("filter_text") or ""),
+        begin=_mark("--from", take("begin", None)),
+        end=_mark("--to", take("end", None)),
+        ports=frozenset(port for text in take("decode_as") for port in ports_of(text)),
+        form="jsonl" if take("as_json", False) else form or "table",
+        columns=tuple(part.strip() for part in columns if part.strip()),
+        both_legs=take("legs") == "both",
+        keylog=key_logs(take("keylog", ())),
+        progress=not take("no_progress"),
+        schemas=SchemaOptions(
+            **{
+                field: take(name)
+                for field, name in zip(SchemaOptions._fields, SCHEMAS, strict=True)
+                if name in given
+            }
+        ),
+        **given,
     )
 
 
@@ -176,15 +204,13 @@ def spelled(text: str) -> str:
 def _mark(option: str, text: str | None) -> render_times.Mark | None:
     if text is None:
         return None
-    try:
+    with refusing(ValueError, option=option, text=text):
         return render_times.mark(text.strip())
-    except ValueError as error:
-        raise click.BadParameter(f'"{text}": {error}', param_hint=option) from None
 
 
 def spare_pandas() -> None:
-    """Write tables without pandas, where this process is the program's own, and not that of
-    somebody who calls its commands."""
+    """Write tables without pandas, where the program owns this process, rather than a caller of its
+    commands."""
     context = click.get_current_context(silent=True)
     if context is not None and context.find_root().obj is True:
         from kafkascope.analyzer.pipeline.tables.arrow import spare_pandas
@@ -193,7 +219,7 @@ def spare_pandas() -> None:
 
 
 def key_logs(given: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the paths of `--keylog` options; `env` stands for what SSLKEYLOGFILE names."""
+    """Return the paths of `--keylog` options; `env` becomes the path in SSLKEYLOGFILE."""
     if given:
         require("--keylog")
     found = []
@@ -209,7 +235,7 @@ def key_logs(given: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def ports_of(text: str) -> range:
-    """The ports of a `-d` option; a usage error says what is wrong."""
+    """The ports of a `-d` option; `UsageError`."""
     match = DECODE_AS.match(text.strip())
     if match is None:
         raise click.BadParameter(f'"{text}": write tcp.port==9094,kafka', param_hint="-d")
@@ -224,8 +250,7 @@ def ports_of(text: str) -> range:
 def _filters(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """For shells: the filter as it would be with each word that fits its end."""
     from kafkascope.analyzer.filter.language import complete
-    from kafkascope.analyzer.filter.names import names_at, without_names
-    from kafkascope.analyzer.filter.saved import read_saved
+    from kafkascope.analyzer.filter.saved import names_at, read_saved, without_names
     from kafkascope.analyzer.findings import RULES
 
     found = names_at(incomplete, len(incomplete), read_saved()[0])
@@ -235,7 +260,6 @@ def _filters(ctx: click.Context, parameter: click.Parameter, incomplete: str) ->
 
 
 def _fields(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """For shells: the fields whose names begin so."""
     from kafkascope.analyzer.filter.fields import all_names
 
     front = "kafka." if incomplete.lower().startswith("kafka.") else ""
@@ -244,159 +268,98 @@ def _fields(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> 
 
 
 def keylog_option(**settings: Any) -> Callable[[Function], Function]:
-    """Declare `--keylog`; `settings` are those of `Option`."""
-    return option(
-        "--keylog",
-        multiple=True,
-        metavar="FILE",
-        help="Key log to decrypt TLS, see `kafkascope tls-keys`; env: $SSLKEYLOGFILE; repeatable",
-        **settings,
-    )
+    text = "Key log to decrypt TLS, see `kafkascope tls-keys`; env: $SSLKEYLOGFILE"
+    return setting("--keylog", "FILE", text, multiple=True, **settings)
 
 
+def decode_as_option(**settings: Any) -> Callable[[Function], Function]:
+    text = "Decode a port, or a range of ports (9000-9100), as Kafka"
+    return setting("-d decode_as", "tcp.port==N,kafka", text, multiple=True, **settings)
+
+
+legs_option = option(
+    "--legs",
+    type=click.Choice(["client", "both"]),
+    default="client",
+    hidden=True,
+    help="Sides of a recorded proxy to read",
+)
+
+
+def _shared(section: str, *declaration: str, **settings: Any) -> Callable[[Function], Function]:
+    return setting(*declaration, section=section, shared=True, **settings)
+
+
+_filter, _time, _input, _schemas, _output, _messages = (
+    functools.partial(_shared, section)
+    for section in ("Filter", "Time", "Input", "Schemas", "Output", "Messages")
+)
 _OPTIONS: Final = {
     "inputs": click.argument("inputs", metavar="INPUT...", nargs=-1, required=True),
-    "filter_text": option(
-        "-Y",
-        "--filter",
-        "filter_text",
-        metavar="FILTER",
-        section="Filter",
-        shared=True,
-        help="Display filter, see `kafkascope fields`",
+    "filter_text": _filter(
+        "-Y --filter filter_text",
+        "FILTER",
+        "Display filter, see `kafkascope fields`",
         shell_complete=_filters,
     ),
-    "count": option(
-        "-c",
-        "count",
-        type=click.IntRange(min=1),
-        metavar="N",
-        section="Filter",
-        shared=True,
-        help="Stop after N exchanges",
+    "count": _filter("-c count", "N", "Stop after N exchanges", type=click.IntRange(min=1)),
+    "begin": _time(
+        "--from begin",
+        "TIME",
+        "Start time: 12:03, a date, 30 (seconds from the start), -5m (before the end)",
     ),
-    "begin": option(
-        "--from",
-        "begin",
-        metavar="TIME",
-        section="Time",
-        shared=True,
-        help="Start time: 12:03, a date, 30 (seconds from the start), -5m (before the end)",
-    ),
-    "end": option(
-        "--to",
-        "end",
-        metavar="TIME",
-        section="Time",
-        shared=True,
-        help="End time, not included (same formats as --from)",
-    ),
-    "time_format": option(
-        "-t",
-        "time_format",
-        type=click.Choice(list(render_times.TIME_FORMATS)),
-        metavar="FORMAT",
-        section="Time",
-        shared=True,
-        default="a",
-        show_default=True,
-        help="Time format: a = local clock, u = UTC (ad, ud: with date), r = since start,"
+    "end": _time("--to end", "TIME", "End time, not included (same formats as --from)"),
+    "time_format": _time(
+        "-t time_format",
+        "FORMAT",
+        "Time format: a = local clock, u = UTC (ad, ud: with date), r = since start,"
         " d = delta from previous (dd: previous shown), e = epoch",
+        type=click.Choice(list(render_times.TIME_FORMATS)),
+        default="a",
     ),
-    "decode_as": option(
-        "-d",
-        "decode_as",
-        multiple=True,
-        metavar="tcp.port==N,kafka",
-        section="Input",
-        shared=True,
-        help="Decode a port, or a range of ports (9000-9100), as Kafka; repeatable",
-    ),
+    "decode_as": decode_as_option(section="Input", shared=True),
     "keylog": keylog_option(section="TLS", shared=True),
-    "schema_folders": option(
-        "--schemas",
-        "schema_folders",
+    "schema_folders": _schemas(
+        "--schemas schema_folders",
+        "DIR",
+        "Folder of schemas by ID (17.avsc, 17.proto, 17.json) or with an index.json",
         multiple=True,
-        metavar="DIR",
-        section="Schemas",
-        shared=True,
-        help="Folder of schemas by ID (17.avsc, 17.proto, 17.json) or with an index.json;"
-        " repeatable",
     ),
-    "assigned": option(
-        "--schema",
-        "assigned",
+    "assigned": _schemas(
+        "--schema assigned",
+        "TOPIC[:key]=FILE[#MESSAGE]",
+        "Schema for a topic whose records have no schema ID",
         multiple=True,
-        metavar="TOPIC[:key]=FILE[#MESSAGE]",
-        section="Schemas",
-        shared=True,
         callback=check_schemas,
-        help="Schema for a topic whose records have no schema ID; repeatable",
     ),
-    "registry": option(
-        "--registry",
-        metavar="URL",
-        section="Schemas",
-        shared=True,
-        help="Schema registry to fetch missing schemas from",
+    "registry": _schemas("--registry", "URL", "Schema registry to fetch missing schemas from"),
+    "registry_ca": _schemas(
+        "--registry-ca", "FILE", "CA bundle for the schema registry", type=FilePath()
     ),
-    "registry_ca": option(
-        "--registry-ca",
-        type=FilePath(),
-        metavar="FILE",
-        section="Schemas",
-        shared=True,
-        help="CA bundle for the schema registry",
-    ),
-    "no_schemas": option(
-        "--no-schemas",
-        is_flag=True,
-        section="Schemas",
-        shared=True,
-        help="Do not decode keys and values by schema",
-    ),
-    "output": option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        section="Output",
-        shared=True,
-        help="Output file (default: stdout)",
-    ),
+    "no_schemas": _schemas("--no-schemas", "", "Do not decode keys and values by schema"),
+    "output": _output("-o --output", "FILE", "Output file (default: stdout)"),
     "form": format_option(FORMATS, section="Output", shared=True),
     "as_json": json_option(section="Output", shared=True),
-    "raw": option(
-        "--raw",
-        is_flag=True,
-        section="Output",
-        shared=True,
-        help="Do not prefix CSV cells that spreadsheets take for formulas with '",
+    "raw": _output(
+        "--raw", "", "Do not prefix CSV cells that spreadsheets take for formulas with '"
     ),
-    "columns": option(
+    "columns": _output(
         "--columns",
-        metavar="A,B,C",
-        section="Output",
-        shared=True,
-        help="Columns to print: names of columns, or any field of `kafkascope fields`",
+        "A,B,C",
+        "Columns to print: names of columns, or any field of `kafkascope fields`",
     ),
     "wide": wide_option(section="Output", shared=True),
-    "type_": option(
-        "-T",
-        "type_",
+    "type_": _output(
+        "-T type_",
+        "TYPE",
+        "Output type as in tshark: fields (with -e), or a format",
         type=click.Choice(["fields", *FORMATS]),
-        metavar="TYPE",
-        section="Output",
-        shared=True,
-        help="Output type as in tshark: fields (with -e), or a format",
     ),
-    "fields": option(
-        "-e",
-        "fields",
+    "fields": _output(
+        "-e fields",
+        "FIELD",
+        "Field to print with -T fields",
         multiple=True,
-        metavar="FIELD",
-        section="Output",
-        shared=True,
-        help="Field to print with -T fields; repeatable",
         shell_complete=_fields,
     ),
     "field_options": option(
@@ -404,83 +367,36 @@ _OPTIONS: Final = {
         "field_options",
         multiple=True,
         metavar="X=Y",
-        section="Output",
-        shared=True,
         help="Setting of -T fields: header, separator, occurrence, aggregator, quote",
-    ),
-    "sort": option(
-        "--sort",
-        metavar="COLUMN",
         section="Output",
         shared=True,
-        help="Sort by a column, sizes and times largest first; +COLUMN or -COLUMN sets the order",
+    ),
+    "sort": _output(
+        "--sort",
+        "COLUMN",
+        "Sort by a column, sizes and times largest first; +COLUMN or -COLUMN sets the order",
         shell_complete=_fields,
     ),
-    "top": option(
-        "-n",
-        "top",
-        type=click.IntRange(min=1),
-        metavar="N",
-        section="Output",
-        shared=True,
-        help="Print only the first N rows",
-    ),
-    "legs": option(
-        "--legs",
-        type=click.Choice(["client", "both"]),
-        default="client",
-        hidden=True,
-        help="Sides of a recorded proxy to read",
-    ),
-    "quiet": option(
-        "-q",
-        "--quiet",
-        is_flag=True,
-        section="Messages",
-        shared=True,
-        help="Suppress diagnostic messages",
-    ),
-    "verbose": option(
-        "-v",
-        "--verbose",
-        is_flag=True,
-        section="Messages",
-        shared=True,
-        help="Show more diagnostic messages",
-    ),
-    "color": option(
+    "top": _output("-n top", "N", "Print only the first N rows", type=click.IntRange(min=1)),
+    "legs": legs_option,
+    "quiet": _messages("-q --quiet", "", "Suppress diagnostic messages"),
+    "verbose": _messages("-v --verbose", "", "Show more diagnostic messages"),
+    "color": _output(
         "--color",
+        "WHEN",
+        "Colors: auto (on terminals), always, never",
         type=click.Choice(["auto", "always", "never"]),
-        metavar="WHEN",
-        section="Output",
-        shared=True,
         default="auto",
-        show_default=True,
-        help="Colors: auto (on terminals), always, never",
     ),
-    "jobs": option(
+    "jobs": _input(
         "--jobs",
+        "N",
+        "Number of worker processes for large files (default: number of CPU cores)",
         type=click.IntRange(0, 64),
         default=0,
-        metavar="N",
-        section="Input",
-        shared=True,
-        help="Number of worker processes for large files (default: number of CPU cores)",
     ),
-    "plain": option(
-        "--plain",
-        is_flag=True,
-        section="Output",
-        shared=True,
-        help="Print ASCII only",
-    ),
-    "no_progress": option(
-        "--no-progress",
-        is_flag=True,
-        section="Messages",
-        shared=True,
-        help="Show no progress bar",
-    ),
+    "plain": _output("--plain", "", "Print ASCII only"),
+    "no_progress": _messages("--no-progress", "", "Show no progress bar"),
 }
 SCHEMA_OPTIONS: Final = tuple(_OPTIONS[name] for name in SCHEMAS)
 _WRITING: Final = frozenset({"output", "form", "as_json", "raw", "columns"})
@@ -492,20 +408,3 @@ _SHOWING: Final = frozenset(
     }
 )
 """How rows are shown, and where."""
-_ABSENT: Final[dict[str, Any]] = {
-    **dict.fromkeys(("count", "begin", "end", "output", "form", "columns", "type_", "sort", "top")),
-    "time_format": "a",
-    "as_json": False,
-    "raw": False,
-    "wide": False,
-    "fields": (),
-    "field_options": (),
-    "keylog": (),
-    "schema_folders": (),
-    "assigned": (),
-    "registry": None,
-    "registry_ca": None,
-    "no_schemas": False,
-    "jobs": 0,
-}
-"""What the command was not asked for: see `reading_options`."""

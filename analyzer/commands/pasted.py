@@ -47,7 +47,7 @@ class Form(NamedTuple):
 
 
 def pasted(data: bytes) -> bytes:
-    """Return the bytes that a pasted text stands for; data that is no text stands for itself.
+    """Return the bytes that a pasted text encodes; data that is no text is returned as it is.
     `PasteError` for other text."""
     try:
         text = data.decode("utf-8").strip()
@@ -155,7 +155,7 @@ def _rune(number: int, runes: bool, text: str, at: int) -> bytes:
 
 
 def _strings(text: str, at: int) -> bytes:
-    """Read one quoted string, or several that stand behind each other."""
+    """Read one quoted string, or several in a row."""
     if text[0] in "'\"`" and text[0] == text[-1] and "\\" not in text:
         return _read(text[1:-1], FORMS[-2:])  # digits that a log or JSON has in quotes
     found = bytearray()
@@ -383,7 +383,6 @@ FORMS: Final = (
     _form("hexadecimal", "00 12 or 0x0012 or 00:12", r"[0-9a-fx\s:,;-]+\Z", _hexadecimal),
     _form("base64 or base64url", "ABI=", r"[\sA-Za-z0-9+/_-]+={0,2}\s*\Z", _base64),
 )
-"""In the order in which they are tried."""
 
 
 def accepted() -> Iterator[str]:

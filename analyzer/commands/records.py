@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.atrest import kafka_files, print_records
-from kafkascope.analyzer.commands.help import command, option
+from kafkascope.analyzer.commands.atrest import RecordsAtRest, kafka_files
+from kafkascope.analyzer.commands.help import command, flags
 from kafkascope.analyzer.commands.options import input_options
-from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.commands.output import FixedTable, LineLimit, Output
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.payloads.paths import cell
 from kafkascope.analyzer.reading.options import ReadOptions
-from kafkascope.analyzer.render.layout import hidden_line
-from kafkascope.analyzer.render.listing import FixedColumn, fitted, line
-from kafkascope.dissectors.codec.jsonform import dumps
+from kafkascope.analyzer.render.listing import FixedColumn
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.dissectors.codec.jsonform import dumps, loads
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.records import Problem
-    from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.reading.reading import Reading
-    from kafkascope.analyzer.topics import TopicNames
 
 
 COLUMNS: Final = (
@@ -40,16 +39,13 @@ PRIORITY: Final = (
     *("value", "key", "headers", "topic", "partition", "offset"),
     *("exchange", "time", "source"),
 )
-"""The columns, the most important first."""
 PARTS: Final = ("key", "value", "headers")
 SIDES: Final = ("key", "value")
 
 
 @command()
 @input_options
-@option("--key", "parts", flag_value="key", multiple=True, help="Show keys")
-@option("--value", "parts", flag_value="value", multiple=True, help="Show values")
-@option("--headers", "parts", flag_value="headers", multiple=True, help="Show headers")
+@flags("parts", {name: f"Show {name.removesuffix('s')}s" for name in PARTS}, multiple=True)
 def records(options: ReadOptions, parts: tuple[str, ...]) -> int:
     """List records with their keys and values.
 
@@ -63,33 +59,32 @@ def records(options: ReadOptions, parts: tuple[str, ...]) -> int:
     """
     if files := kafka_files(options.inputs, whole=True):
         with Output(options) as output:
-            printer = _printer(options, parts or ("key", "value"), output)
-            code = print_records(files, options, printer)
-            output.end()
-            _finish(printer)
+            printer, finish = _printer(options, parts or ("key", "value"), output)
+            read, limit = RecordsAtRest(options, files), LineLimit(options.top)
+            for lines in read.lines():
+                printer(limit.of(lines))
+                if limit.full:
+                    break
+            code = 0 if limit.full else read.finish()
+            finish()
             return code
     from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, problems_said
 
     problems: list[Problem] = []
-    shown = 0
+    limit = LineLimit(options.top)
     with Reading(options, records=True) as reading, Output(options, live=reading.live) as output:
-        printer, empty = _printer(options, parts or ("key", "value"), output), True
+        printer, finish = _printer(options, parts or ("key", "value"), output)
+        empty = True
         try:
             for pieces in _read(reading, problems, whole=options.top is None):
                 for piece in pieces:
                     empty = False
-                    if options.top is None:
-                        printer(piece)
-                        continue
-                    lines = piece.splitlines(keepends=True)[: options.top - shown]
-                    shown += len(lines)
-                    printer(b"".join(lines))
-                if options.top is not None and shown >= options.top:
+                    printer(limit.of(piece))
+                if limit.full:
                     break
         except KeyboardInterrupt:
             reading.code = INTERRUPTED
-        output.end()
-        _finish(printer)
+        finish()
         problems_said(problems, options)
         if empty:
             reading.lacks("records")
@@ -109,7 +104,7 @@ def _read(reading: Reading, problems: list[Problem], *, whole: bool) -> Iterator
     if whole:
         from kafkascope.analyzer.pool.messages import joined
 
-        blocks = reading.divided(lambda _, *how: joined(lines(*how)), None)
+        blocks = reading.divided(lambda _, *how: joined(lines(*how)))
         for block in blocks:
             problems += block.problems
             yield [block.data] if block.data else []
@@ -117,25 +112,20 @@ def _read(reading: Reading, problems: list[Problem], *, whole: bool) -> Iterator
         yield lines(exchange, reading.capture.context.names, problems)
 
 
-def _print_elements(output: Output, lines: bytes) -> None:
-    for each in lines.splitlines():
-        output.element(each)
-
-
-def _print_columns(output: Output, names: Sequence[str], lines: bytes) -> None:
-    from kafkascope.analyzer.exchanges.record_columns import json_value
-    from kafkascope.dissectors.codec.jsonform import loads
-
-    for each in map(loads, lines.splitlines()):
-        output.element({name: json_value(each, name) for name in names})
-
-
-def _printer(options: ReadOptions, parts: tuple[str, ...], output: Output) -> Any:
+def _printer(
+    options: ReadOptions, parts: tuple[str, ...], output: Output
+) -> tuple[Callable[[bytes], None], Callable[[], None]]:
+    """Return what prints lines of record/1, and what ends the output."""
     if options.form == "jsonl" and not options.columns:
-        return output.json_lines
+        return output.json_lines, output.end
     if options.form == "json" and not options.columns:
-        return partial(_print_elements, output)
-    from kafkascope.analyzer.exchanges.record_columns import checked
+
+        def print_elements(lines: bytes) -> None:
+            for record in lines.splitlines():
+                output.element(record)
+
+        return print_elements, output.end
+    from kafkascope.analyzer.exchanges.record_columns import checked, json_value
 
     wanted = options.columns or [
         column.name for column in COLUMNS if column.name not in PARTS or column.name in parts
@@ -145,63 +135,37 @@ def _printer(options: ReadOptions, parts: tuple[str, ...], output: Output) -> An
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if options.form in ("json", "jsonl"):
-        return partial(_print_columns, output, wanted)
-    return _Lines(options, list(wanted), output)
 
+        def print_columns(lines: bytes) -> None:
+            for record in map(loads, lines.splitlines()):
+                output.element({name: json_value(record, name) for name in wanted})
 
-def _finish(printer: Any) -> None:
-    """Print what ends a table."""
-    if isinstance(printer, _Lines):
-        printer.finish()
-
-
-class _Lines:
-    """Tables, tsv and csv."""
-
-    def __init__(self, options: ReadOptions, names: list[str], output: Output) -> None:
-        self._names = names
-        self._output = output
-        self._form = options.form
-        self._started = False
+        return print_columns, output.end
+    names, nothing = list(wanted), "" if options.form == "csv" else "-"
+    row: Callable[[Sequence[str]], None]
+    row, finish, begun = output.cells, output.end, False
+    if options.form == "table":
         usual = {column.name: column for column in COLUMNS}
         columns = [usual.get(name) or FixedColumn(name, 12) for name in names]
-        if not any(column.name == "value" for column in columns):
+        if "value" not in names:
             columns[-1] = replace(columns[-1], width=0)
-        self._whole, self._hidden = options.wide, list[str]()
-        if options.form == "table" and output.width is not None and not options.wide:
-            fit = fitted(columns, output.width, () if options.columns else PRIORITY)
-            self._hidden = [column.title for column in columns if column not in fit]
-            self._names, columns = [column.name for column in fit], fit
-        self._columns = columns
+        table = FixedTable(columns, () if options.columns else PRIORITY, output, options)
+        row, finish, begun = table.row, table.end, True  # it prints its titles
 
-    def __call__(self, lines: bytes) -> None:
-        from kafkascope.dissectors.codec.jsonform import loads
+    def printer(lines: bytes) -> None:
+        nonlocal begun
+        if not begun:
+            begun = True
+            output.cells(names)
+        for record in map(loads, lines.splitlines()):
+            row([_cell(record, name, nothing) for name in names])
 
-        if not self._started:
-            self._started = True
-            self._line([column.title for column in self._columns], header=True)
-        nothing = "" if self._form == "csv" else "-"
-        for each in lines.splitlines():
-            record = loads(each)
-            self._line([_cell(record, name, nothing) for name in self._names])
-
-    def _line(self, cells: list[str], *, header: bool = False) -> None:
-        if self._form in ("csv", "tsv") or self._output.width is None:
-            self._output.cells(self._names if header and self._form in ("csv", "tsv") else cells)
-        else:
-            text = line(self._columns, cells, None if self._whole else self._output.width)
-            self._output.line(text, "header" if header else "")
-
-    def finish(self) -> None:
-        """Say which columns are hidden."""
-        if self._started and self._hidden and self._output.width is not None:
-            self._output.line(hidden_line(self._hidden, self._output.width), "~")
+    return printer, finish
 
 
 def _cell(record: dict[str, Any], name: str, nothing: str) -> str:
     """Return the cell of a column. Keys and values are shown decoded where they can be."""
     from kafkascope.analyzer.exchanges.record_columns import decoded_text
-    from kafkascope.analyzer.payloads.paths import cell
 
     if name in record:
         decoded = f"{name}_decoded"

@@ -7,10 +7,9 @@ from typing import Final
 
 import click
 
-from kafkascope.analyzer.commands.help import command, option
-from kafkascope.analyzer.commands.hosts import hosts_option
-from kafkascope.analyzer.commands.options import known_release, reading_options
-from kafkascope.analyzer.commands.targets import refuse_inputs
+from kafkascope.analyzer.commands.help import command, setting
+from kafkascope.analyzer.commands.options import hosts_option, known_release, reading_options
+from kafkascope.analyzer.commands.output import refuse_inputs, target_of
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.report import collect, markdown, page, sections, ticket
@@ -30,24 +29,21 @@ REDACTED: Final = {
 
 
 @command()
-@option(
-    "--for",
-    "release",
-    metavar="RELEASE",
+@setting(
+    "--for release",
+    "RELEASE",
+    "Judge clients against this Kafka release",
     default="4.0",
-    show_default=True,
     callback=known_release,
-    help="Judge clients against this Kafka release",
 )
-@option(
+@setting(
     "--redact",
+    "LEVEL",
+    "Redact none, values, keys, or all (clients, topics, groups, addresses, too)",
     type=click.Choice(list(REDACTED)),
-    metavar="LEVEL",
     default="values",
-    show_default=True,
-    help="Redact none, values, keys, or all (clients, topics, groups, addresses, too)",
 )
-@option("--full", is_flag=True, help="Write all sections to Markdown, not only a ticket")
+@setting("--full", "", "Write all sections to Markdown, not only a ticket")
 @hosts_option
 @reading_options("output", helps={"output": "File to write: .html or .md"})
 def report(
@@ -86,10 +82,7 @@ def report(
 
 
 def _target(options: ReadOptions) -> Path:
-    if options.output in (None, "-"):
-        raise click.UsageError("-o is missing: write -o FILE.html or -o FILE.md")
-    assert options.output is not None
-    path = Path(options.output)
+    path = target_of(options.output, "-o FILE.html or -o FILE.md")
     if path.suffix.lower() not in SUFFIXES:
         raise click.UsageError(f"{path.name}: the name of a report ends with .html or .md")
     return path

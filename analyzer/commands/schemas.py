@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from kafkascope.analyzer.commands.grid import print_lines
-from kafkascope.analyzer.commands.help import command, option
+from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.payloads.model import PayloadError, Schema, SchemaKey
@@ -19,7 +21,7 @@ from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.terminal import say
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.used_schemas import Use
+    from kafkascope.analyzer.exchanges.seen_schemas import Use
     from kafkascope.analyzer.payloads.known import KnownSchemas
 
 COLUMNS: Final = (
@@ -37,17 +39,19 @@ COLUMNS: Final = (
     Column("note"),
 )
 PRIORITY: Final = Priority(("format", "type", "topics", "source"), ("note",))
+ROOMS: Final = {"avro": "avro", "protobuf": "proto", "json": "json"}
+"""Room of each format."""
 MISSING: Final = "missing"
 """In place of a source."""
 
 
 @command()
-@option("-o", "--output", "folder", metavar="DIR", help="Write the schemas to a new folder")
-@option(
+@setting("-o --output folder", "DIR", "Write the schemas to a new folder")
+@setting(
     "--redact",
+    "all",
+    "Remove docs, comments, defaults, examples, and origins from schemas; names stay",
     type=click.Choice(["all"]),
-    metavar="all",
-    help="Remove docs, comments, defaults, examples, and origins from schemas; names stay",
 )
 @reading_options(
     *("form", "as_json", "raw", "columns", "wide", "sort", "top"),
@@ -64,7 +68,7 @@ def schemas(options: ReadOptions, folder: str | None, redact: str | None) -> int
       kafkascope schemas prod.pcapng --registry http://localhost:8081 -o schemas/
       kafkascope records prod.pcapng --schemas schemas/
     """
-    from kafkascope.analyzer.exchanges.used_schemas import UsedSchemas
+    from kafkascope.analyzer.exchanges.seen_schemas import UsedSchemas
     from kafkascope.analyzer.reading.schemas import seen_with
 
     with Reading(options, records=True) as reading:
@@ -76,10 +80,7 @@ def schemas(options: ReadOptions, folder: str | None, redact: str | None) -> int
         for key in used.uses:
             known.find(key)  # the registry is asked, if there is one
         with Output(options) as output:
-            lines = [
-                *_known(known, used.uses),
-                *_missing(known, used.uses, seen.missing()),
-            ]
+            lines = [*_known(known, used.uses), *_missing(known, used.uses, seen.missing())]
             if redact:
                 lines = list(map(_without_places, lines))
             print_lines(lines, COLUMNS, "known-schema/1", options, output, reading, PRIORITY)
@@ -91,18 +92,28 @@ def schemas(options: ReadOptions, folder: str | None, redact: str | None) -> int
 
 
 def _write(folder: str, known: KnownSchemas, *, redact: bool) -> int:
-    """Write the schemas into a folder, bare ones if they are redacted; return their number."""
     from kafkascope.analyzer.payloads.folder import write_folder
 
     if not redact:
         return write_folder(folder, known)
-    from kafkascope.analyzer.transform.bare_schemas import BareSchemas
-
-    bare = BareSchemas()
-    count = write_folder(folder, bare.of(known))
-    if bare.left_out:
-        say(f"{bare.left_out} schemas left out: they cannot be read, so nothing can be hidden")
+    bare = list(_bare(known))
+    count = write_folder(folder, filter(None, bare))
+    if left_out := bare.count(None):
+        say(f"{left_out} schemas left out: they cannot be read, so nothing can be hidden")
     return count
+
+
+def _bare(schemas: Iterable[Schema]) -> Iterator[Schema | None]:
+    """Yield schemas without what people wrote into them (docs, comments, defaults, examples) and
+    without the place that they came from; None for one that cannot be read. Values are decoded as
+    before."""
+    for schema in schemas:
+        module = f"kafkascope.analyzer.payloads.{ROOMS[schema.format]}.bare"
+        try:
+            text = importlib.import_module(module).bare(schema.text)
+            yield replace(schema, text=text, origin="")
+        except PayloadError:
+            yield None
 
 
 def _without_places(line: Line) -> Line:

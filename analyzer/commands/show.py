@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkascope.analyzer.commands.atrest import kafka_files, show_files
-from kafkascope.analyzer.commands.help import command, option
+from kafkascope.analyzer.commands.atrest import kafka_files, list_files, refuse_capture_options
+from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
-from kafkascope.analyzer.commands.unknown import no_exchange
 from kafkascope.analyzer.exchanges.full import full_pieces
+from kafkascope.analyzer.exchanges.records import shareable
+from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.reading.options import ReadOptions
-from kafkascope.analyzer.reading.reading import Reading, RowAndExchange
+from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.exchange import exchange_lines
+from kafkascope.analyzer.render.records import lines_inside
+from kafkascope.analyzer.render.tree import dump_lines
 from kafkascope.analyzer.terminal import say
 from kafkascope.captures.describe import describe
+from kafkascope.captures.inputs.spool import PacketPlaces
+from kafkascope.dissectors.codec.jsonform import dumps
+from kafkascope.dissectors.codec.tree import Node
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.logdir.model import LogBatch
+    from kafkascope.analyzer.logdir.opening import AtRest
     from kafkascope.analyzer.payloads.decoding import Payloads
 
 _NUMBERS: Final = re.compile(r"\d{1,12}(-\d{1,12})?(,\d{1,12}(-\d{1,12})?)*,?\Z")
@@ -32,10 +41,10 @@ MAX_NUMBERS: Final = 1_000_000
 @reading_options(
     "output", "form", "as_json", helps={"form": "Output format: json, jsonl (default: text)"}
 )
-@option("--hex", "show_hex", is_flag=True, help="Print the tree with the bytes of each field")
-@option("--tree", is_flag=True, help="Print the tree alone (default)")
-@option("--all", "whole", is_flag=True, help="Expand fields normally summarized on one line")
-@option("--packets", is_flag=True, help="Also print the packets, dissected down to TCP")
+@setting("--hex show_hex", "", "Print the tree with the bytes of each field")
+@setting("--tree", "", "Print the tree alone (default)")
+@setting("--all whole", "", "Expand fields normally summarized on one line")
+@setting("--packets", "", "Also print the packets, dissected down to TCP")
 def show(options: ReadOptions, show_hex: bool, tree: bool, whole: bool, packets: bool) -> int:
     """Decode requests and responses field by field.
 
@@ -48,7 +57,7 @@ def show(options: ReadOptions, show_hex: bool, tree: bool, whole: bool, packets:
     """
     inputs, numbers = _split(options.inputs)
     if files := kafka_files(inputs):
-        return show_files(files, numbers, options, show_hex)
+        return _show_files(files, numbers, options, show_hex)
     for word in inputs[1:]:
         if word != "-" and not Path(word).exists():
             raise click.UsageError(
@@ -67,36 +76,39 @@ def show(options: ReadOptions, show_hex: bool, tree: bool, whole: bool, packets:
         Output(options) as output,
     ):
         if packets:
-            from kafkascope.captures.inputs.places import PacketPlaces
-
             reading.capture.source.places = PacketPlaces()
         first = True
         payloads = reading.payloads
-        for pair in reading.rows():
-            number = pair[0].number
-            if numbers and number not in missing:
+        context = reading.capture.context
+        for row, exchange in reading.rows():
+            if numbers and row.number not in missing:
                 continue
-            missing.discard(number)
+            missing.discard(row.number)
             if options.form in ("json", "jsonl"):
-                _print_json(pair, reading, output, payloads)
+                for piece in full_pieces(row, exchange, context.names, [], payloads):
+                    output.json_lines(piece)
             else:
                 if not first:
                     output.line("")
-                _print_text(pair, reading, output, payloads, show_hex, whole)
+                how = {"show_hex": show_hex, "ranges": not whole}
+                shown = exchange_lines(
+                    row, exchange, context.names, context.nodes, **how, payloads=payloads
+                )
+                for line in shown:
+                    output.line(line)
                 if packets:
                     output.line("")
-                    _print_packets(pair, reading, output)
+                    _print_packets(exchange, reading, output)
             first = False
             if numbers and not missing:
                 break
         if missing and (first or not options.quiet):
-            some = ", ".join(map(str, sorted(missing)[:5])) + (", ..." if len(missing) > 5 else "")
-            say(no_exchange(some, reading))
+            say(reading.no_exchange(_some(missing)))
         return reading.finish(tls=False) or (2 if missing and first else 0)
 
 
 def _split(inputs: tuple[str, ...]) -> tuple[tuple[str, ...], set[int]]:
-    """Numbers stand behind the files."""
+    """Return the files, and the exchange numbers that follow them; `UsageError`."""
     end = len(inputs)
     while end > 1 and _NUMBERS.match(inputs[end - 1]) and not Path(inputs[end - 1]).exists():
         end -= 1
@@ -113,41 +125,71 @@ def _split(inputs: tuple[str, ...]) -> tuple[tuple[str, ...], set[int]]:
     return inputs[:end], numbers
 
 
-def _print_json(
-    pair: RowAndExchange, reading: Reading, output: Output, payloads: Payloads | None
-) -> None:
-    row, exchange = pair
-    for piece in full_pieces(row, exchange, reading.capture.context.names, [], payloads):
-        output.json_lines(piece)
+def _some(missing: set[int]) -> str:
+    return ", ".join(map(str, sorted(missing)[:5])) + (", ..." if len(missing) > 5 else "")
 
 
-def _print_text(
-    pair: RowAndExchange,
-    reading: Reading,
-    output: Output,
-    payloads: Payloads | None,
-    show_hex: bool,
-    whole: bool,
-) -> None:
-    row, exchange = pair
-    context = reading.capture.context
-    names, nodes = context.names, context.nodes
-    lines = exchange_lines(
-        row,
-        exchange,
-        names,
-        nodes,
-        show_hex=show_hex,
-        ranges=not whole,
-        payloads=payloads,
-    )
-    for line in lines:
-        output.line(line)
-
-
-def _print_packets(pair: RowAndExchange, reading: Reading, output: Output) -> None:
-    exchange = pair[1]
+def _print_packets(exchange: Exchange, reading: Reading, output: Output) -> None:
     sides = (side for side in (exchange.request, exchange.response) if side is not None)
     numbers = {part.packet for side in sides for part in side.frame.parts}
     for packet in reading.capture.source.find(numbers):
         output.line(describe(packet))
+
+
+def _show_files(
+    files: Sequence[AtRest], numbers: set[int], options: ReadOptions, show_hex: bool
+) -> int:
+    """Print batches of Kafka's own files by their number in `ls`."""
+    from kafkascope.analyzer.reading.at_rest import payloads_at_rest
+
+    refuse_capture_options(options)
+    if not files[0].holds_batches:
+        return list_files(files, options)
+    if not numbers:
+        raise click.UsageError("no batch is selected: add a number (see kafkascope ls)")
+    missing = set(numbers)
+    payloads = payloads_at_rest(options, files)
+    with Output(options) as output:
+        for file in files:
+            for batch, data in file.batches():
+                if batch.number not in missing:
+                    continue
+                missing.discard(batch.number)
+                for line in _batch_lines(file, batch, data, options, payloads, show_hex):
+                    output.json_line(line) if isinstance(line, bytes) else output.line(line)
+                if not missing:
+                    return 0
+    say(f"there is no batch {_some(missing)}")
+    return 2 if missing == numbers else 0
+
+
+def _batch_lines(
+    file: AtRest,
+    batch: LogBatch,
+    data: bytes,
+    options: ReadOptions,
+    payloads: Payloads | None,
+    show_hex: bool,
+) -> Iterator[str | bytes]:
+    from kafkascope.analyzer.logdir.records import records_of
+
+    records = list(records_of(batch, data, file.place, payloads))
+    if options.form in ("json", "jsonl"):
+        yield dumps(batch.to_json() | {"content": records})
+        return
+    from kafkascope.analyzer.logdir.records import field_of
+
+    topic = "" if file.topic is None else f" of {file.topic}-{file.partition}"
+    yield f"batch {batch.number}{topic} in {batch.file}"
+    if batch.problem:
+        yield f"! {batch.problem}"
+    if batch.lost:
+        yield "! a broker that recovers this file cuts it off"
+    field = field_of(data, file.place)
+    end = batch.position + batch.size
+    yield from lines_inside(Node("records", batch.position, end, data), field, payloads)
+    clean = shareable(field)
+    if show_hex and clean is not None:
+        yield from (line[2:] for line in dump_lines(clean, batch.position))
+    elif show_hex:
+        yield "  (the bytes hold secrets and are not shown)"

@@ -11,33 +11,33 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from kafkascope.analyzer.commands.atrest import kafka_files
-from kafkascope.analyzer.commands.help import command, option
+from kafkascope.analyzer.commands.help import command, refusing, setting
 from kafkascope.analyzer.commands.options import (
+    decode_as_option,
     key_logs,
     keylog_option,
+    legs_option,
     ports_of,
     schema_options,
     spare_pandas,
     spelled,
 )
 from kafkascope.analyzer.heap import large_apart
+from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
 from kafkascope.analyzer.terminal import say
-from kafkascope.extras import installed, require
+from kafkascope.extras import require
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Legs
     from kafkascope.analyzer.logdir.opening import AtRest
     from kafkascope.analyzer.payloads.known import KnownSchemas
     from kafkascope.analyzer.payloads.model import Schema
+    from kafkascope.analyzer.pipeline.follow import ClosedRule
     from kafkascope.analyzer.pipeline.runner import Result, Used
     from kafkascope.analyzer.pipeline.tables.collect import TableOptions
-    from kafkascope.analyzer.reading.options import SchemaOptions
-    from kafkascope.captures.tls.keys.keylog import KeyLog
 
 PARTIAL: Final = 4
 INTERRUPTED: Final = 130
-MOST_EXCHANGES: Final = 5000
-"""In a megabyte: more hardly fit."""
 SHUFFLED: Final = 1.2
 """Bytes on the disk of the shuffle for one of the captures."""
 
@@ -46,133 +46,56 @@ LEAN_POOL: Final = "jemalloc" if sys.platform == "linux" else "system"
 """The allocator of Arrow that returns most memory: a tenth to a fifth less at the most."""
 
 
+_input_option, _tables_option, _spark_option, _follow_option = (
+    functools.partial(setting, section=name) for name in ("Input", "Tables", "Spark", "Follow")
+)
+
+
 @command()
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
-@option(
-    "-o", "--output", metavar="DIR", required=True, section="Tables", help="Folder of the tables"
-)
-@option(
+@_tables_option("-o --output", "DIR", "Folder of the tables", required=True)
+@_spark_option(
     "--engine",
+    "ENGINE",
+    "plain: one process; spark; auto: Spark for large inputs",
     type=click.Choice(["auto", "plain", "spark"]),
-    metavar="ENGINE",
     default="auto",
-    show_default=True,
-    section="Spark",
-    help="plain: one process; spark; auto: Spark for large inputs",
 )
-@option(
-    "-Y",
-    "filter_text",
-    metavar="FILTER",
-    default="",
-    section="Input",
-    help="Display filter of exchanges to convert",
-)
-@option(
-    "-d",
-    "decode_as",
-    multiple=True,
-    metavar="tcp.port==N,kafka",
-    section="Input",
-    help="Decode a port, or a range of ports (9000-9100), as Kafka; repeatable",
-)
+@_input_option("-Y filter_text", "FILTER", "Display filter of exchanges to convert", default="")
+@decode_as_option(section="Input")
 @keylog_option(section="Input")
-@option("--append", "used", flag_value="append", section="Tables", help="Add to the tables in DIR")
-@option(
-    "--replace", "used", flag_value="replace", section="Tables", help="Replace the tables in DIR"
-)
-@option(
-    "--full", is_flag=True, section="Tables", help="Include request and response bodies as JSON"
-)
-@option("--records", is_flag=True, section="Tables", help="Include a table of records")
-@option(
-    "--tables",
-    "more",
-    metavar="NAMES",
+@_tables_option("--append used", "", "Add to the tables in DIR", flag_value="append")
+@_tables_option("--replace used", "", "Replace the tables in DIR", flag_value="replace")
+@_tables_option("--full", "", "Include request and response bodies as JSON")
+@_tables_option("--records", "", "Include a table of records")
+@_tables_option(
+    "--tables more",
+    "NAMES",
+    "Include more tables: frames, segments, records; separated by commas",
     default="",
-    section="Tables",
-    help="Include more tables: frames, segments, records; separated by commas",
 )
-@option(
-    "--legs",
-    type=click.Choice(["client", "both"]),
-    default="client",
-    hidden=True,
-    help="Sides of a recorded proxy to read",
+@legs_option
+@_spark_option("--split-size", "SIZE", "Bytes that one task reads", default="64MB")
+@_spark_option("--master", "URL", "Spark cluster (default: all cores of this machine)")
+@_spark_option("--remote", "URL", "Spark Connect server: sc://host:15002")
+@_spark_option(
+    "--tasks", "N", "Number of tasks that connections are divided among", type=click.IntRange(min=1)
 )
-@option(
-    "--split-size",
-    metavar="SIZE",
-    default="64MB",
-    show_default=True,
-    section="Spark",
-    help="Bytes that one task reads",
+@_spark_option(
+    "--temp-dir temporary", "DIR", "Folder for the shuffle; needs about the size of the captures"
 )
-@option(
-    "--master",
-    metavar="URL",
-    section="Spark",
-    help="Spark cluster (default: all cores of this machine)",
-)
-@option("--remote", metavar="URL", section="Spark", help="Spark Connect server: sc://host:15002")
-@option(
-    "--tasks",
-    type=click.IntRange(min=1),
-    metavar="N",
-    section="Spark",
-    help="Number of tasks that connections are divided among",
-)
-@option(
-    "--spread",
-    is_flag=True,
-    section="Spark",
-    help="Split elephant flows across tasks (few connections with most of the bytes)",
-)
-@option(
-    "--temp-dir",
-    metavar="DIR",
-    section="Spark",
-    help="Folder for the shuffle; needs about the size of the captures",
-)
-@option(
-    "--conf",
-    "settings",
-    multiple=True,
-    metavar="NAME=VALUE",
-    section="Spark",
-    help="Spark setting; repeatable",
-)
-@option("--spark-ui", is_flag=True, section="Spark", help="Enable the Spark web UI")
-@option("--debug", is_flag=True, section="Spark", help="Print Spark errors in full")
-@option(
-    "--follow",
-    is_flag=True,
-    section="Follow",
-    help="Convert files as they are completed, until ctrl+c",
-)
-@option(
-    "--available-now",
-    is_flag=True,
-    section="Follow",
-    help="Convert files that are complete by now, then exit",
-)
-@option(
-    "--last-file-complete",
-    is_flag=True,
-    section="Follow",
-    help="Convert all present files, also the newest, then exit",
-)
-@option(
-    "--settle",
-    metavar="TIME",
-    default="30s",
-    show_default=True,
-    section="Follow",
-    help="Treat a file as complete after this long without writes",
+@_spark_option("--conf settings", "NAME=VALUE", "Spark setting", multiple=True)
+@_spark_option("--spark-ui ui", "", "Enable the Spark web UI")
+@_spark_option("--debug", "", "Print Spark errors in full")
+@_follow_option("--follow", "", "Convert files as they are completed, until ctrl+c")
+@_follow_option("--available-now", "", "Convert files that are complete by now, then exit")
+@_follow_option("--last-file-complete", "", "Convert all present files, also the newest, then exit")
+@_follow_option(
+    "--settle", "TIME", "Treat a file as complete after this long without writes", default="30s"
 )
 @schema_options
-@option("--strict", is_flag=True, help="Exit with 1, not 4, if input is damaged")
-@option("-q", "--quiet", is_flag=True, help="Suppress diagnostic messages")
+@setting("--strict", "", "Exit with 1, not 4, if input is damaged")
+@setting("-q --quiet", "", "Suppress diagnostic messages")
 def spark(
     inputs: tuple[str, ...],
     output: str,
@@ -212,12 +135,13 @@ def spark(
     # Read when Arrow is loaded. Its own choice keeps what each of many steps took at most.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", LEAN_POOL)
     large_apart()
+    from kafkascope.analyzer.pipeline.follow import ClosedRule
     from kafkascope.analyzer.pipeline.places import absolute
-    from kafkascope.analyzer.pipeline.runner import check_use
-    from kafkascope.analyzer.pipeline.store import Store
     from kafkascope.analyzer.pipeline.tables.collect import TableOptions
-    from kafkascope.captures.inputs.keylogs import read_key_logs
 
+    plan = _Plan(
+        output, _bytes(split_size), key_logs(keylog), schemas, used or "refuse", strict, quiet
+    )
     if files := kafka_files(inputs, whole=True):
         refused = {
             "--engine spark": engine == "spark" or spark_options["master"],
@@ -233,7 +157,7 @@ def spark(
                 f"{found[0]} is for captures, not for log segments: leave it out (on Spark: "
                 'spark.read.format("kafkascope").option("table", "records"))'
             )
-        return _of_logs(files, output, spelled(filter_text), schemas, used, strict, quiet)
+        return _of_logs(files, spelled(filter_text), plan)
     ports = tuple(sorted({port for text in decode_as for port in ports_of(text)}))
     wanted = _tables(more, records=records)
     options = TableOptions(
@@ -253,169 +177,118 @@ def spark(
         inputs = tuple(map(absolute, inputs))
     if (available_now or last_file_complete) and not follow:
         raise click.UsageError("--available-now and --last-file-complete need --follow")
-    if spark_options["spread"] and follow:
-        raise click.UsageError(
-            "--spread does not work with --follow, whose batches are small: leave it out"
-        )
-    if spark_options["spread"] and options.filter:
-        # Tasks that only decode do not know what became of the connections they are told of.
-        raise click.UsageError("--spread converts all exchanges: leave out -Y")
-    split_bytes = _bytes(split_size)
-    logs = key_logs(keylog)
-    known = functools.partial(_schemas, inputs, schemas, options, logs, quiet=quiet)
-    told = functools.partial(_told, output=output, strict=strict, quiet=quiet)
-    run: Callable[[Any], int]
-    if follow:
-        how = _How(_seconds(settle), available_now, last_file_complete)
-        run = functools.partial(
-            _follow, inputs, output, options, split_bytes, logs, known, how, told
-        )
-    else:
-        # Said before Spark starts.
-        check_use(output, Store(output).manifests(), used or "refuse")
-        keys = read_key_logs(logs)
-        run = functools.partial(
-            _run, inputs, output, options, split_bytes, keys, known, used or "refuse", told
-        )
-    chosen, why = _chosen(engine, inputs, ports, follow)
-    if engine == "auto" and not quiet:
-        say(f"engine {chosen}: {why}")
-    if chosen == "plain":
+    run = _conversion(
+        plan,
+        inputs,
+        options,
+        ClosedRule(_seconds(settle), last_file_complete) if follow else None,
+        once=available_now or last_file_complete,
+    )
+    if engine == "auto":
+        from kafkascope.analyzer.spark.worth import engine_for
+
+        engine, why = "plain", "batches of closed files are small"
+        if not follow:
+            engine, why = engine_for(inputs, ports)
+        if not quiet:
+            say(f"engine {engine}: {why}")
+    if engine == "plain":
         spare_pandas()
         return run(None)
     # A batch of --follow is small.
     return _on_spark(run, () if follow else inputs, quiet=quiet, **spark_options)
 
 
-def _of_logs(
-    files: list[AtRest],
-    output: str,
-    text: str,
-    schemas: SchemaOptions,
-    used: Used | None,
-    strict: bool,
-    quiet: bool,
-) -> int:
-    """Make tables of Kafka's own files."""
-    from kafkascope.analyzer.filter.decoded.reading import Decoding
-    from kafkascope.analyzer.filter.known import Known
+def _of_logs(files: list[AtRest], text: str, plan: _Plan) -> int:
     from kafkascope.analyzer.pipeline.runner import run_logs
     from kafkascope.analyzer.pipeline.tables.collect import TableOptions
     from kafkascope.analyzer.pipeline.tables.logs import chosen_by
-    from kafkascope.analyzer.reading.at_rest import payloads_at_rest
-    from kafkascope.analyzer.reading.options import ReadOptions
-    from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.analyzer.reading.at_rest import known_at_rest, payloads_at_rest
 
-    for file in files:
-        if not file.holds_batches:
-            raise click.UsageError(f'"{file.path}" holds no records; list it with `kafkascope ls`')
-    payloads = payloads_at_rest(ReadOptions((), schemas=schemas, quiet=quiet), files)
-    decoding = None if payloads is None else Decoding(lambda: payloads, TopicNames)
+    payloads = payloads_at_rest(ReadOptions((), schemas=plan.schemas, quiet=plan.quiet), files)
     options = TableOptions(records=True, filter=text.strip())
-    wanted = chosen_by(text, Known(decoding=decoding))
-    result = run_logs(files, output, options, wanted, payloads, used or "refuse")
+    wanted = chosen_by(text, known_at_rest(payloads))
+    result = run_logs(files, plan.output, options, wanted, payloads, plan.used)
     for damage in result.damage:
         say(damage)
-    if not quiet:
+    if not plan.quiet:
         rows, count = result.manifest["rows"], len(result.manifest["files"])
         say(
             f"{rows['records']} records in {rows['record_batches']} batches of {count} "
-            f"segment{'s' * (count != 1)} written to {output} "
+            f"segment{'s' * (count != 1)} written to {plan.output} "
             f"(batch {result.manifest['batch_id']})"
         )
-    if result.damage:
-        return 1 if strict else PARTIAL
-    return 0
+    return _code(result, plan.strict)
 
 
-class _How(NamedTuple):
-    """Of --follow."""
+class _Plan(NamedTuple):
+    """How inputs are converted, and where to."""
 
-    settle_s: float
-    now: bool
-    last: bool
+    output: str
+    split_bytes: int
+    logs: tuple[str, ...]
+    schemas: SchemaOptions
+    used: Used
+    strict: bool
+    quiet: bool
 
 
-def _follow(
+def _conversion(
+    plan: _Plan,
     inputs: tuple[str, ...],
-    output: str,
-    options: Any,
-    split_bytes: int,
-    logs: tuple[str, ...],
-    known: Callable[[], KnownSchemas | None],
-    how: _How,
-    told: Callable[[Result], int],
-    engine: Any,
-) -> int:
+    options: TableOptions,
+    rule: ClosedRule | None,
+    *,
+    once: bool,
+) -> Callable[[Any], int]:
+    """Return what converts on an engine (None: the plain one), and returns the exit code. Without
+    the `rule` of --follow what is wrong with output and key logs is said before Spark starts."""
     from kafkascope.analyzer.pipeline import runner
-    from kafkascope.analyzer.pipeline.follow import ClosedRule, catch_up
-    from kafkascope.analyzer.pipeline.follow import follow as go_on
+    from kafkascope.analyzer.pipeline.follow import catch_up, follow
+    from kafkascope.analyzer.pipeline.store import Store
     from kafkascope.captures.inputs.keylogs import read_key_logs
 
-    def catch() -> Iterator[Result]:
-        return catch_up(
-            inputs,
-            output,
-            options,
-            ClosedRule(how.settle_s, how.last),
-            engine=engine or runner.PLAIN,
-            split_bytes=split_bytes,
+    finish = functools.partial(_finish, plan)
+
+    def how(engine: Any) -> dict[str, Any]:
+        return {
+            "engine": engine or runner.PLAIN,
+            "split_bytes": plan.split_bytes,
+            "schemas": _schemas(plan, inputs, options),
+        }
+
+    def run(engine: Any) -> int:
+        given = how(engine)
+        return finish(runner.run(inputs, plan.output, options, keys=keys, used=plan.used, **given))
+
+    def run_on(engine: Any) -> int:
+        assert rule is not None
+
+        def catch() -> Iterator[Result]:
             # Read again for each look: what was opened since has lines that are new.
-            keys=read_key_logs(logs),
-            schemas=known(),
-        )
+            logs = read_key_logs(plan.logs)
+            return catch_up(inputs, plan.output, options, rule, keys=logs, **how(engine))
 
-    code = 0
-    if how.now or how.last:
-        for result in catch():
-            code = max(code, told(result))
-        return code
-    try:
-        go_on(catch, told)
-    except KeyboardInterrupt:
-        # What is complete counts; the next run goes on from there.
-        return INTERRUPTED
-    return code
+        if once:
+            return max(map(finish, catch()), default=0)
+        try:
+            follow(catch, finish)
+        except KeyboardInterrupt:
+            # What is complete counts; the next run goes on from there.
+            return INTERRUPTED
+        return 0
 
-
-def _run(
-    inputs: tuple[str, ...],
-    output: str,
-    options: Any,
-    split_bytes: int,
-    keys: KeyLog | None,
-    known: Callable[[], KnownSchemas | None],
-    used: Used,
-    told: Callable[[Result], int],
-    engine: Any,
-) -> int:
-    from kafkascope.analyzer.pipeline import runner
-
-    engine = engine or runner.PLAIN
-    return told(
-        runner.run(
-            inputs,
-            output,
-            options,
-            engine=engine,
-            split_bytes=split_bytes,
-            keys=keys,
-            schemas=known(),
-            used=used,
-        )
-    )
+    if rule is not None:
+        return run_on
+    runner.check_use(plan.output, Store(plan.output).manifests(), plan.used)
+    keys = read_key_logs(plan.logs)
+    return run
 
 
-def _schemas(
-    inputs: tuple[str, ...],
-    wanted: SchemaOptions,
-    options: TableOptions,
-    logs: tuple[str, ...],
-    *,
-    quiet: bool,
-) -> KnownSchemas | None:
+def _schemas(plan: _Plan, inputs: tuple[str, ...], options: TableOptions) -> KnownSchemas | None:
     """Return what keys and values are decoded with; None where no table shows them, or the user
     wants none of it."""
+    wanted, quiet = plan.schemas, plan.quiet
     given = wanted.folders or wanted.assigned or wanted.registry
     if wanted.off or not (options.records or options.full or given):
         return None
@@ -431,62 +304,20 @@ def _schemas(
                 say("schemas inside the captures are read of local files only: give --schemas")
             return []
         legs: Legs = "both" if options.both_legs else "client"
-        return schemas_in(files, keylog=logs, decode_as=options.decode_as, legs=legs)
+        return schemas_in(files, keylog=plan.logs, decode_as=options.decode_as, legs=legs)
 
     return known_of(wanted, complete=seen, quiet=quiet)
-
-
-def _chosen(
-    engine: str, inputs: tuple[str, ...], ports: tuple[int, ...], follow: bool
-) -> tuple[str, str]:
-    """The engine, and why it was taken."""
-    if follow and engine == "auto":
-        return "plain", "batches of closed files are small"
-    if engine != "auto":
-        return engine, ""
-    from kafkascope.analyzer.pipeline.places import listed, size_of
-
-    files = listed(inputs)
-    size = sum(map(size_of, files))
-    told = f"{size / 1e6:.0f} MB"
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    from kafkascope.analyzer.spark.worth import exchanges_per_megabyte, worth_spark
-
-    dense = worth_spark(cores or 1, MOST_EXCHANGES)
-    if dense is not None and size < dense:
-        # Whatever it holds.
-        return "plain", f"{told} are read faster than Spark starts"
-    held = exchanges_per_megabyte(files, ports)
-    from_ = worth_spark(cores or 1, held)
-    told += f" with about {held:.0f} exchanges in each"
-    if from_ is None:
-        return "plain", f"{told}: on {cores} core{'s' * (cores != 1)} one process is faster"
-    if size < from_:
-        return "plain", f"{told} are read faster than Spark starts"
-    if not installed("spark"):
-        return "plain", f"{told}, but the extra 'spark' is not installed"
-    from kafkascope.analyzer.spark.session import NoSpark, check
-
-    try:
-        check()
-    except NoSpark as error:
-        return "plain", str(error)
-    return "spark", f"{told} are worth its start"
 
 
 def _on_spark(
     run: Callable[[Any], int],
     inputs: tuple[str, ...],
     *,
-    master: str | None,
-    remote: str | None,
     tasks: int | None,
-    spread: bool,
-    temp_dir: str | None,
     settings: tuple[str, ...],
-    spark_ui: bool,
     debug: bool,
     quiet: bool,
+    **cluster: Any,
 ) -> int:
     from kafkascope.analyzer.pipeline.places import listed, size_of
     from kafkascope.analyzer.spark.engine import Spark
@@ -495,17 +326,11 @@ def _on_spark(
 
     pairs = dict(_setting(text) for text in settings)
     size = sum(map(size_of, listed(inputs))) if inputs else 0
-    with session(
-        master=master,
-        remote=remote,
-        temporary=temp_dir,
-        shuffle_bytes=int(SHUFFLED * size),
-        ui=spark_ui,
-        settings=pairs,
-    ) as spark_session:
+    shuffled = int(SHUFFLED * size)
+    with session(shuffle_bytes=shuffled, settings=pairs, **cluster) as spark_session:
         try:
             with shown(spark_session, size, quiet=quiet):
-                return run(Spark(spark_session, tasks, spread))
+                return run(Spark(spark_session, tasks))
         except Exception as error:
             told = None if debug else spoken(error)
             if told is None:
@@ -514,7 +339,6 @@ def _on_spark(
 
 
 def _tables(text: str, *, records: bool) -> set[str]:
-    """Names of tables that are made on request."""
     from kafkascope.analyzer.pipeline.tables.schemas import ON_REQUEST
 
     names = {each.strip() for each in text.split(",") if each.strip()}
@@ -529,8 +353,8 @@ def _filter(text: str) -> str:
     """A filter that tasks can judge; `FilterError`."""
     if not text.strip():
         return ""
+    from kafkascope.analyzer.filter.bind import IN_TASKS, demand
     from kafkascope.analyzer.filter.language import bind
-    from kafkascope.analyzer.filter.places import IN_TASKS, demand
 
     why = "{} is not known yet while tables are made"
     demand(bind(text), text, IN_TASKS, why, "make tables of all, then kafkascope ls DIR -Y ...")
@@ -544,10 +368,11 @@ def _setting(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _told(result: Result, *, output: str, strict: bool, quiet: bool) -> int:
+def _finish(plan: _Plan, result: Result) -> int:
+    """Print what was written and what is damaged; return the exit code."""
     for damage in result.damage:
-        say(f"{damage}")
-    if not quiet:
+        say(damage)
+    if not plan.quiet:
         manifest = result.manifest
         if result.order is not None:
             from kafkascope.analyzer.reading.remarks import copies
@@ -561,20 +386,21 @@ def _told(result: Result, *, output: str, strict: bool, quiet: bool) -> int:
         chosen = f"{wanted} of " if manifest["options"].get("filter") else ""
         say(
             f"{chosen}{manifest['exchanges']} exchanges of {manifest['packets']} packets in "
-            f"{files} file{'s' * (files != 1)} written to {output} (batch {manifest['batch_id']})"
+            f"{files} file{'s' * (files != 1)} written to {plan.output} "
+            f"(batch {manifest['batch_id']})"
         )
-    if result.damage:
-        return 1 if strict else PARTIAL
-    return 0
+    return _code(result, plan.strict)
+
+
+def _code(result: Result, strict: bool) -> int:
+    return (1 if strict else PARTIAL) if result.damage else 0
 
 
 def _bytes(text: str) -> int:
     from kafkascope.analyzer.filter.values import size
 
-    try:
+    with refusing(ValueError, option="--split-size", text=text):
         found = size(text)
-    except ValueError as error:
-        raise click.BadParameter(f'"{text}": {error}', param_hint="--split-size") from None
     if found < 1:
         raise click.BadParameter("1B is the minimum", param_hint="--split-size")
     return int(found)
@@ -583,7 +409,5 @@ def _bytes(text: str) -> int:
 def _seconds(text: str) -> float:
     from kafkascope.analyzer.filter.values import duration
 
-    try:
+    with refusing(ValueError, option="--settle", text=text):
         return duration(text) / 1e9
-    except ValueError as error:
-        raise click.BadParameter(f'"{text}": {error}', param_hint="--settle") from None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,32 +12,30 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kafkascope.analyzer.commands.atrest import RecordsAtRest, kafka_files
+from kafkascope.analyzer.commands.cluster import zookeeper
 from kafkascope.analyzer.commands.grid import print_lines
-from kafkascope.analyzer.commands.help import CommandGroup, option
+from kafkascope.analyzer.commands.help import CommandGroup, command, refusing, setting
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
-from kafkascope.analyzer.commands.zookeeper import zookeeper
-from kafkascope.analyzer.filter.backends.connections import CHOSEN_BY, asks_connections, selected
+from kafkascope.analyzer.filter.backends.exchange import CHOSEN_BY, asks_connections, selected
 from kafkascope.analyzer.filter.language import bind
 from kafkascope.analyzer.filter.values import duration
 from kafkascope.analyzer.findings import Findings
-from kafkascope.analyzer.findings.expected import errors_in_words, settled
-from kafkascope.analyzer.findings.view import plural
+from kafkascope.analyzer.findings.evidence import errors_in_words, settled
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.statistics.connections import Connections, connection_columns
 from kafkascope.analyzer.statistics.errors import Errors
-from kafkascope.analyzer.statistics.latency import Latency
 from kafkascope.analyzer.statistics.model import Column, Line
+from kafkascope.analyzer.statistics.producers.producers import Producers
 from kafkascope.analyzer.statistics.rates import SECOND, Rates
 from kafkascope.analyzer.statistics.simple import Breakdown, part_named
-from kafkascope.analyzer.statistics.sizes import SizesOf
-from kafkascope.analyzer.statistics.stored import StoredTopics
-from kafkascope.analyzer.statistics.throughput import Throughput
-from kafkascope.analyzer.statistics.topics import Topics
+from kafkascope.analyzer.statistics.topics import StoredTopics, Topics
+from kafkascope.analyzer.statistics.traffic import Latency, SizesOf, Throughput
 from kafkascope.analyzer.terminal import say
+from kafkascope.analyzer.text import plural
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Closed, Opened
 
@@ -56,11 +55,14 @@ PRIORITIES: Final = {
     "stored-topics": _STORED[1:],
     "stored-partitions": _STORED,
     "connections": ("client_id", "broker_address", "state", "end", "requests", "failed"),
+    "producer": ("clients", "transactional_id", "repeats", "missing", "failed"),
+    "producer-partition": ("topic", "partition", "repeats", "missing", "failed"),
     "client-connections": ("connections", "per_minute", "life", "requests", "resets"),
     "sizes": ("count", "p95", "max", "total"),
     "rates": ("requests", "failed", "unanswered"),
 }
 """The columns that answer the question of a table, by its name."""
+TRANSACTIONS: Final = Priority(("time", "duration", "outcome"), ("text",))
 
 
 @click.group(cls=CommandGroup)
@@ -87,34 +89,7 @@ def by_option(statistic: type[Breakdown[Any]]) -> Callable[[Any], Any]:
         return tuple(dict.fromkeys(parts))
 
     known, usual = ", ".join(statistic.choices()), ",".join(statistic.USUAL)
-    return option(
-        "--by",
-        default=usual,
-        show_default=True,
-        metavar="A,B",
-        callback=read,
-        help=f"Group by one or more of {known}",
-    )
-
-
-class _LeftOut:
-    """Counts connects that came to no connection, and so to no exchange that a filter could
-    judge."""
-
-    def __init__(self, *, on: bool) -> None:
-        self.on = on
-        self._count = 0
-
-    def saw(self, event: Opened | Closed) -> None:
-        """The beginning or end of a connection."""
-        if isinstance(event, Closed) and not event.used and event.connection.handshake:
-            self._count += 1
-
-    def remarks(self) -> list[str]:
-        """A sentence, where some were left out."""
-        if not self._count:
-            return []
-        return [f"{plural(self._count, 'connect')} left out: {CHOSEN_BY}"]
+    return setting("--by", "A,B", f"Group by one or more of {known}", default=usual, callback=read)
 
 
 def _broken_down(
@@ -122,22 +97,25 @@ def _broken_down(
     statistic: Breakdown[Any],
     by: tuple[str, ...],
     remarks: Callable[[], list[str]] = list,
+    lines: Callable[[TopicNames | None], list[Line]] | None = None,
+    whole: Any = None,
 ) -> int:
+    """Print a statistic `by` parts of its key: what lines are for comes first. `lines`: in place
+    of its rows; the others are those of `shown`."""
     columns = statistic.columns(by)
-
-    def lines(names: TopicNames | None) -> list[Line]:
-        return statistic.rows(names, by)
-
-    priority = _by_priority(statistic, columns)
-    return shown(options, statistic, statistic.NAME, columns, lines, remarks, priority=priority)
-
-
-def _by_priority(statistic: Breakdown[Any], columns: Sequence[Column]) -> Priority:
-    """Return the priority of a table that is broken down: what its lines are for comes first."""
     # A code says no more than the name of its error, an address no more than most client ids.
     parts = [column.name for column in columns if column not in statistic.COLUMNS]
     leading = (part for part in parts if part not in ("code", "client_address"))
-    return Priority((*leading, *PRIORITIES[statistic.NAME]))
+    return shown(
+        options,
+        statistic,
+        statistic.NAME,
+        columns,
+        lines or (lambda names: statistic.rows(names, by)),
+        remarks,
+        priority=Priority((*leading, *PRIORITIES[statistic.NAME])),
+        whole=whole,
+    )
 
 
 def shown(
@@ -147,7 +125,7 @@ def shown(
     columns: tuple[Column, ...],
     lines: Callable[[Any], list[dict[str, Any]]],
     remarks: Callable[[], list[str]] = list,
-    watcher: _LeftOut | None = None,
+    watcher: Callable[[Opened | Closed], None] | None = None,
     begin: Callable[[Reading], None] = lambda reading: None,
     for_people: Callable[[list[Line]], tuple[Column, ...]] | None = None,
     priority: Priority | None = None,
@@ -158,8 +136,8 @@ def shown(
     depend on what was found. `whole`: a statistic of all exchanges, see `count`."""
     with Reading(options) as reading:
         begin(reading)
-        if watcher is not None and watcher.on and reading.stored is None:
-            reading.capture.watch = watcher.saw
+        if watcher is not None and reading.stored is None:
+            reading.capture.watch = watcher
         watch = hasattr(statistic, "saw") and not options.filter_text
         count(reading, statistic, watch=watch, whole=whole)
         with Output(options) as output:
@@ -217,13 +195,7 @@ def errors(options: ReadOptions, by: tuple[str, ...]) -> int:
     def lines(names: TopicNames | None) -> list[Line]:
         return settled(found, findings.told(names)).rows(names, by)
 
-    def remarks() -> list[str]:
-        return [errors_in_words(found)]
-
-    columns = Errors.columns(by)
-    priority = _by_priority(found, columns)
-    name = Errors.NAME
-    return shown(options, found, name, columns, lines, remarks, priority=priority, whole=findings)
+    return _broken_down(options, found, by, lambda: [errors_in_words(found)], lines, findings)
 
 
 @stats.command()
@@ -267,7 +239,6 @@ def _stored(
     columns: tuple[Column, ...],
     rows: Callable[[StoredTopics], list[Line]],
 ) -> int:
-    """Count the batches of Kafka's own files."""
     read = RecordsAtRest(options, files)
     found = StoredTopics()
     for file, batch, _ in read.batches():
@@ -284,7 +255,7 @@ def _by_topic(
     columns: tuple[Column, ...],
     rows: Callable[[Topics, TopicNames | None], list[Line]],
 ) -> int:
-    """Count topics; the schemas in them where the user says something of schemas."""
+    """Count topics; also their schemas where the user gave options of schemas."""
     given = options.schemas
     wanted = bool(given.folders or given.assigned or given.registry) or "schemas" in options.columns
     statistic = Topics()
@@ -302,13 +273,12 @@ def _by_topic(
 
 
 @stats.command()
-@option(
+@setting(
     "--by",
+    "NAME",
+    "Group by connection or client",
     type=click.Choice(["connection", "client"]),
-    metavar="NAME",
     default="connection",
-    show_default=True,
-    help="Group by connection or client",
 )
 @input_options
 def connections(options: ReadOptions, by: str) -> int:
@@ -329,7 +299,17 @@ def connections(options: ReadOptions, by: str) -> int:
         options = replace(options, filter_text="")
     else:
         bound = None
-    found, left = Connections(), _LeftOut(on=bool(options.filter_text))
+    found, left = Connections(), Counter[str]()
+
+    def saw(event: Opened | Closed) -> None:
+        # Connects that came to no connection, and so to no exchange that a filter could judge.
+        left["connects"] += (
+            isinstance(event, Closed) and not event.used and event.connection.handshake
+        )
+
+    def remarks() -> list[str]:
+        count = left["connects"]
+        return [f"{plural(count, 'connect')} left out: {CHOSEN_BY}"] if count else []
 
     def lines(names: TopicNames | None) -> list[Line]:
         chosen = selected(found.rows(names), bound)
@@ -338,7 +318,8 @@ def connections(options: ReadOptions, by: str) -> int:
     columns = Connections.CLIENT_COLUMNS if by == "client" else Connections.COLUMNS
     name = "client-connections" if by == "client" else "connections"
     people = None if by == "client" else connection_columns
-    return shown(options, found, name, columns, lines, left.remarks, left, for_people=people)
+    watcher = saw if options.filter_text else None
+    return shown(options, found, name, columns, lines, remarks, watcher, for_people=people)
 
 
 @stats.command()
@@ -354,24 +335,15 @@ LEAST_WIDTH: Final = 1_000_000
 
 
 def _every(ctx: click.Context, parameter: click.Parameter, value: str) -> int:
-    try:
+    with refusing(ValueError):
         found = duration(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
     if found < LEAST_WIDTH:
         raise click.BadParameter("1ms is the minimum")
     return found
 
 
 @stats.command()
-@option(
-    "--every",
-    default="1s",
-    show_default=True,
-    metavar="TIME",
-    callback=_every,
-    help="Time span of a line",
-)
+@setting("--every", "TIME", "Time span of a line", default="1s", callback=_every)
 @input_options
 def rates(options: ReadOptions, every: int = SECOND) -> int:
     """Show throughput over time."""
@@ -380,3 +352,27 @@ def rates(options: ReadOptions, every: int = SECOND) -> int:
 
 
 stats.add_command(zookeeper)
+
+
+@command()
+@setting("--partitions what", "", "Show sequences by partition", flag_value="lanes")
+@setting("--transactions what", "", "Show transactions by time", flag_value="transactions")
+@input_options
+def producers(options: ReadOptions, what: str | None) -> int:
+    """Show producer sequences, duplicates, and transactions.
+
+    Lists idempotent and transactional producers: batches sent, resent, or missing, and how their
+    transactions ended.
+
+    \b
+      kafkascope producers prod.pcapng
+      kafkascope producers prod.pcapng --transactions -Y 'txn == "orders-1"'
+      kafkascope producers prod.pcapng --partitions --sort missing -n 5
+    """
+    found = Producers()
+    if what == "lanes":
+        return shown(options, found, "producer-partition", Producers.LANE_COLUMNS, found.lanes)
+    if what == "transactions":
+        columns, priority = Producers.TRANSACTION_COLUMNS, TRANSACTIONS
+        return shown(options, found, "transaction", columns, found.transactions, priority=priority)
+    return shown(options, found, "producer", Producers.COLUMNS, found.rows)

@@ -10,10 +10,9 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from kafkascope.analyzer.commands.help import Function, option
+from kafkascope.analyzer.commands.help import Function, setting
 from kafkascope.analyzer.reading.options import FORMATS, Format
-from kafkascope.analyzer.render.layout import Priority
-from kafkascope.analyzer.render.spreadsheet import csv_line
+from kafkascope.analyzer.render.cells import csv_line
 from kafkascope.analyzer.statistics.model import Column
 from kafkascope.analyzer.statistics.table import NO_PRIORITY, fitted
 from kafkascope.analyzer.terminal import json_out, out, row
@@ -34,26 +33,17 @@ class TableFormat(NamedTuple):
 
 def format_option(formats: Sequence[str], **settings: Any) -> Callable[[Function], Function]:
     """Declare `--format`; `settings` are those of `Option`."""
-    return option(
-        "--format",
-        "form",
-        type=click.Choice(formats),
-        metavar="FORMAT",
-        help=f"Output format: {', '.join(formats)} (default: table)",
-        **settings,
-    )
+    text = f"Output format: {', '.join(formats)} (default: table)"
+    kind = click.Choice(formats)
+    return setting("--format form", "FORMAT", text, type=kind, show_default=False, **settings)
 
 
 def json_option(**settings: Any) -> Callable[[Function], Function]:
-    """Declare `--json`; `settings` are those of `Option`."""
-    return option("--json", "as_json", is_flag=True, help="Short for --format jsonl", **settings)
+    return setting("--json as_json", "", "Short for --format jsonl", **settings)
 
 
 def wide_option(**settings: Any) -> Callable[[Function], Function]:
-    """Declare `--wide`; `settings` are those of `Option`."""
-    return option(
-        "--wide", is_flag=True, help="Show all columns, even beyond the terminal", **settings
-    )
+    return setting("--wide", "", "Show all columns, even beyond the terminal", **settings)
 
 
 def table_options(function: Callable[..., int]) -> Callable[..., int]:
@@ -77,13 +67,8 @@ def terminal_width() -> int | None:
     return max(MIN_WIDTH, shutil.get_terminal_size().columns)
 
 
-def print_table(
-    header: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    how: TableFormat,
-    priority: Priority = NO_PRIORITY,
-) -> None:
-    """Print rows; a `table` fits a terminal by `priority`, in a pipe tabs separate its cells."""
+def print_table(header: Sequence[str], rows: Iterable[Sequence[Any]], how: TableFormat) -> None:
+    """Print rows; a `table` fits a terminal, in a pipe tabs separate its cells."""
     if how.name in ("json", "jsonl"):
         from kafkascope.dissectors.codec.jsonform import dumps
 
@@ -101,7 +86,7 @@ def print_table(
     elif how.name == "table" and how.fit is not None:
         columns = [Column(name) for name in header]
         texts = [list(map(_text, each)) for each in rows]
-        for line, _ in fitted(texts, columns, None if how.wide else how.fit, priority):
+        for line, _ in fitted(texts, columns, None if how.wide else how.fit, NO_PRIORITY):
             out(line)
     else:
         row(header if how.name == "tsv" else [Column(name).title for name in header])

@@ -3,21 +3,122 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
 from pathlib import Path
 from textwrap import fill
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 
 from kafkascope.analyzer.commands.help import CommandGroup
-from kafkascope.analyzer.commands.key_logs import WAYS, Way
 from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_options
 from kafkascope.analyzer.terminal import document, say
 from kafkascope.captures.inputs.keylogs import Limit
 from kafkascope.captures.model import Closed, Opened, Tls
 from kafkascope.captures.tls.keys.keylog import LABELS, MOST_LINE, KeyLog, LogLines
 from kafkascope.extras import require
+
+__all__ = ["AGENT", "WAYS", "Way"]
+
+AGENT: Final = "extract-tls-secrets-4.0.0.jar"
+
+
+class Way(NamedTuple):
+    """What one kind of client offers."""
+
+    word: str
+    """What users call it, as an argument of `tls-keys`."""
+    who: str
+    do: tuple[str, ...]
+    """Lines to type or to write, the shortest way first; what stands behind # says when."""
+    works: str
+    lacks: str
+    """What this way does not give, and what looks like a way and is none."""
+    tried: str
+
+
+WAYS: Final = (
+    Way(
+        "java",
+        "Java: kafka-clients, and programs that use it",
+        (
+            "mvn dependency:copy -Dartifact=name.neykov:extract-tls-secrets:4.0.0"
+            " -DoutputDirectory=.",
+            f"JAVA_TOOL_OPTIONS=-javaagent:$PWD/{AGENT}=$PWD/keys.log java ...",
+            f"java -jar {AGENT} PID $PWD/keys.log    # a running program",
+        ),
+        "TLS 1.3 and 1.2 (in 1.2 by session: `RSA Session-ID:`)",
+        "connections older than the agent",
+        "kafka-clients 2.4.1, 3.9.2 and 4.4.0 on Java 17",
+    ),
+    Way(
+        "broker",
+        "every client, at the broker",
+        (
+            f"java -jar {AGENT} PID $PWD/keys.log    # a running broker",
+            f"JAVA_TOOL_OPTIONS=-javaagent:$PWD/{AGENT}=$PWD/keys.log"
+            " bin/kafka-server-start.sh ...",
+        ),
+        "TLS 1.3 and 1.2, all clients of this broker; download the agent as for java",
+        "connections older than the agent, and those to brokers without it."
+        " Run `install -m 600 /dev/null keys.log` first, or others can read the file",
+        "Kafka 4.4.0 on Java 17",
+    ),
+    Way(
+        "librdkafka",
+        "librdkafka: confluent-kafka for Python, Go, .NET and JavaScript, kcat",
+        (
+            "kafkascope tls-keys broker    # the same secrets, from the broker",
+            "SSLKEYLOGFILE=$PWD/keys.log LD_PRELOAD=$PWD/keylog.so kcat ..."
+            "    # keylog.c: docs/tls.md",
+        ),
+        "at the broker, always; with LD_PRELOAD if the program loads the system's libssl, like"
+        " kcat of Linux distributions",
+        "SSLKEYLOGFILE alone: the file stays empty. LD_PRELOAD with wheels of confluent-kafka,"
+        " which bundle their own libssl",
+        "confluent-kafka 2.16 from PyPI, kcat of Debian 12",
+    ),
+    Way(
+        "python",
+        "Python without librdkafka: aiokafka, kafka-python",
+        (
+            'ssl_context=ssl.create_default_context(cafile="ca.pem")    # in the program',
+            "SSLKEYLOGFILE=$PWD/keys.log python app.py",
+        ),
+        "TLS 1.3 and 1.2; also with `create_ssl_context` of aiokafka",
+        "kafka-python with `ssl_cafile=`: its own context writes no keys; pass `ssl_context=`",
+        "aiokafka 0.14, kafka-python 3.0",
+    ),
+    Way(
+        "go",
+        "Go: franz-go, and others with a tls.Config",
+        ("tls.Config{KeyLogWriter: file}    // in the program: os.OpenFile(..., 0o600)",),
+        "TLS 1.3 and 1.2; resumed connections of 1.2 use the line of the first one",
+        "no environment variable: the program must set it",
+        "franz-go 1.22",
+    ),
+    Way(
+        "node",
+        "Node.js: kafkajs",
+        ("NODE_OPTIONS=--tls-keylog=$PWD/keys.log node app.js",),
+        "TLS 1.3 and 1.2",
+        "packages based on librdkafka",
+        "kafkajs 2.2 on Node 20",
+    ),
+    Way(
+        "proxy",
+        "every client whose bootstrap address can be changed",
+        (
+            "kafkascope proxy --upstream BROKER:9093 --upstream-tls --upstream-ca ca.pem --tls"
+            " -w session.pcapng",
+        ),
+        "needs no key log: the proxy terminates TLS and records plaintext",
+        "clients must trust the CA of the proxy (printed at the start); client certificates are not"
+        " passed on to the broker",
+        "kafka-clients, librdkafka, aiokafka, kafka-python, franz-go, kafkajs",
+    ),
+)
+"""In the order of the documentation."""
+
 
 WIDTH: Final = 80
 PIECE: Final = 1 << 20
@@ -60,13 +161,13 @@ def show(client: str | None) -> int:
     return 0
 
 
-def _lines(way: Way) -> Iterator[str]:
-    yield f"{way.word}: {way.who}"
-    yield ""
-    yield from (f"    {line}" for line in way.do)
-    yield ""
-    for head, text in (("works", way.works), ("does not work", way.lacks), ("tested", way.tried)):
-        yield fill(f"{head}: {text}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+def _lines(way: Way) -> list[str]:
+    ends = (("works", way.works), ("does not work", way.lacks), ("tested", way.tried))
+    told = (
+        fill(f"{head}: {text}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+        for head, text in ends
+    )
+    return [f"{way.word}: {way.who}", "", *(f"    {line}" for line in way.do), "", *told]
 
 
 @tls_keys.command("check")
@@ -149,7 +250,6 @@ def _state(tls: Tls) -> str:
 
 
 def _count(lines: list[bytes], log: KeyLog, kinds: Counter[str]) -> None:
-    """Take lines into the log, and count each as what it is."""
     for line in lines:
         words, bad = line[:MOST_LINE].split(), log.unusable
         log.take(line)

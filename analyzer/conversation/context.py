@@ -1,26 +1,24 @@
-"""What the conversations of one session share: numbers, topic names, brokers that were found."""
+"""What the conversations of one session share: topic names, brokers that were found."""
 
 from __future__ import annotations
 
 import struct
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from hashlib import blake2b
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
-from kafkascope.analyzer.bodies.fetch_sessions import KEYS, LISTED
+from kafkascope.analyzer.bodies.fetch_sessions import LISTED
 from kafkascope.analyzer.bodies.nodes import MAX_NODES, NodeAddresses
-from kafkascope.analyzer.bodies.short import Much
-from kafkascope.analyzer.bodies.waits import WAITING
 from kafkascope.analyzer.conversation.detect import GIVEN_UP, KAFKA_PORTS, UNKNOWN
-from kafkascope.analyzer.conversation.phases import STATEFUL
 from kafkascope.analyzer.model import Frame, HttpConsumer, Side
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.formats.remarks import Remarks
 from kafkascope.captures.model import Connection, Endpoint
 from kafkascope.captures.signatures import TLS
-from kafkascope.captures.tls.sources import KeySources, SharedKeys
+from kafkascope.captures.tls.sources import KeySources
 from kafkascope.dissectors.registry import RequestHeader
+from kafkascope.kernel.pairs import Sink
 
 ZOOKEEPER_PORTS: Final = frozenset({2181})
 """Ports on which ZooKeeper is expected where the begin of a connection is not in the capture."""
@@ -42,19 +40,13 @@ class Endpoints(set[Endpoint]):
     """Endpoints that answered, at most so many."""
 
     def add(self, endpoint: Endpoint) -> None:
-        """Take one in, while there is room."""
         if len(self) < MOST_ENDPOINTS:
             super().add(endpoint)
 
 
-class Turns(Protocol):
-    """Gives numbers to exchanges."""
-
-    def next(self, packet: int) -> int:
-        """Return the number of an exchange whose first byte came with a packet, or before."""
-
-    def back(self, number: int) -> int | None:
-        """Take a number back; the number itself where that is too late."""
+Question: TypeAlias = tuple[str, Endpoint | bytes]
+"""Whether an endpoint is a broker, or a ZooKeeper server; which handshake gave out a session id or
+ticket of TLS."""
 
 
 class FrameListener(Protocol):
@@ -67,34 +59,20 @@ class FrameListener(Protocol):
 class Context:
     """State of a session that crosses connections. No I/O."""
 
-    def __init__(self, decode_as: Iterable[int] = (), *, bodies: bool = True) -> None:
-        self.numbers = 0
-        """The last number given to an exchange."""
-        self.turns: Turns | None = None
-        """What gives the numbers in its place, where this is a part of a whole."""
-        self.passing: Callable[[int | None, int], bool] | None = None
-        """Tells by the number of an exchange, or the packet of one that gets its number now,
-        whether somebody else tells it: then it is read as far as the state needs it, and comes as
-        an exchange or as `Passed`. None: all are told here."""
-        self.given_up: Callable[[], None] | None = None
-        """Called where requests are given up because too many wait."""
+    def __init__(self, decode_as: Iterable[int] = ()) -> None:
+        self.exchanges = 0
+        """Exchanges that got a number."""
         self.names = TopicNames()
         self.nodes = NodeAddresses()
         self.decode_as = frozenset(decode_as)
         """Ports that the user says are Kafka's."""
-        self.bodies = bodies
-        """Whether bodies are decoded at once; without, only headers and what the state needs."""
-        self.whole = True
-        """Whether bodies are read with all their fields, as whoever gets the exchanges will ask for
-        them; else with what rows need, and again when somebody asks."""
-        self.facts = True
-        """Whether anybody asks what bodies say."""
-        self.stateful = STATEFUL
-        """Keys of the APIs whose bodies the state needs."""
         self.brokers: set[Endpoint] = Endpoints()
         """Endpoints that answered as Kafka in this session."""
         self.zookeepers: set[Endpoint] = Endpoints()
         """Endpoints that answered as ZooKeeper in this session."""
+        self.asked: set[Question] | None = None
+        """What other connections could have told when one was judged; None: nobody wants to
+        know."""
         self.fingerprints: list[bytes] = []
         """Of the input files, by their index: what makes exchange ids stable."""
         self.remarks: Remarks | None = None
@@ -105,12 +83,14 @@ class Context:
         """Connections that are not Kafka's, by what they look like."""
         self.encrypted: deque[Connection] = deque(maxlen=MOST_ENCRYPTED)
         """Connections that begin with TLS, the last ones."""
-        self.keys: SharedKeys = KeySources()
-        """What TLS is decrypted with."""
+        self.keys = KeySources()
         self.heard: FrameListener | None = None
         """What is told of each frame as soon as it is whole, before any exchange with it."""
         self.http: HttpConsumer | None = None
         """What takes the HTTP exchanges; without one, connections with HTTP are counted only."""
+        self.sink = Sink()
+        self.direct = False
+        """Whether it may get bytes before they become events: see `Conversations.caught_up`."""
         self.waiting = 0
         """Memory that is held until more bytes come, at most: requests without an answer, frames
         that are not whole, connections of which nobody knows what they speak. What is over is not
@@ -126,18 +106,6 @@ class Context:
         """What others left out for its number, who read a part: see `left_out`."""
         self.skipped_bytes = 0
         """Bytes of Kafka connections in which no frame was found."""
-
-    def much(self, key: int, *, passing: bool = False) -> Much:
-        """Return what is asked for of the bodies of an API; `passing`: of what others tell."""
-        if passing:
-            return "state" if key in WAITING | KEYS else "none"
-        if self.bodies:
-            return "whole" if self.whole else "rows"
-        return "state" if key in self.stateful else "none"
-
-    def only_waits(self) -> None:
-        """Ask of bodies for nothing but waits, beside what headers and times tell."""
-        self.bodies, self.stateful = False, STATEFUL | WAITING | KEYS
 
     def left_out(self) -> set[str]:
         """Return sentences about what was not taken note of, for there is too much of it."""
@@ -168,24 +136,7 @@ class Context:
             )
         return found
 
-    def next_number(self, packet: int = 0) -> int:
-        """Return the number of the next exchange, whose first byte came with a packet."""
-        if self.turns is not None:
-            return self.turns.next(packet)
-        self.numbers += 1
-        return self.numbers
-
-    def without_number(self, number: int) -> int | None:
-        """Take a number back; the number itself where that is too late, as others were given."""
-        if self.turns is not None:
-            return self.turns.back(number)
-        if number != self.numbers:
-            return number
-        self.numbers -= 1
-        return None
-
     def not_kafka(self, reason: str, connection: Connection) -> None:
-        """Count a connection that is not Kafka's."""
         if reason.startswith(TLS):
             self.encrypted.append(connection)
         many = len(self.opaque) >= MAX_REASONS
@@ -193,17 +144,24 @@ class Context:
             reason = UNKNOWN
         self.opaque[reason] += 1
 
-    def is_broker(self, endpoint: Endpoint) -> bool:
-        """Return whether Kafka is to be expected there."""
-        return self.is_broker_port(endpoint.port) or endpoint in self.brokers
+    def is_broker(self, endpoint: Endpoint, *, final: bool = True) -> bool:
+        """Return whether Kafka is to be expected there. `final`: whether the connection is judged
+        by the answer; else this is called again."""
+        return self.is_broker_port(endpoint.port) or self._is_known(endpoint, self.brokers, final)
+
+    def _is_known(self, endpoint: Endpoint, among: set[Endpoint], final: bool = True) -> bool:
+        if endpoint in among:
+            return True
+        if final and self.asked is not None:
+            self.asked.add(("zookeeper" if among is self.zookeepers else "broker", endpoint))
+        return False
 
     def is_broker_port(self, port: int) -> bool:
         """Return whether Kafka is to be expected at a port, whatever was seen."""
         return port in KAFKA_PORTS or port in self.decode_as
 
     def is_zookeeper(self, endpoint: Endpoint) -> bool:
-        """Return whether ZooKeeper is to be expected there."""
-        return endpoint.port in ZOOKEEPER_PORTS or endpoint in self.zookeepers
+        return endpoint.port in ZOOKEEPER_PORTS or self._is_known(endpoint, self.zookeepers)
 
     def expects(self, connection: Connection) -> bool:
         """Return whether Kafka or ZooKeeper should be at an end of a connection, also by what
@@ -220,16 +178,23 @@ class Context:
         part = frame.parts[0]
         return self.identify_at(connection, direction, frame.offset, part.file, part.at)
 
+    def hash_of(self, file: int) -> blake2b | None:
+        """Return what hashes places in a file; None where there is no file."""
+        if not 0 <= file < len(self.fingerprints):
+            return None
+        key = self.fingerprints[file]
+        hashes = self._hashes.get(key)
+        if hashes is None:
+            hashes = self._hashes[key] = blake2b(digest_size=8, key=key)
+        return hashes
+
     def identify_at(
         self, connection: Connection, direction: int, offset: int, file: int, at: int
     ) -> str:
         """Return the same for a frame that begins at an offset of its stream, and there in a
         file."""
-        if 0 <= file < len(self.fingerprints):
-            key = self.fingerprints[file]
-            hashes = self._hashes.get(key)
-            if hashes is None:
-                hashes = self._hashes[key] = blake2b(digest_size=8, key=key)
+        hashes = self.hash_of(file)
+        if hashes is not None:
             found = hashes.copy()
             found.update(_PLACE.pack(at))
             return found.hexdigest()

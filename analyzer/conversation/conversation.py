@@ -8,8 +8,7 @@ phases and what happens at gaps and at the end. The only place that turns a `Dis
 from __future__ import annotations
 
 import struct
-from functools import cache, partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Final, Self
 
 from kafkascope.analyzer.bodies import facts as body_facts
 from kafkascope.analyzer.bodies import fetch_sessions, nodes
@@ -24,19 +23,13 @@ from kafkascope.analyzer.bodies.dissection import (
     header_misfit,
     header_of_cut,
 )
-from kafkascope.analyzer.bodies.facts import BodyFacts
-from kafkascope.analyzer.bodies.short import Much, Plan, plan_of
 from kafkascope.analyzer.bodies.waits import Waits
-from kafkascope.analyzer.conversation.detect import (
-    FRAMING_LOST,
-    HEADER_MISSING,
-    NO_HEADER,
-)
+from kafkascope.analyzer.conversation.detect import FRAMING_LOST, HEADER_MISSING, MASKED, NO_HEADER
 from kafkascope.analyzer.conversation.framing import FrameBuffer, Skipped, Unit
+from kafkascope.analyzer.conversation.ordinary import ACKS_0, Ordinary, teaches
 from kafkascope.analyzer.conversation.pending import (
     MAX_TOKENS,
     SASL_TOKEN,
-    SMALL,
     InFlight,
     Pending,
     loaded,
@@ -54,21 +47,20 @@ from kafkascope.analyzer.conversation.zookeeper import (
     is_event,
 )
 from kafkascope.analyzer.model import (
+    UNNUMBERED,
     Exchange,
     Frame,
     Note,
+    Origin,
     Request,
     Response,
     Side,
     State,
     Undecoded,
-    Whole,
-    first_of,
-    last_of,
-    spot,
     spot_of,
 )
 from kafkascope.captures.model import (
+    BEHIND_ALL,
     UNKNOWN_SERVER,
     Chunk,
     Closed,
@@ -77,23 +69,15 @@ from kafkascope.captures.model import (
     StreamEvent,
 )
 from kafkascope.captures.resumable import Dump, Resumable
-from kafkascope.captures.signatures import HEAD, protocol_of, words_of
-from kafkascope.dissectors.codec.reader import REFUSALS
+from kafkascope.captures.signatures import HEAD, protocol_of, words_amid, words_of
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.keyed import api_name
-from kafkascope.dissectors.registry import (
-    APIS,
-    Decoded,
-    RequestHeader,
-    read_request_header,
-)
+from kafkascope.dissectors.registry import APIS, Decoded, RequestHeader, read_request_header
 from kafkascope.dissectors.zookeeper.frames import EVENT_HEADER
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.captures.model import Endpoint
-    from kafkascope.dissectors.codec.reader import Body
-    from kafkascope.dissectors.layout import Layout
 
 MAX_EARLY: Final = 256
 """Responses held for requests that the reassembly has not delivered yet."""
@@ -105,28 +89,19 @@ ENDINGS: Final = {
     "idle": "the connection was idle for too long",
 }
 
-ACKS_0: Final = "acks=0: no response is sent"
 NO_ACKS: Final = "none was seen; whether one was due (acks) is not in the capture"
 NOT_A_RESPONSE: Final = "the server sent bytes that are not a Kafka response"
 IN_A_GAP: Final = "its response fell into a gap in the capture"
 NO_FRAMING: Final = "the broker's stream lost its framing"
 
 LEAST: Final = 4
-"""Bytes of a size."""
-NO_TAGS: Final = b"\0"
 
 LOST_SHOWN: Final = 16
 """Of bytes that begin no frame, as many as a row shows: they may be of the payload before them."""
 
-UNREAD: Final[dict[str, object]] = {}
-"""In place of the body of a request that somebody else reads: what it takes is counted alike."""
-
 _INT = struct.Struct(">i")
 _int_at = _INT.unpack_from
 _HEAD_OF_NONE = struct.Struct(">hh")
-_header = partial(tuple.__new__, RequestHeader)
-"""Makes a `RequestHeader` of a tuple without a Python frame."""
-
 
 KNOWN: Final = frozenset(
     (api.key, version)
@@ -136,37 +111,8 @@ KNOWN: Final = frozenset(
 """(key, version) of all requests that can be read."""
 
 
-@cache
-def _teaches(layout: Layout) -> bool:
-    """Return whether a body may hold what the context learns; those of most requests do not."""
-    return body_facts.teaches(layout) or nodes.teaches(layout)
-
-
-@cache
-def _plan(key: int, version: int, much: Much) -> Plan | None:
-    """Return how bodies are read that this connection's state does not learn from; else None."""
-    return None if key in STATEFUL else plan_of(key, version, much)
-
-
-class Passed(NamedTuple):
-    """Comes in place of an exchange that somebody else tells."""
-
-    number: int
-    last: int
-    """Number of the packet with the last byte of its answer."""
-
-
-class _UsualHead(NamedTuple):
-    """What the headers of a version have in common while the client keeps its name."""
-
-    plan: Plan
-    after: bytes
-    """What follows the correlation id, up to the body."""
-    key: int
-    version: int
-    client_id: str | None
-    end: int
-    """Offset of the body in the payload."""
+def _origin_of(frame: Frame) -> Origin:
+    return Origin(frame.parts[0].packet, frame.offset)
 
 
 class Conversation(Resumable):
@@ -180,9 +126,9 @@ class Conversation(Resumable):
         "_in_flight",
         "_requests",
         "_responses",
-        "_reserved",
         "_early",
         "_hole",
+        "_begins",
         "_skipped",
         "_unbroken",
         "_sound",
@@ -202,16 +148,12 @@ class Conversation(Resumable):
         client: int,
         *,
         midstream: bool = False,
-        number: int | None = None,
         zookeeper: ZooKeeperSession | None = None,
     ) -> None:
-        """`number` was given to the first request already, by whoever saw its first byte;
-        `zookeeper`: of a connection that speaks ZooKeeper's protocol."""
+        """`zookeeper`: of a connection that speaks ZooKeeper's protocol."""
         self.connection = connection
         self.client = client
-        """Direction in which the requests go."""
         self._ends: tuple[Endpoint, Endpoint] = connection.ends(client)
-        """Client and broker."""
         self._known = False
         """It answered, and the context knows that."""
         self._context = context
@@ -229,14 +171,14 @@ class Conversation(Resumable):
         if midstream:
             self._requests.hunt()
             self._responses.hunt()
-        self._reserved = number
-        """Number for the request whose first bytes were seen."""
         self._half: Pending | None = None
         """A request that is not whole yet, though its answer was seen."""
         self._early: list[Frame] = []
         """Not many: a deque takes 750 bytes on each connection that never has any."""
         self._hole = ""
         """Why bytes of the responses are missing since the last one that paired."""
+        self._begins = 0
+        """Where the responses begin, or go on behind the last hole, in their stream."""
         self._sound = not midstream and zookeeper is None
         """The same of the responses as `_unbroken` says."""
         self._skipped = 0
@@ -252,14 +194,11 @@ class Conversation(Resumable):
         self.phases = Phases()
         self._fetching = fetch_sessions.FetchSessions(context)
         self._waits = Waits(context)
-        self._heads: dict[bytes, _UsualHead] = {}
-        """By the bytes of key and version: how the last usual request of it began."""
-        self._passing_heads: dict[bytes, _UsualHead] = {}
-        """The same of those that others tell."""
         self._out: list[Exchange] = []
+        self._ordinary: Ordinary | None = None
 
     def dump(self) -> Dump:
-        """Return the state between two events."""
+        self.leave()
         return {
             **super().dump(),
             "half": None if self._half is None else self._half.dump(),
@@ -267,7 +206,6 @@ class Conversation(Resumable):
         }
 
     def load(self, state: Dump) -> Self:
-        """Take over what `dump` gave."""
         self._half = None if state["half"] is None else loaded(state["half"])
         if self._zookeeper is not None:
             self._zookeeper.load(state["zookeeper"])
@@ -275,7 +213,6 @@ class Conversation(Resumable):
 
     @property
     def over(self) -> bool:
-        """Both directions ended."""
         return all(self._closed)
 
     @property
@@ -290,16 +227,17 @@ class Conversation(Resumable):
 
     def feed(self, event: StreamEvent) -> list[Exchange]:
         """Return the exchanges that this event completes."""
+        if self._ordinary is not None:
+            if type(event) is not Chunk:
+                return self.leave() + self.feed(event)
+            found, ordinary = self._ordinary.take(event)
+            if not ordinary:
+                return found + self.leave()
+            self._read_at_once()
+            return found
         if type(event) is Chunk:
             if event.direction == self.client:
-                if not self._early and self._requests.only(event):
-                    if not self._usual_request(event, event.data, 4):
-                        self._unusual_request(Frame.of(event))
-                else:
-                    self._ask(event)
-            elif self._responses.only(event):
-                if not self._usual_response(event):
-                    self._response(Frame.of(event))
+                self._ask(event)
             else:
                 for units in self._responses.each(event):
                     self._take_responses(units)
@@ -310,12 +248,73 @@ class Conversation(Resumable):
             else:
                 self._hole, self._sound = IN_A_GAP, False
                 self._take_responses(self._responses.gap(event))
+                self._begins = event.offset + (event.size or 0)
         elif isinstance(event, Closed):
             self._close(event)
         out = self._out
         if out:
             self._out = []
+        if self._known and not self._in_flight and type(event) is Chunk and self._in_step():
+            self._ordinary = Ordinary(
+                self.connection,
+                self.client,
+                self._ends,
+                self._context,
+                self.phases,
+                self._fetching,
+                self._waits,
+            )
+            self._read_at_once()
         return out
+
+    def _read_at_once(self) -> None:
+        """Let the kernel have the bytes before they become events (`Context.direct`)."""
+        connection, ordinary = self.connection, self._ordinary
+        apart = connection.tls is None and not connection.compared
+        if self._context.direct and ordinary is not None and apart:
+            connection.reader = ordinary.reader
+
+    def _in_step(self) -> bool:
+        """Return whether nothing waits, and nothing was odd of late."""
+        requests, responses = self._requests, self._responses
+        remarks = self._context.remarks
+        return not (
+            requests.partial
+            or responses.partial
+            or requests.hunting
+            or responses.hunting
+            or self._early
+            or self._half is not None
+            or self._hole
+            or self._skipped
+            or self._ended
+            or self.phases.tokens
+            or self._in_flight.tokens
+            or self._in_flight.passed is not None
+            or self._zookeeper is not None
+            or self._heard is not None
+            or (remarks is not None and remarks.files)
+        )
+
+    def leave(self) -> list[Exchange]:
+        """Go on without the kernel from where it is: with requests in flight, and with bytes that
+        are no whole frame, or not an ordinary one. Return the exchanges that these are."""
+        ordinary, self._ordinary = self._ordinary, None
+        self.connection.reader = None
+        if ordinary is None:
+            return []
+        waiting, chunks = ordinary.leave()
+        for pending, frame in waiting:
+            header = pending.header
+            assert header is not None
+            pending.frame = frame
+            pending.id = self._context.identify(self.connection, self.client, frame)
+            pending.software = self.phases.software
+            pending.decoded, pending.undecoded = dissect_request(frame, header)
+            pending.body = None if pending.decoded is None else pending.decoded.body
+            self._in_flight.add(header.correlation_id, pending)
+            self._context.waiting += pending.held
+        return [each for chunk in chunks for each in self.feed(chunk)]
 
     def _close(self, event: Closed) -> None:
         client, broker = self.client, 1 - self.client
@@ -342,6 +341,8 @@ class Conversation(Resumable):
         """Memory that requests without an answer take, frames that are not whole, and what is
         remembered of partitions."""
         waiting = self._in_flight.held + self._requests.held + self._responses.held
+        if self._ordinary is not None:
+            waiting += self._ordinary.reader.held
         return waiting + self._fetching.held + self._waits.held
 
     def forget(self) -> int:
@@ -352,22 +353,19 @@ class Conversation(Resumable):
             self._fetching.relieve()
             self._waits.relieve()
             self._context.forgotten += 1
-            if self._context.given_up is not None:
-                self._context.given_up()
         return held
 
     def relieve(self) -> list[Exchange]:
         """Give up the requests that wait and all but the heads of frames that are not whole: other
         connections need the memory."""
+        left = self.leave()
         self._requests.relieve()
         self._responses.relieve()
         self._give_up(self._in_flight.oldest(0, 0))
         out, self._out = self._out, []
-        return out
+        return left + out
 
     def _give_up(self, dropped: list[Pending]) -> None:
-        if dropped and self._context.given_up is not None:
-            self._context.given_up()
         for pending in dropped:
             self._unanswered(pending, "none was seen while many later requests were sent")
 
@@ -384,21 +382,38 @@ class Conversation(Resumable):
             overtaking = self._in_flight.overtaking(pending)
             reason = "" if overtaking is None else overtaking.reason()
         if pending.blind and not self._acknowledged:
-            self._tell(pending, "no-reply", None, NO_ACKS)
+            self._emit(pending, "no-reply", None, NO_ACKS)
         elif reason or self._ended:
-            self._tell(pending, "lost", None, reason or self._ended)
+            self._emit(pending, "lost", None, reason or self._ended)
         else:
-            self._tell(pending, "open", None, "in flight when the capture ends")
+            self._emit(pending, "open", None, "in flight when the capture ends")
+
+    def unsettled(self, begun: list[Origin]) -> int:
+        """Add the origins of the exchanges that have begun; return the first packet in which one
+        may be found to begin yet, or `BEHIND_ALL`."""
+        if self._ordinary is not None:
+            return self._ordinary.unsettled(begun)
+        if len(self._in_flight) or self._in_flight.tokens:
+            begun += self._in_flight.origins()
+        requests, responses = self._requests, self._responses
+        if not (requests.waits or responses.waits or self._early):
+            return BEHIND_ALL
+        first = BEHIND_ALL
+        if requests.sized:
+            # Whatever it turns out to be, it is told.
+            begun.append(requests.origin)
+        elif requests.waits:
+            first = requests.first_packet
+        if responses.waits:
+            head = responses.head()
+            known = len(head) >= 4 and _int_at(head)[0] in self._in_flight
+            if responses.hunting or not known:
+                first = min(first, responses.first_packet)
+        return min([first, *(frame.parts[0].packet for frame in self._early)])
 
     # --- requests
 
-    def expect(self) -> None:
-        """Give the next request a number: its first bytes may be here, and cannot be read yet."""
-        if self._reserved is None and self._half is None and not self._requests.hunting:
-            self._reserved = self._context.next_number()
-
     def _ask(self, event: Chunk) -> None:
-        """Take in bytes of the client that are not one frame and no more."""
         # Time tells which response waits in vain, so packets count, not how many come at once.
         for chunk in event.by_piece() if self._early else (event,):
             for units in self._requests.each(chunk):
@@ -413,102 +428,8 @@ class Conversation(Resumable):
             else:
                 assert isinstance(unit, Skipped)
                 self._skip_requests(unit)
-        if self._requests.partial and self._reserved is None and self._half is None:
-            self._reserved = self._context.next_number(self._requests.first_packet)
-        elif self._requests.hunting and self._reserved is not None:
-            # What began there was none, and would have had no number if it had come at once.
-            self._reserved = self._context.without_number(self._reserved)
-
-    def _number(self, packet: int) -> int:
-        """Return the number of a request that begins with a packet."""
-        number = self._reserved
-        if number is None:
-            return self._context.next_number(packet)
-        self._reserved = None
-        return number
-
-    def _usual_request(self, whole: Whole, data: bytes, at: int) -> bool:
-        """Take in a request where nothing is odd about it nor before it, as most are; return
-        whether it was so. The same as `_unusual_request`, in a straight line. The payload is in
-        `data` from `at` on."""
-        if (
-            not whole.offset
-            or len(data) - at > SMALL
-            or self._half is not None
-            or self.phases.tokens
-            or self._sense.client_id is None
-        ):
-            return False
-        context = self._context
-        passing = context.passing is not None and context.passing(self._reserved, first_of(whole))
-        heads = self._passing_heads if passing else self._heads
-        head = heads.get(data[at : at + 4])
-        if head is None or not data.startswith(head.after, at + 8):
-            head = self._usual_head(data, at, heads)
-            if head is None:
-                return False
-        plan, _, key, version, client_id, end = head
-        body: Body | None = None
-        if plan.request is not None:
-            try:
-                body, stop = plan.request(data, at + end)
-            except REFUSALS:
-                return False
-            if stop != len(data):
-                return False
-        (correlation_id,) = _int_at(data, at + 4)
-        if type(whole) is Chunk:
-            _, now, packet, file, place = whole.pieces[0]
-            there = spot((packet, now, now, len(data)))
-        else:
-            file, place, _, packet = cast("Frame", whole).parts[0]
-            there = spot_of(whole)
-        header = _header((key, version, correlation_id, client_id, [], end))
-        pending = Pending(self._number(packet), header, plan.api)
-        pending.whole, pending.spot, pending.plan, pending.body = whole, there, plan, body
-        if not passing:
-            connection, client = self.connection, self.client
-            pending.id = context.identify_at(connection, client, whole.offset, file, place)
-        if self._heard is not None and pending.frame is not None:
-            self._heard("request", pending.frame, header)
-        phases = self.phases
-        phases.client_id, pending.software = client_id, phases.software
-        if body is not None and key == fetch_sessions.FETCH:
-            pending.session = self._fetching.request(key, body)
-        elif key == PRODUCE and acks_of(data[at:] if body is None else data, header, body) == 0:
-            self._tell(pending, "no-reply", None, ACKS_0)
-            return True
-        if passing and body is None and context.bodies:
-            pending.body = UNREAD
-        dropped = self._in_flight.add(correlation_id, pending)
-        if dropped:
-            self._give_up(dropped)
-        context.waiting += pending.held
-        return True
-
-    def _usual_head(
-        self, data: bytes, at: int, heads: dict[bytes, _UsualHead]
-    ) -> _UsualHead | None:
-        """Return what the header of a usual request has in common with those that follow; None for
-        one that is not usual. `heads`: where it is kept."""
-        try:
-            header = read_request_header(data, at)
-        except DissectError:
-            return None
-        key, version, _, client_id, tags, end = header
-        much = self._context.much(key, passing=heads is self._passing_heads)
-        plan = _plan(key, version, much)
-        if plan is None or tags:
-            return None
-        head = _UsualHead(plan, data[at + 8 : end], key, version, client_id, end - at)
-        heads[data[at : at + 4]] = head
-        return head
 
     def _request(self, frame: Frame) -> None:
-        if frame.cut or not self._usual_request(frame, frame.payload, 0):
-            self._unusual_request(frame)
-
-    def _unusual_request(self, frame: Frame) -> None:
         half, self._half = self._half, None
         if half is not None:
             self._complete(half, frame)
@@ -534,7 +455,7 @@ class Conversation(Resumable):
         if header is None:
             self._opaque(frame)
             return
-        pending = Pending(self._number(frame.parts[0].packet), header, api_name(header.api_key))
+        pending = Pending(_origin_of(frame), header, api_name(header.api_key))
         self._complete(pending, frame)
 
     def _header_of(self, payload: bytes) -> RequestHeader | None:
@@ -562,10 +483,7 @@ class Conversation(Resumable):
         whole = not frame.cut or header.end < len(frame.payload)
         if whole:
             self._sense.know(header.client_id)
-        if self._reads(header.api_key):
-            self._read(pending, header, frame)
-        elif frame.cut:
-            pending.undecoded = cut_of(frame, "request")
+        self._read(pending, header, frame)
         if self._zookeeper is None:
             self.phases.saw_request(header, pending.decoded)
         else:
@@ -579,21 +497,14 @@ class Conversation(Resumable):
             acks = acks_of(frame.payload, header, pending.body)
             pending.blind = acks is None and bool(frame.cut)
         if acks == 0:
-            self._tell(pending, "no-reply", None, ACKS_0)
+            self._emit(pending, "no-reply", None, ACKS_0)
         else:
             dropped = self._in_flight.add(header.correlation_id, pending)
             if dropped:
                 self._give_up(dropped)
             self._context.waiting += pending.held
 
-    def _reads(self, key: int) -> bool:
-        """Return whether bodies of an API are read at once: somebody asks for them, or the state
-        learns from them."""
-        context = self._context
-        return context.bodies or key in context.stateful or self._zookeeper is not None
-
     def _read(self, pending: Pending, header: RequestHeader, frame: Frame) -> None:
-        """Read the body of a request."""
         decoded, pending.undecoded = dissect_request(frame, header)
         if decoded is None:
             if pending.undecoded[0].reason == HEADER:  # what was read of the client id is none
@@ -620,7 +531,7 @@ class Conversation(Resumable):
             undecoded = Undecoded("request", frame.cut or "opaque", 0, frame.size, reason)
         else:
             reason = f"{NO_HEADER}: {undecoded.text}"
-        self._tell_alone("opaque", Request(frame, None, None), None, reason, (undecoded,))
+        self._emit_unpaired("opaque", Request(frame, None, None), None, reason, (undecoded,))
 
     @property
     def _strange(self) -> bool:
@@ -628,16 +539,19 @@ class Conversation(Resumable):
         return bool(self.connection.server) and not self._known
 
     def _greeted(self, offset: int, head: bytes) -> bool:
-        """Return whether bytes of the broker that are no response are its first ones, and take
-        note of what they speak in place of Kafka."""
+        """Return whether bytes of the broker that are no response are its first ones, or the first
+        ones behind a hole, and take note of what they speak in place of Kafka."""
         connection = self.connection
-        if offset or self.client or not connection.handshake or self._known or self._zookeeper:
+        if offset != self._begins or self._known or self._zookeeper:
             return False
-        spoken = words_of(head, "server")
-        if not spoken and len(head) < LEAST:
-            return False
-        connection.server = spoken or UNKNOWN_SERVER
-        return True
+        if offset or self.client or not connection.handshake:
+            spoken = words_amid(head, "server")
+        elif len(head) < LEAST:
+            spoken = words_of(head, "server")
+        else:
+            spoken = words_of(head, "server") or UNKNOWN_SERVER
+        connection.server = spoken or connection.server
+        return bool(spoken)
 
     def _lose(self, side: Side, frame: Frame, size: int, what: str) -> None:
         """Take in bytes of a side, right behind a whole frame, that begin no frame."""
@@ -646,9 +560,9 @@ class Conversation(Resumable):
         undecoded = (Undecoded(side, FRAMING, 0, size, text),)
         reason = f"{FRAMING_LOST} {text}"
         if side == "request":
-            self._tell_alone("opaque", Request(frame, None, None), None, reason, undecoded)
+            self._emit_unpaired("opaque", Request(frame, None, None), None, reason, undecoded)
         else:
-            self._tell_alone("orphan", None, Response(frame, None, None), reason, undecoded)
+            self._emit_unpaired("orphan", None, Response(frame, None, None), reason, undecoded)
 
     def _lose_at(self, side: Side, unit: Skipped) -> None:
         """Do the same where the size is none."""
@@ -658,6 +572,8 @@ class Conversation(Resumable):
         parts = (unit.lost_at,)
         frame = Frame(head[4:LOST_SHOWN], unit.offset, max(0, unit.size - 4), now, now, parts, "")
         what = f"{head[:4].hex(' ')} in place of a size ({size})"
+        if head[:4] == MASKED:
+            what = "bytes that begin no frame, masked in the recording"
         sign = protocol_of(head)
         self._lose(side, frame, unit.size, f"{what}: {sign}" if sign else what)
 
@@ -690,27 +606,6 @@ class Conversation(Resumable):
                 if not (self._greeted(unit.offset, unit.head) or self._strange):
                     self._skip_responses(unit)
 
-    def _usual_response(self, chunk: Chunk) -> bool:
-        """Take in a response where nothing is odd about it nor before it; return whether it was so,
-        and nothing was done when not. The same as `_response`, in a straight line."""
-        in_flight, data = self._in_flight, chunk.data
-        if not self._known or self._hole or in_flight.tokens or len(data) < 8:
-            return False
-        if in_flight.passed is not None:
-            return False
-        (correlation_id,) = _int_at(data, 4)
-        pending = in_flight.next_for(correlation_id)
-        if (
-            pending is None
-            or pending.plan is None
-            or not self._usual(pending, pending.plan, chunk, data, 4)
-        ):
-            return False
-        in_flight.take(correlation_id)
-        if self._heard is not None:
-            self._heard("response", Frame.of(chunk), None)
-        return True
-
     def _response(self, frame: Frame) -> None:
         payload = frame.payload
         if self._heard is not None:
@@ -721,16 +616,27 @@ class Conversation(Resumable):
         if self._in_flight.tokens:
             known = len(payload) >= 4 and _INT.unpack_from(payload)[0] in self._in_flight
             if not known:
-                self._token_answer(frame)
+                self.phases.saw_token_answer()
+                self._emit(self._in_flight.tokens.pop(0), "answered", frame)
                 return
             for token in self._in_flight.tokens:
-                self._tell(token, "no-reply", None, "no response follows the last token")
+                self._emit(token, "no-reply", None, "no response follows the last token")
             self._in_flight.tokens = []
         if len(payload) < 4:
-            self._orphan(frame)
+            if frame.size < 4 and frame.offset and self._sound:
+                # No response is shorter than its correlation id.
+                self._sound, self._hole = False, NO_FRAMING
+                words = (
+                    f"{frame.size.to_bytes(4, 'big').hex(' ')} in place of a size ({frame.size})"
+                )
+                self._lose("response", frame, frame.wire_bytes, words)
+            else:
+                self._orphan(frame)
             return
         if self._zookeeper is not None and is_event(payload):
-            self._event(frame)
+            decoded, undecoded = dissect_response(frame, EVENT_HEADER)
+            event = Response(frame, EVENT_XID, decoded)
+            self._emit_unpaired("event", None, event, "", undecoded, EVENT_HEADER)
             return
         # Pings have all one id: behind a hole the last one is answered, as the others were in it.
         latest = bool(self._hole) and self._zookeeper is not None
@@ -770,7 +676,7 @@ class Conversation(Resumable):
         header = self._header_of(self._requests.head())
         if header is None or header.correlation_id != _INT.unpack_from(frame.payload)[0]:
             return False
-        pending = Pending(self._number(0), header, api_name(header.api_key))
+        pending = Pending(self._requests.origin, header, api_name(header.api_key))
         pending.answer = frame
         self._half = pending
         return True
@@ -794,7 +700,7 @@ class Conversation(Resumable):
         if self._hole:
             # Brokers answer in order: what was asked before this is answered inside the hole.
             hole, self._hole = self._hole, ""
-            for missed in self._in_flight.before(pending.number):
+            for missed in self._in_flight.before(pending.origin.offset):
                 self._unanswered(missed, hole)
             self._in_flight.passed = None
         elif self._in_flight.passed is not None and self._zookeeper is None:
@@ -803,19 +709,19 @@ class Conversation(Resumable):
                 pending.notes += (overtaking.note(),)
         if not self._known:
             self._known = True
+            if not self.connection.handshake:
+                self.connection.server = ""  # what it began with was the middle of a response
             context = self._context
             (context.brokers if self._zookeeper is None else context.zookeepers).add(self._ends[1])
         self._acknowledged = self._acknowledged or pending.blind
-        plan = pending.plan
-        if plan is None or frame.cut or not self._usual(pending, plan, frame, frame.payload, 0):
-            self._tell(pending, "answered", frame)
+        self._emit(pending, "answered", frame)
 
     # --- raw SASL tokens
 
     def _token(self, frame: Frame) -> None:
         if self._heard is not None:
             self._heard("request", frame, None)
-        pending = Pending(self._number(frame.parts[0].packet), None, SASL_TOKEN)
+        pending = Pending(_origin_of(frame), None, SASL_TOKEN)
         pending.frame = frame
         pending.id = self._context.identify(self.connection, self.client, frame)
         pending.undecoded = cut_of(frame, "request")
@@ -825,15 +731,10 @@ class Conversation(Resumable):
         if len(self._in_flight.tokens) > MAX_TOKENS:
             self._give_up([self._in_flight.tokens.pop(0)])
 
-    def _token_answer(self, frame: Frame) -> None:
-        pending = self._in_flight.tokens.pop(0)
-        self.phases.saw_token_answer()
-        self._tell(pending, "answered", frame)
-
     # --- telling
 
     def _learn(self, decoded: Decoded) -> None:
-        if _teaches(decoded.layout):
+        if teaches(decoded.layout):
             body_facts.learn(decoded.layout, decoded.body, self._context.names)
             nodes.learn(decoded.layout, decoded.body, self._context.nodes)
 
@@ -849,7 +750,7 @@ class Conversation(Resumable):
             self._skipped = 0
         return tuple(notes)
 
-    def _tell(self, pending: Pending, state: State, answer: Frame | None, reason: str = "") -> None:
+    def _emit(self, pending: Pending, state: State, answer: Frame | None, reason: str = "") -> None:
         header, asked = pending.header, pending.decoded
         response: Response | None = None
         decoded: Decoded | None = None
@@ -870,10 +771,7 @@ class Conversation(Resumable):
             response = Response(answer, None if header is None else header.correlation_id, decoded)
         request = None
         if pending.frame is not None:
-            read = None
-            if pending.plan is not None:
-                read = pending.plan.asked
-            request = Request(pending.frame, header, asked or read)
+            request = Request(pending.frame, header, asked)
         notes = pending.notes
         if self._skipped or (asked and asked.note) or (decoded and decoded.note):
             notes += self._notes(("request", asked), ("response", decoded))
@@ -889,7 +787,7 @@ class Conversation(Resumable):
         # By position: this is done for every exchange.
         self._out.append(
             Exchange(
-                pending.number,
+                UNNUMBERED,
                 pending.id,
                 state,
                 self.connection,
@@ -918,84 +816,12 @@ class Conversation(Resumable):
         if spoken is not None:
             self._out[-1].user = spoken.user
 
-    def _usual(self, pending: Pending, plan: Plan, answer: Whole, data: bytes, start: int) -> bool:
-        """Tell a request with its answer where nothing is odd about them, as most are; return
-        whether it was so. The same as `_tell`, in a straight line. The payload of the answer is in
-        `data` from `start` on."""
-        header, whole, there = pending.header, pending.whole, pending.spot
-        asked = pending.body
-        context, remarks = self._context, self._context.remarks
-        if (
-            header is None
-            or whole is None
-            or there is None
-            or self._skipped
-            or pending.notes
-            or (remarks is not None and remarks.files)
-        ):
-            return False
-        told: Body | None = None
-        key, version, correlation_id, client_id, _, _ = header
-        if plan.response is not None:
-            at = plan.response_at
-            if asked is None or (at > 4 and data[start + 4 : start + 5] != NO_TAGS):
-                return False
-            try:
-                told, stop = plan.response(data, start + at)
-            except REFUSALS:
-                return False
-            if stop != len(data):
-                return False
-            if key == fetch_sessions.FETCH:
-                self._fetching.response(key, asked, told)
-        here = spot_of(answer)
-        wait_ns = self._waits.response(key, there, asked, here, told, pending.session)
-        if context.passing is not None and context.passing(pending.number, 0):
-            self._out.append(cast("Exchange", Passed(pending.number, last_of(answer))))
-            return True
-        facts: BodyFacts | None = None
-        if plan.collect is not None and context.facts:
-            facts = plan.collect(asked, told)
-        if not plan.whole:
-            asked = told = None
-        client, broker = self._ends
-        phases, tls = self.phases, self.connection.tls
-        self._out.append(
-            Exchange(
-                pending.number,
-                pending.id,
-                "answered",
-                self.connection,
-                client,
-                broker,
-                key,
-                pending.api,
-                version,
-                correlation_id,
-                client_id,
-                Request(whole, header, plan.asked, asked, there),
-                Response(answer, correlation_id, plan.told, told, here, header),
-                pending.software,
-                phases.user if tls is None else phases.user_within(tls),
-                phases.mechanism,
-                "",
-                (),
-                (),
-                pending.session,
-                None,
-                wait_ns,
-                None if tls is None else tls.summary,
-                facts,
-            )
-        )
-        return True
-
     def _read_answer(
         self, pending: Pending, answer: Frame
     ) -> tuple[Decoded | None, tuple[Undecoded, ...]]:
         """Return the body of a response, after the state has learned from it."""
         header = pending.header
-        if header is None or not self._reads(header.api_key):
+        if header is None:
             return None, cut_of(answer, "response") if answer.cut else ()
         decoded, undecoded = dissect_response(answer, header)
         if decoded is not None:
@@ -1008,12 +834,6 @@ class Conversation(Resumable):
                 self._fetching.response(header.api_key, pending.body, decoded.body)
         return decoded, undecoded
 
-    def _event(self, frame: Frame) -> None:
-        """Make an exchange of a watch event of ZooKeeper, which no request asked for."""
-        decoded, undecoded = dissect_response(frame, EVENT_HEADER)
-        response = Response(frame, EVENT_XID, decoded)
-        self._tell_alone("event", None, response, "", undecoded, EVENT_HEADER)
-
     def _orphan(self, frame: Frame) -> None:
         """Make an exchange of a response whose request was not seen: what it holds cannot be
         known."""
@@ -1021,7 +841,7 @@ class Conversation(Resumable):
         correlation_id = _INT.unpack_from(payload)[0] if len(payload) >= 4 else None
         size = len(payload) - 4 if correlation_id is not None else len(payload)
         left = Undecoded("response", "orphan", len(payload) - size, size, "its request is unknown")
-        self._tell_alone(
+        self._emit_unpaired(
             "orphan",
             None,
             Response(frame, correlation_id, None),
@@ -1029,7 +849,7 @@ class Conversation(Resumable):
             (left, *cut_of(frame, "response")) if size else cut_of(frame, "response"),
         )
 
-    def _tell_alone(
+    def _emit_unpaired(
         self,
         state: State,
         request: Request | None,
@@ -1044,14 +864,12 @@ class Conversation(Resumable):
         decoded = None if response is None else response.decoded
         if response is not None:
             direction, frame = 1 - self.client, response.frame
-            number = self._context.next_number()
         else:
             assert request is not None
             direction, frame = self.client, request.frame
-            number = self._number(frame.parts[0].packet)
         self._out.append(
             Exchange(
-                number=number,
+                number=UNNUMBERED,
                 id=self._context.identify(self.connection, direction, frame),
                 state=state,
                 connection=self.connection,

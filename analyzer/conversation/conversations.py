@@ -9,21 +9,25 @@ for it. Sans-I/O.
 from __future__ import annotations
 
 from collections import deque
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Self
 
 from kafkascope.analyzer.conversation import pending
 from kafkascope.analyzer.conversation.conversation import Conversation
 from kafkascope.analyzer.conversation.undecided import Undecided, loaded
 from kafkascope.analyzer.conversation.waiting import BEYOND, END, LONG, Waiters
-from kafkascope.captures.model import Chunk, Closed, StreamEvent
+from kafkascope.captures.model import BEHIND_ALL, Chunk, Closed, StreamEvent
 from kafkascope.captures.resumable import Dump, Resumable
-from kafkascope.captures.signatures import HEAD, TLS, words_of
+from kafkascope.captures.signatures import HEAD, TLS, words_amid, words_of
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.analyzer.conversation.encrypted import Encrypted
     from kafkascope.analyzer.conversation.http import HttpConversation
-    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.model import Exchange, Origin
+    from kafkascope.kernel.pairs import Pair
 
 REMEMBERED: Final = 10_000
 """Connections that are over, of which late packets are still to be recognized."""
@@ -56,8 +60,17 @@ class Conversations(Resumable):
         ]
         return {**super().dump(), "connections": connections}
 
+    def forget_over(self, tracked: Container[int]) -> None:
+        """Forget that connections are over, but for those that reassembly tracks: no packet of
+        others comes late."""
+        self._open = {
+            number: each
+            for number, each in self._open.items()
+            if each is not None or number in tracked
+        }
+        self._over = deque(number for number in self._over if number in self._open)
+
     def load(self, state: Dump) -> Self:
-        """Take over what `dump` gave."""
         for number, kind, each in state["connections"]:
             self._open[number] = self._loaded(kind, each)
         return super().load(state)
@@ -95,8 +108,8 @@ class Conversations(Resumable):
                 if self.context.waiting > self._enough:
                     inside += self._relieved()
                 return inside
-        if type(event) is Chunk and event.direction and not event.offset:
-            _greets(event)
+        if type(event) is Chunk and not event.offset:
+            self._greets(event)
         if current is None and number not in self._open:
             current = self._open[number] = Undecided(event.connection, self.context)
         out: list[Exchange] = []
@@ -106,9 +119,27 @@ class Conversations(Resumable):
             if isinstance(current, Resumable):
                 out = self._decrypted(current, event)
             else:
-                self._overheard(current, event)
+                current.feed(event)
+                self.context.waiting += len(event.data) if type(event) is Chunk else 0
         if isinstance(event, Closed):
             self._forget(number, event)
+        if self.context.waiting > self._enough:
+            out += self._relieved()
+        return out
+
+    def caught_up(self) -> list[Exchange | Pair]:
+        """Return the exchanges that the kernel has read since, of connections whose bytes it gets
+        before they become events."""
+        sink = self.context.sink
+        pairs, sink.pairs = sink.pairs, []
+        out: list[Exchange | Pair] = list(pairs)
+        odd, sink.odd = sink.odd, []
+        for each in odd:
+            current = self._open.get(each.host.connection.number)
+            if isinstance(current, Conversation):
+                out += current.leave()
+        self.context.waiting += sink.fed
+        sink.fed = 0
         if self.context.waiting > self._enough:
             out += self._relieved()
         return out
@@ -117,6 +148,23 @@ class Conversations(Resumable):
     def held(self) -> int:
         """Memory of what waits for more bytes, on all connections."""
         return sum(each.held for each in self._holders())
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def unsettled(self) -> tuple[int, list[Origin]]:
+        """Return the first packet in which an exchange may be found to begin yet, or `BEHIND_ALL`,
+        and the origins of those that have begun and are not told."""
+        first = BEHIND_ALL
+        begun: list[Origin] = []
+        for each in self._open.values():
+            if type(each) is Conversation:
+                first = min(first, each.unsettled(begun))
+            elif isinstance(each, Undecided):
+                first = min(first, each.first_packet)
+            elif isinstance(each, Resumable):
+                first = min(first, each.unsettled(begun))
+        return first, begun
 
     def _holders(self) -> list[Conversation | Undecided | Encrypted | HttpConversation]:
         return [each for each in self._open.values() if each is not None]
@@ -172,6 +220,18 @@ class Conversations(Resumable):
             if len(self._over) > REMEMBERED:
                 self._open.pop(self._over.popleft(), None)
 
+    def _greets(self, chunk: Chunk) -> None:
+        """Note what a server speaks, by its first bytes on a connection that is not known to be
+        Kafka's."""
+        connection = chunk.connection
+        if connection.server:
+            return
+        if connection.handshake:
+            if chunk.direction:
+                connection.server = words_of(chunk.data[:HEAD], "server")
+        elif self.context.is_broker((connection.a, connection.b)[chunk.direction]):
+            connection.server = words_amid(chunk.data[:HEAD], "server")
+
     def _decide(self, undecided: Undecided, event: StreamEvent) -> list[Exchange]:
         before = undecided.held
         decision = undecided.feed(event)
@@ -208,7 +268,7 @@ class Conversations(Resumable):
         return out
 
     def _http_in(self, undecided: Undecided) -> HttpConversation | None:
-        """Go on with a connection that is not Kafka's, if it speaks HTTP and somebody wants it."""
+        """Go on with a connection that is not Kafka's, if it is HTTP and there is a consumer."""
         consumer = self.context.http
         if consumer is None:
             return None
@@ -224,14 +284,7 @@ class Conversations(Resumable):
         self.context.waiting += found.held
         return found
 
-    def _overheard(self, current: HttpConversation, event: StreamEvent) -> None:
-        """Take the next event of a connection that speaks HTTP."""
-        current.feed(event)
-        if type(event) is Chunk:
-            self.context.waiting += len(event.data)
-
     def _encrypted(self, undecided: Undecided) -> list[Exchange]:
-        """Go on with a connection that speaks TLS."""
         from kafkascope.analyzer.conversation.encrypted import Encrypted
         from kafkascope.captures.tls.begin import client_of
 
@@ -248,7 +301,6 @@ class Conversations(Resumable):
         return out
 
     def _decrypted(self, around: Encrypted, event: StreamEvent) -> list[Exchange]:
-        """Take the next event of a connection that speaks TLS."""
         if around.stream.waiting is not None:
             around.later.append(event)
             self._waiting.add(around.connection.number, event)
@@ -256,7 +308,6 @@ class Conversations(Resumable):
         out = self._taken(around, around.feed(event))
         if type(event) is Chunk:
             self.context.waiting += len(event.data)
-            around.expect()
         out += self._judged(around)
         if around.stream.waiting is not None:
             stream = around.stream
@@ -265,7 +316,6 @@ class Conversations(Resumable):
         return out
 
     def _taken(self, around: Encrypted, events: list[StreamEvent]) -> list[Exchange]:
-        """Take what is inside of TLS."""
         out: list[Exchange] = []
         for plain in events:
             inside = around.inside
@@ -303,7 +353,6 @@ class Conversations(Resumable):
         """Go on with a connection, as far as its secrets are there."""
         around = self._waiter(number)
         out = self._taken(around, around.stream.go_on())
-        around.expect()
         out += self._judged(around)
         if around.stream.waiting is None:
             self._waiting.end(number)
@@ -331,7 +380,7 @@ class Conversations(Resumable):
         return out
 
     def finish(self) -> list[Exchange]:
-        """End all conversations: what is in flight is told as open."""
+        """End all conversations; requests in flight become open exchanges."""
         out: list[Exchange] = []
         for number in self._waiting.numbers():
             out += self._abandoned(number, END)
@@ -341,15 +390,7 @@ class Conversations(Resumable):
                     Closed(current.connection, None, "end", current.connection.last_ns)
                 )
         self._open.clear()
-        return sorted(out, key=lambda exchange: exchange.number)
-
-
-def _greets(chunk: Chunk) -> None:
-    """Note what a server speaks, by its first bytes on a connection that is not known to be
-    Kafka's."""
-    connection = chunk.connection
-    if connection.handshake and not connection.server:
-        connection.server = words_of(chunk.data[:HEAD], "server")
+        return sorted(out, key=attrgetter("origin"))
 
 
 def _forgotten(each: Conversation | Undecided | Encrypted | HttpConversation) -> int:

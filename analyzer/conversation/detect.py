@@ -51,7 +51,7 @@ _START = struct.Struct(">ihh")
 _HEAD = struct.Struct(">ihhih")
 _SENTENCES: Final = {
     TLS: f"{TLS}: pass its key log (--keylog; `kafkascope tls-keys` shows how to obtain one), or "
-    "capture through `kafkascope proxy`",
+    "capture through `kafkascope proxy`"
 }
 """Of protocols of which there is more to say than that they are not Kafka."""
 
@@ -64,6 +64,9 @@ NO_HEADER: Final = "no valid request header"
 HEADER_MISSING: Final = "the request header is missing from the capture"
 FRAMING_LOST: Final = "framing lost"
 """Reasons of unreadable frames on connections that are Kafka's."""
+
+MASKED: Final = b"****"
+"""In place of a size that a recording does not show."""
 
 MAX_FRAME: Final = 512 * 1024 * 1024
 """A larger size is announced by no Kafka client."""
@@ -81,7 +84,7 @@ def describe(data: Data, side: signatures.Side = "") -> str:
             return f"not a Kafka request: frame size {size}"
         if size == 0:
             return "not a Kafka request: empty frame"
-        if size > MAX_FRAME:
+        if size > MAX_FRAME and head[:4] != MASKED:
             return f"not a Kafka request: frame size {size} bytes"
     return UNKNOWN
 
@@ -92,12 +95,11 @@ def is_other(reason: str) -> bool:
 
 
 def is_tls(data: Data) -> bool:
-    """Return whether a TLS record starts here."""
     return protocol_of(data) == TLS
 
 
 def stand_in(data: Data) -> bytes:
-    """Return bytes that may stand in place of the first ones without their content: with asterisks
+    """Return bytes that may replace the first ones without their content: with asterisks
     behind them `describe` calls them the same kind of thing, and `look` takes them for Kafka no
     more than the original."""
     sign = sign_of(data)

@@ -15,13 +15,13 @@ from kafkascope.captures.tls.stream import TlsStream
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.analyzer.conversation.http import HttpConversation
-    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.model import Exchange, Origin
 
 
 class Encrypted(Resumable):
     """Keeps the stream and its contents together; `Conversations` decides what these are."""
 
-    STATE = ("_closed", "connection", "fresh")
+    STATE = ("_closed", "_ended", "connection", "fresh")
 
     def __init__(self, connection: Connection, context: Context, client: int | None) -> None:
         """`client`: direction of the side that sent the ClientHello; None: it was not seen."""
@@ -35,6 +35,8 @@ class Encrypted(Resumable):
         self.fresh = True
         """No plaintext came yet."""
         self._closed = [False, False]
+        self._ended = False
+        """The end of a direction was on the wire."""
         self.later: list[StreamEvent] = []
         """What came while the stream waits for a secret."""
 
@@ -51,7 +53,6 @@ class Encrypted(Resumable):
         }
 
     def load(self, state: Dump) -> Self:
-        """Take over what `dump` gave."""
         super().load(state)
         self.stream.load(state["stream"])
         if state["outer"] is not None:
@@ -79,12 +80,10 @@ class Encrypted(Resumable):
 
     @property
     def over(self) -> bool:
-        """Whether both directions ended."""
         return all(self._closed)
 
     @property
     def held(self) -> int:
-        """Memory of what waits for more bytes."""
         return self.stream.held + (0 if self.inside is None else self.inside.held)
 
     def relieve(self) -> None:
@@ -101,11 +100,11 @@ class Encrypted(Resumable):
         return None if plain is None else inside.feed(plain)
 
     def feed(self, event: StreamEvent) -> list[StreamEvent]:
-        """Return the events of the plaintext."""
         if isinstance(event, Closed):
             for direction in (0, 1):
                 if event.direction in (None, direction) or event.how == "rst":
                     self._closed[direction] = True
+            self._ended |= event.how in ("fin", "rst")
         elif isinstance(event, Chunk) and not event.offset:
             self._answered(event)
         return self.stream.feed(event)
@@ -117,11 +116,25 @@ class Encrypted(Resumable):
         if foreign and stream.client is not None and chunk.direction != stream.client:
             stream.tls.answer = protocol_of(chunk.data, "server") or "unknown"
 
-    def expect(self) -> None:
-        """Give the request a number that may have begun in a record that is not whole."""
+    @property
+    def _failed(self) -> bool:
+        """Whether the handshake failed, as far as the server was captured."""
+        tls, connection = self.stream.tls, self.connection
+        if tls.result is not None:
+            return tls.result.outcome != "established"
+        silent = bool(tls.offered) and not min(connection.bytes) and min(connection.packets) > 0
+        return bool(tls.answer) or (silent and self._ended)
+
+    def unsettled(self, begun: list[Origin]) -> int:
+        """Do as `Conversation.unsettled` does: for what is inside, and the row that may represent
+        all of it."""
+        first = self.stream.first_waiting
+        if self.outer is not None:
+            first = min(first, self.outer.first_packet)
         inside = self.inside
-        if isinstance(inside, Conversation) and self.stream.begun(inside.client):
-            inside.expect()
+        if isinstance(inside, Conversation):
+            return min(first, inside.unsettled(begun))
+        return min(first, inside.first_packet) if isinstance(inside, Undecided) else first
 
     def describe(self, what: str) -> None:
         """Keep what is inside, where it is not Kafka."""
@@ -137,9 +150,14 @@ class Encrypted(Resumable):
             return []
         if any(stream.tls.decrypted) or (self.over and stream.readable):
             self.outer = None
-        elif not stream.readable:
+            return []
+        log = self._context.keys.log
+        if not stream.readable and (log is not None or stream.over or self.over):
+            # Not before the handshake has ended: no key log reads a connection on which it failed.
             self.outer = None
-            reason = outer.reason if self._context.keys.log is None else f"{TLS}: {stream.tls.note}"
+            reason = outer.reason if log is None else f"{TLS}: {stream.tls.note}"
+            if self._failed:
+                reason = f"{TLS}: the handshake failed; `kafkascope check` shows the cause"
             self._context.not_kafka(outer.reason, self.connection)
             return outer.row(reason)
         return []

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Self
 
 from kafkascope.analyzer.conversation.plausible import MAX_SIZE
 from kafkascope.analyzer.conversation.resync import Hunt, Sense
-from kafkascope.analyzer.model import Cut, Frame, Part
+from kafkascope.analyzer.model import Cut, Frame, Origin, Part
 from kafkascope.captures.model import Chunk, Gap, Piece
 from kafkascope.captures.resumable import Dump, Resumable
 
@@ -47,7 +47,6 @@ class Skipped(NamedTuple):
 Unit = Frame | Skipped
 
 _SIZE = struct.Struct(">i")
-_size_at = _SIZE.unpack_from
 
 
 class FrameBuffer(Resumable):
@@ -95,7 +94,6 @@ class FrameBuffer(Resumable):
         return {**super().dump(), "hunt": hunt}
 
     def load(self, state: Dump) -> Self:
-        """Take over what `dump` gave."""
         if state["hunt"] is not None:
             self._hunt = Hunt(self.sense).load(state["hunt"])
         return super().load(state)
@@ -106,13 +104,28 @@ class FrameBuffer(Resumable):
         return self._passed > 0
 
     @property
+    def waits(self) -> bool:
+        """Whether bytes are held of which no frame was made."""
+        return self._passed > 0 or (self._hunt is not None and len(self._hunt.held) > 0)
+
+    @property
+    def sized(self) -> bool:
+        """Whether the size of the frame is known that is not whole: it will be delivered, whole
+        or cut."""
+        return self._total > 0
+
+    @property
+    def origin(self) -> Origin:
+        """Where the frame begins that is not whole."""
+        return Origin(self._parts[0].packet, self._offset)
+
+    @property
     def first_packet(self) -> int:
-        """Number of the packet with the first byte of the frame that is not whole."""
-        return self._parts[0].packet
+        """Number of the first packet with bytes that are held."""
+        return self._parts[0].packet if self._hunt is None else self._hunt.first_packet
 
     @property
     def hunting(self) -> bool:
-        """Whether it is not known where the next frame starts."""
         return self._hunt is not None
 
     @property
@@ -141,14 +154,6 @@ class FrameBuffer(Resumable):
         if self._hunt is None:
             self._hunt = Hunt(self.sense)
 
-    def only(self, chunk: Chunk) -> bool:
-        """Return whether these bytes are one frame, of one packet: by far the most packets are one
-        small frame. If not, nothing was taken: `each` has to be asked."""
-        if self._passed or self._hunt is not None or len(chunk.pieces) > 1:
-            return False
-        data = chunk.data
-        return len(data) >= 4 and _size_at(data)[0] == len(data) - 4
-
     def feed(self, chunk: Chunk) -> list[Unit]:
         """Return the frames that end with these bytes, for owners whose sense does not change with
         them: others take them `each` at a time."""
@@ -165,7 +170,7 @@ class FrameBuffer(Resumable):
             yield out
             if self._hunt is None:
                 return
-            yield self._searched()
+            yield self._search()
         for part in chunk.by_piece() if read < len(chunk.data) else ():
             if part.offset - chunk.offset < read:
                 continue
@@ -176,45 +181,32 @@ class FrameBuffer(Resumable):
             else:
                 self._hunt.add(part.data, part.offset, part.pieces)
             if self._hunt is not None:
-                yield self._searched()
-
-    def _searched(self) -> list[Unit]:
-        out: list[Unit] = []
-        self._search(out)
-        return out
+                yield self._search()
 
     def gap(self, gap: Gap) -> list[Unit]:
         """Return the frames that end with this gap, or that cannot be whole because of it."""
-        out: list[Unit] = []
+        out = self._search(last=True)
         if self._hunt is not None:
-            self._search(out, last=True)
-            if self._hunt is not None:
-                self._abandon(out)
-                self._nonsense = False
-                self._hunt = Hunt(self.sense)
-                return out
-        if self._passed and self._total and gap.size is not None:
-            if self._passed + gap.size <= self._total:
+            self._abandon(self._hunt, out)
+        else:
+            if self._total and gap.size is not None and self._passed + gap.size <= self._total:
                 self._cut = self._cut or "gap"
                 self._passed += gap.size
                 self._last_ns = max(self._last_ns, gap.time_ns)
                 if self._passed == self._total:
                     out.append(self._finish())
                 return out
-            self._cut = self._cut or "gap"
-        self._give_up("gap", out)
+            self._give_up("gap", out)
         self._nonsense = False
         self._hunt = Hunt(self.sense)
         return out
 
     def close(self) -> list[Unit]:
         """Return what is left when no more bytes come."""
-        out: list[Unit] = []
+        out = self._search(last=True)
         if self._hunt is not None:
-            self._search(out, last=True)
-            if self._hunt is not None:
-                self._abandon(out)
-                self._hunt = None
+            self._abandon(self._hunt, out)
+            self._hunt = None
         self._give_up("end", out)
         return out
 
@@ -253,13 +245,7 @@ class FrameBuffer(Resumable):
         return frame
 
     def _follow(
-        self,
-        data: bytes,
-        offset: int,
-        pieces: list[Piece],
-        out: list[Unit],
-        *,
-        apart: bool = False,
+        self, data: bytes, offset: int, pieces: list[Piece], out: list[Unit], *, apart: bool = False
     ) -> int:
         """Follow the sizes through consecutive bytes, and where one is nonsense hold the others for
         a search: all, or only those of its packet when packets are looked at `apart`. How many
@@ -334,7 +320,6 @@ class FrameBuffer(Resumable):
         return size
 
     def _lost(self, data: bytes, offset: int, pieces: list[Piece]) -> None:
-        """Begin a search: the size at the start of `data` is nonsense."""
         self._nonsense = True
         self._hunt = Hunt(self.sense)
         self._hunt.add(data, offset, pieces)
@@ -356,23 +341,24 @@ class FrameBuffer(Resumable):
         if rest:
             self._hunt.add(rest, offset, pieces)
 
-    def _search(self, out: list[Unit], *, last: bool = False) -> None:
+    def _search(self, *, last: bool = False) -> list[Unit]:
         """Go on hunting; when a frame is found, follow sizes again from there."""
+        out: list[Unit] = []
         while (hunt := self._hunt) is not None:
             found = hunt.search(last=last)
             if found is None:
                 if hunt.surplus:
                     out.append(self._skipped(hunt, hunt.surplus))
-                return
+                break
             if found:
                 out.append(self._skipped(hunt, found))
             self._hunt = None
             self._follow(*hunt.rest(), out)
+        return out
 
-    def _abandon(self, out: list[Unit]) -> None:
+    def _abandon(self, hunt: Hunt, out: list[Unit]) -> None:
         """Forget what is held: nothing was found in it."""
-        hunt = self._hunt
-        if hunt is not None and hunt.held:
+        if hunt.held:
             out.append(self._skipped(hunt, len(hunt.held)))
 
     def _skipped(self, hunt: Hunt, count: int) -> Skipped:
@@ -383,7 +369,7 @@ class FrameBuffer(Resumable):
 
 
 def _parts(pieces: list[Piece], index: int, start: int, end: int, out: list[Part]) -> int:
-    """Append where [start, end) stands in the input, from piece `index` on; the last piece's
+    """Append where [start, end) lies in the input, from piece `index` on; the last piece's
     index."""
     piece = pieces[index]
     here = piece.at + start - piece.start

@@ -89,7 +89,6 @@ class HttpConversation:
 
     @property
     def over(self) -> bool:
-        """Both directions ended."""
         return all(self._closed)
 
     @property
@@ -131,7 +130,7 @@ class HttpConversation:
         return self._requests if direction == self._client else self._responses
 
     def _end(self) -> None:
-        """The connection speaks HTTP no more, or nobody can tell whose the answers are."""
+        """The connection speaks HTTP no more, or its responses cannot be paired any more."""
         self._requests.end()
         self._responses.end()
         self._forget()
@@ -196,7 +195,6 @@ class HttpConversation:
             self._complete(asked)
 
     def _complete(self, asked: _Asked) -> None:
-        """Hand over an exchange if both sides are there."""
         request, response = asked.request, asked.response
         if request is None or response is None:
             return
@@ -216,8 +214,8 @@ class HttpConversation:
 
 
 def client_in(events: Iterable[StreamEvent]) -> int | None:
-    """Return the direction of the requests in events that nobody knew for Kafka; None where there
-    is no HTTP in them."""
+    """Return the direction of the requests in events that were not recognized as Kafka; None
+    where there is no HTTP in them."""
     sides = (bytearray(), bytearray())
     first = None
     for event in events:

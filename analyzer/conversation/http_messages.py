@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from typing import Final, NamedTuple
 
 from kafkascope.analyzer.model import HttpHead
@@ -36,6 +36,8 @@ _HEAD_END: Final = re.compile(rb"\n\r?\n")
 _SIZE: Final = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;|\r?\n)")
 _LENGTH: Final = re.compile(r"\d{1,15}")
 
+UNKNOWN: Final = 1 << 62
+"""Size of a body that ends with the connection: longer than any that has one."""
 
 _SHOWN: Final = re.compile(
     rb"(HTTP/1\.[01] \d\d\d[^\r\n]*|(?:" + _METHODS + rb") (?:/[^?#\s]*)?)"
@@ -69,6 +71,10 @@ class Message(NamedTuple):
     """Why the body is empty though it was not."""
 
 
+class _Lost(Exception):
+    """These bytes are no message."""
+
+
 class Messages:
     """One direction: bytes in, messages out.
 
@@ -93,55 +99,52 @@ class Messages:
         self._tell: Final = done
         self._lost: Final = lost
         self._buffer = bytearray()
-        """A head or a line that is not whole."""
-        self._searched = 0
-        self._step: Callable[[memoryview], int] = self._hunt if hunting else self._in_head
-        """Takes bytes and returns how many; it leaves some only where it set another step."""
+        """What was not read yet."""
+        self._reading = self._read(hunting)
+        """Goes on whenever there are more bytes."""
         self._head: HttpHead | None = None
+        """Of the message that is being read."""
         self._body = bytearray()
         self._keep = False
         self._dropped = ""
         self._left = 0
-        """Bytes of a body or chunk that are to come."""
-        self._chunked = False
+        """Bytes of a body or chunk that are to come; `UNKNOWN` for all that comes."""
         self.dead = False
         """The direction speaks HTTP no more: it was upgraded."""
 
     @property
     def held(self) -> int:
-        """Memory that a message takes that is not whole."""
         return len(self._buffer) + len(self._body)
 
     def end(self) -> None:
         """The direction speaks HTTP no more."""
         self.dead = True
         self._forget()
+        self._buffer.clear()
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes."""
-        view = memoryview(data)
-        at = 0
-        while at < len(view) and not self.dead:
-            at += self._step(view[at:])
+        if not self.dead:
+            self._buffer += data
+            next(self._reading, None)
 
     def gap(self, size: int | None) -> None:
         """Take note that bytes are missing. Inside a body whose size is known, the message ends
         where it should, without its body."""
-        inside = self._step == self._in_body
-        if inside and size is not None and size <= self._left:
+        if self._left == UNKNOWN:
+            self._drop(IN_A_GAP)
+        elif self._left and size is not None and size <= self._left:
             self._drop(IN_A_GAP)
             self._left -= size
-            if not self._left:
-                self._body_done()
-        elif self._step == self._in_rest:
-            self._drop(IN_A_GAP)
+            next(self._reading, None)
         else:
-            self.hunt()
+            self._buffer.clear()
+            self._lose()
+            self._reading = self._read(hunting=True)
 
     def close(self) -> None:
         """End the direction, and with it a body without a size."""
         if self._head is not None:
-            if self._step != self._in_rest:
+            if self._left != UNKNOWN:
                 self._drop(CUT)
             self._done()
 
@@ -150,64 +153,96 @@ class Messages:
         if self._head is not None:
             self._drop(RELIEVED)
 
-    def hunt(self) -> None:
-        """Look for the begin of a message from here on."""
+    def _lose(self) -> None:
         self._forget()
-        self._step = self._hunt
         self._lost()
 
     def _forget(self) -> None:
         self._head = None
-        self._buffer, self._body = bytearray(), bytearray()
-        self._searched = 0
+        self._body = bytearray()
         self._dropped = ""
+        self._left = 0
 
     def _drop(self, reason: str) -> None:
         self._body = bytearray()
         self._keep = False
         self._dropped = self._dropped or reason
 
-    # --- steps
+    # --- what reads the buffer, and yields where it needs more
 
-    def _hunt(self, view: memoryview) -> int:
+    def _read(self, hunting: bool) -> Iterator[None]:
+        while not self.dead:
+            try:
+                if hunting:
+                    yield from self._start()
+                yield from self._message()
+                hunting = False
+            except _Lost:
+                self._lose()
+                hunting = True
+
+    def _start(self) -> Iterator[None]:
         """Look for a start line, behind whatever is before it in its line."""
-        data = bytes(view[:MAX_LINE])
-        end = data.find(b"\n") + 1
-        self._buffer += data[:end] if end else data
-        if not end:
-            del self._buffer[:-MAX_LINE]
-            return len(data)
-        if b"HTTP/1." not in self._buffer:
-            self._buffer.clear()
-            return end
-        found = self._line.search(self._buffer)
-        if found is None:
-            self._buffer.clear()
-            return end
-        del self._buffer[: found.start()]
-        self._searched = 0
-        self._step = self._in_head
-        return end
+        searched = 0
+        while True:
+            end = self._buffer.find(b"\n", searched) + 1
+            if not end:
+                del self._buffer[:-MAX_LINE]
+                searched = len(self._buffer)
+                yield
+                continue
+            line = self._buffer[max(0, end - 2 * MAX_LINE) : end]
+            found = self._line.search(line) if b"HTTP/1." in line else None
+            if found is not None:
+                del self._buffer[: end - len(line) + found.start()]
+                return
+            del self._buffer[:end]
+            searched = 0
 
-    def _in_head(self, view: memoryview) -> int:
+    def _message(self) -> Iterator[None]:
+        """Read a message, or the head of a response that another one follows."""
+        data = yield from self._head_bytes()
+        head = self._parsed(data)
+        status = head.status
+        if 100 <= status < 200 and status != 101:
+            return  # the response itself is still to come
+        wanted = self._began(head)
+        if self.dead:
+            return
+        self._head, self._keep = head, bool(wanted)
+        length = head.headers.get("content-length")
+        if wanted is None or status in (204, 304):
+            pass
+        elif "chunked" in head.headers.get("transfer-encoding", "").lower():
+            yield from self._chunks()
+        elif length is not None:
+            sizes = {part.strip() for part in length.split(",")}
+            (size,) = sizes if len(sizes) == 1 else ("",)
+            if not _LENGTH.fullmatch(size):
+                raise _Lost
+            yield from self._content(int(size))
+        elif not self._requests:
+            yield from self._content(UNKNOWN)
+        self._done()
+
+    def _head_bytes(self) -> Generator[None, None, bytes]:
         buffer = self._buffer
-        room = MAX_HEAD - len(buffer)
-        before = len(buffer)
-        buffer += view[:room]
-        if not before and bytes(buffer[:1]) in (b"\r", b"\n"):
-            # Empty lines before a request are to be ignored (RFC 9112, 2.2).
-            buffer.clear()
-            return 1
-        found = _HEAD_END.search(buffer, self._searched)
-        if found is not None:
-            used = found.end() - before
-            self._begin(bytes(buffer[: found.end()]))
-            return used
-        taken = len(buffer) - before
-        self._searched = max(0, len(buffer) - 2)
-        if len(buffer) >= MAX_HEAD or not self._may_be_head():
-            self.hunt()
-        return taken
+        # Empty lines before a request are to be ignored (RFC 9112, 2.2).
+        while not buffer or buffer[0] in b"\r\n":
+            if not buffer:
+                yield
+            else:
+                del buffer[:1]
+        searched = 0
+        while (found := _HEAD_END.search(buffer, searched, MAX_HEAD)) is None:
+            if len(buffer) >= MAX_HEAD or not self._may_be_head():
+                del buffer[:MAX_HEAD]
+                raise _Lost
+            searched = max(0, len(buffer) - 2)
+            yield
+        data = bytes(buffer[: found.end()])
+        del buffer[: found.end()]
+        return data
 
     def _may_be_head(self) -> bool:
         """Return whether the buffer does not begin with something else than a start line."""
@@ -216,49 +251,10 @@ class Messages:
             return self._line.match(head) is not None
         return len(self._buffer) < MAX_LINE
 
-    def _begin(self, data: bytes) -> None:
-        """Read a head and find out how long the body is."""
-        self._forget()
-        head = self._read(data)
-        if head is None:
-            self.hunt()
-            return
-        status = head.status
-        if 100 <= status < 200 and status != 101:
-            self._step = self._in_head  # the response itself is still to come
-            return
-        wanted = self._began(head)
-        if self.dead:
-            return
-        self._head = head
-        self._keep = bool(wanted)
-        self._chunked = False
-        codings = head.headers.get("transfer-encoding", "").lower()
-        length = head.headers.get("content-length")
-        if wanted is None or status in (204, 304):
-            self._done()
-        elif "chunked" in codings:
-            self._chunked = True
-            self._step = self._in_size
-        elif length is not None:
-            sizes = {part.strip() for part in length.split(",")}
-            (size,) = sizes if len(sizes) == 1 else ("",)
-            if not _LENGTH.fullmatch(size):
-                self.hunt()
-                return
-            self._left = int(size)
-            self._step = self._in_body
-            if not self._left:
-                self._done()
-        elif self._requests:
-            self._done()
-        else:
-            self._step = self._in_rest
-
-    def _read(self, data: bytes) -> HttpHead | None:
+    def _parsed(self, data: bytes) -> HttpHead:
         start = self._line.match(data)
         if start is None:
-            return None
+            raise _Lost
         headers: dict[str, str] = {}
         for line in data[start.end() :].split(b"\n"):
             name, colon, value = line.decode("latin-1").partition(":")
@@ -269,79 +265,51 @@ class Messages:
             return HttpHead(start[1].decode(), start[2].decode("latin-1"), 0, headers)
         return HttpHead("", "", int(start[1]), headers)
 
-    def _add(self, data: memoryview) -> None:
-        if not self._keep:
-            return
-        if len(self._body) + len(data) > MAX_BODY:
-            self._drop(TOO_LARGE)
-        else:
-            self._body += data
-
-    def _in_body(self, view: memoryview) -> int:
-        part = view[: self._left]
-        self._add(part)
-        self._left -= len(part)
-        if not self._left:
-            self._body_done()
-        return len(part)
-
-    def _body_done(self) -> None:
-        if self._chunked:
-            self._step = self._behind_chunk
-        else:
-            self._done()
-
-    def _in_rest(self, view: memoryview) -> int:
-        self._add(view)
-        return len(view)
-
-    def _one_line(self, view: memoryview) -> tuple[int, bytes | None]:
-        """Return how many bytes were taken, and the line if it is whole; hunts when it is too
-        long."""
-        data = bytes(view[: MAX_CHUNK_LINE + 1])
-        end = data.find(b"\n") + 1
-        self._buffer += data[:end] if end else data
-        if len(self._buffer) > MAX_CHUNK_LINE:
-            self.hunt()
-            return end or len(data), None
-        if not end:
-            return len(data), None
-        line = bytes(self._buffer)
-        self._buffer.clear()
-        return end, line
-
-    def _in_size(self, view: memoryview) -> int:
-        used, line = self._one_line(view)
-        if line is not None:
-            found = _SIZE.match(line)
+    def _chunks(self) -> Iterator[None]:
+        size = -1
+        while size:
+            found = _SIZE.match((yield from self._one_line()))
             if found is None:
-                self.hunt()
-            else:
-                self._left = int(found[1], 16)
-                self._step = self._in_body if self._left else self._in_trailer
-        return used
+                raise _Lost
+            size = int(found[1], 16)
+            yield from self._content(size)
+            if size and (yield from self._one_line()).strip():
+                raise _Lost
+        while (yield from self._one_line()).strip():
+            pass  # a trailer
 
-    def _behind_chunk(self, view: memoryview) -> int:
-        used, line = self._one_line(view)
-        if line is not None:
-            if line.strip():
-                self.hunt()
-            else:
-                self._step = self._in_size
-        return used
+    def _content(self, size: int) -> Iterator[None]:
+        """Read so many bytes of a body, those that a gap swallows among them."""
+        self._left = size
+        while self._left:
+            if not self._buffer:
+                yield
+                continue
+            part = self._buffer[: self._left]
+            del self._buffer[: self._left]
+            if self._left != UNKNOWN:
+                self._left -= len(part)
+            if self._keep and len(self._body) + len(part) > MAX_BODY:
+                self._drop(TOO_LARGE)
+            elif self._keep:
+                self._body += part
 
-    def _in_trailer(self, view: memoryview) -> int:
-        used, line = self._one_line(view)
-        if line is not None and not line.strip():
-            self._done()
-        return used
+    def _one_line(self) -> Generator[None, None, bytes]:
+        """Read a line of a chunked body, with its end."""
+        while not (end := self._buffer.find(b"\n", 0, MAX_CHUNK_LINE) + 1):
+            if len(self._buffer) > MAX_CHUNK_LINE:
+                del self._buffer[:MAX_CHUNK_LINE]
+                raise _Lost
+            yield
+        line = bytes(self._buffer[:end])
+        del self._buffer[:end]
+        return line
 
     def _done(self) -> None:
         """Tell a message and expect the next one."""
         head, body, dropped = self._head, bytes(self._body), self._dropped
         assert head is not None
         self._forget()
-        self._step = self._in_head
         if body:
             body, dropped = unpacked(body, head)
         self._tell(Message(head, body, dropped))

@@ -5,18 +5,16 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from kafkascope.analyzer.bodies.dissection import dissect_request
-from kafkascope.analyzer.model import Frame, Note
-from kafkascope.captures.model import Chunk
+from kafkascope.analyzer.model import Frame, Note, Origin
 from kafkascope.captures.resumable import Dump, Resumable
-from kafkascope.dissectors.codec.weights import memory_of
+from kafkascope.dissectors.codec.reader import memory_of
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
-    from kafkascope.analyzer.bodies.short import Plan
-    from kafkascope.analyzer.model import Spot, Undecoded, Whole
+    from kafkascope.analyzer.model import Undecoded
     from kafkascope.dissectors.codec.reader import Body
     from kafkascope.dissectors.registry import Decoded, RequestHeader
 
@@ -63,38 +61,27 @@ class Pending(Resumable):
         "held",
         "id",
         "notes",
-        "number",
+        "origin",
         "session",
         "software",
         "undecoded",
     )
-    __slots__ = (
-        *(name for name in STATE if name != "frame"),
-        "body",
-        "decoded",
-        "plan",
-        "spot",
-        "whole",
-    )
+    __slots__ = (*STATE, "body", "decoded")
 
-    def __init__(self, number: int, header: RequestHeader | None, api: str) -> None:
-        self.number = number
+    def __init__(self, origin: Origin, header: RequestHeader | None, api: str) -> None:
+        self.origin = origin
+        """Its first packet, and its place in what the client sends."""
         self.header = header
         """None for a raw SASL token."""
         self.api = api
         self.blind = False
         """A Produce of which the capture does not tell whether it is to be answered."""
         self.id = ""
-        self.whole: Whole | None = None
+        self.frame: Frame | None = None
         """None while the request's last bytes are missing, though its answer was seen."""
         self.decoded: Decoded | None = None
-        """None for one that cannot be decoded, and where the body is short."""
+        """None for one that cannot be decoded."""
         self.body: Body | None = None
-        """Its body, or the short one where there is a plan."""
-        self.spot: Spot | None = None
-        """Of the frame, where there is a plan."""
-        self.plan: Plan | None = None
-        """How its short body was read."""
         self.undecoded: tuple[Undecoded, ...] = ()
         self.answer: Frame | None = None
         """An answer that came before the whole request was seen."""
@@ -102,27 +89,13 @@ class Pending(Resumable):
         self.notes: tuple[Note, ...] = ()
         self.session: FetchSession | None = None
         self.held = 0
-        """Memory that it takes while it waits."""
-
-    @property
-    def frame(self) -> Frame | None:
-        """The same as a frame."""
-        found = self.whole
-        if type(found) is Chunk:
-            self.whole = found = Frame.of(found)
-        return cast("Frame | None", found)
-
-    @frame.setter
-    def frame(self, frame: Frame | None) -> None:
-        self.whole = frame
 
     def dump(self) -> Dump:
         """Return the state; the body is decoded anew from the frame."""
-        return {**super().dump(), "decoded": self.body is not None}
+        return {**super().dump(), "decoded": self.body is not None, "origin": list(self.origin)}
 
     def load(self, state: Dump) -> Self:
-        """Take over what `dump` gave."""
-        super().load(state)
+        super().load({**state, "origin": Origin(*state["origin"])})
         if state["decoded"] and self.frame is not None and self.header is not None:
             self.decoded = dissect_request(self.frame, self.header)[0]
             self.body = None if self.decoded is None else self.decoded.body
@@ -130,16 +103,14 @@ class Pending(Resumable):
 
 
 def loaded(state: Dump) -> Pending:
-    """Return the request that a `dump` describes."""
-    return Pending(state["number"], state["header"], state["api"]).load(state)
+    return Pending(Origin(*state["origin"]), state["header"], state["api"]).load(state)
 
 
 def held_by(pending: Pending) -> int:
     """Return the memory that a waiting request takes: its bytes, and the values of its body."""
-    whole = pending.whole
-    if whole is None:
+    if pending.frame is None:
         return REQUEST_BYTES
-    size = len(whole.data) - 4 if type(whole) is Chunk else len(cast("Frame", whole).payload)
+    size = len(pending.frame.payload)
     if pending.body is None:
         return REQUEST_BYTES + size
     if size <= SMALL:
@@ -150,7 +121,8 @@ def held_by(pending: Pending) -> int:
 class Overtaking(NamedTuple):
     """A request that was answered before an earlier one of its connection."""
 
-    number: int
+    offset: int
+    """Of its first byte in the stream."""
     correlation_id: int
     api: str
     responses: int
@@ -161,7 +133,6 @@ class Overtaking(NamedTuple):
         return Note("warning", f"{OUT_OF_ORDER}{self}", "response")
 
     def reason(self) -> str:
-        """Return why the earlier request has no response."""
         return f"{SKIPPED}{self}"
 
     def __str__(self) -> str:
@@ -221,14 +192,12 @@ class InFlight(Resumable):
         """The latest request that was answered while an earlier one waited."""
 
     def dump(self) -> Dump:
-        """Return all requests, in their order."""
         waiting = [each.dump() for found in self._by_id.values() for each in found]
         tokens = [each.dump() for each in self.tokens]
         passed = None if self.passed is None else list(self.passed)
         return {"waiting": waiting, "tokens": tokens, "late": self.late, "passed": passed}
 
     def load(self, state: Dump) -> Self:
-        """Take over what `dump` gave."""
         for each in map(loaded, state["waiting"]):
             assert each.header is not None
             self.add(each.header.correlation_id, each)
@@ -246,7 +215,6 @@ class InFlight(Resumable):
 
     @property
     def held(self) -> int:
-        """Memory that they take."""
         return self._bytes
 
     def ids(self) -> list[int]:
@@ -280,11 +248,6 @@ class InFlight(Resumable):
         self.late = late
         return dropped
 
-    def next_for(self, correlation_id: int) -> Pending | None:
-        """Return the request that an answer of this id belongs to, which goes on waiting."""
-        waiting = self._by_id.get(correlation_id)
-        return None if waiting is None else waiting[0]
-
     def take(self, correlation_id: int, *, latest: bool = False) -> Pending | None:
         """Return the request that an answer of this id belongs to; `latest`: where the answers to
         those before may have been missed."""
@@ -299,7 +262,7 @@ class InFlight(Resumable):
         self.late = 0
         # Brokers answer the requests of a connection in order (Kafka's protocol guide, "Network");
         # most connections have one request in flight, so that there is nothing to compare.
-        if self._count and next(iter(self._by_id.values()))[0].number < pending.number:
+        if self._count and next(iter(self._by_id.values()))[0].origin[1] < pending.origin[1]:
             self._overtake(pending)
         return pending
 
@@ -313,26 +276,27 @@ class InFlight(Resumable):
             return
         passed = self.passed
         count = 1 if passed is None else passed.responses + 1
-        if passed is None or passed.number < pending.number:
-            passed = Overtaking(pending.number, header.correlation_id, pending.api, count)
+        offset = pending.origin.offset
+        if passed is None or passed.offset < offset:
+            passed = Overtaking(offset, header.correlation_id, pending.api, count)
         self.passed = passed._replace(responses=count)
 
     def overtaking(self, pending: Pending) -> Overtaking | None:
         """Return the later request that was answered before this one."""
         passed, header = self.passed, pending.header
-        if passed is None or header is None or pending.number > passed.number:
+        if passed is None or header is None or pending.origin.offset > passed.offset:
             return None
         return passed if header.correlation_id < passed.correlation_id else None
 
-    def before(self, number: int) -> list[Pending]:
-        """Take out the requests that were sent before that number."""
+    def before(self, offset: int) -> list[Pending]:
+        """Take out the requests that were sent before that offset."""
         out: list[Pending] = []
         for correlation_id in list(self._by_id):
-            while (waiting := self._by_id.get(correlation_id)) and waiting[0].number < number:
-                taken = self.take(correlation_id)
-                if taken is not None:
-                    out.append(taken)
-        return sorted(out, key=lambda pending: pending.number)
+            waiting = self._by_id[correlation_id]
+            while waiting and waiting[0].origin.offset < offset:
+                out.append(waiting[0])
+                self.take(correlation_id)
+        return sorted(out, key=_sent)
 
     def all(self) -> list[Pending]:
         """Take out everything, tokens included, in the order of sending."""
@@ -340,4 +304,12 @@ class InFlight(Resumable):
         self._by_id = OrderedDict()
         self._count = self._bytes = 0
         self.tokens = []
-        return sorted(out, key=lambda pending: pending.number)
+        return sorted(out, key=_sent)
+
+    def origins(self) -> list[Origin]:
+        found = [pending.origin for waiting in self._by_id.values() for pending in waiting]
+        return found + [token.origin for token in self.tokens] if self.tokens else found
+
+
+def _sent(pending: Pending) -> int:
+    return pending.origin.offset

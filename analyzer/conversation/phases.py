@@ -39,14 +39,12 @@ class Phases(Resumable):
         self.user = ""
         """Who authenticated, as far as the mechanism tells."""
         self.software = ""
-        """Name and version of the client library."""
         self.client_id: str | None = None
         """As the last request named it: tokens, orphans and garbage are of the same client."""
         self._claimed = ""
         """The user that the client says it is, until the broker agrees."""
 
     def saw_request(self, header: RequestHeader, decoded: Decoded | None) -> None:
-        """Take note of a request."""
         self.client_id = bounded(header.client_id)
         if decoded is None or header.api_key not in STATEFUL:
             return
@@ -72,7 +70,6 @@ class Phases(Resumable):
             self.user = self._claimed
 
     def saw_token(self, token: bytes) -> None:
-        """Take note that the client sent a raw token."""
         self._claim(token)
 
     def _claim(self, token: bytes) -> None:

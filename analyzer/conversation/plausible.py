@@ -40,8 +40,10 @@ class Plausibility(Enum):
     YES = "a frame"
 
 
-_HEAD = struct.Struct(">ihhi")
 _SHORT = struct.Struct(">h")
+_BATCH = struct.Struct(">iqi4xB")
+_MIN_BATCH: Final = 14
+"""Bytes of the smallest entry of a message set, behind its length: null as key and as value."""
 _SIZE_AND_ID = struct.Struct(">ii")
 _UNPRINTABLE = re.compile(rb"[\x00-\x1f\x7f]")
 
@@ -101,7 +103,7 @@ def judge_request(
         return Plausibility.MORE
     (correlation_id,) = struct.unpack_from(">i", data, at + 8)
     # librdkafka and Java start at 0 or 1; Java's SASL requests count down from the top (KIP-368).
-    if correlation_id < -1:
+    if correlation_id < -1 or _is_records(data, at):
         return Plausibility.NO
     if request_header_version(key, version) == 0:
         return Plausibility.MAYBE
@@ -115,6 +117,16 @@ def judge_request(
     return Plausibility.MORE if end == -1 else Plausibility.MAYBE
 
 
+def _is_records(data: Data, at: int) -> bool:
+    """Return whether the records of a Produce begin at `at`, with their size: the base offset 0 of
+    their first batch looks like Produce v0 with correlation id 0, the first half of the batch's
+    length like an empty client id."""
+    if len(data) < at + _BATCH.size:
+        return False
+    size, base_offset, length, magic = _BATCH.unpack_from(data, at)
+    return bool(base_offset == 0 and _MIN_BATCH <= length <= size - 12 and magic <= 2)
+
+
 def cut_request(data: Data, at: int, known_versions: bool = True) -> bool:
     """Return whether these bytes may be the first ones of a request of which the capture lacks the
     rest. Less of a client id is enough, but not nothing of the header."""
@@ -123,11 +135,19 @@ def cut_request(data: Data, at: int, known_versions: bool = True) -> bool:
     return judge_request(data, at, known_versions) is not Plausibility.NO
 
 
-def find_request(data: Data, at: int) -> int:
-    """Return the first position from `at` that may be the start of a request; -1 when there is
-    none."""
-    found = _REQUEST.search(data, at)
-    return -1 if found is None else found.start()
+def finder_of(pattern: re.Pattern[bytes]) -> Callable[[Data, int], int]:
+    """Return a function that takes (bytes, from) and returns where a pattern is found; -1 for
+    nowhere."""
+
+    def find(data: Data, at: int) -> int:
+        found = pattern.search(data, at)
+        return -1 if found is None else found.start()
+
+    return find
+
+
+find_request: Final = finder_of(_REQUEST)
+"""Finds what may be the start of a request."""
 
 
 def same_client(data: Data, at: int, client_id: bytes | None) -> bool:
@@ -152,13 +172,8 @@ def response_finder(expected: Iterable[int]) -> Callable[[Data, int], int]:
     ids = [re.escape(struct.pack(">i", each)) for each in expected]
     if not ids:
         return lambda data, at: -1
-    pattern = re.compile(rb"(?=[\x00-\x1f][\x00-\xff]{3}(?:" + b"|".join(ids) + rb"))", re.DOTALL)
-
-    def find(data: Data, at: int) -> int:
-        found = pattern.search(data, at)
-        return -1 if found is None else found.start()
-
-    return find
+    pattern = rb"(?=[\x00-\x1f][\x00-\xff]{3}(?:" + b"|".join(ids) + rb"))"
+    return finder_of(re.compile(pattern, re.DOTALL))
 
 
 def request_within(payload: bytes, at: int, client_id: str | None) -> int:

@@ -49,7 +49,9 @@ class Sense(Protocol):
 
     def starts(self, data: Data, at: int) -> bool:
         """Return whether the bytes from `at` on, which start a packet and are all that the capture
-        has of it, are the first ones of a frame."""
+        has of it, are the first ones of a frame. Where a header is all that there is, it is judged
+        already."""
+        return False
 
     def follows(self, data: Data, first: int, second: int) -> Plausibility:
         """Return whether a frame at `second` confirms the one at `first`; NO, MORE or YES."""
@@ -72,7 +74,6 @@ class RequestSense(Resumable):
             self.client_id = client_id.encode("utf-8", "surrogateescape")
 
     def finder(self) -> Callable[[Data, int], int]:
-        """Return a function that finds positions with a plausible size, key and version."""
         return find_request
 
     def judge(self, data: Data, at: int, fresh: bool) -> Plausibility:
@@ -87,12 +88,11 @@ class RequestSense(Resumable):
         return cut_request(data, at, not self.lenient)
 
     def follows(self, data: Data, first: int, second: int) -> Plausibility:
-        """Judge whether a second plausible request confirms the first."""
         verdict = judge_request(data, second, client_id=self.client_id)
         return Plausibility.YES if verdict is Plausibility.MAYBE else verdict
 
 
-class ResponseSense:
+class ResponseSense(Sense):
     """Responses: nothing but size and correlation id, so the ids in flight have to tell."""
 
     def __init__(self, in_flight: Callable[[], list[int]]) -> None:
@@ -113,10 +113,6 @@ class ResponseSense:
         if fresh and self._any(data, at):
             return Plausibility.MAYBE
         return Plausibility.NO
-
-    def starts(self, data: Data, at: int) -> bool:
-        """Return False: size and id are all there is, and they are judged already."""
-        return False
 
     def follows(self, data: Data, first: int, second: int) -> Plausibility:
         """Judge whether the next response's id is a little higher, or in flight too."""
@@ -153,6 +149,10 @@ class Hunt(Resumable):
         """Too early to look again before so many bytes are held."""
         self.surplus = 0
         """Held bytes that may be dropped: no frame starts in them."""
+
+    @property
+    def first_packet(self) -> int:
+        return min(piece.packet for piece in self._pieces)
 
     def add(self, data: bytes, offset: int, pieces: list[Piece]) -> None:
         """Hold more bytes, which follow the ones held."""
@@ -255,5 +255,4 @@ class Hunt(Resumable):
         return gone
 
     def rest(self) -> tuple[bytes, int, list[Piece]]:
-        """Return all that is held: bytes, stream offset, pieces."""
         return bytes(self.held), self._offset, self._pieces

@@ -108,7 +108,6 @@ def nameless(deed: str) -> str:
 
 @cache
 def _names() -> frozenset[str]:
-    """Names of errors and APIs."""
     from kafkascope.dissectors.reference.codes import ERRORS
     from kafkascope.dissectors.registry import APIS
 
@@ -116,24 +115,9 @@ def _names() -> frozenset[str]:
 
 
 def untold(text: str) -> str:
-    """Return a text of others for a comment: nobody takes a part of it for what a proxy did, or
+    """Return a text of others for a comment: no part of it is taken for what a proxy did, or
     for the subject of a comment (see `captures.formats.remarks`)."""
     text = text.replace(BETWEEN.strip(), ",").replace(" [", " (")
     if text.startswith((FAULT, RULE)):
         text = f"said: {text}"
     return f"{text}." if text.endswith(BY_HAND) else text
-
-
-__all__ = [
-    "BETWEEN",
-    "BY_HAND",
-    "FAULT",
-    "RULE",
-    "comment_of",
-    "deeds_of",
-    "named",
-    "nameless",
-    "notes_of",
-    "renamed",
-    "untold",
-]

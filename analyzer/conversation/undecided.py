@@ -6,13 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Self
 
 from kafkascope.analyzer.conversation.conversation import Conversation
-from kafkascope.analyzer.conversation.detect import (
-    GIVEN_UP,
-    WHOLE_FIRST,
-    describe,
-    look,
-    look_cut,
-)
+from kafkascope.analyzer.conversation.detect import GIVEN_UP, WHOLE_FIRST, describe, look, look_cut
 from kafkascope.analyzer.conversation.framing import FrameBuffer, Unit
 from kafkascope.analyzer.conversation.http_messages import without_credentials
 from kafkascope.analyzer.conversation.resync import RequestSense
@@ -21,12 +15,12 @@ from kafkascope.analyzer.conversation.zookeeper import (
     asks_zookeeper,
     look_zookeeper,
 )
-from kafkascope.analyzer.model import Exchange, Frame, Part, Request, Undecoded
+from kafkascope.analyzer.model import UNNUMBERED, Exchange, Frame, Part, Request, Undecoded
 from kafkascope.captures.formats.remarks import OURS
-from kafkascope.captures.model import Chunk, Closed, Connection, Gap, Piece, StreamEvent
+from kafkascope.captures.model import BEHIND_ALL, Chunk, Closed, Connection, Gap, Piece, StreamEvent
 from kafkascope.captures.proxy_protocol import MAX_V2, begins, read_header
 from kafkascope.captures.resumable import Dump, Resumable
-from kafkascope.captures.signatures import HEAD, protocol_of
+from kafkascope.captures.signatures import HEAD, protocol_of, words_amid
 from kafkascope.captures.tls.begin import looks_like_tls
 
 if TYPE_CHECKING:
@@ -70,7 +64,7 @@ class Undecided(Resumable):
         "_happened",
         "_closed_sides",
         "over",
-        "_number",
+        "first_packet",
         "reason",
     )
 
@@ -90,18 +84,15 @@ class Undecided(Resumable):
         """Events, of chunks their packets."""
         self._closed_sides: set[int] = set()
         self.over = False
-        """Both directions ended."""
         self.reason = ""
         """Why it is not Kafka, when that was decided."""
-        self._number: int | None = None
-        """Given to the first request, or to the row that stands for the connection."""
+        self.first_packet = BEHIND_ALL
+        """Number of the first packet with bytes of its events."""
 
     def dump(self) -> Dump:
-        """Return the state, that of searches for a first request included."""
         return {**super().dump(), "probes": [each and each.dump() for each in self._probes]}
 
     def load(self, state: Dump) -> Self:
-        """Take over what `dump` gave."""
         self._probes = [each and _probe().load(each) for each in state["probes"]]
         return super().load(state)
 
@@ -111,6 +102,8 @@ class Undecided(Resumable):
         self.events.append(event)
         if isinstance(event, Chunk):
             # One by one: how many come at once is a matter of reading.
+            first = min(piece.packet for piece in event.pieces)
+            self.first_packet = min(self.first_packet, first)
             for packet in event.by_piece():
                 self._bytes += len(packet.data)
                 decision = self._look(packet) or self._late()
@@ -126,7 +119,6 @@ class Undecided(Resumable):
 
     @property
     def held(self) -> int:
-        """Memory that its events take."""
         return self._bytes * BYTES_TWICE + self._happened * EVENT_BYTES
 
     def keep_first(self) -> None:
@@ -145,11 +137,6 @@ class Undecided(Resumable):
         """Decide when others need the memory."""
         return self._forced() or GIVEN_UP
 
-    @property
-    def first_direction(self) -> int:
-        """The direction whose bytes came first."""
-        return next((e.direction for e in self.events if isinstance(e, Chunk)), 0)
-
     def _late(self) -> Conversation | str | None:
         """Decide when too much has happened without a sign."""
         self._happened += 1
@@ -164,28 +151,21 @@ class Undecided(Resumable):
                 return self._conversation(direction)
         return None
 
-    def _conversation(self, client: int) -> Conversation:
-        broker = self.connection.b if client == 0 else self.connection.a
-        self._context.brokers.add(broker)
-        return Conversation(
-            self.connection, self._context, client, midstream=self.midstream, number=self._number
-        )
+    def _conversation(self, client: int, zookeeper: ZooKeeperSession | None = None) -> Conversation:
+        connection, context = self.connection, self._context
+        if zookeeper is None:
+            context.brokers.add(connection.ends(client)[1])
+        midstream = self.midstream
+        return Conversation(connection, context, client, midstream=midstream, zookeeper=zookeeper)
 
     def _zookeeper(self, client: int) -> Conversation:
-        """Go on with a connection to ZooKeeper."""
-        return Conversation(
-            self.connection,
-            self._context,
-            client,
-            midstream=self.midstream,
-            number=self._number,
-            zookeeper=ZooKeeperSession(),
-        )
+        return self._conversation(client, ZooKeeperSession())
 
-    def _expected(self, direction: int) -> bool:
-        """Return whether Kafka is to be expected at the far end of a direction."""
-        connection = self.connection
-        return self._context.is_broker(connection.b if direction == 0 else connection.a)
+    def _expected(self, direction: int, *, final: bool = True) -> bool:
+        """Return whether Kafka is to be expected at the far end of a direction. `final`: see
+        `Context.is_broker`."""
+        end = self.connection.b if direction == 0 else self.connection.a
+        return self._context.is_broker(end, final=final)
 
     def _look(self, chunk: Chunk) -> Conversation | str | None:
         direction = chunk.direction
@@ -210,7 +190,7 @@ class Undecided(Resumable):
         if found != "kafka" and not usual:
             # What shows Kafka anywhere shows it here, and needs nobody's word; nor does TLS.
             there = look(head, True)
-            if there != found and self._expected(0):
+            if there != found and self._expected(0, final=found != "short"):
                 found = there
         if found != "kafka" or usual:
             greeting = look_zookeeper(head)
@@ -219,8 +199,6 @@ class Undecided(Resumable):
             if greeting == "short" and found == "other":
                 return None
         if found == "short":
-            if self._number is None and self._expected(0):
-                self._number = self._context.next_number()
             return None
         return self._other(0) if found == "other" else self._conversation(0)
 
@@ -268,7 +246,7 @@ class Undecided(Resumable):
         if whole and look_cut(head, gap.size or 0, self._expected(0)):
             return self._conversation(0)  # frames can be followed over the hole
         self.midstream = True
-        self._holes[direction] = True
+        self._holes[direction] = gap.size is not None  # else nothing was seen before it
         probe = self._probes[direction]
         return None if probe is None else self._probed(direction, probe.gap(gap))
 
@@ -278,9 +256,13 @@ class Undecided(Resumable):
             return describe(chunk.data)
         if self._expected(direction) != self._expected(1 - direction):
             client = direction if self._expected(direction) else 1 - direction
-            reason = describe(self._heads[client])
-            known = reason.startswith(("TLS", "HTTP", "SSH"))
-            return reason if known else self._conversation(client)
+            head = self._heads[client]
+            reason = describe(head, "client")
+            if reason.startswith(("TLS", "HTTP", "SSH")):
+                return reason
+            # The end tells: a payload that goes on may look like a line of text, but not for long.
+            wait = words_amid(head, "client") if head else self.connection.server
+            return None if wait else self._conversation(client)
         ends = (self.connection.b, self.connection.a)
         served = [self._context.is_zookeeper(end) for end in ends]
         if served[0] != served[1]:
@@ -328,8 +310,13 @@ class Undecided(Resumable):
             return self._other(1)
         for direction in (0, 1):
             if self._expected(direction):
-                if self._heads[direction] and not self.midstream:
+                head = self._heads[direction]
+                if head and not self.midstream:
                     return self._other(direction)
+                if words_amid(head, "client"):
+                    return describe(head, "client")
+                if not head and self.connection.server:
+                    return describe(self._heads[1 - direction], "server")
                 return self._conversation(direction)
         if self._heads[0] and not self.midstream:
             return self._other(0)
@@ -337,12 +324,14 @@ class Undecided(Resumable):
 
     def row(self, reason: str) -> list[Exchange]:
         """Return the one row of a connection that should have been Kafka."""
-        direction = next((d for d in (0, 1) if self._expected(d)), None)
         first = next((e for e in self.events if isinstance(e, Chunk)), None)
-        if direction is None or first is None or reason in (NOT_KAFKA, EMPTY, GIVEN_UP):
+        if first is None or reason in (NOT_KAFKA, EMPTY, GIVEN_UP):
+            return []
+        direction = next((d for d in (0, 1) if self._expected(d)), None)
+        if direction is None:
             return []
         chunks = [e for e in self.events if isinstance(e, Chunk) and e.direction == direction]
-        if not chunks and not self.midstream:
+        if not chunks and (self.connection.server or not self.midstream):
             return []  # the other side greeted, and nobody replied
         first = chunks[0] if chunks else first
         piece = first.pieces[0]
@@ -361,7 +350,7 @@ class Undecided(Resumable):
         tls = connection.tls
         return [
             Exchange(
-                number=self._number or self._context.next_number(),
+                number=UNNUMBERED,
                 id=self._context.identify(connection, first.direction, frame),
                 state="opaque",
                 connection=connection,

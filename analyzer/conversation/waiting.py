@@ -79,7 +79,6 @@ class Waiters:
         self._bytes += size
 
     def end(self, number: int) -> None:
-        """A connection waits no more."""
         self._bytes -= self._waits.pop(number).bytes
 
     def beyond(self) -> Iterator[int]:

@@ -6,9 +6,10 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
-from kafkascope.analyzer.conversation.plausible import Data, Plausibility
+from kafkascope.analyzer.conversation.plausible import Data, Plausibility, finder_of
+from kafkascope.analyzer.conversation.resync import Sense
 from kafkascope.analyzer.model import Note, ZooKeeperFacts
 from kafkascope.captures.resumable import Resumable
 from kafkascope.dissectors.errors import DissectError
@@ -81,7 +82,6 @@ def asks_zookeeper(data: bytes) -> bool:
 
 
 def is_event(payload: bytes) -> bool:
-    """Return whether a frame of the server is a watch event."""
     return len(payload) >= REPLY_HEAD and _INT.unpack_from(payload)[0] == EVENT_XID
 
 
@@ -111,7 +111,6 @@ class ZooKeeperSession(Resumable):
             return None
 
     def saw_request(self, header: RequestHeader, decoded: Decoded | None) -> None:
-        """Take note of a request."""
         self._greeted = True
         if decoded is None:
             return
@@ -121,7 +120,6 @@ class ZooKeeperSession(Resumable):
             self._claimed = _user_of(decoded.body)
 
     def saw_response(self, key: int, decoded: Decoded) -> None:
-        """Take note of the answer to a request of a key."""
         body = decoded.body
         if key == BASE + CONNECT:
             self.timeout_ms = body["timeout_ms"]
@@ -146,7 +144,8 @@ class ZooKeeperSession(Resumable):
         if told is not None:
             zxid = told.header.get("zxid")
             if told.message == "zk.WatcherEvent":
-                event = _event_name(told.body["type"])
+                kind = told.body["type"]
+                event = ZOOKEEPER["ZooKeeperEvent"].get(kind, str(kind))
                 path = told.body["path"]
         return ZooKeeperFacts(self.id, path, event, zxid)
 
@@ -162,10 +161,6 @@ def _path_of(body: dict[str, Any]) -> str | None:
     return next(writes, operations[0]["path"] if operations else None)
 
 
-def _event_name(kind: int) -> str:
-    return ZOOKEEPER["ZooKeeperEvent"].get(kind, str(kind))
-
-
 def _user_of(packet: dict[str, Any]) -> str:
     """Return the name in a digest's credentials, without the password."""
     if packet["scheme"] != "digest" or not packet["auth"]:
@@ -175,7 +170,7 @@ def _user_of(packet: dict[str, Any]) -> str:
 
 
 def _is_request(payload: bytes) -> bool:
-    """Return whether what could be a handshake of a protocol version that nobody has is a request:
+    """Return whether what could be a handshake of an unknown protocol version is a request:
     a delete of any version ends like a handshake without a password."""
     number, kind = _HEAD.unpack_from(payload)
     return number != 0 and kind in SENT
@@ -196,45 +191,44 @@ _ANSWERS = re.compile(
 )
 
 
-def _finder(pattern: re.Pattern[bytes]) -> Callable[[Data, int], int]:
-    def find(data: Data, at: int) -> int:
-        found = pattern.search(data, at)
-        return -1 if found is None else found.start()
+class _ZooKeeperSense(Sense):
+    """What frames look like whose headers are judged alone."""
 
-    return find
-
-
-def _confirmed(verdict: Plausibility) -> Plausibility:
-    """Return what the verdict about a second frame says of the first."""
-    return Plausibility.YES if verdict is Plausibility.MAYBE else verdict
-
-
-class AskSense(Resumable):
-    """What requests look like: a size, an xid and a type that is known; or a handshake."""
+    LEAST: ClassVar[int]
+    """Bytes of a header."""
+    PATTERN: ClassVar[re.Pattern[bytes]]
+    """Found where a size and the rest of a header are plausible."""
 
     def finder(self) -> Callable[[Data, int], int]:
-        """Return a function that finds positions with a plausible size and type."""
-        return _finder(_ASKS)
+        return finder_of(self.PATTERN)
 
     def judge(self, data: Data, at: int, fresh: bool) -> Plausibility:
-        """Judge a position: YES where a packet starts with a request."""
-        if at + 4 + HEAD > len(data):
+        if at + 4 + self.LEAST > len(data):
             return Plausibility.MORE
-        size, xid, kind = _REQUEST.unpack_from(data, at)
-        if xid == 0 and look_zookeeper(data[at : at + 4 + LONGEST]) == "zookeeper":
-            return Plausibility.YES if fresh else Plausibility.MAYBE
-        numbered = xid > 0 or xid in (PING_XID, AUTH_XID, WATCHES_XID)
-        if not (kind in SENT and numbered and HEAD <= size <= MAX_FRAME):
+        if not self.fits(data, at):
             return Plausibility.NO
         return Plausibility.YES if fresh else Plausibility.MAYBE
 
-    def starts(self, data: Data, at: int) -> bool:
-        """Return False: a header is all there is, and it is judged already."""
-        return False
+    def fits(self, data: Data, at: int) -> bool:
+        raise NotImplementedError
 
     def follows(self, data: Data, first: int, second: int) -> Plausibility:
-        """Judge whether a second plausible request confirms the first."""
-        return _confirmed(self.judge(data, second, fresh=False))
+        verdict = self.judge(data, second, fresh=False)
+        return Plausibility.YES if verdict is Plausibility.MAYBE else verdict
+
+
+class AskSense(_ZooKeeperSense):
+    """What requests look like: a size, an xid and a type that is known; or a handshake."""
+
+    LEAST = HEAD
+    PATTERN = _ASKS
+
+    def fits(self, data: Data, at: int) -> bool:
+        size, xid, kind = _REQUEST.unpack_from(data, at)
+        if xid == 0 and look_zookeeper(data[at : at + 4 + LONGEST]) == "zookeeper":
+            return True
+        numbered = xid > 0 or xid in (PING_XID, AUTH_XID, WATCHES_XID)
+        return kind in SENT and numbered and HEAD <= size <= MAX_FRAME
 
 
 def _is_greeting(data: Data, at: int, size: int) -> bool:
@@ -245,34 +239,20 @@ def _is_greeting(data: Data, at: int, size: int) -> bool:
     return -1 <= password <= 64 and size - ANSWER_HANDSHAKE - max(password, 0) in (0, 1)
 
 
-class AnswerSense:
+class AnswerSense(_ZooKeeperSense):
     """What answers look like: a size, an xid, a zxid and an error that is known; or, where one is
     waited for, the handshake of a server."""
+
+    LEAST = REPLY_HEAD
+    PATTERN = _ANSWERS
 
     def __init__(self, in_flight: Callable[[], list[int]]) -> None:
         self._in_flight = in_flight
 
-    def finder(self) -> Callable[[Data, int], int]:
-        """Return a function that finds positions with a plausible size and error."""
-        return _finder(_ANSWERS)
-
-    def judge(self, data: Data, at: int, fresh: bool) -> Plausibility:
-        """Judge a position: YES where a packet starts with an answer."""
-        if at + 4 + REPLY_HEAD > len(data):
-            return Plausibility.MORE
+    def fits(self, data: Data, at: int) -> bool:
         size, xid, zxid, err = _ANSWER.unpack_from(data, at)
         if xid == 0 and 0 in self._in_flight() and _is_greeting(data, at, size):
-            return Plausibility.YES if fresh else Plausibility.MAYBE
+            return True
         known = err in ZOOKEEPER["ZooKeeperError"]
         numbered = xid > 0 or xid in (EVENT_XID, PING_XID, AUTH_XID, WATCHES_XID)
-        if not (known and numbered and zxid >= -1 and REPLY_HEAD <= size <= MAX_FRAME):
-            return Plausibility.NO
-        return Plausibility.YES if fresh else Plausibility.MAYBE
-
-    def starts(self, data: Data, at: int) -> bool:
-        """Return False: a header is all there is, and it is judged already."""
-        return False
-
-    def follows(self, data: Data, first: int, second: int) -> Plausibility:
-        """Judge whether a second plausible answer confirms the first."""
-        return _confirmed(self.judge(data, second, fresh=False))
+        return known and numbered and zxid >= -1 and REPLY_HEAD <= size <= MAX_FRAME

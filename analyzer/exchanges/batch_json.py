@@ -26,8 +26,8 @@ BATCH: Final = b"""{"at":%d,"size":%d,"magic":%d,"codec":"%b","base_offset":%d,
 """A batch, up to its records."""
 
 
-def told_of(batch: Batch, right: bool) -> tuple[Any, ...]:
-    """Return what stands in the places of `BATCH`. `right`: its checksum is."""
+def header_values(batch: Batch, right: bool) -> tuple[Any, ...]:
+    """Return the values for `BATCH`. `right`: whether its checksum is."""
     codec = name_of(batch.attributes & CODEC_MASK).encode()
     sure = b"true" if right else b"false"
     count = b"null" if batch.record_count is None else b"%d" % batch.record_count
@@ -86,8 +86,7 @@ def lone_record(
     if batch.record_count != 1 or topic is None or len(topic) > LONGEST_TOPIC:
         return None
     forms = _forms(
-        *(field.source, topic, field.topic_id, field.partition),
-        *(epoch, bits, its_id, its_epoch),
+        *(field.source, topic, field.topic_id, field.partition), *(epoch, bits, its_id, its_epoch)
     )
     if forms is None:
         return None

@@ -7,7 +7,8 @@ nothing from this project.
 
 from __future__ import annotations
 
-from functools import cache
+from dataclasses import field, fields
+from functools import cache, partial
 from typing import Any, Final, Literal, NamedTuple
 
 Part = Literal["head", "body"]
@@ -30,11 +31,6 @@ class Kind(NamedTuple):
     """Expression of the JSON value."""
     table: str = "{}"
     """Expression of the value in tables."""
-    load: str = "{}"
-    """Expression of the row's value from the table's; for columns that no table has, from all
-    `values` of the table's row."""
-    pack: str = "{}"
-    """Expression of the value that a session stores."""
     empty: Any = None
     """Value in rows where nothing is known."""
 
@@ -60,7 +56,7 @@ class Asked(NamedTuple):
 
 
 class RowColumn(NamedTuple):
-    """A column of `Row`; used in the annotation of its attribute."""
+    """A column of `Row`."""
 
     kind: Kind
     text: str
@@ -101,15 +97,19 @@ class Named(NamedTuple):
         return {name or self.name: self.column.kind.table.format(*[f"row.{self.name}"] * 3)}
 
 
+def column(kind: Kind, text: str, asked: Asked | None = None, **more: Any) -> Any:
+    """Declare an attribute of `Row` as a column; see `RowColumn`."""
+    return field(metadata={"column": RowColumn(kind, text, asked, **more)})
+
+
+head: Final = partial(column, told_by="head")
+body: Final = partial(column, told_by="body")
+
+
 @cache
-def columns_of(declared: type) -> tuple[Named, ...]:
+def columns_of(declared: type[Any]) -> tuple[Named, ...]:
     """Return the columns that a class declares, in order."""
-    return tuple(
-        Named(name, each)
-        for name, hint in declared.__annotations__.items()
-        for each in getattr(hint, "__metadata__", ())
-        if isinstance(each, RowColumn)
-    )
+    return tuple(Named(each.name, each.metadata["column"]) for each in fields(declared))
 
 
 INT: Final = Kind("int64", "int")
@@ -121,16 +121,8 @@ TIME: Final = Kind("int64", "time")
 """Nanoseconds since 1970, UTC."""
 TEXT: Final = Kind("string", "string", empty="")
 FLAG: Final = Kind("bool", "bool", empty=False)
-TEXTS: Final = Kind("strings", "string", many=True, load="tuple({})", empty=())
-INTS: Final = Kind("int64s", "int", many=True, load="tuple({})", empty=())
-INTS32: Final = Kind("int32s", "int", many=True, load="tuple({})", empty=())
+TEXTS: Final = Kind("strings", "string", many=True, empty=())
+INTS: Final = Kind("int64s", "int", many=True, empty=())
+INTS32: Final = Kind("int32s", "int", many=True, empty=())
 _PRINTED: Final = "[str(each) for each in {}]"
-UUIDS: Final = Kind(
-    "strings",
-    "uuid",
-    many=True,
-    json=_PRINTED,
-    table=_PRINTED,
-    load="tuple([Uuid.parse(each) for each in {}])",
-    empty=(),
-)
+UUIDS: Final = Kind("strings", "uuid", many=True, json=_PRINTED, table=_PRINTED, empty=())

@@ -5,12 +5,15 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeAlias, TypeVar
 
+from kafkascope.analyzer.conversation.ordinary import request_frame, response_frame
 from kafkascope.analyzer.model import Cut, Frame, Part
 
 if TYPE_CHECKING:
     from kafkascope.captures.inputs.spool import Spool
+    from kafkascope.kernel.pairs import Pair
 
 Read: TypeAlias = Callable[[int, int, int], bytes]
 """Reads (file, offset, size) of the input again and returns the bytes; may raise
@@ -25,8 +28,8 @@ _CUT: Final = {cut: number for number, cut in enumerate(CUTS)}
 _FRAME: Final = struct.Struct("<qqqqBI")
 """Stream offset, size, times of the first and the last byte, cut, number of parts."""
 _PART: Final = struct.Struct("<HQIQ")
-_WHOLE: Final = struct.Struct("<qqqqBIHQIQ")
-"""A frame of a single part, the common case."""
+_BOTH: Final = struct.Struct("<qqqqBIHQIQqqqqBIHQIQ")
+"""Two frames of a single part each, the common case."""
 
 PLAINTEXT: Final = 0xFFFF
 """Number of a part's file whose bytes no file has: they came out of TLS."""
@@ -66,7 +69,6 @@ class ValueList(Generic[T]):
         return self._numbers[value]
 
     def numbers(self, values: Iterable[T]) -> Iterable[int]:
-        """Return the numbers of values."""
         return map(self._numbers.__getitem__, values)
 
 
@@ -110,7 +112,6 @@ class Heap:
         self.written = 0
 
     def write(self, data: bytes) -> int:
-        """Keep the bytes and return their address."""
         at = self.written
         self._data += data
         self.written += len(data)
@@ -121,7 +122,6 @@ class Heap:
         return bytes(self._data[at - self._from : at - self._from + size])
 
     def release(self, before: int) -> None:
-        """Release what lies before an address: it is not read any more."""
         if before > self._from:
             del self._data[: before - self._from]
             self._from = before
@@ -142,7 +142,6 @@ class Overflow:
         self.written = 0
 
     def write(self, data: bytes) -> int:
-        """Keep the bytes and return their address."""
         at = self._heap.write(data)
         self.written = self._heap.written
         if self.written - self._from > IN_MEMORY:
@@ -163,7 +162,6 @@ class Overflow:
         return early + self._heap.read(self._from, size - len(early))
 
     def release(self, before: int) -> None:
-        """Release what lies before an address: it is not read any more."""
         self._heap.release(min(before, self._from))
 
     def __del__(self) -> None:
@@ -175,7 +173,7 @@ class Frames:
     """Frames without their bytes: their places in the input, packed, in the order of rows; for each
     row the request, then the response, where present.
 
-    Frames that came out of TLS stand in no file, so their bytes are kept (`decrypted`)."""
+    Frames that came out of TLS are in no file, so their bytes are kept (`decrypted`)."""
 
     def __init__(
         self, kept: Kept | None = None, *, plaintext: Callable[[], Kept] | None = None
@@ -212,18 +210,12 @@ class Frames:
             at += size
         return frame._replace(parts=tuple(parts))
 
-    def extend(self, pairs: Iterable[tuple[Frame | None, Frame | None]]) -> list[int]:
-        """Keep the frames of rows and return the address of each row's frames."""
-        found, packed, at = [], [], self.end
-        for pair in pairs:
-            found.append(at)
-            for frame in pair:
-                if frame is not None:
-                    data = _packed(frame)
-                    packed.append(data)
-                    at += len(data)
+    def extend(self, packed: Sequence[bytes]) -> list[int]:
+        """Keep the frames of rows, as `packed_frames` gives them; return the address of each
+        row's."""
+        found = list(accumulate(map(len, packed), initial=self.end))
         self._kept.write(b"".join(packed))
-        return found
+        return found[:-1]
 
     def since(self, at: int) -> bytes:
         """Return everything packed from an address on, for `append` to another object."""
@@ -259,13 +251,27 @@ class Frames:
         return read(part.file, part.at, part.size)
 
 
-def _packed(frame: Frame) -> bytes:
-    _, offset, size, first_ns, last_ns, parts, cut = frame
-    if len(parts) == 1:
-        ((file, at, length, packet),) = parts
+def packed_frames(frames: Iterable[Frame]) -> bytes:
+    """Return the places of the frames of a row."""
+    packed = []
+    for _, offset, size, first_ns, last_ns, parts, cut in frames:
+        packed.append(_FRAME.pack(offset, size, first_ns, last_ns, _CUT[cut], len(parts)))
         # A part without a file has a negative number.
-        numbers = (file if file > 0 else 0, at, length, packet)
-        return _WHOLE.pack(offset, size, first_ns, last_ns, _CUT[cut], 1, *numbers)
-    head = _FRAME.pack(offset, size, first_ns, last_ns, _CUT[cut], len(parts))
-    packed = [_PART.pack(max(file, 0), at, length, packet) for file, at, length, packet in parts]
-    return b"".join((head, *packed))
+        packed += [
+            _PART.pack(max(file, 0), at, length, packet) for file, at, length, packet in parts
+        ]
+    return b"".join(packed)
+
+
+def packed_pair(pair: Pair) -> bytes:
+    """Return the places of both frames of an ordinary exchange, without making these."""
+    if pair.pieces is not None or pair.response_pieces is not None or not pair.answered:
+        frames = request_frame(pair), response_frame(pair)
+        return packed_frames(frames if pair.answered else frames[:1])
+    size, answer = pair.end - pair.begin, pair.response_end - pair.response_begin
+    return _BOTH.pack(
+        *(pair.offset, size - 4, pair.first_ns, pair.last_ns, 0, 1),
+        *(max(pair.file, 0), pair.place, size, pair.packet),
+        *(pair.response_offset, answer - 4, pair.response_first_ns, pair.response_last_ns, 0, 1),
+        *(max(pair.response_file, 0), pair.response_place, answer, pair.response_packet),
+    )

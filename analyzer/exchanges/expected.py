@@ -2,7 +2,7 @@
 
 The classes are declared here once. An exchange alone decides about most of them. Of those with
 `needs_findings`, the exchange shows too little: leaders that moved are ordinary in an election and
-trouble everywhere else. `findings.expected` decides about these, and takes back what a finding is
+trouble everywhere else. `findings.evidence` decides about these, and takes back what a finding is
 about.
 
 Not in the list, with reasons:

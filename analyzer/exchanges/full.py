@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from kafkascope.analyzer.bodies.contents import is_intact, lone_batch
 from kafkascope.analyzer.bodies.fetch_sessions import by_topic
-from kafkascope.analyzer.exchanges.batch_json import BATCH, lone_record, told_of
+from kafkascope.analyzer.exchanges.batch_json import BATCH, header_values, lone_record
 from kafkascope.analyzer.exchanges.embedded import embedded_of
 from kafkascope.analyzer.exchanges.records import (
     FETCH,
@@ -22,10 +21,8 @@ from kafkascope.analyzer.exchanges.records import (
     SHARE_FETCH,
     Problem,
     RecordField,
-    batch_objects,
     field_objects,
     fields_of,
-    opened_records,
     shareable,
     topic_text,
 )
@@ -37,6 +34,7 @@ from kafkascope.dissectors.embedded.internal import is_internal
 from kafkascope.dissectors.embedded.masking import has_secrets, masked
 from kafkascope.dissectors.embedded.table import has_embedded
 from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.records.batches import only_batch
 from kafkascope.dissectors.records.records import Batch, Partial, crc_ok
 
 if TYPE_CHECKING:
@@ -79,7 +77,7 @@ class Room:
 
     @property
     def sentence(self) -> str:
-        """What is said of records that are left out."""
+        """The note about records that are left out."""
         return LEFT_OUT.format(self._limit >> 20)
 
 
@@ -206,18 +204,19 @@ def _clean(side: Request | Response | None) -> Any:
 
 
 def _spelled(
-    number: int,
-    field: RecordField,
-    problems: list[Problem],
-    room: Room,
-    payloads: Payloads | None,
+    number: int, field: RecordField, problems: list[Problem], room: Room, payloads: Payloads | None
 ) -> dict[str, Any] | orjson.Fragment:
     """Return the JSON form of a records field that is not empty. `room`: what is left of the
     exchange's limit."""
     data = field.data
-    only = lone_batch(data) if field.aligned and room.left > 0 else None
-    if only is not None:
-        return _spelled_only(number, field, only, problems, room, payloads)
+    # Most fields are one record, which one format writes.
+    only = only_batch(data) if field.aligned and room.left > LONGEST else None
+    if only is not None and only.record_count == 1 and crc_ok(data, only):
+        one = lone_record(number, field, only, payloads)
+        if one is not None:
+            text, size = one
+            room.left -= size + 1
+            return orjson.Fragment(text)
     batches: list[orjson.Fragment] = []
     left_out = {}
     objects_of = field_objects(number, field, problems, b",", payloads)
@@ -228,40 +227,13 @@ def _spelled(
             found = next(objects_of, None)
             if found is None:
                 break
-            batch, pieces = found
-            objects = _object(batch, crc_ok(data, batch), pieces, room)
+            objects = _object(*found, room)
         if objects is None:
             left_out = {"left_out": room.sentence}
             problems.append(Problem(number, topic_text(field), field.partition, room.sentence))
             break
         batches.append(objects)
     return {"base64": _octets(field), "batches": batches, **left_out}
-
-
-def _spelled_only(
-    number: int,
-    field: RecordField,
-    batch: Batch,
-    problems: list[Problem],
-    room: Room,
-    payloads: Payloads | None,
-) -> dict[str, Any] | orjson.Fragment:
-    """Return the JSON form of a records field that is one batch of magic 2: what `_spelled` makes
-    of it, without looking for others."""
-    right = is_intact(field.data, batch)
-    if right and room.left > LONGEST:
-        one = lone_record(number, field, batch, payloads)
-        if one is not None:
-            text, size = one
-            room.left -= size + 1
-            return orjson.Fragment(text)
-    records = opened_records(number, field, batch, problems, right=right)
-    pieces = batch_objects(number, field, batch, records, field.base_offset, b",", payloads)
-    told = _object(batch, right, pieces, room)
-    if told is None:
-        problems.append(Problem(number, topic_text(field), field.partition, room.sentence))
-        return {"base64": _octets(field), "batches": [], "left_out": room.sentence}
-    return {"base64": _octets(field), "batches": [told]}
 
 
 def _octets(field: RecordField) -> orjson.Fragment | None:
@@ -275,7 +247,7 @@ def _object(
 ) -> orjson.Fragment | None:
     """Return a batch with its records, each followed by a comma; None when there is too little
     room, which is then used up. `right`: its checksum is."""
-    parts = [BATCH % told_of(batch, right)]
+    parts = [BATCH % header_values(batch, right)]
     mark = None
     for piece in pieces:
         room.left -= len(piece)
@@ -299,7 +271,6 @@ def _object(
 
 
 def _holds_more(field: RecordField, spelled: int) -> bool:
-    """Return whether the field has whole batches after those written so far; expands nothing."""
     try:
         return sum(not isinstance(each, Partial) for each in field.batches()) > spelled
     except DissectError:
@@ -374,7 +345,9 @@ def full_pieces(
         told = orjson.dumps(bodies, default=default, option=orjson.OPT_APPEND_NEWLINE)
         # Python has the shortest bytes once only: records may be those of an unknown tag, too.
         if not short or b'"_tagged_fields"' not in told:
-            line = b"%b,%b" % (utf8_of_row(row)[:-1], told[1:])
+            texts.clear()  # may be as long as the line
+            line = b"".join((utf8_of_row(row)[:-1], b",", memoryview(told)[1:]))
+            del told
             return (line,) if room.spool is None else room.spool.line(line)
     except NOT_UTF8:
         pass

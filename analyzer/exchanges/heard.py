@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from kafkascope.analyzer.conversation.detect import UNKNOWN
+from kafkascope.analyzer.exchanges.pairs import exchange_of
+from kafkascope.kernel.pairs import Pair
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.pairs import Item
     from kafkascope.analyzer.model import Exchange
 
 Sender = Literal["client", "broker"]
@@ -15,7 +18,7 @@ Sender = Literal["client", "broker"]
 
 @dataclass(slots=True)
 class Heard:
-    """Tells of the exchanges that it was given."""
+    """Which sides of connections were captured, by the exchanges so far."""
 
     sides: set[Sender] = field(default_factory=set)
     """The sides of Kafka connections of which packets were captured: a broker that resets each
@@ -23,9 +26,12 @@ class Heard:
     holes: bool = False
     """Whether bytes of an exchange are missing."""
 
-    def note(self, exchange: Exchange) -> None:
-        """Take the next exchange."""
-        if len(self.sides) < 2 and not _silent(exchange):
+    def note(self, item: Item) -> None:
+        known = len(self.sides) == 2
+        if known and (type(item) is Pair or not item.undecoded):
+            return
+        exchange = exchange_of(item)
+        if not known and not _silent(exchange):
             connection = exchange.connection
             client = exchange.client_end
             # Captures of messages alone have no packets to count.
@@ -34,11 +40,9 @@ class Heard:
                 self.sides.add("client")
             if seen[1 - client]:
                 self.sides.add("broker")
-        if exchange.undecoded and not self.holes:
-            self.holes = any(each.reason == "gap" for each in exchange.undecoded)
+        self.holes = self.holes or any(each.reason == "gap" for each in exchange.undecoded)
 
     def add(self, other: Heard) -> None:
-        """Take what another one has heard."""
         self.sides |= other.sides
         self.holes |= other.holes
 

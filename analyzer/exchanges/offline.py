@@ -1,13 +1,13 @@
 """Capture files to exchanges: the only module that joins captures and conversations.
 
-`open_capture` streams: memory stays bounded, and each exchange is yielded as soon as it is
-complete.
+`open_capture` streams: memory stays bounded, and each exchange is yielded as soon as it has its
+number (`numbering`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -16,24 +16,31 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.exchanges.internal import FETCH, learn_from_log
-from kafkascope.analyzer.model import Exchange
-from kafkascope.captures import CaptureError, CutShort, Source, Spool, open_inputs
-from kafkascope.captures.inputs.keylogs import (
-    EVERY,
-    KeyLogFollower,
-    follow_key_logs,
-    read_key_logs,
+from kafkascope.analyzer.exchanges.numbering import Hold
+from kafkascope.analyzer.exchanges.pairs import (
+    Item,
+    api_key_of,
+    bytes_of,
+    exchange_of,
+    is_internal,
+    is_named,
+    origin_of,
 )
+from kafkascope.analyzer.model import Exchange, Origin
+from kafkascope.captures import CaptureError, CutShort, Source, Spool, open_inputs
+from kafkascope.captures.formats.records import TLS_KEY_LOG
+from kafkascope.captures.inputs.keylogs import EVERY, KeyLogFollower, follow_key_logs, read_key_logs
 from kafkascope.captures.inputs.opening import is_live
 from kafkascope.captures.inputs.spool import DEFAULT_BYTES, UNBOUNDED
 from kafkascope.captures.model import Chunk, Closed, Opened, Resolved, StreamEvent
 from kafkascope.captures.packets.resolved import in_chunk
-from kafkascope.captures.streams.streams import batches
-from kafkascope.captures.tls.sources import TLS_KEY_LOG, KeySources
+from kafkascope.captures.streams.streams import Assembly, batches
+from kafkascope.captures.tls.sources import KeySources
 from kafkascope.extras import missing
+from kafkascope.kernel.pairs import Pair
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
+    from kafkascope.captures.streams.shares import Share
     from kafkascope.captures.tls.keys.keylog import KeyLog
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -47,6 +54,15 @@ client's connection carried the same requests, so these rows are left out by def
 
 FINGERPRINT_BYTES: Final = 64 * 1024
 """Bytes at the head of a file: times and sequence numbers of the first packets make it unique."""
+
+
+LOOKS: Final = 4
+"""Connections, requests in flight and held exchanges that are looked at for each exchange, to find
+out which numbers are known: 0.5 us of 40."""
+HELD_LOOK: Final = 1 << 12
+"""Bytes that wait in reassembly and take as long to look at."""
+SETTLED_BYTES: Final = 8 << 20
+"""Bytes of the input after which numbers are given however long the look takes."""
 
 
 class Listener(Protocol):
@@ -70,9 +86,11 @@ class Capture:
         decode_as: Iterable[int] = (),
         legs: Legs = "client",
         log: KeyLog | KeyLogFollower | None = None,
+        live: bool = False,
     ) -> None:
         """`log`: what TLS is decrypted with, a follower where it may grow meanwhile; key logs
-        inside the input need no option."""
+        inside the input need no option. `live`: exchanges get the next number at once, because
+        packets arrive while they are read."""
         self.source = source
         self.context = Context(decode_as)
         self._follower: KeyLogFollower | None = None
@@ -84,14 +102,24 @@ class Capture:
         self.context.fingerprints = [fingerprint(name) for name in source.names]
         self.context.remarks = source.remarks
         self._conversations = Conversations(self.context)
+        self.share: Share | None = None
+        """The connections that are read; None: all."""
+        self.live = live
+        self._hold: Hold[Item] = Hold(bytes_of, lambda item: is_named(item, self.context.names))
+        self._unsettled = self._enough = self._settled_at = 0
+        """Exchanges since the last look at what is unsettled, how many are enough for the next one,
+        and how much was read at the last one."""
         self.legs = legs
+        if legs == "both":
+            source.reads_once = False
+        self.assembly = Assembly.of(source)
         self.watch: Callable[[Opened | Closed], None] | None = None
         """Called at the beginning and end of connections, whatever they carry."""
         self.named: Callable[[Resolved], None] | None = None
         """Called with host names and their addresses."""
         self.listener: Listener | None = None
-        self.schemas: SeenSchemas | None = None
-        """What takes note of schemas, where they are wanted while they are read."""
+        self.look: Callable[[Item], None] | None = None
+        """Called with each exchange as it is read, before it has a number."""
         self._plaintext: Spool | None = None
         self.damage: CutShort | None = None
         """The error that cut the input short, once it is known."""
@@ -108,7 +136,6 @@ class Capture:
         self.close()
 
     def close(self) -> None:
-        """Release files and temporary space."""
         self.source.close()
         if self._follower is not None:
             self._follower.close()
@@ -125,72 +152,133 @@ class Capture:
         return self._plaintext
 
     def exchanges(self) -> Iterator[Exchange]:
-        """Yield every exchange when it is complete; those in flight at the end of the capture come
-        last.
+        """Yield every exchange with its number: of files in the order of numbers, as soon as those
+        before it are complete; live as it is complete, with the next number. Those in flight at the
+        end of the capture come last.
 
         Never raises for damage: see `damage`.
         """
-        feed = self._conversations.feed
-        names = self.context.names
-        both = self.legs == "both"
-        listener, named, watch = self.listener, self.named, self.watch
-        schemas = self.schemas
-        follower = self._follower
-        try:
-            for batch in batches(self.source, named=named):
-                for event in batch:
-                    comment = event.connection.interface_comment
-                    if comment and not both and comment == BROKER_LEG:
-                        continue
-                    if type(event) is Chunk:
-                        if named is not None and not event.offset:
-                            for each in in_chunk(event):
-                                named(each)
-                    elif watch is not None and isinstance(event, (Opened, Closed)):
-                        watch(event)
-                    if listener is not None:
-                        listener.event(event)
-                    for exchange in feed(event):
-                        if listener is not None:
-                            listener.exchange(exchange)
-                        if schemas is not None:
-                            schemas.exchange(exchange)
-                        if exchange.api_key == FETCH:
-                            learn_from_log(exchange, names)
-                        yield exchange
-                if follower is not None and (seconds := follower.poll()) is not None:
-                    yield from self._late(self._conversations.look_again(seconds))
-        except CutShort as error:
-            self.damage = error
-        yield from self.in_flight()
+        for items in self.batches():
+            yield from map(exchange_of, items)
 
-    def feed(self, event: StreamEvent) -> list[Exchange]:
-        """Return the exchanges that an event completes, for who reads events otherwise."""
-        found = self._conversations.feed(event)
-        for exchange in found:
-            if exchange.api_key == FETCH:
-                learn_from_log(exchange, self.context.names)
-        return found
-
-    def holds(self, most: int) -> bool:
-        """Return whether more than `most` bytes of memory wait for more bytes."""
-        return self.context.waiting > most and self._conversations.held > most
+    def batches(self) -> Iterator[list[Item]]:
+        """Yield the same as they were read, for who seldom needs an object of one."""
+        for block in self.blocks():
+            for found in block:
+                if ready := self._number(found):
+                    yield ready
+        if ready := self._finished():
+            yield ready
 
     def in_flight(self) -> list[Exchange]:
         """Return the exchanges that come when reading ends, also after ctrl+c in `exchanges`:
         without a response, or of connections that waited for secrets until then."""
+        return list(map(exchange_of, self._finished()))
+
+    def blocks(self) -> Iterator[Iterator[list[Item]]]:
+        """Yield, block by block, the exchanges that few packets complete, without numbers; those in
+        flight at the end are left (`rest`). For who reads a `share`: may raise
+        `NeedsSingleProcess`."""
+        follower = self._follower
+        self.context.direct = self.listener is None
+        try:
+            share = self.share
+            # Names in packets of no connection are for the first of those who share.
+            named = self.named if share is None or share.first else None
+            for block in batches(self.source, self.assembly, named=named, share=share):
+                yield map(self._completed, block)
+                if follower is not None and (seconds := follower.poll()) is not None:
+                    yield iter([self._notify(self._conversations.look_again(seconds))])
+        except CutShort as error:
+            self.damage = error
+
+    def _completed(self, events: Iterable[StreamEvent]) -> list[Item]:
+        feed, both = self._conversations.feed, self.legs == "both"
+        listener, named, watch = self.listener, self.named, self.watch
+        out = self._notify(self._conversations.caught_up())
+        for event in events:
+            comment = event.connection.interface_comment
+            if comment and not both and comment == BROKER_LEG:
+                continue
+            if type(event) is Chunk:
+                if named is not None and not event.offset:
+                    for each in in_chunk(event):
+                        named(each)
+            elif watch is not None and isinstance(event, (Opened, Closed)):
+                watch(event)
+            if listener is not None:
+                listener.event(event)
+            if found := feed(event):
+                out += self._notify(found)
+        return out
+
+    def _notify(self, found: Sequence[Item]) -> list[Item]:
+        listener, look = self.listener, self.look
+        if listener is not None:
+            for item in found:
+                listener.exchange(exchange_of(item))
+        if look is not None:
+            for item in found:
+                look(item)
+        names = self.context.names
+        for item in found:
+            if api_key_of(item) == FETCH and (type(item) is not Pair or is_internal(item)):
+                learn_from_log(exchange_of(item), names)
+        return list(found)
+
+    def rest(self) -> list[Item]:
+        """Return the exchanges that the end of reading completes, without numbers: for who reads
+        `blocks`."""
         if self._follower is not None:
             self._follower.finish()
-        return self._late(self._conversations.finish())
+        return self._notify(self._conversations.finish())
 
-    def _late(self, found: list[Exchange]) -> list[Exchange]:
-        """Tell exchanges that no event completed."""
-        for exchange in found:
-            if self.listener is not None:
-                self.listener.exchange(exchange)
-            if exchange.api_key == FETCH:
-                learn_from_log(exchange, self.context.names)
-        return found
+    # --- numbers
+
+    def _number(self, found: list[Item]) -> list[Item]:
+        """Take exchanges; return those that have their number by then."""
+        hold = self._hold
+        told = [(*origin_of(item), item) for item in found]
+        if self.live:
+            return self._numbered(hold.at_once(told))
+        self._unsettled += len(found)
+        read = self.source.statistics.captured_bytes
+        late = hold.add(told)
+        if self._unsettled < self._enough and read - self._settled_at < SETTLED_BYTES:
+            return self._numbered(late)
+        first, begun = self.unsettled()
+        ready = self._numbered(late + hold.settle(first, begun))
+        self._unsettled, self._settled_at = 0, read
+        looked_at = self.connections + len(begun) + len(hold)
+        self._enough = looked_at // LOOKS + self.assembly.reassembler.held // HELD_LOOK
+        return ready
+
+    def unsettled(self) -> tuple[int, list[Origin]]:
+        """Return the first packet in which an exchange may be found to begin yet, and the origins
+        of those that have begun and are not complete. Takes as long as there are connections."""
+        first, begun = self._conversations.unsettled()
+        return min(first, self.assembly.first_waiting), begun
+
+    @property
+    def connections(self) -> int:
+        """Number of the connections that are open, as far as they matter."""
+        return len(self._conversations)
+
+    def _numbered(self, numbered: Iterable[tuple[int, Item]]) -> list[Item]:
+        ready = []
+        for number, item in numbered:
+            item.number = number
+            ready.append(item)
+        self.context.exchanges = self._hold.given
+        return ready
+
+    def _finished(self) -> list[Item]:
+        """Return all that is held, and what the end of reading completes."""
+        return self._number(self.rest()) + self._numbered(self._hold.finish())
+
+    def holds(self, most: int) -> bool:
+        """Return whether more than `most` bytes of memory wait for more bytes."""
+        return self.context.waiting > most and self._conversations.held > most
 
     def key_log_errors(self) -> list[CaptureError]:
         """Return why key logs that are followed cannot be read by now, or those inside the capture
@@ -221,7 +309,8 @@ def open_capture(
     names = list(paths)
     live = grows or any(is_live(os.fspath(name)) for name in names)
     log = follow_key_logs(keylog) if live else read_key_logs(keylog)
-    return Capture(open_inputs(names, spool=spool), decode_as=decode_as, legs=legs, log=log)
+    source = open_inputs(names, spool=spool)
+    return Capture(source, decode_as=decode_as, legs=legs, log=log, live=live)
 
 
 def fingerprint(name: str) -> bytes:

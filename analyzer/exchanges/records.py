@@ -101,7 +101,7 @@ class RecordField(NamedTuple):
     ) -> Iterator[tuple[Batch, Opened]]:
         """Yield the whole batches of the field with their records, as far as these can be read: of
         a damaged batch those before the damage, then the next batch; nothing behind what is no
-        batch, which is told in `damage`. `data`: the field's bytes with some of them masked."""
+        batch, which is noted in `damage`. `data`: the field's bytes with some of them masked."""
         octets = self.data if data is None else data
         try:
             for batch in self.batches():
@@ -202,7 +202,7 @@ def record_lines(
         only = None if isinstance(mask, bool) else mask
         if not mask or (only is not None and 1 not in only):
             continue
-        for _, pieces in field_objects(exchange.number, field, problems, b"\n", payloads, only):
+        for *_, pieces in field_objects(exchange.number, field, problems, b"\n", payloads, only):
             yield from pieces
 
 
@@ -213,16 +213,23 @@ def field_objects(
     separator: bytes,
     payloads: Payloads | None = None,
     only: bytes | None = None,
-) -> Iterator[tuple[Batch, Iterator[bytes]]]:
-    """Yield each whole batch of a records field with its records as JSON objects, several at a
-    time, each followed by `separator`. `only`: records with a byte 1, see `Chosen`."""
+) -> Iterator[tuple[Batch, bool, Iterator[bytes]]]:
+    """Yield each whole batch of a records field, whether its checksum is right, and its records as
+    JSON objects, several at a time, each followed by `separator`. `only`: records with a byte 1,
+    see `Chosen`."""
     data = field.data
     place = 0
     try:
         for batch in field.batches():
             if isinstance(batch, Partial):
                 continue
-            records = opened_records(number, field, batch, problems, right=crc_ok(data, batch))
+            right = crc_ok(data, batch)
+            opened = open_batch(data, batch)
+            if opened.error is not None:
+                problems.append(_problem(number, field, opened.error.reason))
+            elif not right:
+                problems.append(_problem(number, field, "a batch has a checksum mismatch"))
+            records = opened.records
             offset = None
             if field.base_offset is not None:
                 offset = field.base_offset + place
@@ -231,22 +238,9 @@ def field_objects(
             pieces = batch_objects(
                 number, field, batch, records, offset, separator, payloads, wanted
             )
-            yield batch, pieces
+            yield batch, right, pieces
     except DissectError as error:
         problems.append(_problem(number, field, f"{error.reason} at byte {error.offset}"))
-
-
-def opened_records(
-    number: int, field: RecordField, batch: Batch, problems: list[Problem], *, right: bool
-) -> Sequence[Record]:
-    """Return the records of a batch; what is wrong with it is added to `problems`. `right`: its
-    checksum is."""
-    opened = open_batch(field.data, batch)
-    if opened.error is not None:
-        problems.append(_problem(number, field, opened.error.reason))
-    elif not right:
-        problems.append(_problem(number, field, "a batch has a checksum mismatch"))
-    return opened.records
 
 
 def _problem(number: int, field: RecordField, text: str) -> Problem:
@@ -309,13 +303,13 @@ def batch_objects(
             at = b"null" if offset is None else b"%d" % (offset + place)
         else:
             at = b"%d" % own
-        in_headers = _size(headers) if headers else 0
+        in_headers = sum([len(name) + len(data or b"") for name, data in headers]) if headers else 0
         size = len(key or b"") + len(value or b"") + in_headers
         kept = LONGEST if size <= LONGEST else KEPT
         if key is None:
             shown_key = b"null"
-        elif len(key) > kept:
-            shown_key = _left_out(len(key))
+        elif len(key) > KEPT:
+            shown_key = _left_out(len(key)) if len(key) > kept else _long(key)
         else:
             try:
                 shown_key = encode(key.decode())
@@ -331,8 +325,8 @@ def batch_objects(
                 meaning = _joined(meaning, payloads.members(field.topic, key, value, headers))
         if value is None:
             shown = b"null"
-        elif len(value) > kept:
-            shown = _left_out(len(value))
+        elif len(value) > KEPT:
+            shown = _left_out(len(value)) if len(value) > kept else _long(value)
         else:
             try:
                 shown = encode(value.decode())
@@ -400,10 +394,6 @@ def frame_of(
     tail = b"," + dumps(end)[1:-1] + b',"sequence":'
     last = b"," + dumps(rest)[1:] + separator
     return head, tail, last, b',"headers":[]' + tail + b"null" + last
-
-
-def _size(headers: Sequence[Header]) -> int:
-    return sum(len(name) + len(value or b"") for name, value in headers)
 
 
 def _left_out(size: int) -> bytes:
@@ -497,6 +487,13 @@ def _content(content: Content | None) -> dict[str, Any] | None:
 
 def _base64(value: bytes) -> bytes:
     return b'{"base64":"' + b64encode(value) + b'"}'
+
+
+def _long(value: bytes) -> bytes:
+    """Return a long key or value as JSON: base64 as well where text would be mostly escapes, six
+    bytes for each control character."""
+    text = octets(value)
+    return text if len(text) <= 2 * len(value) else _base64(value)
 
 
 def octets(value: bytes | None) -> bytes:

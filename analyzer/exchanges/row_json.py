@@ -6,7 +6,7 @@ values, in runs of such columns; a column declared `own` is written for each row
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import groupby
 from json.encoder import encode_basestring
@@ -18,6 +18,9 @@ from kafkascope.analyzer.exchanges.column import INTS, TEXT, TIME, columns_of
 from kafkascope.analyzer.exchanges.rows import JSON_NAMES, Row, to_json
 from kafkascope.dissectors.codec.jsonform import dumps, plain
 from kafkascope.dissectors.codec.source import compile_function
+from kafkascope.kernel import lines
+from kafkascope.kernel.lines import Member
+from kafkascope.kernel.pairs import OWN
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.column import Named
@@ -53,32 +56,96 @@ def utf8_of_row(row: Row) -> bytes:
 
 @cache
 def _writer() -> Callable[[Row], bytes]:
-    """Return the function that writes a row."""
-    names: dict[str, Any] = {**JSON_NAMES, "written": _written, "kept": _kept}
-    names["text_of"] = encode_basestring
+    names: dict[str, Any] = {"kept": _kept}
     lines: list[str] = []
-    parts = ['"schema":"exchange/1"']
-    for own, run in groupby(columns_of(Row), lambda each: each.column.own):
-        columns = [each for each in run if each.json]
+    parts: list[str] = []
+    for number, (own, columns) in enumerate(_runs()):
         if own:
             parts += [part for each in columns for part in _own(each)]
-        elif columns:
-            texts = f"texts{len(lines)}"
-            names[texts] = {}
-            key = "".join(f"row.{each.name}, " for each in columns)
-            told = {name: text for each in columns for name, text in each.json.items()}
-            value = ", ".join(f"{name!r}: {text}" for name, text in told.items())
-            lines.append(
-                f"    if (t{texts} := {texts}.get(key := ({key}))) is None:\n"
-                f"        t{texts} = kept({texts}, key, {{{value}}})\n"
-            )
-            parts.append(f"{{t{texts}}}")
-    line = "f'{{" + ",".join(parts) + "}}'.encode()"
-    source = f"def json_of_row(row):\n{''.join(lines)}    return {line}\n"
-    made: Callable[[Row], bytes] = compile_function(
-        "json_of_row", source, names, "exchange/1, written"
-    )
+            continue
+        texts = f"texts{number}"
+        names[texts] = {}
+        key = "".join(f"row.{each.name}, " for each in columns)
+        lines.append(
+            f"    if (t{texts} := {texts}.get(key := ({key}))) is None:\n"
+            f"        t{texts} = kept({texts}, key, {_members(columns)})\n"
+        )
+        parts.append(f"{{t{texts}}}")
+    source = f"def json_of_row(row):\n{''.join(lines)}    return {_line(parts)}\n"
+    made: Callable[[Row], bytes] = _compiled("json_of_row", source, names)
     return made
+
+
+@cache
+def runs_of() -> tuple[Callable[[Row], str], ...]:
+    """Return what writes the columns of a row between those that each has of its own."""
+    out: list[Callable[[Row], str]] = []
+    for own, columns in _runs():
+        if not own:
+            source = f"def run_of(row):\n    return written_run({_members(columns)})\n"
+            out.append(_compiled("run_of", source, {"written_run": _written_run}))
+    return tuple(out)
+
+
+_FORMS: Final = {
+    "": lines.NUMBER,
+    "None if {0} is None else {0} / MS": lines.MILLIS,
+    "{0} / MS if {0} % MS else {0} // MS": lines.SHORT_MILLIS,
+    "iso_ns({0})": lines.TIME,
+}
+"""How the kernel writes the expressions of columns; `{0}` is the value."""
+
+
+@cache
+def members() -> tuple[Member, ...]:
+    """Return the members of exchange/1 as the kernel writes them."""
+    out: list[Member] = []
+    before = '{"schema":"exchange/1",'
+    runs = 0
+    for own, columns in _runs():
+        if not own:
+            out.append(Member(before, lines.RUN, runs))
+            runs, before = runs + 1, ","
+            continue
+        for each in columns:
+            for name, text in each.json.items():
+                value = f"row.{each.name}"
+                form = _FORMS.get("" if text == value else text.replace(value, "{0}"))
+                begin, end = ("[", "]") if each.column.kind is INTS else ("", "")
+                if each.column.kind in (TEXT, TIME):
+                    begin = end = '"'
+                if each.column.kind is TEXT:
+                    form = lines.ID
+                elif each.column.kind is INTS:
+                    form = lines.FRAMES
+                assert form is not None, text
+                field = OWN.index(each.name) if form != lines.ID else 0
+                out.append(Member(f'{before}"{name}":{begin}', form, field))
+                before = f"{end},"
+    return tuple(out)
+
+
+def _runs() -> Iterator[tuple[bool, list[Named]]]:
+    """Yield the columns of exchange/1 in order: those that each row has of its own, and those
+    between."""
+    for own, run in groupby(columns_of(Row), lambda each: each.column.own):
+        if columns := [each for each in run if each.json]:
+            yield own, columns
+
+
+def _members(columns: list[Named]) -> str:
+    """Return the expression of the object with some columns of `row`."""
+    told = {name: text for each in columns for name, text in each.json.items()}
+    return "{" + ", ".join(f"{name!r}: {text}" for name, text in told.items()) + "}"
+
+
+def _line(parts: list[str]) -> str:
+    return "f'{{" + ",".join(('"schema":"exchange/1"', *parts)) + "}}'.encode()"
+
+
+def _compiled(name: str, source: str, names: dict[str, Any]) -> Any:
+    names |= {**JSON_NAMES, "written": _written, "text_of": encode_basestring}
+    return compile_function(name, source, names, "exchange/1, written")
 
 
 def _own(each: Named) -> list[str]:
@@ -104,7 +171,6 @@ def _own(each: Named) -> list[str]:
 
 
 def _written(value: Any) -> str:
-    """Return the JSON of a value."""
     if value is None:
         return "null"
     return orjson.dumps(value, default=plain).decode()
@@ -112,9 +178,13 @@ def _written(value: Any) -> str:
 
 def _kept(texts: Texts, key: tuple[Any, ...], value: dict[str, Any]) -> str:
     """Return the members of a run of columns, and keep them for the next row that has the same."""
-    text = orjson.dumps(value, default=plain)[1:-1].decode()
+    text = _written_run(value)
     if len(text) <= LONGEST_TEXT:
         if len(texts) >= MOST_TEXTS:
             texts.clear()
         texts[key] = text
     return text
+
+
+def _written_run(value: dict[str, Any]) -> str:
+    return orjson.dumps(value, default=plain)[1:-1].decode()

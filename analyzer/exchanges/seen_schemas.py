@@ -1,70 +1,74 @@
-"""Schemas that a capture holds: in records of registries' topics, and in HTTP with registries.
+"""Schemas that a capture holds: in records of registries' topics, and in HTTP with registries; and
+which schemas its records name, by their framing alone.
 
 `schemas_in` reads files once with everything else off. `SeenSchemas` listens to any reading.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkascope.analyzer.conversation.phases import STATEFUL
+from kafkascope.analyzer.exchanges.pairs import api_key_of, exchange_of
 from kafkascope.analyzer.exchanges.records import FETCH, PRODUCE, fields_of, topic_text
 from kafkascope.analyzer.payloads import journal, rest
-from kafkascope.analyzer.payloads.gathered import Gathered, Hears
+from kafkascope.analyzer.payloads.gathered import Gathered
+from kafkascope.dissectors.embedded.internal import is_internal
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.facts import BodyFacts
     from kafkascope.analyzer.exchanges.offline import Capture, Legs, PathLike
-    from kafkascope.analyzer.exchanges.records import RecordField
+    from kafkascope.analyzer.exchanges.pairs import Item
+    from kafkascope.analyzer.exchanges.records import Chosen, RecordField
     from kafkascope.analyzer.model import Exchange, HttpExchange, HttpHead
+    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.analyzer.payloads.framing import Side
     from kafkascope.analyzer.payloads.model import Schema, SchemaKey
     from kafkascope.analyzer.topics import TopicNames
-    from kafkascope.captures.model import StreamEvent
     from kafkascope.dissectors.records.records import Record
+    from kafkascope.kernel.walker import Facts
 
-METADATA: Final = 3
-NEEDED: Final = STATEFUL | {PRODUCE, FETCH, METADATA}
-"""Keys of the APIs whose bodies are read; metadata names the topics."""
 MOST_TOPICS: Final = 100_000
 """Topics of which it is remembered what their keys are, and as many that hold schemas."""
 LONGEST_TOPIC: Final = 249
 """Characters of the name of a topic that brokers take; of others nothing is remembered."""
+MOST_KEYS: Final = 100_000
+"""Keys that are told apart: bytes that only look like ids may name many."""
+MOST_NAMED: Final = 100
+"""Topics that are remembered of each."""
+MOST_IN_ALL: Final = 500_000
+"""The same of all together."""
+SIDES: Final[tuple[Side, ...]] = ("key", "value")
 
 
-class SeenSchemas:
+class SeenSchemas(Gathered):
     """Collects the schemas of one capture: a listener to its exchanges, and the consumer of its
     HTTP."""
 
-    def __init__(self, names: TopicNames, hears: Hears | None = None) -> None:
-        """`names`: of topics, as the capture tells them. `hears`: who puts together what is said,
-        in place of this."""
+    def __init__(self, names: TopicNames) -> None:
+        """`names`: of the topics in the capture."""
+        super().__init__("capture")
         self._names: Final = names
-        self._gathered: Final = Gathered("capture")
-        self._hears: Hears = self._gathered if hears is None else hears
         self.journals: dict[str | bytes, bool] = {}
         """Whether the keys of a topic are those of a registry's journal, by its first record."""
 
-    # --- a listener, as `offline.Listener`
-
-    def event(self, event: StreamEvent) -> None:
-        """Take no note of events."""
-
-    def exchange(self, exchange: Exchange) -> None:
+    def exchange(self, item: Item) -> None:
         """Look for schemas in the records of an exchange."""
-        if exchange.api_key not in (PRODUCE, FETCH):
+        key, facts = api_key_of(item), item.facts
+        if key not in (PRODUCE, FETCH):
             return
-        facts = exchange.facts
         if facts is not None and self._dull(facts):
             return  # its records need not be read
-        for field in fields_of(exchange, self._names):
+        for field in fields_of(exchange_of(item), self._names):
             self.field(field)
 
-    def _dull(self, facts: BodyFacts) -> bool:
+    def _dull(self, facts: BodyFacts | Facts) -> bool:
         """Return whether no topic of an exchange is worth looking at."""
         journals, names = self.journals, self._names
-        return all(journals.get(topic) is False for topic in facts.topics) and all(
-            journals.get(names.get(topic_id) or topic_id) is False for topic_id in facts.topic_ids
+        return all(journals.get(topic) is False for topic in facts.topics or ()) and all(
+            journals.get(names.get(topic_id) or topic_id) is False
+            for topic_id in facts.topic_ids or ()
         )
 
     def field(self, field: RecordField) -> bool:
@@ -73,11 +77,11 @@ class SeenSchemas:
         if self.journals.get(topic) is False:
             return False
         return all(
-            batch.control or self._take(field, opened.records, topic)
+            batch.control or self._journal(field, opened.records, topic)
             for batch, opened in field.opened()
         )
 
-    def _take(self, field: RecordField, records: Sequence[Record], topic: str | bytes) -> bool:
+    def _journal(self, field: RecordField, records: Sequence[Record], topic: str | bytes) -> bool:
         """Take the records of a batch; return whether its topic is worth looking at."""
         known = self.journals.get(topic)
         if known is None and records:
@@ -89,15 +93,14 @@ class SeenSchemas:
             return not records
         name = topic_text(field)
         for record in records:
-            found = journal.said_by(record.key, record.value)
+            found = journal.schema_in(record.key, record.value)
             if found is not None:
-                self._hears.add(f"topic {name} {found.context}", f"topic {name}", found.said)
+                self.add(f"topic {name} {found.context}", f"topic {name}", found)
         return True
 
     # --- a consumer of HTTP, as `model.HttpConsumer`
 
     def wants(self, request: HttpHead) -> bool:
-        """Return whether a request may be one to a registry."""
         return rest.wants(request)
 
     def take(self, exchange: HttpExchange) -> None:
@@ -106,39 +109,15 @@ class SeenSchemas:
             exchange.request, exchange.request_body, exchange.response, exchange.response_body
         )
         server = str(exchange.server)
-        self._hears.leave_out(server, exchange.response_body)
-        for context, said in found:
-            self._hears.add(f"{server} {context}", server, said)
-
-    # --- what was found
-
-    @property
-    def changes(self) -> int:
-        """Goes up when something new is said about a schema."""
-        return self._gathered.changes
-
-    def schemas(self) -> list[Schema]:
-        """Return the schemas, those first that were named first."""
-        return self._gathered.schemas()
-
-    def since(self, changes: int) -> list[Schema]:
-        """Return those of which something was said since `changes` had this value."""
-        return self._gathered.since(changes)
-
-    def missing(self) -> dict[SchemaKey, str]:
-        """Return the keys that a registry said it does not know, with its address."""
-        return self._gathered.missing()
-
-    @property
-    def problems(self) -> list[str]:
-        """Sentences about schemas that were left out."""
-        return self._gathered.problems
+        self.leave_out(server, exchange.response_body)
+        for said in found:
+            self.add(f"{server} {said.context}", server, said)
 
 
 def listen(capture: Capture) -> SeenSchemas:
     """Take note of the schemas in what will be read of a capture."""
     seen = SeenSchemas(capture.context.names)
-    capture.schemas = capture.context.http = seen
+    capture.look, capture.context.http = seen.exchange, seen
     return seen
 
 
@@ -153,12 +132,8 @@ def seen_in(
     from kafkascope.analyzer.exchanges.offline import open_capture
 
     with open_capture(inputs, keylog=keylog, decode_as=decode_as, legs=legs) as capture:
-        context = capture.context
-        context.bodies = False
-        context.stateful = NEEDED
-        seen = SeenSchemas(context.names)
-        context.http = capture.listener = seen
-        for _ in capture.exchanges():
+        seen = listen(capture)
+        for _ in capture.batches():
             pass
         return seen
 
@@ -170,5 +145,58 @@ def schemas_in(
     decode_as: Iterable[int] = (),
     legs: Legs = "client",
 ) -> list[Schema]:
-    """Return the schemas that captures hold."""
     return seen_in(inputs, keylog=keylog, decode_as=decode_as, legs=legs).schemas()
+
+
+class Use(NamedTuple):
+    """Who names a schema."""
+
+    counts: dict[Side, int]
+    """Records whose key, or value, does."""
+    topics: dict[str, None]
+    """In the order in which they did first."""
+
+
+class UsedSchemas:
+    """Counts the records that name a schema, by its key. A record that is fetched counts each
+    time, as in other statistics of records."""
+
+    def __init__(self, names: TopicNames, payloads: Payloads) -> None:
+        self._names: Final = names
+        self._payloads: Final = payloads
+        self.uses: dict[SchemaKey, Use] = {}
+        self._topics = 0
+        """Topics that are remembered, of all schemas."""
+
+    def add(self, exchange: Exchange, chosen: Chosen | None = None) -> None:
+        """Count the records of an exchange, all or the chosen ones."""
+        for number, field in enumerate(fields_of(exchange, self._names)):
+            only = True if chosen is None else chosen[number]
+            if only and not is_internal(field.topic, field.topic_id):
+                topic = topic_text(field)
+                records = _records(field)
+                for record in records if isinstance(only, bool) else compress(records, only):
+                    if record is not None:
+                        self._count(topic, record)
+
+    def _count(self, topic: str, record: Record) -> None:
+        for side, data in zip(SIDES, (record.key, record.value), strict=True):
+            named = self._payloads.named(side, data, record.headers)
+            if named is None:
+                continue
+            key, _ = named
+            use = self.uses.get(key)
+            if use is None:
+                if len(self.uses) >= MOST_KEYS:
+                    continue
+                use = self.uses[key] = Use({"key": 0, "value": 0}, {})
+            use.counts[side] += 1
+            if len(use.topics) < MOST_NAMED and self._topics < MOST_IN_ALL:
+                self._topics += topic not in use.topics
+                use.topics[topic] = None
+
+
+def _records(field: RecordField) -> Iterator[Record | None]:
+    """Yield the records of a field, as far as they can be read; None for a control record."""
+    for batch, opened in field.opened():
+        yield from [None] * len(opened.records) if batch.control else opened.records

@@ -31,7 +31,6 @@ class Spool:
         return b'"%b:%d"' % (_TOKEN, len(self._texts) - 1)
 
     def add(self, pieces: Iterable[bytes]) -> None:
-        """Add pieces to the last text."""
         sizes = self._texts[-1][1]
         for piece in pieces:
             sizes.append(self._file.write(piece))

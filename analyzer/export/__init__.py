@@ -4,17 +4,7 @@ and a line in it."""
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import (
-    TYPE_CHECKING,
-    BinaryIO,
-    Final,
-    Literal,
-    NamedTuple,
-    Protocol,
-    TypeAlias,
-    runtime_checkable,
-)
+from typing import TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from kafkascope.analyzer.exchanges.records import Chosen, Problem
 from kafkascope.analyzer.exchanges.rows import Row
@@ -24,7 +14,7 @@ from kafkascope.analyzer.topics import TopicNames
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
 
-__all__ = ["FORMATS", "ExportOptions", "Shaping", "TableName", "Writer", "format_of", "open_writer"]
+__all__ = ["FORMATS", "ExportOptions", "TableName", "Writer", "format_of", "open_writer"]
 
 TableName: TypeAlias = Literal["exchanges", "records"]
 
@@ -34,7 +24,6 @@ class ExportOptions(NamedTuple):
 
     table: TableName = "exchanges"
     full: bool = False
-    """Whether bodies are included."""
     raw: bool = False
     """Whether cells are written as they are, even where a spreadsheet takes them for formulas."""
     columns: tuple[str, ...] = ()
@@ -60,27 +49,6 @@ class Writer(Protocol):
         can be read and written at any position; elsewhere the ids stay. Does not close the file."""
 
 
-@runtime_checkable
-class Shaping(Protocol):
-    """A writer whose output other processes can make."""
-
-    again: Callable[[Row], bytes] | None
-    """Returns the same of a row alone; None: it takes more, and is JSON."""
-
-    def shaped(
-        self,
-        row: Row,
-        exchange: Exchange,
-        names: TopicNames,
-        problems: list[Problem],
-        chosen: Chosen | None = None,
-    ) -> Iterator[bytes]:
-        """Yield what is written of an exchange, in pieces."""
-
-    def put(self, shaped: bytes, nameless: Sequence[str], problems: Iterable[Problem]) -> None:
-        """Write pieces; `nameless`: what stands in them for topics whose names may come late."""
-
-
 FORMATS: Final = {
     "jsonl": "kafkascope.analyzer.export.jsonl.JsonLinesExport",
     "csv": "kafkascope.analyzer.export.csv.CsvExport",
@@ -101,7 +69,6 @@ def open_writer(
     names: TopicNames,
     chosen: ExportOptions = ExportOptions(),  # noqa: B008 - it cannot change
 ) -> Writer:
-    """Return a writer of a format."""
     module, _, name = FORMATS[form].rpartition(".")
     writer: Writer = getattr(importlib.import_module(module), name)(out, names, chosen)
     return writer

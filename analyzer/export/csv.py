@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, Final
 
 from kafkascope.analyzer.exchanges.column import columns_of
+from kafkascope.analyzer.exchanges.outcome import result
 from kafkascope.analyzer.exchanges.record_columns import RECORD_COLUMNS, decoded_text
 from kafkascope.analyzer.exchanges.records import BY_SCHEMA, Chosen, Problem, record_lines
-from kafkascope.analyzer.exchanges.rows import Row, nameless_topics, result, to_json
+from kafkascope.analyzer.exchanges.rows import Row, to_json
 from kafkascope.analyzer.export import ExportOptions
-from kafkascope.analyzer.export.late import SHORT_ID, SHORT_SIZE, Late
+from kafkascope.analyzer.export.late import SHORT_ID, SHORT_SIZE, LinesExport
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.render.spreadsheet import as_text, csv_line, one_line
+from kafkascope.analyzer.render.cells import as_text, csv_line, one_line
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.jsonform import dumps, loads
 
@@ -23,52 +24,33 @@ MOST_CELL: Final = 1 << 30
 larger."""
 
 
-class CsvExport:
+class CsvExport(LinesExport):
     """See `analyzer.export.Writer`; bodies do not fit into a table, so `full` changes nothing."""
 
     def __init__(self, out: BinaryIO, names: TopicNames, options: ExportOptions) -> None:
-        self._out = out
-        self._names = names
-        self._raw = options.raw
-        self._records = options.table == "records"
-        self._payloads = options.payloads
-        self._late = Late(names)
-        self._at = 0
+        super().__init__(out, names, options)
         self._columns = list(options.columns or RECORD_COLUMNS) if self._records else _columns()
-        self.problems: list[Problem] = []
-        self.again = None if self._records else self._line
         self._begun = self._records
         """Whether the names of columns are written, which those of exchanges are with the first."""
         if self._records:
             self._write(self._text(self._columns))
 
     def _text(self, cells: Iterable[Any]) -> bytes:
-        return csv_line(cells, raw=self._raw).encode()
-
-    def _write(self, data: bytes) -> None:
-        self._at += self._out.write(data)
-
-    def add(self, exchange: Exchange, row: Row, chosen: Chosen | None = None) -> None:
-        """Write the exchange, or its chosen records, as lines."""
-        for data in self.shaped(row, exchange, self._names, self.problems, chosen):
-            self.put(data, nameless_topics(row), ())
+        return csv_line(cells, raw=self._options.raw).encode()
 
     def add_records(self, lines: bytes) -> None:
-        """Write records of Kafka's own files."""
         self.put(lines, (), ())
 
     def put(self, lines: bytes, nameless: Sequence[str], problems: Iterable[Problem]) -> None:
-        """Write what `shaped` gave."""
         if not self._begun:
             self._begun = True
             self._write(self._text(self._columns))
-        self._late.saw(nameless, self._at)
         if self._records:
-            for each in map(loads, lines.splitlines()):
-                self._write(self._text([_record_cell(each, name) for name in self._columns]))
-        else:
-            self._write(lines)
-        self.problems += problems
+            records = map(loads, lines.splitlines())
+            lines = b"".join(
+                self._text([_record_cell(each, name) for name in self._columns]) for each in records
+            )
+        super().put(lines, nameless, problems)
 
     def shaped(
         self,
@@ -80,16 +62,12 @@ class CsvExport:
     ) -> Iterator[bytes]:
         """Yield the line of the exchange, or its records as JSON."""
         if self._records:
-            yield from record_lines(exchange, names, problems, self._payloads, chosen)
+            yield from record_lines(exchange, names, problems, self._options.payloads, chosen)
         else:
-            yield self._line(row)
-
-    def _line(self, row: Row) -> bytes:
-        value = to_json(row) | {"result": result(row)}
-        return self._text([_cell(value[name]) for name in self._columns])
+            value = to_json(row) | {"result": result(row)}
+            yield self._text([_cell(value[name]) for name in self._columns])
 
     def finish(self) -> None:
-        """Replace ids by names that came late."""
         known = self._late.known()
         if known:
             before = csv.field_size_limit(MOST_CELL)
@@ -117,11 +95,10 @@ class CsvExport:
         if cell[:1] == "'" and cell[1 : 1 + SHORT_SIZE] in known:
             cell = cell[1:]
         cell = SHORT_ID.sub(lambda found: one_line(known.get(found[0], found[0])), cell)
-        return as_text(cell, raw=self._raw)
+        return as_text(cell, raw=self._options.raw)
 
 
 def _columns() -> list[str]:
-    """Return the columns of exchanges."""
     return [*(name for each in columns_of(Row) for name in each.json), "result"]
 
 
@@ -134,7 +111,6 @@ def _record_cell(record: dict[str, Any], name: str) -> Any:
 
 
 def _cell(value: Any) -> Any:
-    """Return the cell for any value of a row."""
     if value is None:
         return ""
     if isinstance(value, bool):

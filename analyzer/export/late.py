@@ -1,13 +1,17 @@
-"""Late topic names: replaces ids by names in output that is already written."""
+"""Files of lines, in which ids are replaced by names of topics that come late."""
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from tempfile import TemporaryFile
 from typing import BinaryIO, Final
 
+from kafkascope.analyzer.exchanges.records import Chosen, Problem
+from kafkascope.analyzer.exchanges.rows import Row, nameless_topics
+from kafkascope.analyzer.export import ExportOptions
+from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.topics import TopicNames, short_id
 
 SHORT_ID: Final = re.compile(r"[\w-]{8}\?")
@@ -18,7 +22,7 @@ MOST_IDS: Final = 100_000
 
 
 class Late:
-    """Remembers which ids stand for names in an output, and from which offset on."""
+    """Remembers which topic ids an output has in place of names, and from which offset on."""
 
     def __init__(self, names: TopicNames) -> None:
         self._names = names
@@ -26,7 +30,7 @@ class Late:
         self._first: int | None = None
 
     def saw(self, nameless: Sequence[str], at: int) -> None:
-        """Note what stands for topics without a name in what is written at offset `at`."""
+        """Note the short ids of topics without a name in what is written at offset `at`."""
         if nameless:
             if len(self._ids) <= MOST_IDS:
                 self._ids.update(nameless)
@@ -53,3 +57,41 @@ class Late:
             out.seek(self._first)
             shutil.copyfileobj(rest, out, 1 << 20)
             out.truncate()
+
+
+class LinesExport:
+    """Writes exchanges or records as lines: see `analyzer.export.Writer`."""
+
+    def __init__(self, out: BinaryIO, names: TopicNames, options: ExportOptions) -> None:
+        self._out = out
+        self._names = names
+        self._options = options
+        self._records = options.table == "records"
+        self._late = Late(names)
+        self._at = 0
+        self.problems: list[Problem] = []
+
+    def _write(self, data: bytes) -> None:
+        self._at += self._out.write(data)
+
+    def add(self, exchange: Exchange, row: Row, chosen: Chosen | None = None) -> None:
+        """Write the exchange, or its chosen records, as lines."""
+        nameless = nameless_topics(row) if row.topics or row.implied_topics else ()
+        for data in self.shaped(row, exchange, self._names, self.problems, chosen):
+            self.put(data, nameless, ())
+
+    def shaped(
+        self,
+        row: Row,
+        exchange: Exchange,
+        names: TopicNames,
+        problems: list[Problem],
+        chosen: Chosen | None = None,
+    ) -> Iterator[bytes]:
+        """Yield what is written of an exchange, in pieces, with the names that a process knows."""
+        raise NotImplementedError
+
+    def put(self, lines: bytes, nameless: Sequence[str], problems: Iterable[Problem]) -> None:
+        self._late.saw(nameless, self._at)
+        self._write(lines)
+        self.problems += problems

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import shutil
+from collections.abc import Iterator
+from functools import partial
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -68,24 +70,20 @@ class ParquetExport:
         return pq.ParquetWriter(out, schema, compression="zstd", write_statistics=measured(schema))
 
     def add(self, exchange: Exchange, row: Row, chosen: Chosen | None = None) -> None:
-        """Add the exchange, or its chosen records, as rows."""
         if self._table is RECORDS:
             how = (self._names, self.problems, self._payloads, chosen)
-            for record in record_values(row, exchange, *how):
-                self._take(self._with_fields(row, record) if self._columns else record)
+            self._take(record_values(row, exchange, *how), row)
         elif self._full:
             bodies = bodies_of(exchange, self._payloads)
-            self._take(exchange_values(row, exchange, bodies))
+            self._take(iter([exchange_values(row, exchange, bodies)]))
         else:
-            self._take(exchange_values(row, exchange))
+            self._take(iter([exchange_values(row, exchange)]))
 
     def add_records(self, lines: bytes) -> None:
-        """Add records of Kafka's own files as rows."""
-        for record in record_rows(lines, None):
-            self._take(self._with_fields(None, record) if self._columns else record)
+        self._take(record_rows(lines, None), None)
 
     def _with_fields(self, row: Row | None, record: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return a record with the values of all columns that can be asked for."""
+        """Return a record with the values of all columns that can be selected."""
         told = {}
         for side in ("key", "value") if self._fields else ():
             text = record[RECORDS.schema.get_field_index(f"{side}_decoded")]
@@ -94,10 +92,13 @@ class ParquetExport:
         fields = (decoded_text(told, name, "") or None for name in self._fields)
         return (*record, None if row is None else row.number, *fields)
 
-    def _take(self, row: tuple[Any, ...]) -> None:
-        self._buffer.add(row)
-        if self._buffer.full(ROWS):
-            self._flush()
+    def _take(self, rows: Iterator[tuple[Any, ...]], row: Row | None = None) -> None:
+        if self._columns:
+            rows = map(partial(self._with_fields, row), rows)
+        # Not a loop over rows: it would hold one of megabytes while that is written.
+        for _ in map(self._buffer.add, rows):
+            if self._buffer.full(ROWS):
+                self._flush()
 
     def _flush(self) -> None:
         batch = named(self._buffer.batch(), self._names)

@@ -7,13 +7,25 @@ the bound filter.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from kafkascope.analyzer.filter import paths as filter_paths
-from kafkascope.analyzer.filter.decoded.literals import Typed, typed
+from kafkascope.analyzer.filter.decoded.comparing import Typed, typed
 from kafkascope.analyzer.filter.errors import FilterError, nearest
-from kafkascope.analyzer.filter.fields import WIRESHARK, Cost, Field, all_names, field_named
+from kafkascope.analyzer.filter.fields import (
+    DECODED,
+    FIELDS,
+    NOTED,
+    WIRESHARK,
+    Cost,
+    Field,
+    all_names,
+    field_named,
+    told_by,
+)
+from kafkascope.analyzer.filter.known import Known
 from kafkascope.analyzer.filter.regex import Regex, RegexError
 from kafkascope.analyzer.filter.syntax import (
     And,
@@ -24,12 +36,14 @@ from kafkascope.analyzer.filter.syntax import (
     Not,
     Or,
     Search,
-    Tree,
     Value,
+    mapped,
     parse,
 )
 from kafkascope.analyzer.filter.values import CONVERT, Loose, Nearest
 from kafkascope.analyzer.payloads import paths as payload_paths
+
+__all__ = ["And", "Not", "Or", "Search"]  # also parts of bound filters
 
 Relation = Literal["==", "!=", ">", "<", ">=", "<=", "contains", "matches", "in"]
 Scope = Literal["has", "any", "all", "none"]
@@ -61,71 +75,47 @@ class Test:
     """Converted; for `matches` a Regex, for `in` pairs (value, None) or (first, last)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Every:
-    """All terms hold."""
-
-    terms: tuple[Bound, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Some:
-    """At least one term holds."""
-
-    terms: tuple[Bound, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Unless:
-    """The term does not hold."""
-
-    term: Bound
-
-
-@dataclass(frozen=True, slots=True)
-class Find:
-    """The summary contains the text, which is in lower case."""
-
-    text: str
-
-
-Bound: TypeAlias = Every | Some | Unless | Find | Test
+Bound: TypeAlias = "And[Bound] | Or[Bound] | Not[Bound] | Search | Test"
 
 
 def bind(text: str) -> Bound | None:
     """Read and bind a filter; return None for a blank one. Raises `FilterError` for any error."""
     tree = parse(text)
-    return None if tree is None else _Binder(text).bind(tree)
+    return None if tree is None else mapped(tree, _Binder(text).leaf)
+
+
+def leaves(bound: Bound) -> Iterator[Test | Search]:
+    """Yield the comparisons and searches of a filter."""
+    match bound:
+        case And(terms) | Or(terms):
+            for term in terms:
+                yield from leaves(term)
+        case Not(term):
+            yield from leaves(term)
+        case Test() | Search():
+            yield bound
 
 
 def cost(bound: Bound) -> Cost:
     """Return the cost of the most expensive field of a filter: i, s or b."""
-    match bound:
-        case Every(terms) | Some(terms):
-            return max((cost(term) for term in terms), key="isb".index)
-        case Unless(term):
-            return cost(term)
-        case Find():
-            return "b"
-        case Test():
-            return bound.field.cost
+    costs: Iterator[Cost] = (
+        "b" if isinstance(leaf, Search) else leaf.field.cost for leaf in leaves(bound)
+    )
+    return max(costs, key="isb".index)
 
 
 def fields_of(bound: Bound | None) -> set[str]:
-    """Return the fields that a filter names; `request.`, `response.` and `body.` stand for any
-    field of a body, `record.key.` and `record.value.` for any of a decoded key or value, `summary`
-    for a string alone."""
-    match bound:
-        case None:
-            return set()
-        case Every(terms) | Some(terms):
-            return set().union(*map(fields_of, terms))
-        case Unless(term):
-            return fields_of(term)
-        case Find():
-            return {"summary"}
-        case Test():
-            return {f"{bound.path[0]}."} if bound.path else {bound.field.name}
+    """Return the fields that a filter names; `request.`, `response.` and `body.` mean any field of
+    a body, `record.key.` and `record.value.` any of a decoded key or value, `summary` a string
+    alone."""
+    return {
+        "summary"
+        if isinstance(leaf, Search)
+        else f"{leaf.path[0]}."
+        if leaf.path
+        else leaf.field.name
+        for leaf in (leaves(bound) if bound is not None else ())
+    }
 
 
 def resolve(name: str) -> tuple[Field, filter_paths.Path] | None:
@@ -146,7 +136,7 @@ def resolve(name: str) -> tuple[Field, filter_paths.Path] | None:
         return Field(f"body.{rest}", "body", "b", ", ".join(sorted(kinds)), ""), ("body", rest)
     if not dot or side not in ("request", "response"):
         return None
-    known = filter_paths.known("request" if side == "request" else "response")
+    known = filter_paths.known(side)
     path = filter_paths.split(rest)
     bare = ".".join(step for step in path if isinstance(step, str))
     if bare not in known:
@@ -170,7 +160,7 @@ def unknown_field(name: str, text: str, at: int) -> FilterError:
     side, dot, rest = plain.partition(".")
     near = None
     if dot and side in ("request", "response"):
-        known = filter_paths.known("request" if side == "request" else "response")
+        known = filter_paths.known(side)
         last = rest.rpartition(".")[2]
         ends = sorted((path for path in known if path.rpartition(".")[2] == last), key=len)
         found = ends[0] if ends else nearest(rest, known)
@@ -197,7 +187,7 @@ def fits(value: Loose, field: Field) -> None:
         raise ValueError("expected true or false")
 
 
-def _alike(first: Any, last: Any) -> bool:
+def _comparable(first: Any, last: Any) -> bool:
     """Return whether both ends of a range about decoded values have a kind in common."""
     if not isinstance(first, Typed):
         return True
@@ -211,16 +201,10 @@ class _Binder:
     def __init__(self, text: str) -> None:
         self.text = text
 
-    def bind(self, tree: Tree) -> Bound:
+    def leaf(self, tree: Has | Compare | In | Search) -> Test | Search:
         match tree:
-            case And(terms):
-                return Every(tuple(self.bind(term) for term in terms))
-            case Or(terms):
-                return Some(tuple(self.bind(term) for term in terms))
-            case Not(term):
-                return Unless(self.bind(term))
             case Search(text):
-                return Find(text.lower())
+                return Search(text.lower())
             case Has(name):
                 return Test(*self.field(name), "has")
             case In(name, items):
@@ -264,7 +248,7 @@ class _Binder:
             if field.type in UNORDERED:
                 raise self.error(low, f"{field.name} has no order, so ranges do not work")
             last = self.convert(field, high)
-            if type(first) is not type(last) or not _alike(first, last):
+            if type(first) is not type(last) or not _comparable(first, last):
                 raise self.error(high, "both ends of a range must have the same type")
             pairs.append((first, last))
         return Test(field, path, name.quantifier or "any", "in", tuple(pairs))
@@ -299,3 +283,48 @@ class _Binder:
             return Regex(value.text)
         except RegexError as error:
             raise self.error(value, f"invalid regular expression: {error}") from None
+
+
+LATE: Final = frozenset({"topic", "summary"}) | DECODED
+"""Fields that use topic names, which may come after the exchange."""
+
+_BODIES: Final = frozenset({"request.", "response.", "body."})
+"""What `fields_of` returns for any field of a body."""
+NUMBERS: Final = frozenset({"number", "conn"})
+_OF_ALL: Final = NUMBERS | told_by("order")
+"""Ranks, and fields that need the exchange before: known when all of a capture has been read."""
+
+IN_TASKS: Final = (
+    ({field.name for field in FIELDS} | _BODIES | {"summary"}) - _OF_ALL - NOTED - DECODED
+)
+"""Fields that a task of the pipeline supports, which has only some of the connections."""
+IN_TABLES: Final = {field.name for field in FIELDS if field.get is not None} - NOTED | {"summary"}
+"""Fields that the table of exchanges supports: its columns, not the messages."""
+
+
+def demand(bound: Bound | None, text: str, known: Collection[str], why: str, hint: str) -> None:
+    """Raise `FilterError` at the first field of a filter that is not in `known`. `why` is the
+    sentence, with `{}` for the field; `hint` says what to do instead."""
+    for name in sorted(fields_of(bound) - set(known)):
+        alone = name == "summary"
+        word = name.rstrip(".")
+        at = 0 if alone else max(text.lower().find(word), 0)
+        path = name in DECODED and word != name
+        shown = "a text on its own" if alone else f"{word}.<path>" if path else word
+        raise FilterError(why.format(shown), text, at, 1 if alone else len(word), hint)
+
+
+def decodes(bound: Bound | None, text: str, known: Known) -> None:
+    """Raise `FilterError` for a filter about decoded values where nothing decodes them."""
+    if known.decoding is None:
+        named = fields_of(bound)
+        why = "{} needs keys and values decoded with a schema"
+        demand(bound, text, named - DECODED, why, "record.key and record.value are the bytes")
+
+
+def bound_of(text: str, known: Known) -> Bound | None:
+    """Return the bound filter of a text; `FilterError` also where it is about decoded values and
+    nothing decodes them."""
+    bound = bind(text)
+    decodes(bound, text, known)
+    return bound

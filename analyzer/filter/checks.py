@@ -3,14 +3,14 @@ no columns."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias
 
 from kafkascope.analyzer.filter.bind import Relation, Test
 from kafkascope.analyzer.filter.decoded import comparing
-from kafkascope.analyzer.filter.decoded.literals import Typed
+from kafkascope.analyzer.filter.decoded.comparing import Typed
 from kafkascope.analyzer.filter.values import (
+    ORDER,
     Clock,
     Instant,
     Loose,
@@ -19,16 +19,9 @@ from kafkascope.analyzer.filter.values import (
     release,
 )
 
+_POSITIONS: Final = {"==": (0,), ">": (1,), "<": (-1,), ">=": (0, 1), "<=": (0, -1)}
+"""Where an address lies for a comparison with a network to hold: -1 is below it, 1 above."""
 Check: TypeAlias = Callable[[Any], bool]
-
-_ORDER: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    ">": operator.gt,
-    "<": operator.lt,
-    ">=": operator.ge,
-    "<=": operator.le,
-}
 
 
 def check_of(test: Test) -> Check:
@@ -72,7 +65,7 @@ def _one(kind: str, relation: Relation, wanted: Any) -> Check:
         search = wanted.search
         show = shown_as(kind)
         return lambda value: search(show(value))
-    compare = _ORDER[relation]
+    compare = ORDER[relation]
     match wanted:
         case Instant() | Clock():
             return _moment(relation, wanted)
@@ -115,12 +108,11 @@ def _release(value: str) -> tuple[int, ...]:
 def _moment(relation: Relation, wanted: Instant | Clock) -> Check:
     low, high, of = wanted.ns, wanted.ns + wanted.span, wanted.of
     # Equal: within the span that the text leaves open, so that 12:03:07 matches 12:03:07.114.
-    match relation:
-        case "==":
-            return lambda value: low <= of(value) < high
-        case "!=":
-            return lambda value: not low <= of(value) < high
-    compare = _ORDER[relation]
+    if relation == "==":
+        return lambda value: low <= of(value) < high
+    if relation == "!=":
+        return lambda value: not low <= of(value) < high
+    compare = ORDER[relation]
     return lambda value: compare(of(value), low)
 
 
@@ -136,28 +128,15 @@ def _address(relation: Relation, wanted: Network) -> Check:
             return None
         return (number[1] > last) - (number[1] < first)
 
-    match relation:
-        case "==":
-            return lambda value: position(value) == 0
-        case "!=":
-            return lambda value: position(value) != 0
-        case ">":
-            return lambda value: position(value) == 1
-        case "<":
-            return lambda value: position(value) == -1
-        case ">=":
-            return lambda value: position(value) in (0, 1)
-        case "<=":
-            return lambda value: position(value) in (0, -1)
-        case "contains" | "matches" | "in":
-            raise AssertionError(relation)
-        case _:
-            assert_never(relation)
+    if relation == "!=":
+        return lambda value: position(value) != 0
+    positions = _POSITIONS[relation]
+    return lambda value: position(value) in positions
 
 
 def _body(relation: Relation, wanted: Loose) -> Check:
     """Return the check of a value of a body: its type decides how the text is read."""
-    compare = _ORDER[relation]
+    compare = ORDER[relation]
     unequal = relation == "!="
 
     def check(value: Any) -> bool:

@@ -12,11 +12,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from kafkascope.analyzer.filter.bind import TEXTUAL, UNORDERED, bind, resolve
 from kafkascope.analyzer.filter.errors import FilterError, nearest
-from kafkascope.analyzer.filter.fields import COLUMNS, COST_WORDS, DECODED, FIELDS, WIRESHARK, Field
+from kafkascope.analyzer.filter.fields import (
+    COLUMNS,
+    COST_WORDS,
+    DECODED,
+    FIELDS,
+    WIRESHARK,
+    Field,
+    field_of,
+)
 from kafkascope.analyzer.filter.lexer import Token, tokens
 from kafkascope.analyzer.filter.syntax import RESERVED, SPELLINGS, Value
 from kafkascope.analyzer.model import STATES
@@ -43,7 +52,6 @@ class Item(NamedTuple):
     text: str
     kind: Kind
     hint: str = ""
-    """A description in a few words."""
 
 
 class Completion(NamedTuple):
@@ -63,10 +71,7 @@ def nothing_seen(field: str) -> Iterable[str]:
 
 
 def complete(
-    text: str,
-    cursor: int | None = None,
-    values: Seen = nothing_seen,
-    findings: Iterable[str] = (),
+    text: str, cursor: int | None = None, values: Seen = nothing_seen, findings: Iterable[str] = ()
 ) -> Completion:
     """Return the items for the word at the cursor (the end of the text when None), best first.
     `findings`: names of findings, which this package does not know."""
@@ -249,7 +254,7 @@ def _fields(typed: str, values: Seen) -> Iterator[Item]:
 def _paths(side: str, typed: str, front: str) -> Iterator[Item]:
     from kafkascope.analyzer.filter.paths import known, leaves
 
-    paths = leaves() if side == "body" else known("request" if side == "request" else "response")
+    paths = leaves() if side == "body" else known(side)
     for path in ranked(typed, sorted(paths, key=lambda path: (path.count("."), path))):
         kinds = " or ".join(sorted(paths[path])).lower()
         yield Item(f"{front}{side}.{path}", "field", f"{kinds}, decodes")
@@ -314,12 +319,14 @@ def _known(field: Field) -> Iterator[str]:
             from kafkascope.dissectors.reference.releases import RELEASES
 
             yield from reversed(RELEASES)
-    if field.name == "finding.severity":
-        yield from ("error", "warning", "note", "chat")
-    if field.name == "schema.error":
-        yield from get_args(Reason)
-    if field.name == "codec":
-        yield from ("none", "gzip", "snappy", "lz4", "zstd")
+    yield from _WORDS.get(field.name, ())
+
+
+_WORDS: Final[dict[str, tuple[str, ...]]] = {
+    "finding.severity": ("error", "warning", "note", "chat"),
+    "schema.error": get_args(Reason),
+    "codec": ("none", "gzip", "snappy", "lz4", "zstd"),
+}
 
 
 def seen_in(session: Session, decoded: Seen | None = None) -> Seen:
@@ -348,34 +355,22 @@ def seen_in(session: Session, decoded: Seen | None = None) -> Seen:
         if named is None or table is None:
             return ()
         if named.column.kind.many:
-            return _flat(table.values)
+            return dict.fromkeys(str(one) for many in table.values[:LOOKED_AT] for one in many)
         return [value for value in table.values if value]
 
     return values
 
 
-def _flat(lists: list[tuple[str, ...]] | list[tuple[int, ...]]) -> Iterable[str]:
-    return dict.fromkeys(str(each) for found in lists[:LOOKED_AT] for each in found)
-
-
 def _addresses(session: Session, name: str) -> Iterable[str]:
-    from kafkascope.analyzer.identity import host_of
-
+    get = field_of(name).get
+    assert get is not None
     ends: dict[str, None] = {}
     connections, asking = session.columns["connection"], session.columns["client_side"]
     sides = dict(zip(connections[:LOOKED_AT], asking[:LOOKED_AT], strict=True))
     for index, side in sides.items():
         connection = session.connections[index]
         client, broker = map(str, connection.ends(side))
-        if name == "broker":
-            ends[broker] = None
-            continue
-        if name == "via":
-            if connection.via:
-                ends[connection.via] = None
-            continue
-        if name in ("client.ip", "ip"):
-            ends[host_of(client)] = None
-        if name in ("broker.ip", "ip"):
-            ends[host_of(broker)] = None
+        row: Any = SimpleNamespace(client_address=client, broker_address=broker, via=connection.via)
+        # The second value of `broker` and `via` is the host alone.
+        ends.update(dict.fromkeys(get(row)[: 1 if name in ("broker", "via") else None]))
     return ends

@@ -36,7 +36,6 @@ class FilterError(Error):
         self.reason = reason
         """What is wrong, without the place."""
         self.text = text
-        """The whole filter."""
         self.at = at
         """Characters before the place."""
         self.width = width

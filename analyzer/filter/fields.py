@@ -7,13 +7,14 @@ column, in `exchanges.rows`); back ends read this table.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from kafkascope.analyzer.exchanges.column import Named, columns_of
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.filter import getters, message
 from kafkascope.analyzer.filter.paths import Path
 from kafkascope.analyzer.model import STATES
+from kafkascope.analyzer.times import MS
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
@@ -118,529 +119,220 @@ class Field(NamedTuple):
     """Whether it can only be searched, not printed: it may hold passwords."""
 
 
+_DERIVED: Final[dict[str, getters.Getter]] = {
+    "protocol": lambda row: ("kafka" if row.zookeeper is None else "zookeeper",),
+    "removed_in": lambda row: getters.removals(row.api_key, row.api_version),
+    "deprecated": lambda row: (bool(getters.removals(row.api_key, row.api_version)),),
+    "bytes": lambda row: ((row.request_bytes or 0) + (row.response_bytes or 0),),
+    "failed": lambda row: (bool(row.errors),),
+    **{state: getters.ended(state) for state in STATES},
+}
+"""Values that a row has by the name of the field."""
+
+
+def _field(
+    name: str,
+    kind: Type,
+    cost: Cost,
+    told_by: Teller,
+    get: getters.Getter | None = None,
+    **more: Any,
+) -> Callable[..., Field]:
+    """Declare a field; its words follow: meaning, example, other names. Some have the getters of
+    their names."""
+    if name in message.OF_RECORD:
+        more["read"] = message.of_records(name)
+    get = get or _DERIVED.get(name)
+    return lambda doc, example, *aliases: Field(
+        name, kind, cost, doc, example, aliases, told_by=told_by, get=get, **more
+    )
+
+
 _OTHERS: Final[tuple[Field, ...]] = (
-    Field(
-        "time.delta",
-        "duration",
-        "i",
+    _field("time.delta", "duration", "i", "order")(
         "time since the previous exchange",
         "time.delta > 1s",
-        ("frame.time_delta", "frame.time_delta_displayed"),
-        told_by="order",
+        "frame.time_delta",
+        "frame.time_delta_displayed",
     ),
-    Field(
-        "client.ip",
-        "address",
-        "i",
-        "address of the client",
-        "client.ip == 10.0.0.0/24",
-        told_by="connection",
-        get=getters.client_ip,
+    _field("client.ip", "address", "i", "connection", getters.hosts("client_address"))(
+        "address of the client", "client.ip == 10.0.0.0/24"
     ),
-    Field(
-        "client.port",
-        "int",
-        "i",
-        "port of the client",
-        "client.port == 51422",
-        told_by="connection",
-        get=getters.client_port,
+    _field("client.port", "int", "i", "connection", getters.ports("client_address"))(
+        "port of the client", "client.port == 51422"
     ),
-    Field(
-        "via",
-        "string",
-        "i",
+    _field("via", "string", "i", "connection", getters.address("via"))(
         "load balancer as address:port, or only its address, by its PROXY protocol header",
         "via == 10.0.1.9",
-        told_by="connection",
-        get=getters.via,
     ),
-    Field(
-        "broker",
-        "string",
-        "i",
-        "broker as address:port, or only its address",
-        "broker == 10.0.1.2:9092",
-        ("broker_address",),
-        told_by="connection",
-        get=getters.broker,
+    _field("broker", "string", "i", "connection", getters.address("broker_address"))(
+        "broker as address:port, or only its address", "broker == 10.0.1.2:9092", "broker_address"
     ),
-    Field(
-        "broker.ip",
-        "address",
-        "i",
-        "address of the broker",
-        "broker.ip == 10.0.1.2",
-        told_by="connection",
-        get=getters.broker_ip,
+    _field("broker.ip", "address", "i", "connection", getters.hosts("broker_address"))(
+        "address of the broker", "broker.ip == 10.0.1.2"
     ),
-    Field(
-        "broker.port",
-        "int",
-        "i",
-        "port of the broker",
-        "broker.port == 9092",
-        told_by="connection",
-        get=getters.broker_port,
+    _field("broker.port", "int", "i", "connection", getters.ports("broker_address"))(
+        "port of the broker", "broker.port == 9092"
     ),
-    Field(
-        "ip",
-        "address",
-        "i",
-        "address of either side",
-        "ip == 10.0.0.7",
-        ("ip.addr", "ipv6.addr"),
-        told_by="connection",
-        get=getters.ips,
+    _field("ip", "address", "i", "connection", getters.hosts("client_address", "broker_address"))(
+        "address of either side", "ip == 10.0.0.7", "ip.addr", "ipv6.addr"
     ),
-    Field(
-        "port",
-        "int",
-        "i",
-        "port of either side",
-        "port == 9092",
-        ("tcp.port",),
-        told_by="connection",
-        get=getters.ports,
+    _field("port", "int", "i", "connection", getters.ports("client_address", "broker_address"))(
+        "port of either side", "port == 9092", "tcp.port"
     ),
-    Field(
-        "protocol",
-        "string",
-        "i",
-        "protocol of the exchange: kafka, zookeeper",
-        "protocol == zookeeper",
-        told_by="zookeeper",
-        get=getters.protocol,
+    _field("protocol", "string", "i", "zookeeper")(
+        "protocol of the exchange: kafka, zookeeper", "protocol == zookeeper"
     ),
-    Field(
-        "path",
-        "string",
-        "s",
-        "znode of the request",
-        'path contains "/brokers/ids"',
-        ("zookeeper.path",),
-        told_by="zookeeper",
-        get=getters.of_zookeeper("path"),
+    _field("path", "string", "s", "zookeeper", getters.inside("zookeeper", "path"))(
+        "znode of the request", 'path contains "/brokers/ids"', "zookeeper.path"
     ),
-    Field(
-        "event",
-        "string",
-        "s",
-        "type of a ZooKeeper watch event",
-        "event == NodeDeleted",
-        told_by="zookeeper",
-        get=getters.of_zookeeper("event"),
+    _field("event", "string", "s", "zookeeper", getters.inside("zookeeper", "event"))(
+        "type of a ZooKeeper watch event", "event == NodeDeleted"
     ),
-    Field(
-        "zk.session",
-        "string",
-        "i",
-        "ZooKeeper session ID",
-        "zk.session == 0x10000576b320000",
-        ("zookeeper.session",),
-        told_by="zookeeper",
-        get=getters.of_zookeeper("session_id"),
+    _field("zk.session", "string", "i", "zookeeper", getters.inside("zookeeper", "session_id"))(
+        "ZooKeeper session ID", "zk.session == 0x10000576b320000", "zookeeper.session"
     ),
-    Field(
-        "zxid",
-        "int",
-        "s",
-        "ZooKeeper transaction ID (zxid) of the response",
-        "zxid >= 0x20",
-        ("zookeeper.zxid",),
-        told_by="zookeeper",
-        get=getters.of_zookeeper("zxid"),
+    _field("zxid", "int", "s", "zookeeper", getters.inside("zookeeper", "zxid"))(
+        "ZooKeeper transaction ID (zxid) of the response", "zxid >= 0x20", "zookeeper.zxid"
     ),
-    Field(
+    _field(
         "tls.version",
         "string",
         "i",
-        'TLS version, with or without "TLS"',
-        "tls.version == 1.2",
-        told_by="tls",
-        get=getters.tls_version,
-        shown=getters.of_tls("version"),
+        "tls",
+        getters.tls_version,
+        shown=getters.inside("tls", "version"),
+    )('TLS version, with or without "TLS"', "tls.version == 1.2"),
+    _field("tls.cipher", "string", "i", "tls", getters.inside("tls", "suite"))(
+        "TLS cipher suite, IANA name", "tls.cipher contains CBC"
     ),
-    Field(
-        "tls.cipher",
-        "string",
-        "i",
-        "TLS cipher suite, IANA name",
-        "tls.cipher contains CBC",
-        told_by="tls",
-        get=getters.of_tls("suite"),
+    _field("tls.resumed", "bool", "i", "tls", getters.inside("tls", "resumed"))(
+        "TLS session resumed with keys of an earlier connection", "tls.resumed"
     ),
-    Field(
-        "tls.resumed",
-        "bool",
-        "i",
-        "TLS session resumed with keys of an earlier connection",
-        "tls.resumed",
-        told_by="tls",
-        get=getters.of_tls("resumed"),
-    ),
-    Field(
-        "tls.sni",
-        "string",
-        "i",
+    _field("tls.sni", "string", "i", "tls", getters.inside("tls", "server_name"))(
         "server name that the client requested (SNI)",
         "tls.sni == broker-1.example",
-        ("tls.handshake.extensions_server_name",),
-        told_by="tls",
-        get=getters.of_tls("server_name"),
+        "tls.handshake.extensions_server_name",
     ),
-    Field(
-        "tls.alpn",
-        "string",
-        "i",
-        "negotiated protocol (ALPN)",
-        "tls.alpn == kafka",
-        told_by="tls",
-        get=getters.of_tls("protocol"),
+    _field("tls.alpn", "string", "i", "tls", getters.inside("tls", "protocol"))(
+        "negotiated protocol (ALPN)", "tls.alpn == kafka"
     ),
-    Field(
-        "tls.client",
-        "string",
-        "i",
-        "subject of the client's certificate",
-        'tls.client contains "CN=billing"',
-        told_by="tls",
-        get=getters.of_tls("client"),
+    _field("tls.client", "string", "i", "tls", getters.inside("tls", "client"))(
+        "subject of the client's certificate", 'tls.client contains "CN=billing"'
     ),
-    Field(
-        "removed_in",
-        "release",
-        "i",
-        "Kafka release that removed this version of the API",
-        "removed_in <= 4.0.0",
-        told_by="head",
-        get=getters.removed_in,
+    _field("removed_in", "release", "i", "head")(
+        "Kafka release that removed this version of the API", "removed_in <= 4.0.0"
     ),
-    Field(
-        "deprecated",
-        "bool",
-        "i",
-        "a Kafka release removed this version of the API",
-        "deprecated",
-        told_by="head",
-        get=getters.deprecated,
+    _field("deprecated", "bool", "i", "head")(
+        "a Kafka release removed this version of the API", "deprecated"
     ),
-    Field(
-        "software.version",
-        "release",
-        "s",
-        "version of the client library",
-        "software.version < 2.3",
-        ("client_software_version",),
-        told_by="login",
-        get=getters.software_version,
+    _field("software.version", "release", "s", "login", getters.software_version)(
+        "version of the client library", "software.version < 2.3", "client_software_version"
     ),
-    Field(
-        "bytes",
-        "size",
-        "i",
-        "size of request and response together",
-        "bytes > 10KB",
-        ("len",),
-        told_by="response size",
-        get=getters.total_bytes,
+    _field("bytes", "size", "i", "response size")(
+        "size of request and response together", "bytes > 10KB", "len"
     ),
-    Field(
-        "excess",
-        "duration",
-        "s",
-        "latency without the wait",
-        "excess > 250ms",
-        told_by="response size",
-        get=getters.excess,
+    _field("excess", "duration", "s", "response size", getters.attribute("latency_beyond_wait_ns"))(
+        "latency without the wait", "excess > 250ms"
     ),
-    Field(
-        "answered",
-        "bool",
-        "i",
-        "the response was seen",
-        "not answered",
-        told_by="ending",
-        get=getters.ended("answered"),
-    ),
-    Field("marked", "bool", "i", "marked by the user", "marked", told_by="notes"),
-    Field("ignored", "bool", "i", "ignored by the user", "not ignored", told_by="notes"),
-    Field(
-        "comment",
-        "string",
-        "i",
-        "comment of the user",
-        "comment contains slow",
-        told_by="notes",
-    ),
-    Field(
-        "finding",
-        "string",
-        "i",
+    _field("answered", "bool", "i", "ending")("the response was seen", "not answered"),
+    _field("marked", "bool", "i", "notes")("marked by the user", "marked"),
+    _field("ignored", "bool", "i", "notes")("ignored by the user", "not ignored"),
+    _field("comment", "string", "i", "notes")("comment of the user", "comment contains slow"),
+    _field("finding", "string", "i", "findings")(
         "rules of the findings that cite it, as named by check",
         "finding == late-answer or finding contains rebalance",
-        told_by="findings",
     ),
-    Field(
-        "finding.severity",
-        "string",
-        "i",
+    _field("finding.severity", "string", "i", "findings")(
         "severities of the findings that cite it: error, warning, note, chat",
         "finding.severity in {error, warning}",
-        told_by="findings",
     ),
-    Field(
-        "open",
-        "bool",
-        "i",
-        "in flight at the end of the capture",
-        "open",
-        told_by="ending",
-        get=getters.ended("open"),
+    _field("open", "bool", "i", "ending")("in flight at the end of the capture", "open"),
+    _field("lost", "bool", "i", "ending")("the connection ended before the response", "lost"),
+    _field("no-reply", "bool", "i", "ending")(
+        "no response is expected (acks=0)", "no-reply", "no_reply"
     ),
-    Field(
-        "lost",
-        "bool",
-        "i",
-        "the connection ended before the response",
-        "lost",
-        told_by="ending",
-        get=getters.ended("lost"),
+    _field("orphan", "bool", "i", "ending")("a response whose request was not seen", "orphan"),
+    _field("opaque", "bool", "i", "ending")("bytes without a readable Kafka header", "not opaque"),
+    _field("error.top", "error", "s", "response", getters.errors(top=True), truth=True)(
+        "top-level error of the response", "error.top != 0"
     ),
-    Field(
-        "no-reply",
-        "bool",
-        "i",
-        "no response is expected (acks=0)",
-        "no-reply",
-        ("no_reply",),
-        told_by="ending",
-        get=getters.ended("no-reply"),
+    _field("failed", "bool", "s", "response")(
+        "the response has an error other than NONE", "failed"
     ),
-    Field(
-        "orphan",
-        "bool",
-        "i",
-        "a response whose request was not seen",
-        "orphan",
-        told_by="ending",
-        get=getters.ended("orphan"),
+    _field("retriable", "bool", "s", "response", getters.retriable)(
+        "an error that clients may retry", "failed and not retriable"
     ),
-    Field(
-        "opaque",
-        "bool",
-        "i",
-        "bytes without a readable Kafka header",
-        "not opaque",
-        told_by="ending",
-        get=getters.ended("opaque"),
-    ),
-    Field(
-        "error.top",
-        "error",
-        "s",
-        "top-level error of the response",
-        "error.top != 0",
-        truth=True,
-        told_by="response",
-        get=getters.top_errors,
-    ),
-    Field(
-        "failed",
-        "bool",
-        "s",
-        "the response has an error other than NONE",
-        "failed",
-        told_by="response",
-        get=getters.failed,
-    ),
-    Field(
-        "retriable",
-        "bool",
-        "s",
-        "an error that clients may retry",
-        "failed and not retriable",
-        told_by="response",
-        get=getters.retriable,
-    ),
-    Field(
-        "offset",
-        "int",
-        "b",
+    _field("offset", "int", "b", "bodies", read=message.offsets)(
         "offsets in its fields: fetched, committed, assigned, listed",
         "api == Fetch and offset in {88000..88200}",
-        ("fetch_offset", "committed_offset", "base_offset"),
-        told_by="bodies",
-        read=message.offsets,
+        "fetch_offset",
+        "committed_offset",
+        "base_offset",
     ),
-    Field(
-        "high_watermark",
-        "int",
-        "b",
-        "high watermarks in the response",
-        "high_watermark > 1000",
-        told_by="response",
-        read=message.high_watermarks,
+    _field("high_watermark", "int", "b", "response", read=message.high_watermarks)(
+        "high watermarks in the response", "high_watermark > 1000"
     ),
-    Field(
-        "lag",
-        "int",
-        "b",
-        "consumer lag of a partition: high watermark minus fetched offset",
-        "lag > 1000",
-        truth=True,
-        told_by="response",
-        read=message.lag,
+    _field("lag", "int", "b", "response", truth=True, read=message.lag)(
+        "consumer lag of a partition: high watermark minus fetched offset", "lag > 1000"
     ),
-    Field(
-        "sequence",
-        "int",
-        "b",
+    _field("sequence", "int", "b", "records", read=message.sequences)(
         "first sequence numbers of its batches",
         "producer.id == 1042 and sequence == 0",
-        ("batch_base_sequence",),
-        told_by="records",
-        read=message.sequences,
+        "batch_base_sequence",
     ),
-    Field(
-        "record.key",
-        "bytes",
-        "b",
-        "keys of its records",
-        'record.key == "customer-4711"',
-        ("message_key",),
-        told_by="records",
-        read=message.of_records("record.key"),
+    _field("record.key", "bytes", "b", "records")(
+        "keys of its records", 'record.key == "customer-4711"', "message_key"
     ),
-    Field(
-        "record.value",
-        "bytes",
-        "b",
-        "values of its records",
-        'record.value contains "customer-4711"',
-        ("message_value",),
-        told_by="records",
-        read=message.of_records("record.value"),
+    _field("record.value", "bytes", "b", "records")(
+        "values of its records", 'record.value contains "customer-4711"', "message_value"
     ),
-    Field(
-        "record.header",
-        "bytes",
-        "b",
+    _field("record.header", "bytes", "b", "records")(
         "headers of its records, as name=value",
         'record.header contains "traceparent="',
-        ("record.headers",),
-        told_by="records",
-        read=message.of_records("record.header"),
+        "record.headers",
     ),
-    Field(
-        "record.header.key",
-        "string",
-        "b",
-        "names of the headers of its records",
-        "record.header.key == traceparent",
-        ("header_key",),
-        told_by="records",
-        read=message.of_records("record.header.key"),
+    _field("record.header.key", "string", "b", "records")(
+        "names of the headers of its records", "record.header.key == traceparent", "header_key"
     ),
-    Field(
-        "record.header.value",
-        "bytes",
-        "b",
+    _field("record.header.value", "bytes", "b", "records")(
         "values of the headers of its records",
         "record.header.value contains 4bf92f",
-        ("header_value",),
-        told_by="records",
-        read=message.of_records("record.header.value"),
+        "header_value",
     ),
-    Field(
-        "record.offset",
-        "int",
-        "b",
-        "offsets of its records; for Produce as assigned by the broker",
-        "record.offset == 88123",
-        told_by="response records",
-        read=message.of_records("record.offset"),
+    _field("record.offset", "int", "b", "response records")(
+        "offsets of its records; for Produce as assigned by the broker", "record.offset == 88123"
     ),
-    Field(
-        "record.time",
-        "time",
-        "b",
+    _field("record.time", "time", "b", "records")(
         "timestamps of its records",
         "record.time < 2026-11-20",
-        ("record.timestamp", "message_timestamp"),
-        told_by="records",
-        read=message.of_records("record.time"),
+        "record.timestamp",
+        "message_timestamp",
     ),
-    Field(
-        "record.sequence",
-        "int",
-        "b",
-        "sequence numbers of its records",
-        "record.sequence == 17",
-        told_by="records",
-        read=message.of_records("record.sequence"),
+    _field("record.sequence", "int", "b", "records")(
+        "sequence numbers of its records", "record.sequence == 17"
     ),
-    Field(
-        "record.size",
-        "size",
-        "b",
-        "size of key, value and headers of its records",
-        "record.size > 100KB",
-        ("record.bytes",),
-        told_by="records",
-        read=message.of_records("record.size"),
+    _field("record.size", "size", "b", "records")(
+        "size of key, value and headers of its records", "record.size > 100KB", "record.bytes"
     ),
-    Field(
-        "schema.id",
-        "value",
-        "b",
-        "schema IDs in its keys and values",
-        "schema.id == 17",
-        told_by="schemas",
+    _field("schema.id", "value", "b", "schemas")(
+        "schema IDs in its keys and values", "schema.id == 17"
     ),
-    Field(
-        "schema.subject",
-        "string",
-        "b",
-        "subjects of its schemas",
-        "schema.subject == orders-value",
-        told_by="schemas",
+    _field("schema.subject", "string", "b", "schemas")(
+        "subjects of its schemas", "schema.subject == orders-value"
     ),
-    Field(
-        "schema.type",
-        "string",
-        "b",
-        "record names, message names or titles of its schemas",
-        "schema.type == shop.Order",
-        told_by="schemas",
+    _field("schema.type", "string", "b", "schemas")(
+        "record names, message names or titles of its schemas", "schema.type == shop.Order"
     ),
-    Field(
-        "schema.error",
-        "string",
-        "b",
+    _field("schema.error", "string", "b", "schemas")(
         "why keys and values could not be decoded with their schemas",
         "schema.error == unknown-schema",
-        told_by="schemas",
     ),
-    Field(
-        "wire",
-        "bytes",
-        "b",
-        "bytes of both messages, size fields included",
-        "wire contains 0a:ff",
-        told_by="frames",
-        read=message.wire,
-        hidden=True,
+    _field("wire", "bytes", "b", "frames", read=message.wire, hidden=True)(
+        "bytes of both messages, size fields included", "wire contains 0a:ff"
     ),
-    Field(
-        "raw",
-        "bytes",
-        "b",
-        "as wire, plus the decompressed records",
-        'raw contains "customer-4711"',
-        told_by="frames",
-        read=message.raw,
-        hidden=True,
+    _field("raw", "bytes", "b", "frames", read=message.raw, hidden=True)(
+        "as wire, plus the decompressed records", 'raw contains "customer-4711"'
     ),
 )
 """Fields that are no column of a row: parts of one, several combined, contents of messages,
@@ -651,20 +343,26 @@ _COLUMNS: Final[dict[str, tuple[Teller | None, getters.Getter | None]]] = {
     "number": ("order", None),
     "frame": ("order", None),
     "conn": ("connection", None),
-    "tls": ("tls", getters.of_tls("name")),
+    "tls": ("tls", getters.inside("tls", "name")),
     "software": ("login", None),
     "user": ("login", None),
     "flexible": ("head", None),
     "request.bytes": ("head", None),
     "response.bytes": ("response size", None),
     "latency": ("response size", None),
-    "wait": ("response size", getters.wait),
-    "throttle": ("response", getters.throttle),
+    "wait": ("response size", lambda row: () if row.latency_ns is None else (row.wait_ns,)),
+    "throttle": (
+        "response",
+        lambda row: (row.throttle_ms * MS,) if row.state == "answered" else (),
+    ),
     "state": ("ending", None),
-    "undecoded": ("decoding", getters.undecoded),
-    "error": ("response", getters.errors),
-    "topic": (None, getters.topics),
-    "topic.id": (None, getters.topic_ids),
+    "undecoded": (
+        "decoding",
+        lambda row: tuple(dict.fromkeys(each.reason for each in row.undecoded)),
+    ),
+    "error": ("response", getters.errors()),
+    "topic": (None, lambda row: (*row.topics, *row.implied_topics)),
+    "topic.id": (None, lambda row: tuple(map(str, row.topic_ids))),
     "codec": ("records", None),
     "records": ("records", None),
     "batches": ("records", None),
@@ -674,7 +372,6 @@ filters differ from the stored ones."""
 
 
 def _of(named: Named) -> Field:
-    """Return the field of a column."""
     column = named.column
     asked = column.asked
     assert asked is not None
@@ -696,7 +393,6 @@ def _of(named: Named) -> Field:
 COLUMNS: Final[dict[str, Named]] = {
     each.column.asked.name: each for each in columns_of(Row) if each.column.asked is not None
 }
-"""Columns by the name of their field."""
 
 
 def _all() -> Iterator[Field]:
@@ -714,90 +410,57 @@ FIELDS: Final[tuple[Field, ...]] = tuple(_all())
 """All fields, in the order in which `kafkascope fields` lists them."""
 
 PATHS: Final = (
-    Field(
-        "request.<path>",
-        "body",
-        "b",
-        "any field of the request's body, in arrays any element",
-        "request.max_wait_ms >= 500",
+    _field("request.<path>", "body", "b", "bodies")(
+        "any field of the request's body, in arrays any element", "request.max_wait_ms >= 500"
     ),
-    Field(
-        "response.<path>",
-        "body",
-        "b",
+    _field("response.<path>", "body", "b", "bodies")(
         "any field of the response's body, in arrays any element",
         "response.topics.partitions.leader_id == 2",
     ),
-    Field(
-        "body.<name>",
-        "body",
-        "b",
+    _field("body.<name>", "body", "b", "bodies")(
         "fields of that name at any level of either body; Wireshark's names work, too",
         "body.session_timeout_ms < 10000",
     ),
-    Field(
-        "record.value.<path>",
-        "value",
-        "b",
+    _field("record.value.<path>", "value", "b", "schemas")(
         "any field of values decoded with a schema, in arrays any element",
         'record.value.amount > 100 or record.value."user-id" == 5',
-        told_by="schemas",
     ),
-    Field(
-        "record.key.<path>",
-        "value",
-        "b",
-        "any field of keys decoded with a schema, in arrays any element",
-        'record.key.id == "x"',
-        told_by="schemas",
+    _field("record.key.<path>", "value", "b", "schemas")(
+        "any field of keys decoded with a schema, in arrays any element", 'record.key.id == "x"'
     ),
 )
 
-WIRESHARK: Final[dict[str, str]] = {
-    "broker_epoch": "broker_epoch",
-    "cluster_id": "cluster_id",
-    "config_key": "name",
-    "config_value": "value",
-    "consumer_group_instance": "group_instance_id",
-    "controller_epoch": "controller_epoch",
-    "coordinator_key": "key",
-    "coordinator_type": "key_type",
-    "error_message": "error_message",
-    "fetch_session_epoch": "session_epoch",
-    "fetch_session_id": "session_id",
-    "group_leader_id": "leader",
-    "group_state": "group_state",
-    "host": "host",
-    "is_internal": "is_internal",
-    "isolation_level": "isolation_level",
-    "isr_id": "isr_nodes",
-    "last_stable_offset": "last_stable_offset",
-    "leader_epoch": "leader_epoch",
-    "leader_id": "leader_id",
-    "log_dir": "log_dir",
-    "log_start_offset": "log_start_offset",
-    "max_bytes": "max_bytes",
-    "max_wait_time": "max_wait_ms",
-    "metadata": "committed_metadata",
-    "min_bytes": "min_bytes",
-    "node_id": "node_id",
-    "num_partitions": "num_partitions",
-    "offline_id": "offline_replicas",
-    "offset_lag": "offset_lag",
-    "protocol_name": "protocol_name",
-    "protocol_type": "protocol_type",
-    "rack": "rack",
-    "rebalance_timeout": "rebalance_timeout_ms",
-    "replica_id": "replica_id",
-    "replication_factor": "replication_factor",
-    "sasl_mechanism": "mechanism",
-    "session_lifetime_ms": "session_lifetime_ms",
-    "session_timeout": "session_timeout_ms",
-    "timeout": "timeout_ms",
-    "token_id": "token_id",
-    "transaction_timeout": "transaction_timeout_ms",
-    "validate_only": "validate_only",
-}
+_SAME: Final = (
+    *("broker_epoch", "cluster_id", "controller_epoch", "error_message", "group_state", "host"),
+    *("is_internal", "isolation_level", "last_stable_offset", "leader_epoch", "leader_id"),
+    *("log_dir", "log_start_offset", "max_bytes", "min_bytes", "node_id", "num_partitions"),
+    *("offset_lag", "protocol_name", "protocol_type", "rack", "replica_id"),
+    *("replication_factor", "session_lifetime_ms", "token_id", "validate_only"),
+)
+WIRESHARK: Final[dict[str, str]] = dict(
+    sorted(
+        {
+            **{name: name for name in _SAME},
+            "config_key": "name",
+            "config_value": "value",
+            "consumer_group_instance": "group_instance_id",
+            "coordinator_key": "key",
+            "coordinator_type": "key_type",
+            "fetch_session_epoch": "session_epoch",
+            "fetch_session_id": "session_id",
+            "group_leader_id": "leader",
+            "isr_id": "isr_nodes",
+            "max_wait_time": "max_wait_ms",
+            "metadata": "committed_metadata",
+            "offline_id": "offline_replicas",
+            "rebalance_timeout": "rebalance_timeout_ms",
+            "sasl_mechanism": "mechanism",
+            "session_timeout": "session_timeout_ms",
+            "timeout": "timeout_ms",
+            "transaction_timeout": "transaction_timeout_ms",
+        }.items()
+    )
+)
 """Wireshark's names of fields of bodies, without `kafka.`, and the names after `body.`."""
 
 _BY_NAME: Final[dict[str, Field]] = {

@@ -21,7 +21,6 @@ class Known:
     findings: dict[int, Sequence[str]] = field(default_factory=dict)
     """The rules of the findings that mention the exchange."""
     severities: dict[int, Sequence[str]] = field(default_factory=dict)
-    """The severities of these findings."""
     expected: Mapping[int, bool] = field(default_factory=dict)
     """Whether the errors of an exchange are expected, where findings have decided that."""
     ignored: Collection[int] = frozenset()
@@ -31,24 +30,23 @@ class Known:
 
     def values(self, name: str, number: int) -> tuple[Any, ...]:
         """Return the values of one of `fields.NOTED` for an exchange."""
-        if name == "marked":
-            return (number in self.marked,)
-        if name == "ignored":
-            return (number in self.ignored,)
-        if name == "comment":
-            return (self.comments[number],) if number in self.comments else ()
-        found = self.findings if name == "finding" else self.severities
-        return tuple(found.get(number, ()))
+        found = self.numbers(name)
+        if name in ("marked", "ignored"):
+            return (number in found,)
+        if number not in found:
+            return ()
+        assert isinstance(found, Mapping)
+        return (found[number],) if name == "comment" else tuple(found[number])
 
     def numbers(self, name: str) -> Collection[int]:
         """Return the exchanges that have values for a field."""
-        if name == "marked":
-            return self.marked
-        if name == "ignored":
-            return self.ignored
-        if name == "comment":
-            return self.comments.keys()
-        return self.findings.keys() if name == "finding" else self.severities.keys()
+        found: Collection[int] = getattr(self, _ATTRIBUTES.get(name, name))
+        return found
 
 
+_ATTRIBUTES: Final = {
+    "comment": "comments",
+    "finding": "findings",
+    "finding.severity": "severities",
+}
 NOTHING: Final = Known()

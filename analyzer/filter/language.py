@@ -35,10 +35,7 @@ def compile_query(text: str, known: Known = NOTHING) -> Query:
 
 
 def complete(
-    text: str,
-    cursor: int | None = None,
-    values: Seen | None = None,
-    findings: Iterable[str] = (),
+    text: str, cursor: int | None = None, values: Seen | None = None, findings: Iterable[str] = ()
 ) -> Completion:
     """Return the items that may stand at the cursor: see `completion`."""
     from kafkascope.analyzer.filter import completion as filter_completion

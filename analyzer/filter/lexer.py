@@ -19,10 +19,11 @@ _OPERATOR: Final = re.compile("|".join(re.escape(op) for op in OPERATORS))
 _WORD: Final = re.compile(r"""[^\s"(){},=<>!&|~']+""")
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _RANGE: Final = re.compile(r"\.\.")
-_CODE: Final = re.compile(
-    r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|U0010[0-9a-fA-F]{4})"
+_STRING: Final = re.compile(r'([rR]?)"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_ESCAPE: Final = re.compile(
+    r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|U0010[0-9a-fA-F]{4})|\\(.)", re.DOTALL
 )
-"""An escape for a character by its code, up to U+10FFFF."""
+"""A character by its code, up to U+10FFFF, or another escape, which is a group."""
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
 
 
@@ -90,32 +91,18 @@ def _quoted_steps(text: str, end: int) -> int:
 
 
 def _string(text: str, start: int) -> Token:
-    raw = text[start] != '"'
-    at = start + 1 + raw
-    parts: list[str] = []
-    while at < len(text):
-        char = text[at]
-        if char == '"':
-            return Token("string", "".join(parts), start, at + 1 - start)
-        if char == "\\":
-            following = text[at + 1 : at + 2]
-            if raw:
-                # A raw string keeps its backslashes; one before a quote keeps the quote inside.
-                parts.append(char + following)
-                at += 2
-                continue
-            if code := _CODE.match(text, at):
-                parts.append(chr(int(code[0][2:], 16)))
-                at = code.end()
-                continue
-            # Unknown escapes stay as they are, so that "\d+" is a regex without doubling.
-            parts.append(_ESCAPES.get(following, char + following))
-            at += 2
-            continue
-        parts.append(char)
-        at += 1
-    width = len(text) - start
-    raise FilterError("a string without its closing quote", text, start, width, unfinished=True)
+    found = _STRING.match(text, start)
+    if found is None:
+        width = len(text) - start
+        raise FilterError("a string without its closing quote", text, start, width, unfinished=True)
+    # A raw string keeps its backslashes; one before a quote keeps the quote inside.
+    inside = found[2] if found[1] else _ESCAPE.sub(_unescaped, found[2])
+    return Token("string", inside, start, found.end() - start)
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    # Unknown escapes stay as they are, so that "\d+" is a regex without doubling.
+    return _ESCAPES.get(escape[1], escape[0]) if escape[1] else chr(int(escape[0][2:], 16))
 
 
 def _wrong_sign(text: str, at: int) -> FilterError:

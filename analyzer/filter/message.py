@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from kafkascope.analyzer.times import MS
 from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.records import RecordField
+    from kafkascope.analyzer.logdir.model import LogBatch
     from kafkascope.analyzer.model import Exchange
     from kafkascope.dissectors.records.records import Batch, Record
 
@@ -25,29 +28,12 @@ OFFSETS: Final = frozenset(
     {"offset", "fetch_offset", "base_offset", "committed_offset", "end_offset", "start_offset"}
 )
 """Names of fields that hold the offset of a record."""
-NS_PER_MS: Final = 1_000_000
-
-
-class Numbered(Protocol):
-    """What a batch says of its producer; batches of captures and of log files do."""
-
-    @property
-    def base_offset(self) -> int:
-        """Return the first offset."""
-
-    @property
-    def base_sequence(self) -> int:
-        """Return the first sequence number; -1 without."""
-
-    @property
-    def producer_id(self) -> int:
-        """Return the producer's id; -1 without."""
 
 
 class One(NamedTuple):
     """One record, with its batch."""
 
-    batch: Numbered
+    batch: Batch | LogBatch
     record: Record
     offset: int | None
     """That of the log; None for a Produce whose response does not tell."""
@@ -125,13 +111,24 @@ def pair_of(name: str, value: bytes | None) -> bytes:
     return name.encode("utf-8", "surrogateescape") + b"=" + (value or b"")
 
 
+def of_producer(batch: Batch | LogBatch, name: str) -> Values:
+    """Return an attribute of a batch whose producer has an id."""
+    return (getattr(batch, name),) if batch.producer_id >= 0 else ()
+
+
+def first_sequence(batch: Batch | LogBatch) -> Values:
+    """Return the sequence number of a batch that has one."""
+    return (batch.base_sequence,) if min(batch.producer_id, batch.base_sequence) >= 0 else ()
+
+
+def topic_id_text(topic_id: bytes | None) -> Values:
+    """Return the id of a topic as Kafka prints it."""
+    return () if topic_id is None else (str(Uuid(topic_id)),)
+
+
 def sequences(exchange: Exchange) -> Values:
     """Return the first sequence numbers of batches."""
-    return tuple(
-        batch.base_sequence
-        for batch in _batches(exchange)
-        if batch.producer_id >= 0 and batch.base_sequence >= 0
-    )
+    return tuple(first for batch in _batches(exchange) for first in first_sequence(batch))
 
 
 def size_of(record: Record) -> int:
@@ -146,16 +143,9 @@ def _if(value: Any) -> Values:
     return () if value is None else (value,)
 
 
-def _time(one: One) -> Values:
-    stamp = one.record.timestamp
-    return () if stamp is None else (stamp * NS_PER_MS,)
-
-
 def _sequence(one: One) -> Values:
-    batch = one.batch
-    if batch.producer_id < 0 or batch.base_sequence < 0:
-        return ()
-    return ((batch.base_sequence + one.record.offset - batch.base_offset) & 0x7FFFFFFF,)
+    step = one.record.offset - one.batch.base_offset
+    return tuple((first + step) & 0x7FFFFFFF for first in first_sequence(one.batch))
 
 
 OF_RECORD: Final[dict[str, Callable[[One], Values]]] = {
@@ -167,7 +157,7 @@ OF_RECORD: Final[dict[str, Callable[[One], Values]]] = {
         value for _, value in one.record.headers if value is not None
     ),
     "record.offset": lambda one: _if(one.offset),
-    "record.time": _time,
+    "record.time": lambda one: tuple(stamp * MS for stamp in _if(one.record.timestamp)),
     "record.sequence": _sequence,
     "record.size": lambda one: (size_of(one.record),),
 }

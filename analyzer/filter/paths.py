@@ -47,7 +47,7 @@ def _collect(fields: tuple[schema.Field, ...], prefix: str, found: dict[str, set
 
 
 @cache
-def known(side: Side) -> dict[str, frozenset[str]]:
+def known(side: str) -> dict[str, frozenset[str]]:
     """Return the names of types by path, over all messages. Loads every message: a tenth of a
     second."""
     from kafkascope.dissectors.registry import APIS, message
@@ -64,7 +64,7 @@ def leaves() -> dict[str, frozenset[str]]:
     """Return the names of types by field name, over all fields of all messages."""
     found: dict[str, set[str]] = {}
     for side in ("request", "response"):
-        for path, kinds in known("request" if side == "request" else "response").items():
+        for path, kinds in known(side).items():
             found.setdefault(path.rpartition(".")[2], set()).update(kinds)
     return {name: frozenset(kinds) for name, kinds in found.items()}
 

@@ -15,14 +15,17 @@ the back ends evaluate the result for one exchange or whole columns.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.filter.lexer import Token, quoted, tokens
 
 Operator = Literal["==", "!=", "===", "!==", ">", "<", ">=", "<=", "contains", "matches"]
 Quantifier = Literal["", "any", "all"]
+Term = TypeVar("Term")
+"""A part of a tree as it was written, or of one that is bound to fields."""
 
 MAX_DEPTH: Final = 100
 """Limit of nested parentheses and negations, so that a filter cannot exhaust the stack."""
@@ -86,30 +89,30 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class And:
+class And(Generic[Term]):
     """All terms hold; two or more."""
 
-    terms: tuple[Tree, ...]
+    terms: tuple[Term, ...]
 
     def __str__(self) -> str:
         return " and ".join(_inside(term, And, Or) for term in self.terms)
 
 
 @dataclass(frozen=True, slots=True)
-class Or:
+class Or(Generic[Term]):
     """At least one term holds; two or more."""
 
-    terms: tuple[Tree, ...]
+    terms: tuple[Term, ...]
 
     def __str__(self) -> str:
         return " or ".join(_inside(term, Or) for term in self.terms)
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Not(Generic[Term]):
     """The term does not hold."""
 
-    term: Tree
+    term: Term
 
     def __str__(self) -> str:
         return f"not {_inside(self.term, And, Or)}"
@@ -152,7 +155,8 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A string alone: the summary of the exchange contains it, ignoring case."""
+    """A string alone: the summary of the exchange contains it, ignoring case; once bound it is in
+    lower case."""
 
     text: str
 
@@ -160,10 +164,21 @@ class Search:
         return quoted(self.text)
 
 
-Tree: TypeAlias = And | Or | Not | Has | Compare | In | Search
+Tree: TypeAlias = "And[Tree] | Or[Tree] | Not[Tree] | Has | Compare | In | Search"
 
 
-def _inside(term: Tree, *lists: type[And] | type[Or]) -> str:
+def mapped(tree: Any, leaf: Callable[[Any], Any], order: Callable[[Any], Any] = iter) -> Any:
+    """Return a tree of the same shape with other leaves. `order`: of the terms of a list."""
+    match tree:
+        case And(terms) | Or(terms):
+            return type(tree)(tuple(mapped(term, leaf, order) for term in order(terms)))
+        case Not(term):
+            return Not(mapped(term, leaf, order))
+        case _:
+            return leaf(tree)
+
+
+def _inside(term: object, *lists: type) -> str:
     return f"({term})" if isinstance(term, lists) else str(term)
 
 

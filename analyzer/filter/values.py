@@ -6,9 +6,11 @@ remedy.
 
 from __future__ import annotations
 
+import operator
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
@@ -56,6 +58,17 @@ _ISO: Final = re.compile(
 )
 _BASE64_UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}\Z")
 _HEX_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.I)
+
+_TRUTHS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+ORDER: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    "<": operator.lt,
+    ">=": operator.ge,
+    "<=": operator.le,
+}
 
 Network: TypeAlias = IPv4Network | IPv6Network
 Release: TypeAlias = tuple[int, ...]
@@ -108,8 +121,7 @@ def integer(text: str) -> int:
     try:
         return int(text, 0) if re.match(r"[+-]?0[xX]", text) else int(text)
     except ValueError:
-        pass
-    raise ValueError("expected a number")
+        raise ValueError("expected a number") from None
 
 
 def _quantity(text: str, units: dict[str, int], wanted: str) -> int:
@@ -181,12 +193,9 @@ def moment(text: str) -> Instant | Clock:
 
 def boolean(text: str) -> bool:
     """Return a truth value."""
-    try:
-        return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[
-            text.lower()
-        ]
-    except KeyError:
-        raise ValueError("expected true or false") from None
+    if text.lower() not in _TRUTHS:
+        raise ValueError("expected true or false")
+    return _TRUTHS[text.lower()]
 
 
 def network(text: str) -> Network:
@@ -225,11 +234,14 @@ def api_key(text: str) -> int:
             return api.key
     if wanted in BY_NAME:
         return BY_NAME[wanted]
-    near = nearest(text, (*(api.name for api in APIS.values()), *BY_NAME))
-    raise Nearest(
-        f'unknown API "{text}"',
-        (f"did you mean {near}?   " if near else "") + "(list: kafkascope grammar)",
-    )
+    known = (*(api.name for api in APIS.values()), *BY_NAME)
+    raise _unknown("API", text, known, "grammar")
+
+
+def _unknown(kind: str, text: str, names: Iterable[str], command: str) -> Nearest:
+    near = nearest(text, names)
+    hint = f"did you mean {near}?   " if near else ""
+    return Nearest(f'unknown {kind} "{text}"', f"{hint}(list: kafkascope {command})")
 
 
 def error_code(text: str) -> int:
@@ -245,11 +257,7 @@ def error_code(text: str) -> int:
     for name, code in names.items():
         if name.upper() == wanted:
             return code
-    near = nearest(text, names)
-    raise Nearest(
-        f'unknown error "{text}"',
-        (f"did you mean {near}?   " if near else "") + "(list: kafkascope error)",
-    )
+    raise _unknown("error", text, names, "error")
 
 
 def state(text: str) -> str:
@@ -303,24 +311,15 @@ class Loose:
 def loose(text: str) -> Loose:
     """Return all readings of the text."""
     number: int | float | None = None
-    try:
-        number = integer(text)
-    except ValueError:
-        try:
-            number = float(text)
-        except ValueError:
-            for convert in (duration_ms, size):
-                try:
-                    number = convert(text)
-                    break
-                except ValueError:
-                    continue
+    converts: tuple[Callable[[str], int | float], ...] = (integer, float, duration_ms, size)
+    for convert in converts:
+        with suppress(ValueError):
+            number = convert(text)
+            break
     code = None
     if re.match(r"[A-Z][A-Z_]{3,}\Z", text):
-        try:
+        with suppress(ValueError):
             code = error_code(text)
-        except ValueError:
-            code = None
     truth = {"true": True, "false": False}.get(text.lower())
     octets = None
     if re.match(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2})*\Z", text):

@@ -2,7 +2,7 @@
 advice.
 
     found = Findings()                       # or Findings(only={"unanswered"})
-    found.add(row, exchange)                 # each exchange, in any order
+    found.add(batch)                         # an ExchangeBatch; in any order
     found.saw(event)                         # each Opened and Closed, where there are any
     found.merge(other)                       # another part; commutes
     found.told(names) -> list[Finding]       # causes, each before what followed
@@ -16,13 +16,15 @@ advice.
     RULES                                    # name -> Rule: all that there is to be found
 
 `Findings` has the shape of `analyzer.statistics.model.Statistic`. A detector lives in a module of
-its own and is listed in `detectors`; what a statistic already counts is read from it (`View.base`),
-not counted again. Thresholds are in `limits`, with reasons.
+its own and is listed in `detectors`; what a statistic already counts is read from it
+(`DetectorInput.base`), not counted again. The texts of rules, thresholds with their reasons, and
+what explains what are data: `rules.json`.
 """
 
 from kafkascope.analyzer.findings.causes import Cause
-from kafkascope.analyzer.findings.findings import RULES, Findings, accumulators
+from kafkascope.analyzer.findings.findings import Findings, accumulators
 from kafkascope.analyzer.findings.model import RANK, Finding, Rule
+from kafkascope.analyzer.findings.rules import RULES
 
 __all__ = [
     "RANK",

@@ -1,52 +1,46 @@
-"""Record batches: damage and old formats (question 18)."""
+"""Record batches: damage, old formats (question 18), and timestamps of wrong clocks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Final
+from typing import Any, Final
 
 from kafkascope.analyzer.bodies.contents import MISPLACED, NULLS, OLDER, RECORD_BATCH
 from kafkascope.analyzer.findings.codecs import one_topic
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
+from kafkascope.analyzer.findings.counting import (
+    Keyed,
+    Names,
+    Occurrences,
+    least,
+    most,
+    table,
+    total,
+    whole,
+)
+from kafkascope.analyzer.findings.filters import all_of, among
 from kafkascope.analyzer.findings.framing import is_damaged, swallowed
-from kafkascope.analyzer.findings.view import View, all_of, among, plural
+from kafkascope.analyzer.findings.rules import MS, limit
+from kafkascope.analyzer.findings.view import Client, Counts, DetectorInput, Exchange, Finding, Row
+from kafkascope.analyzer.findings.words import duration, listed, plural
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.model import Severity
-from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.merging.compounds import table
-from kafkascope.analyzer.statistics.merging.measures import measured, total, whole
-from kafkascope.analyzer.statistics.merging.names import Names
-from kafkascope.analyzer.statistics.merging.tables import Keyed
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.dissectors.layout import MAGICS, magic_of
+from kafkascope.dissectors.records.batches import LOG_APPEND_TIME
 
 CARRIES: Final = {"Produce": "ProduceRequest", "Fetch": "FetchResponse"}
 """API -> its message with records."""
 LIBRDKAFKA: Final = "rdkafka"
 """In the names of all software that is built on it."""
-REFUSED: Final = (
-    "Set the producer to record batches of magic 2 (sarama: Config.Version V0_11_0_0 or later), or "
-    "to an older Produce version. Brokers refuse other formats from Produce v3 on."
-)
-UNKNOWN_TO_OLD: Final = (
-    "Set the producer to Produce v3 or later, which introduced record batches of magic 2. Brokers "
-    "before 0.11 cannot read them, and later ones do not expect them here."
-)
-OLD_LOG: Final = (
-    "No action is needed for the consumer: it reads all formats. The messages were written by "
-    "producers from before Kafka 0.11, or with log.message.format.version."
-)
-"""Fixes of formats that a request or a log has."""
 
 
-@measured
-class Noted(Seen):
+class Noted(Occurrences):
     """Exchanges of a kind."""
 
     numbers: Names = whole(Names)
 
 
-@measured
-class Nulls(Seen):
+class Nulls(Occurrences):
     """Responses with null in place of records."""
 
     partitions: int = total()
@@ -54,61 +48,19 @@ class Nulls(Seen):
     """Of these partitions, those that have an error."""
 
 
-class Batches(Detector):
+class Batches(Counts):
     """Notes and errors of batches."""
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "batch-damaged",
-            "error",
-            "corrupt record batches",
-            "Find the component that changed the bytes between producer and consumer: memory, "
-            "disk or a proxy. A client that computes CRC-32C wrongly has the same effect. "
-            "Consumers stop at a corrupt batch.",
-            "CORRUPT_MESSAGE",
-            brief="{n} exchange with corrupt batches|{n} exchanges with corrupt batches",
-        ),
-        Rule(
-            "batch-old-format",
-            "note",
-            "records in the message format from before Kafka 0.11",
-            "Upgrade the client. Brokers convert records for it, which costs CPU and memory; "
-            "Kafka 4.0 no longer supports its requests.",
-            "UNSUPPORTED_FOR_MESSAGE_FORMAT",
-            brief="{n} exchange in the format before Kafka 0.11|{n} exchanges in the format "
-            "before Kafka 0.11",
-        ),
-        Rule(
-            "batch-format",
-            "error",
-            "records in a format that the API version does not carry",
-            "Check the broker, or the proxy before it: it has to convert batches to the format "
-            "that the version of the Fetch knows. Until then, let the client use Fetch v4 or later "
-            "(sarama: Config.Version V0_11_0_0 or later).",
-            "UNSUPPORTED_FOR_MESSAGE_FORMAT",
-            brief="{n} exchange in a wrong record format|{n} exchanges in a wrong record format",
-        ),
-        Rule(
-            "records-null",
-            "error",
-            "null in place of records",
-            "Check the server, proxy or mock that sent it: a partition without records has records "
-            "of length 0. librdkafka drops such a response (invalid MessageSetSize -1) and sends "
-            "the same Fetch again. Kafka brokers send empty records since 4.0 (KAFKA-18646).",
-            brief="{n} response with null records|{n} responses with null records",
-        ),
-    )
-    KEYS = frozenset({0, 1, 78})
 
     seen: Keyed[Noted] = table(Noted, 2_000)
     """By kind and client."""
-    formats: Keyed[Seen] = table(Seen, 2_000)
+    formats: Keyed[Occurrences] = table(Occurrences, 2_000)
     """Of formats that do not belong there: by API, version, formats and client."""
     nulls: Keyed[Nulls] = table(Nulls, 2_000)
     """Of null in place of records: by version, software, broker and client."""
 
-    def add(self, row: Row, exchange: Exchange) -> None:
-        """Notes, versions and errors."""
+    def add(self, batch: ExchangeBatch) -> None:
+        """Take note of notes, versions and errors."""
+        row, exchange = batch.row, batch.exchange
         # Where another request took the place of its end, the batch itself is whole.
         if is_damaged(row) and not (row.api == "Produce" and swallowed(exchange)):
             noted = self.seen[("damaged", row.api, one_topic(row), *client_of(row))]
@@ -124,8 +76,13 @@ class Batches(Detector):
             elif note.text.startswith(OLDER):
                 self.seen[("old log", row.api, "", *client_of(row))].see(row)
         version, carrier = row.api_version, CARRIES.get(row.api)
-        if carrier and row.batches and version is not None and magic_of(carrier, version) < 2:
-            self.seen[("old", row.api, "", *client_of(row))].see(row)
+        if not carrier or version is None or magic_of(carrier, version) >= RECORD_BATCH:
+            return
+        for time_ns, number, batches in zip(
+            batch.begins, batch.numbers, batch.batches, strict=True
+        ):
+            if batches:
+                self.seen[("old", row.api, "", *client_of(row))].see_at(time_ns, number)
 
     def _null(self, row: Row, exchange: Exchange) -> None:
         codes = [
@@ -139,88 +96,211 @@ class Batches(Detector):
         nulls.partitions += len(codes)
         nulls.failed += sum(map(bool, codes))
 
-    def add_all(self, alike: Alike) -> None:
-        """Versions of usual exchanges."""
-        row = alike.row
-        version, carrier = row.api_version, CARRIES[row.api]
-        if version is None or magic_of(carrier, version) >= RECORD_BATCH:
-            return
-        seen = zip(alike.begins, alike.numbers, alike.batches, strict=True)
-        for time_ns, number, batches in seen:
-            if batches:
-                self.seen[("old", row.api, "", *client_of(row))].see_at(time_ns, number)
-
-    def told(self, view: View) -> Iterator[Finding]:
+    def findings(self, view: DetectorInput) -> Iterator[Finding]:
         """Yield findings by client."""
-        for (kind, api, topic, client_id, host), seen in self.seen.items():
-            who, mine = view.client(client_id, host), view.of_client(client_id, host)
-            what, advice = plural(seen.count, f"{api} exchange"), ""
-            of = f" of topic {view.topic(topic)}" if topic else ""
+        for (kind, api, topic, *who), seen in self.seen.items():
+            client = view.client(*who)
+            what = plural(seen.count, f"{api} exchange")
+            name, case, text = "batch-old-format", "", "in the format from before Kafka 0.11"
             if kind == "damaged":
                 name = "batch-damaged"
-                text = f"{what}{of} with {who} carried corrupt batches (wrong CRC or structure)"
+                of = f" of topic {view.topic(topic)}" if topic else ""
+                text = f"{what}{of} with {client} carried corrupt batches (wrong CRC or structure)"
                 where = among("number", seen.numbers)
                 if len(seen.numbers) < seen.count:  # too many to be kept
                     first = seen.first[1] if seen.first else 0
-                    where = all_of(mine, f"api == {api} and number >= {first}")
+                    where = all_of(client.filter, f"api == {api} and number >= {first}")
             else:
-                name = "batch-old-format"
-                text = f"{what} with {who} carried records in the format from before Kafka 0.11"
-                new = MAGICS[CARRIES[str(api)]][RECORD_BATCH].low
-                old = kind == "old"
-                version = f"version {'<' if old else '>='} {new}"
-                where = all_of(mine, f"api == {api} and {version} and batches > 0")
-                advice = "" if old else OLD_LOG
-            named = [("topic", view.topic(topic))] if topic else []
-            about = [("client", who), *named]
-            yield view.finding(self.rule(name), text, where, seen, advice=advice, about=about)
-        yield from self._formats(view)
-        yield from self._nulls(view)
-
-    def _formats(self, view: View) -> Iterator[Finding]:
-        """Yield findings about formats that the version of their message does not carry."""
-        for (api, version, magics, client_id, host), seen in self.formats.items():
-            who, mine = view.client(client_id, host), view.of_client(client_id, host)
-            what = f"{plural(seen.count, f'{api} v{version} exchange')} with {who}"
-            formats = MAGICS[CARRIES[str(api)]]
-            known = "magic 0" if version in formats[0] else "magic 0 and 1"
-            severity: Severity | None = None
-            advice = ""
-            if api != "Fetch" and version in formats[RECORD_BATCH]:
-                known, advice = "magic 2", REFUSED
-            elif api != "Fetch":
-                severity, advice = "warning", UNKNOWN_TO_OLD
-            text = f"{what} carried records of magic {magics}, but this version supports {known}"
-            yield view.finding(
-                self.rule("batch-format"),
-                text,
-                all_of(mine, f"api == {api} and version == {version} and batches > 0"),
-                seen,
-                severity=severity,
-                advice=advice,
-                about=[("client", who), ("api", str(api))],
-            )
-
-    def _nulls(self, view: View) -> Iterator[Finding]:
-        """Yield findings about null in place of records. Brokers before 4.0 send it in some
-        partitions with an error (KAFKA-18648), which only librdkafka does not read."""
-        for (version, software, broker, client_id, host), nulls in self.nulls.items():
+                text = f"{what} with {client} carried records {text}"
+                case = "" if kind == "old" else "old-log"
+                version = "<" if kind == "old" else ">="
+                version += f" {MAGICS[CARRIES[str(api)]][RECORD_BATCH].low}"
+                where = all_of(client.filter, _with_batches(api, version))
+            about = {"client": client, "topic": view.topic(topic) if topic else ()}
+            yield view.finding(name, text, where, seen, case=case, about=about)
+        for (api, version, magics, *who), misplaced in self.formats.items():
+            yield _misplaced(str(api), version, magics, view.client(*who), misplaced, view)
+        for (version, software, broker, *who), nulls in self.nulls.items():
+            # Brokers before 4.0 send null in some partitions with an error (KAFKA-18648), which
+            # only librdkafka does not read.
             refuses = LIBRDKAFKA in str(software)
             if nulls.partitions == nulls.failed and not refuses:
                 continue
-            who, mine = view.client(client_id, host), view.of_client(client_id, host)
-            severity: Severity = "error" if refuses else "note" if software else "warning"
-            text = (
-                f"{plural(nulls.count, f'Fetch v{version} response')} from {broker} to {who} "
+            client = view.client(*who)
+            yield view.finding(
+                "records-null",
+                f"{plural(nulls.count, f'Fetch v{version} response')} from {broker} to {client} "
                 f"{'has' if nulls.count == 1 else 'have'} null in place of records in "
                 f"{plural(nulls.partitions, 'partition')}"
-            )
-            text += f", which {software} does not accept" if refuses else ""
-            yield view.finding(
-                self.rule("records-null"),
-                text,
-                all_of(mine, f"api == Fetch and version == {version}"),
+                + (f", which {software} does not accept" if refuses else ""),
+                f"api == Fetch and version == {version}",
                 nulls,
-                severity=severity,
-                about=[("client", who), ("broker", str(broker))],
+                client=client,
+                severity="error" if refuses else "note" if software else "warning",
+                about={"broker": str(broker)},
             )
+
+
+def _with_batches(api: Any, version: str) -> str:
+    return f"api == {api} and version {version} and batches > 0"
+
+
+def _misplaced(
+    api: str, version: Any, magics: Any, client: Client, seen: Occurrences, view: DetectorInput
+) -> Finding:
+    """Return the finding about formats that the version of their message does not carry."""
+    formats = MAGICS[CARRIES[api]]
+    known, case = "magic 0" if version in formats[0] else "magic 0 and 1", ""
+    severity: Severity | None = None
+    if api != "Fetch" and version in formats[RECORD_BATCH]:
+        known, case = "magic 2", "refused"
+    elif api != "Fetch":
+        severity, case = "warning", "old-broker"
+    return view.finding(
+        "batch-format",
+        f"{plural(seen.count, f'{api} v{version} exchange')} with {client} carried records of "
+        f"magic {magics}, but this version supports {known}",
+        _with_batches(api, f"== {version}"),
+        seen,
+        client=client,
+        severity=severity,
+        case=case,
+        about={"api": api},
+    )
+
+
+INVALID_TIMESTAMP: Final = 32
+DAY: Final = 86_400 * 1_000 * MS
+OLDER_THAN_KAFKA: Final = 16 * 365 * DAY
+
+
+class Stamps(Occurrences):
+    """Of the batches of a producer, whose newest records have a CreateTime."""
+
+    ahead_ns: int | None = most()
+    """How far the newest timestamp was ahead of the capture's clock; below 0: behind it."""
+    least_ns: int | None = least()
+    refused: int = total()
+    """Requests that were refused with INVALID_TIMESTAMP."""
+    topics: Names = whole(Names)
+    """Of these, as keys."""
+    old: int = total()
+    """Requests whose newest record is older than retention keeps it by default."""
+    old_topics: Names = whole(Names)
+
+    def stamp(self, ahead_ns: int) -> None:
+        """Take note of how far a timestamp is ahead."""
+        if self.ahead_ns is None or ahead_ns > self.ahead_ns:
+            self.ahead_ns = ahead_ns
+        if self.least_ns is None or ahead_ns < self.least_ns:
+            self.least_ns = ahead_ns
+
+
+class Clocks(Counts):
+    """CreateTime of records next to the clock of the capture."""
+
+    clients: Keyed[Stamps] = table(Stamps, 2_000)
+
+    def add(self, batch: ExchangeBatch) -> None:
+        """Take note of the newest timestamp of each request, and of refusals."""
+        newest: dict[tuple[int, int], int] = {}
+        refused = []
+        for (topic, _, error), parts in batch.parts.items():
+            if error == INVALID_TIMESTAMP:
+                refused.append(topic)
+            begins, numbers = parts.by_batch(parts.begins), parts.by_batch(parts.numbers)
+            for place, each in zip(zip(begins, numbers, strict=True), parts.batches, strict=True):
+                stamp = each.max_timestamp
+                if stamp > newest.get(place, 0) and not each.attributes & LOG_APPEND_TIME:
+                    newest[place] = stamp
+        if not newest and not refused:
+            return
+        stamps = self.clients[client_of(batch.row)]
+        stamps.see_all(newest or [(batch.first_ns, batch.numbers[0])])
+        if newest:
+            ahead = [stamp * MS - time_ns for (time_ns, _), stamp in newest.items()]
+            stamps.stamp(min(ahead))
+            stamps.stamp(max(ahead))
+            behind = -limit("clock.behind")
+            if min(ahead) <= behind:
+                stamps.old += sum(each <= behind for each in ahead)
+                for topic, _, _ in batch.parts:
+                    stamps.old_topics.add(topic or "")
+        if refused:
+            stamps.refused += 1
+            for topic in refused:
+                stamps.topics.add(topic or "")
+
+    def findings(self, view: DetectorInput) -> Iterator[Finding]:
+        """Yield findings by client: refused ones, and those that are ahead where others are not."""
+        far = limit("clock.ahead")
+        seen = [each.ahead_ns for _, each in self.clients.items() if each.ahead_ns is not None]
+        right = any(abs(each) < far for each in seen)
+        # Of a capture whose own clock is wrong, or was moved, all clients are as far away.
+        moved_clock = len(seen) > 1 and max(seen) - min(seen) < far
+        for who, stamps in self.clients.items():
+            client, ahead = view.client(*who), stamps.ahead_ns
+            future = ahead is not None and ahead >= far and right
+            future |= ahead is not None and ahead >= limit("clock.alone") and not moved_clock
+            if stamps.refused or future:
+                yield _wrong(client, stamps, view)
+            elif stamps.old and not moved_clock:
+                yield _old(client, stamps, view)
+
+
+def _old(client: Client, stamps: Stamps, view: DetectorInput) -> Finding:
+    """Return the finding about records that retention deletes at once."""
+    oldest, topics = stamps.least_ns or 0, view.topics(stamps.old_topics)
+    was = "was" if stamps.old == 1 else "were"
+    return view.finding(
+        "clock-skew",
+        f"{plural(stamps.old, 'Produce request')} from {client} to {listed(topics)} {was} up to "
+        f"{_age(-oldest)} old by CreateTime{_unit(stamps, oldest)}: brokers delete such "
+        "records at the next check of retention.ms (7 days by default)",
+        "api == Produce",
+        stamps,
+        client=client,
+        count=stamps.old,
+        # Copies and tests keep timestamps of the past; no record is older than Kafka.
+        severity=None if -oldest >= OLDER_THAN_KAFKA else "note",
+        about={"topic": topics},
+    )
+
+
+def _wrong(client: Client, stamps: Stamps, view: DetectorInput) -> Finding:
+    ahead, topics = stamps.ahead_ns or 0, view.topics(stamps.topics)
+    refused = (
+        f"; {plural(stamps.refused, 'request')} for {listed(topics)} "
+        f"{'was' if stamps.refused == 1 else 'were'} refused with INVALID_TIMESTAMP"
+    )
+    kept = ": retention.ms does not delete their segments until that time has passed"
+    return view.finding(
+        "clock-skew",
+        f"Timestamps from {client} are up to {_age(abs(ahead))} "
+        f"{'ahead of' if ahead >= 0 else 'behind'} the clock of the capture"
+        f"{_unit(stamps, ahead)}{kept if ahead >= limit('clock.alone') else ''}"
+        f"{refused if stamps.refused else ''}",
+        all_of("api == Produce", "error == 32" if stamps.refused else ""),
+        stamps,
+        client=client,
+        count=stamps.refused or stamps.count,
+        severity="error" if stamps.refused else None,
+        about={"topic": topics},
+    )
+
+
+def _age(ns: int) -> str:
+    """Return a duration, from two days on in days."""
+    days = round(ns / DAY)
+    return duration(ns) if days < 2 else f"{days:,} days"
+
+
+def _unit(stamps: Stamps, ahead_ns: int) -> str:
+    """Return the apparent unit of timestamps, where it is not Kafka's milliseconds."""
+    now = stamps.first[0] if stamps.first else 0
+    ratio = (now + ahead_ns) / max(1, now)
+    units = ((0.001, "seconds"), (1_000, "microseconds"), (1_000_000, "nanoseconds"))
+    for factor, unit in units:
+        if 0.9 < ratio / factor < 1.1:
+            return f", as if they were {unit}"
+    return ""

@@ -14,25 +14,70 @@ shortly after. The rules form no circle, so findings cannot either.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
-from kafkascope.analyzer.findings.explanations import EXPLANATIONS, Explanation
 from kafkascope.analyzer.findings.model import RANK, Finding, order
+from kafkascope.analyzer.findings.rules import DATA
 from kafkascope.analyzer.model import Severity
+from kafkascope.analyzer.statistics.limits import SECOND
 
 MOST_PHRASES: Final = 6
 """Of one line about consequences; the rest is counted."""
 MOST_REASONS: Final = 20
-"""Findings that explain another one by the same line: more help nobody, and thousands of one
-client would explain thousands of others."""
+"""Findings that explain another one by the same line: more are no help, and thousands of one client
+would explain thousands of others."""
 MOST_CAUSES: Final = 200
 """Of one entity that are looked at for each effect, the worst and earliest."""
 
 _Known: TypeAlias = tuple[str, Finding]
-"""A finding behind its id, which is computed anew whenever one asks for it."""
+"""A finding behind its id, which is computed anew for each use."""
+
+
+class Explanation(NamedTuple):
+    """A line of `rules.json`: which rules may explain which others."""
+
+    causes: tuple[str, ...]
+    effects: tuple[str, ...]
+    same: tuple[str, ...]
+    """Kinds of entities (`client`, `broker`, `group` ...): of each, both findings name at least
+    one alike."""
+    why: str
+    before_ns: int
+    """The effect may begin so long before the cause. A second by default: a request is sent before
+    its connection is lost, and its finding has the time at which it was sent."""
+    after_ns: int
+    """The effect begins at most so long after the cause's last sign."""
+
+
+def _ns(time: str) -> int:
+    """Return a time of the file in nanoseconds: `2 s`, or the name of one of its `times`."""
+    seconds, _ = DATA["times"].get(time, (time, ""))
+    return round(float(seconds.removesuffix(" s")) * SECOND)
+
+
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    """Return rules; `@again` expands to a set of them."""
+    sets = DATA["sets"]
+    return tuple(one for name in names for one in (sets[name[1:]] if name[0] == "@" else (name,)))
+
+
+ALWAYS: Final = _ns("always")
+"""For effects that add up from the beginning of a capture."""
+EXPLANATIONS: Final = tuple(
+    Explanation(
+        _names(line["causes"]),
+        _names(line["effects"]),
+        tuple(line["same"]),
+        line["why"],
+        _ns(line.get("before", "1 s")),
+        _ns(line.get("after", "soon")),
+    )
+    for line in DATA["explanations"]
+)
+"""A test holds that no rule explains itself through others."""
 
 
 class Cause(NamedTuple):
@@ -50,7 +95,7 @@ class Cause(NamedTuple):
 
     def therefore(self) -> str:
         """Return the consequences in a line: `33 lookups, 4 requests without response`."""
-        counts: dict[str, int] = defaultdict(int)
+        counts: Counter[str] = Counter()
         for each in self.consequences:
             counts[each.brief] += each.count if "{n}" in each.brief else 0
         phrases = [_phrase(brief, count) for brief, count in counts.items()]
@@ -66,27 +111,18 @@ def linked(findings: Iterable[Finding]) -> list[Finding]:
         by_rule[known[1].name].append(known)
     reasons: dict[str, set[str]] = defaultdict(set)
     for line in EXPLANATIONS:
-        causes = _by_entity(line, [known for name in line.causes for known in by_rule[name]])
-        if not causes:
-            continue
-        for name in line.effects:
-            for effect in by_rule[name]:
-                reasons[effect[0]].update(islice(_explaining(line, effect, causes), MOST_REASONS))
+        causes: dict[tuple[str, str], list[_Known]] = defaultdict(list)
+        """By the entities of the first kind that the line demands."""
+        for known in (known for name in line.causes for known in by_rule[name]):
+            for entity in known[1].entities:
+                if entity[0] == line.same[0] and len(causes[entity]) < MOST_CAUSES:
+                    causes[entity].append(known)
+        for effect in (known for name in line.effects for known in by_rule[name] if causes):
+            reasons[effect[0]].update(islice(_explaining(line, effect, causes), MOST_REASONS))
     return [
         replace(each, because=tuple(sorted(reasons[name]))) if reasons.get(name) else each
         for name, each in found
     ]
-
-
-def _by_entity(line: Explanation, causes: Sequence[_Known]) -> dict[tuple[str, str], list[_Known]]:
-    """Group causes by the entities of the first kind that the line demands; of too many the worst
-    and earliest stay."""
-    found: dict[tuple[str, str], list[_Known]] = defaultdict(list)
-    for known in causes:
-        for entity in known[1].entities:
-            if entity[0] == line.same[0] and len(found[entity]) < MOST_CAUSES:
-                found[entity].append(known)
-    return found
 
 
 def _explaining(
@@ -94,21 +130,22 @@ def _explaining(
 ) -> Iterator[str]:
     """Yield ids of those of the causes that explain the effect."""
     name, effect = known
-    several = len(line.same) > 1
     for entity in effect.entities:
         for other, cause in causes.get(entity, ()):
             if (
                 other != name
                 and _in_time(line, effect, cause)
-                and not (several and not _alike(line, effect, cause))
+                and _share_entities(line, effect, cause)
             ):
                 yield other
 
 
-def _alike(line: Explanation, effect: Finding, cause: Finding) -> bool:
-    """Return whether both name something alike of each kind that is demanded."""
-    shared = {kind for kind, _ in set(effect.entities) & set(cause.entities)}
-    return shared.issuperset(line.same)
+def _share_entities(line: Explanation, effect: Finding, cause: Finding) -> bool:
+    """Return whether both name something alike of each kind that is demanded; of the first kind
+    they do."""
+    if len(line.same) == 1:
+        return True
+    return {kind for kind, _ in set(effect.entities) & set(cause.entities)}.issuperset(line.same)
 
 
 def _in_time(line: Explanation, effect: Finding, cause: Finding) -> bool:
@@ -125,31 +162,23 @@ def folded(findings: Iterable[Finding]) -> list[Cause]:
     into one cause: the worst and earliest of those that it goes back to. One whose cause is not
     among the findings is a cause here."""
     found = {each.id: each for each in sorted(findings, key=order)}
-    roots = _roots(found)
-    groups: dict[str, list[Finding]] = {name: [] for name in found if roots[name] == name}
-    for name, each in found.items():
-        if roots[name] != name:
-            groups[roots[name]].append(each)
-    causes = [Cause(found[name], tuple(followed)) for name, followed in groups.items()]
-    return sorted(causes, key=lambda each: order(each.finding, each.severity))
-
-
-def _roots(found: dict[str, Finding]) -> dict[str, str]:
-    """Return, for each id, the worst and earliest cause that its finding goes back to; each is
-    computed once, for many findings may go back to many."""
     rank = {name: place for place, name in enumerate(found)}
     roots: dict[str, str] = {}
 
     def root(name: str) -> str:
         # Explanations go from rule to rule and never back, so this is as deep as they are long.
+        # Each root is computed once: many findings may go back to many.
         if name not in roots:
             above = [root(one) for one in found[name].because if one in found]
             roots[name] = min(above, key=rank.__getitem__, default=name)
         return roots[name]
 
-    for name in found:
-        root(name)
-    return roots
+    groups: dict[str, list[Finding]] = {name: [] for name in found if root(name) == name}
+    for name, each in found.items():
+        if roots[name] != name:
+            groups[roots[name]].append(each)
+    causes = [Cause(found[name], tuple(followed)) for name, followed in groups.items()]
+    return sorted(causes, key=lambda each: order(each.finding, each.severity))
 
 
 def unfolded(causes: Iterable[Cause]) -> list[Finding]:
@@ -159,21 +188,18 @@ def unfolded(causes: Iterable[Cause]) -> list[Finding]:
 
 def apart(causes: Iterable[Cause]) -> tuple[list[Cause], list[Cause]]:
     """Return causes that are worth a look each, and those that are chats with all that followed."""
-    trouble: list[Cause] = []
-    chats: list[Cause] = []
-    for each in causes:
-        (chats if each.severity == "chat" else trouble).append(each)
-    return trouble, chats
+    found = list(causes)
+    chats = [each for each in found if each.severity == "chat"]
+    return [each for each in found if each.severity != "chat"], chats
 
 
 def counted(causes: Iterable[Cause]) -> dict[str, int]:
     """Return how many causes of each severity there are, worst first, and under `consequence` how
     many findings followed from them. A cause is as bad as the worst that followed from it."""
-    counts: dict[str, int] = {**dict.fromkeys(RANK, 0), "consequence": 0}
-    for each in causes:
-        counts[each.severity] += 1
-        counts["consequence"] += len(each.consequences)
-    return counts
+    found = list(causes)
+    counts = Counter(each.severity for each in found)
+    followed = sum(len(each.consequences) for each in found)
+    return {**{severity: counts[severity] for severity in RANK}, "consequence": followed}
 
 
 def names_of(causes: Iterable[Cause]) -> str:

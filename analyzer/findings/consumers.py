@@ -1,203 +1,273 @@
-"""Consumers that are stuck or behind, commits that skip or go back (questions 10 and 14): from the
-delivery audit."""
+"""Consumers that own partitions and never fetch, that read more slowly than others write, commits
+that skip or go back (questions 10 and 14): from the delivery audit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Final, NamedTuple
 
-from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
-from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.filters import MAX_NAMED, all_of, among, quoted
+from kafkascope.analyzer.findings.rules import limit
+from kafkascope.analyzer.findings.versions import FETCH_OF_4, offered
 from kafkascope.analyzer.findings.view import (
-    View,
+    DetectorInput,
+    Finding,
     about_group,
-    all_of,
-    among,
     audit_of,
-    duration,
-    listed,
+    client_key,
+    once,
     places_of,
-    plural,
 )
+from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
+from kafkascope.analyzer.identity import ClientKey
+from kafkascope.analyzer.merging.tables import by_key
+from kafkascope.analyzer.statistics.delivery.ends import at
 from kafkascope.analyzer.statistics.delivery.model import AuditedPartition, Happening
-from kafkascope.analyzer.text import spelled
+from kafkascope.analyzer.statistics.groups.model import Member, Story
+
+REACHED: Final = frozenset({"yes", "likely"})
+COMMITS: Final = "api in {OffsetCommit, TxnOffsetCommit}"
+HAPPENINGS: Final = {
+    "beyond": ("commit-ahead", COMMITS, "skipped {records}"),
+    "back": ("commit-back", COMMITS, "committed offsets that are {records} smaller"),
+    "again": ("redelivered", "api == Fetch", "fetched {records} again"),
+    "twice": ("owned-twice", "", "assigned {partitions} to two members"),
+    "none": ("owned-by-none", "", "left {last} without an owner"),
+    "pause": ("consumer-silent", "", "had {pauses} in fetching"),
+}
+"""Kind -> rule, filter, what the group did."""
 
 
-class Consumers(Detector):
-    """By group."""
+class LagGrowth(NamedTuple):
+    """A partition whose lag grows."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "commit-ahead",
-            "error",
-            "commits beyond the fetched records",
-            "Commit only what was processed (last offset + 1), never the position of another "
-            "partition or the end of the log. The group skips the records in between.",
-        ),
-        Rule(
-            "commit-back",
-            "warning",
-            "commits of smaller offsets",
-            "Check for two consumers that commit the same partition, for threads that commit out "
-            "of order, and for a manual offset reset. Records after the smaller offset are read "
-            "again.",
-            brief="group {group} committed smaller offsets",
-        ),
-        Rule(
-            "redelivered",
-            "note",
-            "records fetched again",
-            "Commit before partitions are revoked, and make processing idempotent. After a "
-            "rebalance or restart, consumers resume at the last committed offset.",
-            brief="records of group {group} fetched again",
-        ),
-        Rule(
-            "consumer-silent",
-            "warning",
-            "group member that stopped fetching",
-            "Find what blocks the application's code, or what paused the consumer. After "
-            "max.poll.interval.ms without a poll the member is removed from the group.",
-            brief="a member of group {group} stopped fetching",
-            limits=("consumer.silence",),
-        ),
-        Rule(
-            "commits-lost",
-            "warning",
-            "group that commits no offsets",
-            "Set enable.auto.commit=true, or commit after processing. Check whether commits fail. "
-            "Until then every restart reads all records again.",
-            brief="group {group} committed nothing",
-            limits=("commits.none", "commits.restart"),
-        ),
-        Rule(
-            "owned-twice",
-            "error",
-            "partitions assigned to two members at once",
-            "Use the same assignor and compatible client versions in all members, and check a "
-            "custom assignor. Both members process the same records.",
-        ),
-        Rule(
-            "owned-by-none",
-            "warning",
-            "subscribed partitions without an owner",
-            "Check the topics that the group leader knows, and any custom assignor: the leader "
-            "knows fewer partitions than exist, or the assignor omits some. Their records stay "
-            "unread.",
-            brief="partitions of group {group} without an owner",
-            limits=("unowned.pause",),
-        ),
+    place: AuditedPartition
+    first_ns: int
+    last_ns: int
+    before: int
+    """Records behind the end at first."""
+    now: int
+    read: int
+    written: int
+
+
+def findings(view: DetectorInput) -> Iterator[Finding]:
+    """Yield findings by member, and from one audit of all groups."""
+    for story in view.stories():
+        for member in story.members:
+            # Members of Connect own connectors.
+            if story.type in ("", "consumer") and _is_fetchless(member, view):
+                yield _fetchless(story, member, view)
+    for group, partitions in places_of(view):
+        yield from _uncommitted(group, partitions, view)
+        growing = [growth for growth in map(_growth, partitions) if growth is not None]
+        if growing:
+            yield _lag(group, growing, view)
+    happened = by_key(((each.group, each.kind), each) for each in audit_of(view).happenings())
+    for (group, kind), here in sorted(happened.items()):
+        if kind == "pause":
+            least = limit("consumer.silence")
+            here = [each for each in here if "more than" in each.text or each.count >= least]
+        if here:
+            yield _happened(group, kind, here, view)
+
+
+def _happened(group: str, kind: str, here: list[Happening], view: DetectorInput) -> Finding:
+    name, where, words = HAPPENINGS[kind]
+    count = sum(each.count for each in here)
+    did = words.format(
+        records=plural(count, "record"),
+        partitions=plural(count, "partition"),
+        last=plural(here[-1].count, "partition"),
+        pauses=plural(len(here), "pause"),
+    )
+    numbers = sorted({each.number for each in here if each.number is not None})[:MAX_NAMED]
+    more = f" (and {len(here) - 1} more)" if len(here) > 1 else ""
+    return view.finding(
+        name,
+        f"Group {spelled(group)} {did}: {spelled(here[0].text)}{more}",
+        f"group == {quoted(group)}" if kind == "pause" else all_of(where, among("number", numbers)),
+        count=len(here),
+        span=(here[0].time_ns, here[-1].time_ns),
+        severity="note" if all(each.by_hand for each in here) else None,
+        number=numbers[0] if numbers else None,
+        about=about_group(group, [each.topic for each in here if each.topic]),
     )
 
-    def told(self, view: View) -> Iterator[Finding]:
-        """Yield findings from one audit of all groups."""
-        for group, partitions in places_of(view):
-            yield from self._uncommitted(group, partitions, view)
-        found: dict[tuple[str, str], list[Happening]] = {}
-        for each in audit_of(view).happenings():
-            found.setdefault((each.group, each.kind), []).append(each)
-        for (group, kind), here in sorted(found.items()):
-            yield from self._happened(group, kind, here, view)
 
-    def _happened(
-        self, group: str, kind: str, here: list[Happening], view: View
-    ) -> Iterator[Finding]:
-        name, where = {
-            "beyond": ("commit-ahead", "api in {OffsetCommit, TxnOffsetCommit}"),
-            "back": ("commit-back", "api in {OffsetCommit, TxnOffsetCommit}"),
-            "again": ("redelivered", "api == Fetch"),
-            "twice": ("owned-twice", ""),
-            "none": ("owned-by-none", ""),
-            "pause": ("consumer-silent", ""),
-        }[kind]
-        if kind == "pause":
-            here = [
-                each
-                for each in here
-                if "more than" in each.text or each.count >= limit("consumer.silence")
-            ]
-            if not here:
-                return
-        records = sum(each.count for each in here)
-        words = {
-            "beyond": f"skipped {plural(records, 'record')}",
-            "back": f"committed offsets that are {plural(records, 'record')} smaller",
-            "again": f"fetched {plural(records, 'record')} again",
-            "twice": f"assigned {plural(records, 'partition')} to two members",
-            "none": f"left {plural(here[-1].count, 'partition')} without an owner",
-            "pause": f"had {plural(len(here), 'pause')} in fetching",
-        }[kind]
-        numbers = sorted({each.number for each in here if each.number is not None})[:100]
-        if kind == "pause":
-            evidence = f"group == {quoted(group)}"
-        else:
-            evidence = all_of(where, among("number", numbers))
-        yield view.finding(
-            self.rule(name),
-            f"Group {spelled(group)} {words}: {spelled(here[0].text)}"
-            + (f" (and {len(here) - 1} more)" if len(here) > 1 else ""),
-            evidence,
-            count=len(here),
-            first_ns=here[0].time_ns,
-            last_ns=here[-1].time_ns,
-            severity="note" if all(each.by_hand for each in here) else None,
-            number=numbers[0] if numbers else None,
-            about=about_group(group, [each.topic for each in here if each.topic]),
-        )
-
-    def _uncommitted(
-        self, group: str, partitions: list[AuditedPartition], view: View
-    ) -> Iterator[Finding]:
-        """Yield groups that read for long without a commit, or read again what they had read before
-        a restart. Where a commit from before the capture is known, the group does commit: its
-        members may have failed before the next one."""
-        if any(each.placed for each in partitions):
-            return
-        again = [
-            (each, here)
-            for each in partitions
-            for here in each.happenings
-            if here.before_ns is not None and each.committed is None and self._restarted(here, view)
-        ]
-        idle = [
-            each
-            for each in partitions
-            if each.records and (each.last_ns or 0) - (each.first_ns or 0) >= limit("commits.none")
-        ]
-        if not again and not idle:
-            return
-        failed = sum(each.failed for each in partitions)
-        why = f"all its {plural(failed, 'commit')} failed" if failed else "it committed nothing"
-        found = list({id(each): each for each, _ in again}.values()) if again else idle
+def _uncommitted(
+    group: str, partitions: list[AuditedPartition], view: DetectorInput
+) -> Iterator[Finding]:
+    """Yield groups that read for long without a commit, or read again what they had read before
+    a restart. Where a commit from before the capture is known, the group does commit: its
+    members may have failed before the next one."""
+    if any(each.placed for each in partitions):
+        return
+    again = [
+        (each, here)
+        for each in partitions
+        for here in each.happenings
+        if here.before_ns is not None and each.committed is None and _restarted(here, view)
+    ]
+    idle = [
+        each
+        for each in partitions
+        if each.records and (each.last_ns or 0) - (each.first_ns or 0) >= limit("commits.none")
+    ]
+    found = list({id(each): each for each, _ in again}.values()) if again else idle
+    if not found:
+        return
+    failed = sum(each.failed for each in partitions)
+    all_failed = f"all its {plural(failed, 'commit')} failed" if failed else ""
+    first_ns = min(each.first_ns or 0 for each in found)
+    last_ns = max(each.last_ns or 0 for each in found)
+    if again:
+        records = sum(here.count for _, here in again)
         places = listed(f"{each.topic}-{each.number}" for each in found)
-        if again:
-            records = sum(here.count for _, here in again)
-            text = f"read {plural(records, 'record')} of {places} twice, because {why}"
-        else:
-            records = sum(each.records for each in idle)
-            first = min(each.first_ns or 0 for each in idle)
-            span = max(each.last_ns or 0 for each in idle) - first
-            what = f"all its {plural(failed, 'commit')} failed" if failed else "committed nothing"
-            text = (
-                f"fetched {plural(records, 'record')} of {plural(len(idle), 'partition')} within "
-                f"{duration(span)} and {what}"
-            )
-        yield view.finding(
-            self.rule("commits-lost"),
-            f"Group {spelled(group)} {text}",
-            f"group == {quoted(group)}",
-            count=records,
-            first_ns=min(each.first_ns or 0 for each in found),
-            last_ns=max(each.last_ns or 0 for each in found),
-            about=about_group(group, [each.topic for each in found]),
+        text = f"read {plural(records, 'record')} of {places} twice, because "
+        text += all_failed or "it committed nothing"
+    else:
+        records = sum(each.records for each in idle)
+        text = (
+            f"fetched {plural(records, 'record')} of {plural(len(idle), 'partition')} within "
+            f"{duration(last_ns - first_ns)} and {all_failed or 'committed nothing'}"
         )
+    yield view.finding(
+        "commits-lost",
+        f"Group {spelled(group)} {text}",
+        group=group,
+        count=records,
+        span=(first_ns, last_ns),
+        about=about_group(group, [each.topic for each in found]),
+    )
 
-    def _restarted(self, again: Happening, view: View) -> bool:
-        """Return whether all members that had fetched before were gone when records were fetched
-        again: in a rebalance some stay, and a group that forms has several."""
-        before_ns = again.before_ns or 0
-        story = view.base.groups.story(again.group)
-        return again.time_ns - before_ns >= limit("commits.restart") and not any(
-            (member.first_ns or 0) <= before_ns and (member.gone_ns or 0) >= again.time_ns
-            for member in (story.members if story is not None else ())
-        )
+
+def _restarted(again: Happening, view: DetectorInput) -> bool:
+    """Return whether all members that had fetched before were gone when records were fetched
+    again: in a rebalance some stay, and a group that forms has several."""
+    before_ns = again.before_ns or 0
+    story = view.base.groups.story(again.group)
+    return again.time_ns - before_ns >= limit("commits.restart") and not any(
+        (member.first_ns or 0) <= before_ns and (member.gone_ns or 0) >= again.time_ns
+        for member in (story.members if story is not None else ())
+    )
+
+
+# --- members that never fetch
+
+
+def _fetchless(story: Story, member: Member, view: DetectorInput) -> Finding:
+    client = view.client(member.client_id, member.host)
+    assigned = member.assigned or []
+    parts = [f"{topic}-{number}" for topic, numbers in assigned for number in numbers]
+    span = offered(view, *client.key, "Fetch")
+    offer = f"; the broker offers Fetch v{span.first} to v{span.last}" if span else ""
+    lasted = (member.gone_ns or 0) - (member.first_ns or 0)
+    return view.finding(
+        "fetches-nothing",
+        f"{client} owned {plural(len(parts), 'partition')} of group {spelled(story.group)} for "
+        f"{duration(lasted)} and sent no Fetch ({listed(parts)}){offer}",
+        f"group == {quoted(story.group)}",
+        count=len(parts),
+        span=(member.first_ns, member.gone_ns),
+        about={
+            "client": client,
+            **about_group(story.group, (str(topic) for topic, _ in assigned)),
+        },
+    )
+
+
+def _is_fetchless(member: Member, view: DetectorInput) -> bool:
+    """Return whether a member owned partitions and sent no Fetch where the capture would show one:
+    it saw the client start, and all its brokers."""
+    who = member.client_id or "", member.host
+    if not any(numbers for _, numbers in member.assigned or ()):
+        return False
+    if (member.gone_ns or 0) - (member.first_ns or 0) < limit("fetchless.time"):
+        return False
+    apis = _apis(view).get(who, set())
+    if {"Fetch", "ShareFetch"} & apis or who in _partly_seen(view):
+        return False
+    span = offered(view, *who, "Fetch")
+    gone = span is not None and span.first >= FETCH_OF_4
+    # Else it learned of the brokers elsewhere.
+    return "Metadata" in apis or (gone and "FindCoordinator" in apis)
+
+
+@once
+def _apis(view: DetectorInput) -> dict[ClientKey, set[str]]:
+    usages = view.base.clients.usages()
+    found = by_key((usage.identity.key, usage.versions) for usage in usages)
+    return {who: set().union(*versions) for who, versions in found.items()}
+
+
+@once
+def _partly_seen(view: DetectorInput) -> set[ClientKey]:
+    """Return the clients with connections from before the capture, and those that learned of a
+    broker whose answers the capture may lack."""
+    middle = view.base.connections.midstream()
+    unreached = {
+        client
+        for line in view.base.cluster.rows(view.names)
+        if line["node"] is not None and line["contacted"] not in REACHED
+        for client in line["told_to"]
+    }
+    return unreached | {client_key(line) for line in view.lines if line["connection"] in middle}
+
+
+# --- lag
+
+
+def _lag(group: str, found: list[LagGrowth], view: DetectorInput) -> Finding:
+    begin, end = min(each.first_ns for each in found), max(each.last_ns for each in found)
+    before, now, read, written = map(sum, zip(*(each[3:] for each in found), strict=True))
+    places = listed(f"{each.place.topic}-{each.place.number}" for each in found)
+    named = [quoted(topic) for topic in sorted({each.place.topic for each in found})]
+    topics = f"topic in {{{', '.join(named)}}}" if len(named) > 1 else f"topic == {named[0]}"
+    return view.finding(
+        "lag",
+        f"Lag of group {spelled(group)} grew from {before:,} to {plural(now, 'record')} within "
+        f"{duration(end - begin)} on {places}: {written * 1e9 / (end - begin):,.1f} records/s "
+        f"written, {read * 1e9 / (end - begin):,.1f} records/s read",
+        f"group == {quoted(group)} or (api == Fetch and {topics})",
+        count=len(found),
+        span=(begin, end),
+        about=about_group(group, (each.place.topic for each in found)),
+    )
+
+
+def _growth(place: AuditedPartition) -> LagGrowth | None:
+    """Return how the lag of a partition grows; None where it does not, or is not known."""
+    # Between two commits the position seems to stand still: lag is what it is at commits.
+    read = place.placed
+    if len(read) < limit("lag.points"):
+        read = [(time_ns, to) for time_ns, to, _, _ in place.points if to is not None]
+    ends = ((time_ns, offset, at(place.ends, time_ns)) for time_ns, offset in read)
+    lags = [(time_ns, to, max(end, to)) for time_ns, to, end in ends if end is not None]
+    if len(lags) < limit("lag.points"):
+        return None
+    (first_ns, from_, first_end), (last_ns, to, last_end) = lags[0], lags[-1]
+    now, before, span = last_end - to, first_end - from_, last_ns - first_ns
+    moved, written = max(0, to - from_), last_end - first_end
+    least = limit("lag.many" if span < limit("lag.span") else "lag.records")
+    if span <= 0 or now < least:
+        return None
+    slow = 100 * moved <= limit("lag.share") * written
+    # Records that wait, at the speed at which they are read.
+    behind = now * span >= limit("lag.time") * moved
+    if slow and behind and _rises(lags, first_ns, span):
+        return LagGrowth(place, first_ns, last_ns, before, now, moved, written)
+    return None
+
+
+def _rises(lags: list[tuple[int, int, int]], first_ns: int, span: int) -> bool:
+    """Return whether the least lag of each third of the time is more than that of the one before: a
+    burst that is read soon after does not count."""
+    thirds = by_key(
+        (min(2, 3 * (time_ns - first_ns) // span), end - offset) for time_ns, offset, end in lags
+    )
+    one, two, three = (min(thirds.get(third, ()), default=None) for third in range(3))
+    if one is None or three is None:
+        return False
+    middle = (one + three) // 2 if two is None else two
+    return one < middle < three and three >= limit("lag.grown") * one

@@ -1,83 +1,212 @@
-"""The list of all detectors, by theme."""
+"""The table of all detectors: what each is given, and what it needs to find something.
+
+A detector is a module with a function `findings`, or with a class that counts what no statistic
+does. Of most of them a capture has nothing: a module is loaded when there is something for it.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafkascope.analyzer.findings.addresses import Addresses
-from kafkascope.analyzer.findings.batches import Batches
-from kafkascope.analyzer.findings.batching import Batching
-from kafkascope.analyzer.findings.circles import Circles
-from kafkascope.analyzer.findings.clocks import Clocks
-from kafkascope.analyzer.findings.codecs import Codecs
-from kafkascope.analyzer.findings.connections import Lives
-from kafkascope.analyzer.findings.consumers import Consumers
-from kafkascope.analyzer.findings.deleted import Deleted
-from kafkascope.analyzer.findings.denied import Denials
-from kafkascope.analyzer.findings.detector import Detector
-from kafkascope.analyzer.findings.encrypted import Encryption
-from kafkascope.analyzer.findings.errors import ErrorCodes
-from kafkascope.analyzer.findings.fetchless import FetchlessMembers
-from kafkascope.analyzer.findings.framing import Framing
-from kafkascope.analyzer.findings.group_protocols import GroupProtocols
-from kafkascope.analyzer.findings.lag import Lag
-from kafkascope.analyzer.findings.leaders import Leaders
-from kafkascope.analyzer.findings.lookups import Lookups
-from kafkascope.analyzer.findings.memberships import Memberships
-from kafkascope.analyzer.findings.order import ResponseOrder
-from kafkascope.analyzer.findings.other_protocols import OtherProtocols
-from kafkascope.analyzer.findings.outages import Outages
-from kafkascope.analyzer.findings.rebalances import Rebalances
-from kafkascope.analyzer.findings.resets import Resets
-from kafkascope.analyzer.findings.retries import Retries
-from kafkascope.analyzer.findings.schemas import Schemas
-from kafkascope.analyzer.findings.security import Security
-from kafkascope.analyzer.findings.sending import PiecewiseSending
-from kafkascope.analyzer.findings.sequences import Sequences
-from kafkascope.analyzer.findings.sessions import Sessions
-from kafkascope.analyzer.findings.shares import Shares
-from kafkascope.analyzer.findings.sizes import Sizes
-from kafkascope.analyzer.findings.skew import Skew
-from kafkascope.analyzer.findings.slow import Slowness
-from kafkascope.analyzer.findings.starts import Starts
-from kafkascope.analyzer.findings.starved import Starvation
-from kafkascope.analyzer.findings.storage import Storage
-from kafkascope.analyzer.findings.stuck import Readers
-from kafkascope.analyzer.findings.tampered import Tampered
-from kafkascope.analyzer.findings.tls import TlsFailures
-from kafkascope.analyzer.findings.transactions import Transactions
-from kafkascope.analyzer.findings.unanswered import Unanswered
-from kafkascope.analyzer.findings.versions import Versions
-from kafkascope.analyzer.findings.zookeeper import ZooKeeperRequests
-from kafkascope.analyzer.findings.zookeeper_groups import ZooKeeperGroups
-from kafkascope.analyzer.findings.zookeeper_sessions import ZooKeeperSessions
+from kafkascope.analyzer.findings.view import audit_of
+from kafkascope.analyzer.statistics.connections import KAFKA, ZOOKEEPER
+from kafkascope.analyzer.statistics.zookeeper.operations import CREATES
+from kafkascope.dissectors.registry import api_named
+from kafkascope.dissectors.zookeeper.types import BASE, CONNECT, MULTI, TYPES
 
-THEMES: Final[dict[str, tuple[type[Detector], ...]]] = {
-    "Versions and formats": (Versions, Batches, Codecs, Framing),
-    "Addresses and connections": (Addresses, Outages, Lives),
-    "TLS, SASL and authorization": (
-        *(OtherProtocols, Security, Sessions, TlsFailures, Encryption, Denials),
+if TYPE_CHECKING:
+    from kafkascope.analyzer.findings.model import Finding
+    from kafkascope.analyzer.findings.view import Counts, DetectorInput
+    from kafkascope.analyzer.payloads.decoding import Payloads
+
+UNKNOWN_ZOOKEEPER: Final = BASE + (1 << 15)
+"""Key of all types of ZooKeeper's requests beyond int16."""
+
+
+# --- what a view has for detectors
+
+
+def _always(view: DetectorInput) -> bool:
+    return True
+
+
+def _groups(view: DetectorInput) -> bool:
+    """Return whether there are groups, or clients that read."""
+    delivery = view.base.delivery
+    return bool(delivery.reads or delivery.commits or view.base.groups.names())
+
+
+def _transactions(view: DetectorInput) -> bool:
+    """Return whether there are producers with an id, or readers that wait for a transaction."""
+    found = audit_of(view).found if _groups(view) else ()
+    producers = view.base.producers
+    has_ids = bool(producers.ids or producers.transactional)
+    return has_ids or any(each.waits_since_ns is not None for each in found)
+
+
+def _zookeeper(view: DetectorInput) -> bool:
+    zookeeper = view.base.zookeeper
+    return bool(zookeeper.nodes or zookeeper.changes or zookeeper.sessions)
+
+
+def _tls(view: DetectorInput) -> bool:
+    return any(line["resumed"] is not None for line in view.lines)
+
+
+def _other_protocols(view: DetectorInput) -> bool:
+    return any(
+        line["protocol"] not in ("", KAFKA, ZOOKEEPER)
+        or line["server_protocol"]
+        or line["proxy_header"]
+        for line in view.lines
+    )
+
+
+class Detector(NamedTuple):
+    """A line of the table. It is given all exchanges of some APIs (`keys`; None: all exchanges),
+    and of others those that are not as they should be, see `feed.is_odd`."""
+
+    name: str
+    """By which `rules.json` has its rules; also its module, unless `home` names another one."""
+    counts: str = ""
+    """Class of what it counts; empty: it has a function, and derives all from statistics."""
+    keys: frozenset[int] | None = frozenset()
+    odd_keys: frozenset[int] = frozenset()
+    odd: bool = False
+    """Exchanges of any API that are not as they should be."""
+    kafka_only: bool = True
+    """None with ZooKeeper but those of `keys`: routine errors there would be trouble with Kafka."""
+    watches: bool = False
+    """Also beginnings and ends of connections."""
+    needs: Callable[[DetectorInput], bool] | None = None
+    """Whether there is something for it besides what it counts."""
+    home: str = ""
+
+    @property
+    def module(self) -> Any:
+        """Load its module."""
+        return import_module(f"kafkascope.analyzer.findings.{self.home or self.name}")
+
+
+class Deferred:
+    """What a detector counts, made with the first exchange for it. For `feed.Feed` it is an
+    accumulator."""
+
+    def __init__(self, detector: Detector, payloads: Payloads | None) -> None:
+        self.detector = detector
+        self.counts: Counts | None = None
+        """None: it was given nothing."""
+        self.KEYS = detector.keys
+        self.ODD_KEYS = detector.odd_keys
+        self.ODD = detector.odd
+        self.KAFKA_ONLY = detector.kafka_only
+        self._payloads = payloads
+
+    def made(self) -> Counts:
+        """Return the counts, made by now."""
+        if self.counts is None:
+            self.counts = getattr(self.detector.module, self.detector.counts)()
+            self.counts.payloads = self._payloads
+        return self.counts
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what takes in exchanges, `add` or another way: a feed gets it when it has one for
+        it."""
+        if name.startswith("add"):
+            return getattr(self.made(), name)
+        raise AttributeError(name)
+
+
+def findings(
+    detector: Detector, deferred: Deferred | None, view: DetectorInput
+) -> Iterator[Finding]:
+    """Yield the findings of a detector, whose counts are `deferred` if it has any."""
+    needed = detector.needs is not None and detector.needs(view)
+    if deferred is None:
+        if needed:
+            yield from detector.module.findings(view)
+    elif needed or deferred.counts is not None:
+        yield from deferred.made().findings(view)
+
+
+def _keys(*names: str) -> frozenset[int]:
+    return frozenset(api_named(name).key for name in names)
+
+
+DATA: Final = _keys("Produce", "Fetch", "ShareFetch")
+DETECTORS: Final = (
+    Detector("versions", "Versions", odd=True, needs=_always),
+    Detector("batches", "Batches", DATA),
+    Detector("codecs", "Codecs", _keys("Fetch"), _keys("Produce", "ShareFetch")),
+    Detector("framing", "Framing", odd=True, kafka_only=False),
+    Detector("addresses", needs=_always),
+    Detector("outages", needs=_always),
+    Detector("connections", needs=_always),
+    Detector("other_protocols", "OtherProtocols", odd=True, needs=_other_protocols),
+    Detector("security", "Security", odd=True, needs=_always),
+    Detector("tls", needs=_tls),
+    Detector("denied", "Denials", _keys("PushTelemetry"), odd=True, home="security"),
+    Detector("slow", "Slowness", None),
+    Detector("sending", "PiecewiseSending", None),
+    Detector("unanswered", "Unanswered", None, watches=True),
+    Detector("order", "ResponseOrder", odd=True, home="unanswered"),
+    Detector("errors", "ErrorCodes", odd=True),
+    Detector(
+        "leaders",
+        "Leaders",
+        _keys("Metadata"),
+        DATA | _keys("ListOffsets", "OffsetForLeaderEpoch", "ShareAcknowledge"),
+        needs=_always,
     ),
-    "Latency and lost requests": (Slowness, PiecewiseSending, Unanswered, ResponseOrder),
-    "Errors, lookups and quotas": (ErrorCodes, Storage, Leaders, Lookups, Deleted, Sizes),
-    "Group membership": (Rebalances, Memberships, GroupProtocols),
-    "Consumer progress": (
-        Readers,
-        Circles,
-        Starvation,
-        FetchlessMembers,
-        Consumers,
-        Lag,
-        Resets,
-        Starts,
-        Shares,
+    # What clients of a topic ask.
+    Detector(
+        "deleted",
+        "Deleted",
+        DATA
+        | _keys("ListOffsets", "Metadata", "OffsetCommit", "OffsetForLeaderEpoch")
+        | _keys("AddPartitionsToTxn", "TxnOffsetCommit", "DeleteTopics"),
+        home="errors",
     ),
-    "Producers and transactions": (Sequences, Transactions, Retries, Batching, Clocks, Skew),
-    "Record schemas": (Schemas,),
-    "ZooKeeper": (ZooKeeperSessions, ZooKeeperGroups, ZooKeeperRequests),
-}
-"""Detectors by the sections of docs/findings.md."""
-DETECTORS: Final[tuple[type[Detector], ...]] = (
-    *(kind for kinds in THEMES.values() for kind in kinds),
-    Tampered,
+    Detector("sizes", "Sizes", None),
+    Detector("rebalances", needs=_groups),
+    Detector(
+        "group_protocols",
+        "GroupProtocols",
+        _keys("JoinGroup", "SyncGroup", "DescribeGroups"),
+    ),
+    Detector("stuck", needs=_groups),
+    Detector("starved", "Starvation", _keys("Fetch")),
+    Detector("consumers", needs=_groups),
+    Detector("resets", "Resets", _keys("ListOffsets"), _keys("Fetch")),
+    Detector("shares", "Shares", _keys("ShareFetch", "ShareAcknowledge")),
+    Detector(
+        "sequences",
+        "Sequences",
+        odd_keys=_keys("Produce", "InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn")
+        | _keys("EndTxn", "TxnOffsetCommit"),
+        needs=_transactions,
+    ),
+    Detector("retries", "Retries", _keys("Produce")),
+    Detector("batching", "Batching", _keys("Produce"), home="sending"),
+    Detector("clocks", "Clocks", _keys("Produce"), home="batches"),
+    Detector("skew", "Skew", _keys("Fetch"), needs=_always),
+    Detector("schemas", "Schemas", DATA),
+    Detector(
+        "zookeeper_sessions",
+        "ZooKeeperSessions",
+        frozenset({BASE + CONNECT, BASE + MULTI, *(BASE + kind for kind in CREATES)}),
+        kafka_only=False,
+        needs=_zookeeper,
+    ),
+    Detector(
+        "zookeeper",
+        "ZooKeeperRequests",
+        frozenset(each.key for each in TYPES.values()) | {UNKNOWN_ZOOKEEPER},
+        odd=True,
+        kafka_only=False,
+    ),
+    Detector("tampered", "ProxyEffects", odd=True),
 )
+"""In the order of `rules.json`; the last one has no rule."""

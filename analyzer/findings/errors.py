@@ -1,18 +1,38 @@
-"""Error codes that no other detector explains: storms, and those that mean broken things
-(question 6)."""
+"""Error codes that no other detector explains: storms, and those that mean broken things (question
+6); brokers that report full or broken disks; topics that worked and then were no longer there
+(question 13)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Final
+from typing import Any, Final
 
-from kafkascope.analyzer.exchanges.expected import CODES
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
-from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.view import View, all_of, api_is, duration, plural
+from kafkascope.analyzer.findings.counting import (
+    Keyed,
+    Measures,
+    Names,
+    Occurrences,
+    ShortEventLog,
+    least,
+    most,
+    table,
+    whole,
+)
+from kafkascope.analyzer.findings.filters import all_of, api_is
+from kafkascope.analyzer.findings.rules import limit
+from kafkascope.analyzer.findings.view import (
+    Client,
+    Counts,
+    DetectorInput,
+    Exchange,
+    Finding,
+    Row,
+    span_of,
+)
+from kafkascope.analyzer.findings.words import MOST_LISTED, duration, listed, plural, spelled
 from kafkascope.analyzer.identity import client_of
-from kafkascope.analyzer.statistics.merging.compounds import table
-from kafkascope.analyzer.statistics.merging.tables import Keyed
+from kafkascope.analyzer.merging.measures import stretch
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.model import per_second, topic_key
 from kafkascope.dissectors.reference.codes import ERRORS, error_name
 
@@ -20,111 +40,211 @@ ELSEWHERE: Final = frozenset(
     {1, 5, 6, 10, 18, 29, 30, 31, 33, 34, 35, 45, 46, 47, 49}
     | {53, 56, 58, 59, 65, 66, 74, 75, 76, 89, 90}
 )
-"""Codes that detectors of their own tell about."""
+"""Codes with detectors of their own."""
 HANDLED: Final = frozenset(
     {3, 14, 15, 16, 22, 25, 27, 36, 51, 69, 70, 71, 79, 82, 94, 100, 103, 110, 117, 122, 123}
 )
 """Codes that healthy clients meet now and then and deal with: only storms of them count."""
 BUSY: Final = frozenset({51})
 """CONCURRENT_TRANSACTIONS: brokers complete a transaction after they answered EndTxn, and producers
-ask every 20 ms meanwhile (the KIP-98 design); one that never completes makes that a storm."""
+retry every 20 ms meanwhile (the KIP-98 design); one that never completes makes that a storm."""
 BROKEN: Final = frozenset({-1, 2, 7, 19, 20, 21, 23, 24, 26, 41, 42, 43, 60, 63, 67, 87, 112})
 """Codes that healthy clusters and clients do not give, or meet."""
 AMONG_BROKERS: Final = frozenset({41})
 """NOT_CONTROLLER."""
-API_VERSIONS: Final = 18
-METADATA: Final = 3
 NO_TOPIC: Final = frozenset({3, 17})
-"""Of Metadata, told by the lookups."""
+"""Of Metadata, left to the lookups."""
+STORAGE_ERROR: Final = 56
 
 
-class ErrorCodes(Detector):
+class DiskFailure(Occurrences):
+    """Answers of a broker that could not use its disk."""
+
+    clients: Names = whole(Names)
+    topics: Names = whole(Names)
+
+
+class ErrorCodes(Counts):
+    """Errors that no statistic counts by topic."""
+
+    seen: Keyed[Occurrences] = table(Occurrences, 5_000)
     """By code, API, client and topic."""
+    disks: Keyed[DiskFailure] = table(DiskFailure, 500)
+    """By broker and API."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "error-storm",
-            "warning",
-            "errors repeated at a high rate",
-            "Run `kafkascope error CODE` for the usual causes. The client repeats a request that "
-            "cannot succeed.",
-            brief="{n} error response|{n} error responses",
-            limits=("errors.storm", "errors.storm-rate", "errors.storm-busy"),
-            errors=CODES,
-        ),
-        Rule(
-            "error-broken",
-            "warning",
-            "unexpected errors",
-            "Check the broker's log at these times. `kafkascope error CODE` lists the usual "
-            "causes.",
-            brief="{n} error response|{n} error responses",
-            errors=CODES,
-        ),
-        Rule(
-            "error-seen",
-            "note",
-            "other errors",
-            "Run `kafkascope error CODE` for the usual causes.",
-            brief="{n} error response|{n} error responses",
-            errors=CODES,
-        ),
-    )
-    ODD = True
-
-    seen: Keyed[Seen] = table(Seen, 5_000)
-    """By code, API, client and topic."""
-
-    def add(self, row: Row, exchange: Exchange) -> None:
+    def add_exchange(self, row: Row, exchange: Exchange) -> None:
         """Take note of each code of an answer once for each topic."""
-        if not row.errors or row.api_key == API_VERSIONS:
-            return
-        for code, topic in {(e.code, topic_key(e.topic, e.topic_id)) for e in row.errors}:
-            if code not in ELSEWHERE and not (row.api_key == METADATA and code in NO_TOPIC):
+        found = {(e.code, topic_key(e.topic, e.topic_id)) for e in row.errors}
+        for code, topic in found:
+            elsewhere = code in ELSEWHERE or row.api == "ApiVersions"
+            if not elsewhere and not (row.api == "Metadata" and code in NO_TOPIC):
                 self.seen[(code, row.api, *client_of(row), topic)].see(row)
+        topics = {topic for code, topic in found if code == STORAGE_ERROR}
+        if topics:
+            failed = self.disks[(row.broker_address, row.api)]
+            failed.see(row, clients=client_of(row))
+            for topic in filter(None, topics):
+                failed.topics.add(topic)
 
-    def told(self, view: View) -> Iterator[Finding]:
-        """Yield one finding per code, API, client and topic."""
-        for (code, api, client_id, host, topic), seen in self.seen.items():
-            first = seen.first[0] if seen.first else None
-            rate = per_second(seen.count, first, seen.last_ns) or 0
-            least = limit("errors.storm-busy" if code in BUSY else "errors.storm-rate")
-            storm = seen.count >= limit("errors.storm") and rate >= least
-            if code in HANDLED and not storm:
-                continue
-            name = "error-storm" if storm else "error-broken" if code in BROKEN else "error-seen"
-            # Controllers move and epochs go stale while a cluster lives; brokers try again.
-            daily = not storm and (code not in BROKEN or code in AMONG_BROKERS)
-            if daily and view.is_broker(client_id, host):
-                continue
-            who = view.client(client_id, host)
-            error = error_name(code)
-            span = (seen.last_ns or 0) - (first or 0)
-            about = f" for topic {view.topic(topic)}" if topic else ""
-            often = f" within {duration(span)} ({rate:.0f} per second)" if storm else ""
-            retry = ERRORS[code].retriable if code in ERRORS else False
-            again = "; the error is not retriable" if storm and not retry else ""
-            from kafkascope.dissectors.reference.help import help_of
-
-            help_ = help_of(code)
-            why = f"Check the usual causes: {'; '.join(help_.causes)}. {help_.meaning}"
+    def findings(self, view: DetectorInput) -> Iterator[Finding]:
+        """Yield one finding per code, API, client and topic; by broker and API."""
+        for (code, api, *who, topic), seen in self.seen.items():
+            yield from _seen(int(str(code)), api, view.client(*who), topic, seen, view)
+        for (broker, api), failed in self.disks.items():
+            clients, topics = view.clients(failed.clients), view.topics(failed.topics)
+            about = f" for {listed(topics)}" if topics else ""
             yield view.finding(
-                self.rule(name),
-                f"{plural(seen.count, f'{api} response')} to {who}{about} returned "
-                f"{error}{often}{again}",
-                all_of(
-                    view.of_client(client_id, host),
-                    api_is(api),
-                    f"error == {code}",
-                    view.of_topic(topic),
-                ),
-                seen,
-                severity="error" if storm and code in BROKEN else None,
-                advice=why if help_.causes else "",
-                link=error,
-                about=[
-                    ("client", who),
-                    ("error", error),
-                    *([("topic", view.topic(topic))] if topic else []),
-                ],
+                "disk-failed",
+                f"Broker {spelled(broker)} cannot use its disk: "
+                f"{plural(failed.count, f'{api} request')} from {listed(clients)}{about} failed "
+                "with KAFKA_STORAGE_ERROR",
+                f'broker == "{broker}" and api == {api} and error == {STORAGE_ERROR}',
+                failed,
+                about={
+                    "broker": spelled(broker),
+                    "client": clients,
+                    "topic": topics[:MOST_LISTED],
+                },
             )
+
+
+def _seen(
+    code: int, api: Any, client: Client, topic: Any, seen: Occurrences, view: DetectorInput
+) -> Iterator[Finding]:
+    from kafkascope.dissectors.reference.help import help_of
+
+    first = seen.first[0] if seen.first else None
+    rate = per_second(seen.count, first, seen.last_ns) or 0
+    least = limit("errors.storm-busy" if code in BUSY else "errors.storm-rate")
+    storm = seen.count >= limit("errors.storm") and rate >= least
+    if code in HANDLED and not storm:
+        return
+    # Controllers move and epochs go stale while a cluster lives; brokers try again.
+    daily = not storm and (code not in BROKEN or code in AMONG_BROKERS)
+    if daily and view.is_broker(*client.key):
+        return
+    error, help_ = error_name(code), help_of(code)
+    about = f" for topic {view.topic(topic)}" if topic else ""
+    span = duration((seen.last_ns or 0) - (first or 0))
+    often = f" within {span} ({rate:.0f} per second)" if storm else ""
+    retry = ERRORS[code].retriable if code in ERRORS else False
+    again = "; the error is not retriable" if storm and not retry else ""
+    why = f"Check the usual causes: {'; '.join(help_.causes)}. {help_.meaning}"
+    yield view.finding(
+        "error-storm" if storm else "error-broken" if code in BROKEN else "error-seen",
+        f"{plural(seen.count, f'{api} response')} to {client}{about} returned "
+        f"{error}{often}{again}",
+        all_of(api_is(api), f"error == {code}", view.of_topic(topic)),
+        seen,
+        client=client,
+        severity="error" if storm and code in BROKEN else None,
+        advice=why if help_.causes else "",
+        link=error,
+        about={"error": error, "topic": view.topic(topic) if topic else ()},
+    )
+
+
+GONE: Final = frozenset({3, 100, 103})
+"""UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID."""
+
+
+class TopicLife(Measures):
+    """When a topic existed, as answers show."""
+
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+    deleted: tuple[int, str] | None = least()
+    """(time, client) of a DeleteTopics that was done."""
+    users: Names = whole(Names)
+    """(client id, host) of its writers and readers."""
+
+
+class Deleted(Counts):
+    """When topics worked, and later errors about missing ones."""
+
+    lives: Keyed[TopicLife] = table(TopicLife, 1_000)
+    """By topic."""
+    refused: Keyed[ShortEventLog] = table(ShortEventLog, 1_000)
+
+    def add(self, batch: ExchangeBatch) -> None:
+        """Take note of successful requests about topics, refused ones, and deletions."""
+        row = batch.row
+        if row.latency_ns is None:
+            return
+        if row.api in ("Metadata", "DeleteTopics"):
+            self._note_topics(row, batch.exchange, batch.ends[0])
+        for (topic, _, error), parts in batch.parts.items():
+            if not error:
+                life = self.lives[(topic,)]
+                stretch(life, min(parts.ends), max(parts.ends))
+                life.users.add(batch.client)
+        if not row.errors or row.api == "DeleteTopics":
+            return
+        keys = {topic_key(e.topic, e.topic_id): e.code for e in row.errors if e.code in GONE}
+        for part, (key, code) in enumerate(sorted(keys.items(), key=str)):
+            if key is not None:
+                about = {"client": list(batch.client), "code": code}
+                self.refused[(key,)].events.note(row, "gone", about, part)
+
+    def _note_topics(self, row: Row, exchange: Exchange, end_ns: int) -> None:
+        """Take note of topics in Metadata and DeleteTopics."""
+        asked = row.api == "Metadata"
+        response = exchange.response_body or {}
+        for each in response.get("topics" if asked else "responses", ()):
+            key = topic_key(each["name"], each.get("topic_id"))
+            if each["error_code"] or key is None:
+                continue
+            life = self.lives[(key,)]
+            if asked:
+                stretch(life, end_ns)
+            else:
+                life.take(deleted=(end_ns, row.client_id or ""))
+
+    def findings(self, view: DetectorInput) -> Iterator[Finding]:
+        """Yield findings by topic."""
+        lives: dict[str, TopicLife] = {}
+        refused: dict[str, tuple[Any, ShortEventLog]] = {}
+        for (key,), life in self.lives.items():
+            lives.setdefault(view.topic(key), TopicLife()).merge(life)
+        for (key,), each in self.refused.items():
+            name = view.topic(key)
+            _, refusals = refused.get(name, (None, ShortEventLog()))
+            refusals.merge(each)
+            refused[name] = key, refusals
+        for name, (key, refusals) in refused.items():
+            if name in lives:
+                yield from _gone(name, key, lives[name], refusals, view)
+
+
+def _gone(
+    name: str, key: Any, life: TopicLife, refusals: ShortEventLog, view: DetectorInput
+) -> Iterator[Finding]:
+    since = life.deleted[0] if life.deleted is not None else life.last_ns
+    if since is None or life.first_ns is None or life.first_ns > since:
+        return
+    after = [event for event in refusals.events if event.time_ns > since]
+    if not {tuple(event.about["client"]) for event in after} & set(life.users):
+        return
+    span = after[-1].time_ns - after[0].time_ns
+    few = len(after) < limit("deleted.count") or span < limit("deleted.span")
+    if few and life.deleted is None:
+        return
+    clients = view.clients(event.about["client"] for event in after)
+    codes = sorted({int(event.about["code"]) for event in after})
+    was = f"no longer exists, after {duration(since - life.first_ns)} of use"
+    if life.deleted is not None:
+        was = f"was deleted by {spelled(life.deleted[1]) or 'a client'}"
+    yield view.finding(
+        "topic-deleted",
+        f"Topic {name} {was}: {plural(len(after), 'request')} from {listed(clients)} failed "
+        f"with {listed(map(error_name, codes))}",
+        all_of(
+            f"error in {{{', '.join(map(str, codes))}}}",
+            view.of_topic(key),
+            f"number >= {min(event.number for event in after)}",
+        ),
+        span_of(after),
+        number=after[0].number,
+        severity="note" if few else None,
+        about={"topic": name, "client": clients},
+    )

@@ -1,4 +1,4 @@
-"""Which exchanges findings are about: for filters (`finding`, `finding.severity`) and for screens.
+"""Exchanges that findings are about: for filters (`finding`, `finding.severity`) and screens.
 
     evidence = Evidence(found)                   # what `Findings.told` gave
     evidence.of(row, exchange)                   # the findings of one exchange
@@ -6,39 +6,49 @@
     evidence.note_all(known, session, begin)     # all rows of a session from `begin` on
     evidence.among(session, begin, end)          # the findings of these rows, by index
     note(known, number, findings)                # tell a filter's `Known` what is known already
-    crowds(findings)                             # the rules of which there may be more
+    overflowing_rules(findings)                  # the rules of which there may be more
+    expected = ExpectedErrors(found)             # which errors no finding is about
+    settled(errors, found)                       # the statistic of errors, decided by them
 
 An exchange may be evidence of thousands: of each rule and severity, `MOST_OF_RULE` are given, so
 that which rules and severities it is about is whole.
 
-Evidence is what the filter of a finding selects; nobody keeps lists of exchanges. More traffic may
+Evidence is what the filter of a finding selects; lists of exchanges are not kept. More traffic may
 change findings: make a new `Evidence` then, and a new `Known`.
+
+A finding is about an error where its rule names the code (`Rule.errors`) and its filter selects the
+exchange. A filter alone is not enough: that of a late rebalance selects all requests of the group.
+Chats do not count, but what followed from a finding does.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from kafkascope.analyzer.filter.bind import Every, Some, Test
+from kafkascope.analyzer.exchanges.expected import CODES, is_expected
+from kafkascope.analyzer.exchanges.rows import codes_of
+from kafkascope.analyzer.filter.bind import And, Or, Test
 from kafkascope.analyzer.filter.fields import field_of
 from kafkascope.analyzer.filter.language import Bound, Known, compile_filter, compile_query
 from kafkascope.analyzer.filter.values import address_number
 from kafkascope.analyzer.findings.model import Finding
+from kafkascope.analyzer.findings.rules import RULES
+from kafkascope.analyzer.findings.words import plural
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.filter.backends.columns import Query
     from kafkascope.analyzer.filter.backends.exchange import Filter
-    from kafkascope.analyzer.filter.backends.sources import RowRange
-    from kafkascope.analyzer.filter.backends.vectors import Numbers
+    from kafkascope.analyzer.filter.backends.sources import Numbers, RowRange
+    from kafkascope.analyzer.findings.model import Finding
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.session.session import Session
-
+    from kafkascope.analyzer.statistics.errors import Errors
 
 KEYS: Final = (
     *("number", "conn", "client.ip", "client", "group", "topic", "broker"),
@@ -62,7 +72,6 @@ class Case(NamedTuple):
     """The findings that select the same exchanges."""
 
     text: str
-    """Their filter."""
     wanted: Filter
     places: tuple[int, ...]
     """Of the findings, in order."""
@@ -113,7 +122,7 @@ class Evidence:
                 continue
             if case.wanted(row, exchange):
                 self._take(case, places, left)
-        return self._told(places)
+        return self._findings_at(places)
 
     def _case(self, text: str, places: list[int]) -> Case:
         taken: dict[int, list[int]] = {}
@@ -126,18 +135,17 @@ class Evidence:
         return Case(text, wanted, tuple(sorted(kept)), tuple(taken), _since(wanted.bound))
 
     def _take(self, case: Case, places: list[int], left: Any) -> None:
-        """Add the findings of a case to those of an exchange, as long as there is room."""
         for place in case.places:
             room = self._room[place]
             if left[room]:
                 left[room] -= 1
                 places.append(place)
 
-    def _told(self, places: list[int]) -> tuple[Finding, ...]:
+    def _findings_at(self, places: list[int]) -> tuple[Finding, ...]:
         return tuple(self.findings[place] for place in sorted(places))
 
     def note(self, known: Known, row: Row, exchange: Exchange) -> None:
-        """Tell filters of an exchange's findings, before they judge it."""
+        """Pass an exchange's findings to filters, before they judge it."""
         found = self.of(row, exchange)
         if found:
             note(known, row.number, found)
@@ -145,7 +153,7 @@ class Evidence:
     def note_all(
         self, known: Known, session: Session, begin: int = 0, end: int | None = None
     ) -> None:
-        """Tell filters of the findings of rows `begin` to `end`."""
+        """Pass the findings of rows `begin` to `end` to filters."""
         for index, found in self.among(session, begin, end).items():
             note(known, session.columns["number"][index], found)
 
@@ -173,7 +181,7 @@ class Evidence:
                 row = int(at[each])
                 if sure[each] or query.decide(session, begin + row):
                     self._take(case, found.setdefault(begin + row, []), left[row])
-        return {index: self._told(places) for index, places in found.items()}
+        return {index: self._findings_at(places) for index, places in found.items()}
 
     def _concerned(self, rows: RowRange) -> Iterator[tuple[int, Numbers]]:
         """Yield cases in order, with the rows that they may be about: each is looked up in those
@@ -206,7 +214,7 @@ class Evidence:
 def _since(bound: Bound | None) -> int:
     """Return the least number of an exchange that a filter may match."""
     match bound:
-        case Every(terms):
+        case And(terms):
             return max(map(_since, terms), default=0)
         case Test(field=field, scope="any", relation=">=") if field.name == "number":
             return int(bound.value)
@@ -215,33 +223,34 @@ def _since(bound: Bound | None) -> int:
 
 
 def _choices(bound: Bound | None) -> list[list[Key]]:
-    """Return lists of keys, of each of which an exchange has one when a filter wants it, in the
+    """Return lists of keys, of each of which an exchange has one when a filter selects it, in the
     order of `KEYS`."""
     return sorted(_keys(bound), key=lambda keys: _ORDER[keys[0][0]]) or [[NO_KEY]]
 
 
 def _keys(bound: Bound | None) -> list[list[Key]]:
     match bound:
-        case Every(terms):
+        case And(terms):
             return [keys for term in terms for keys in _keys(term)]
-        case Some(terms):
+        case Or(terms):
             # Who is wanted by one of them has a key of that one.
             each = [_choices(term)[0] for term in terms]
             one = list(dict.fromkeys(chain.from_iterable(each)))
             return [] if NO_KEY in one else [one]
         case Test(field=field, scope="any", relation="contains") if field.name == _field(PART):
-            return [[(PART, part)] for part in _whole_parts(bound.value)]
+            # Names that a path has between slashes when it contains the text.
+            return [[(PART, part)] for part in bound.value.split("/")[1:-1] if part]
         case Test(field=field, scope="any", relation="==" | "in") if field.name in _ORDER:
             values = [(bound.value, None)] if bound.relation == "==" else bound.value
-            wanted = _alone(values)
+            wanted = _values_in(values)
             found = list(dict.fromkeys((field.name, _one(each)) for each in wanted))
             return [found] if found and None not in {value for _, value in found} else []
         case _:
             return []
 
 
-def _alone(values: Iterable[tuple[Any, Any]]) -> list[Any]:
-    """Return all values that are meant, of ranges of numbers, too; none where these are many."""
+def _values_in(values: Iterable[tuple[Any, Any]]) -> list[Any]:
+    """Return all values, those in ranges of numbers, too; none where these are many."""
     found: list[Any] = []
     for first, last in values:
         if last is None:
@@ -253,11 +262,6 @@ def _alone(values: Iterable[tuple[Any, Any]]) -> list[Any]:
             return []
         found += range(first, last + 1)
     return found
-
-
-def _whole_parts(text: str) -> list[str]:
-    """Return the names that a path has between slashes when it contains a text."""
-    return [part for part in text.split("/")[1:-1] if part]
 
 
 def _field(name: str) -> str:
@@ -289,20 +293,19 @@ def _keyed(name: str, values: Iterable[Any]) -> Iterable[Any]:
     return map(address_number, values) if name == "client.ip" else values
 
 
-def crowds(found: Iterable[Finding]) -> list[str]:
-    """Return the rules of which an exchange may be evidence of more than it was told."""
+def overflowing_rules(found: Iterable[Finding]) -> list[str]:
+    """Return rules at their limit of findings: an exchange may be evidence of more."""
     counts = Counter((each.name, each.severity) for each in found)
     return list(dict.fromkeys(name for (name, _), count in counts.items() if count >= MOST_OF_RULE))
 
 
 def note(known: Known, number: int, found: tuple[Finding, ...]) -> None:
-    """Tell filters of the findings of an exchange."""
+    """Pass the findings of an exchange to filters."""
     known.findings[number], known.severities[number] = _words(found)
 
 
 @lru_cache(maxsize=4096)
 def _words(found: tuple[Finding, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return rules and severities; many exchanges share them."""
     return (
         tuple(dict.fromkeys(each.name for each in found)),
         tuple(dict.fromkeys(each.severity for each in found)),
@@ -310,3 +313,61 @@ def _words(found: tuple[Finding, ...]) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 _compiled = lru_cache(maxsize=1024)(compile_filter)
+
+
+class ExpectedErrors:
+    """Decides of some findings."""
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self._evidence = Evidence(_citing(list(findings)))
+
+    def __call__(self, row: Row, exchange: Exchange | None = None) -> bool:
+        """Return whether the errors of an exchange are expected."""
+        codes = codes_of(row)
+        if not codes or not is_expected(row.api_key, codes, findings=True):
+            return False
+        return not _about(self._evidence.of(row, exchange), codes)
+
+    def is_about(self, row: Row) -> bool:
+        """Return whether a finding is about the errors of a row."""
+        return _about(self._evidence.of(row), codes_of(row))
+
+    def among(self, session: Session, begin: int, end: int) -> dict[int, bool]:
+        """Return, by number, whether rows with errors of the classes are expected."""
+        lists, numbers = session.tables["errors"].values, session.columns["number"]
+        classes = [bool(codes) and CODES.issuperset(codes) for codes in lists]
+        errors, keys = session.columns["errors"], session.columns["api_key"]
+        rows = [row for row in range(begin, min(end, len(errors))) if classes[errors[row]]]
+        found = self._evidence.among(session, begin, end) if rows else {}
+        decided = {}
+        for row in rows:
+            codes = frozenset(lists[errors[row]])
+            expected = is_expected(keys[row], codes, findings=True)
+            decided[numbers[row]] = expected and not _about(found.get(row, ()), codes)
+        return decided
+
+
+def settled(errors: Errors, findings: Iterable[Finding]) -> Errors:
+    """Return a statistic of errors, decided by these findings from now on."""
+    errors.is_about = ExpectedErrors(findings).is_about
+    return errors
+
+
+def errors_in_words(errors: Errors) -> str:
+    """Return how many errors there are: `116 errors; 35 expected by the protocol`."""
+    count, expected = errors.totals()
+    more = f"; {expected:,} expected by the protocol" if expected else ""
+    return (plural(count, "error") if count else "no errors") + more
+
+
+def _citing(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings that count, of rules that are about errors."""
+    found = [each for each in findings if RULES[each.name].errors]
+    if any(each.severity == "chat" and each.because for each in found):
+        worth = {each.id for each in findings if each.severity != "chat"}
+        return [e for e in found if e.severity != "chat" or not worth.isdisjoint(e.because)]
+    return [each for each in found if each.severity != "chat"]
+
+
+def _about(found: Iterable[Finding], codes: frozenset[int]) -> bool:
+    return any(RULES[each.name].errors & codes for each in found)

@@ -1,29 +1,42 @@
-"""Clients that go on asking a broker that is no leader (question 7)."""
+"""Clients that keep sending to a broker that is not the leader (question 7). Storms of lookups:
+metadata, topics that do not exist (question 13); commits and throttling (question 15, and similar).
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
-from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Log, Row, Rule
-from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.view import View, all_of, duration, listed, plural
-from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.merging.compounds import table
-from kafkascope.analyzer.statistics.merging.events import Event, Events
-from kafkascope.analyzer.statistics.merging.tables import Keyed
-from kafkascope.analyzer.statistics.model import topic_key
-from kafkascope.analyzer.text import Spelled
+from kafkascope.analyzer.findings.counting import Event, EventLog, Events, Keyed, Occurrences, table
+from kafkascope.analyzer.findings.filters import all_of
+from kafkascope.analyzer.findings.rules import MS, limit
+from kafkascope.analyzer.findings.view import (
+    Client,
+    Counts,
+    DetectorInput,
+    Exchange,
+    Finding,
+    Row,
+    once,
+)
+from kafkascope.analyzer.findings.words import Spelled, duration, listed, plural
+from kafkascope.analyzer.identity import client_key_of, client_of
+from kafkascope.analyzer.statistics.model import per_second, topic_key
+from kafkascope.analyzer.statistics.traffic import Traffic
+from kafkascope.dissectors.reference.codes import error_name
 
-METADATA: Final = 3
 LEADER: Final = frozenset({6, 74, 75})
 """NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH."""
 CODES: Final = "error in {5, 6, 74, 75}"
-MOST_NAMED: Final = 100
 MOST_IN_FILTER: Final = 20
 """Clients; of more, the errors alone select what happened."""
+NO_TOPIC: Final = frozenset({3, 5, 17})
+"""UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, INVALID_TOPIC_EXCEPTION."""
+LOOKUPS: Final = frozenset({"Metadata", "FindCoordinator", "DescribeCluster"})
+CHANGES_TOPICS: Final = frozenset({"CreateTopics", "DeleteTopics", "CreatePartitions"})
+"""What the quota of topic changes holds back, with an error of its own (KIP-599)."""
 
 
 @dataclass(slots=True)
@@ -38,49 +51,27 @@ class Run:
     """All exchanges in which the partition was refused, also in shorter runs."""
 
 
-class Leaders(Detector):
-    """Errors about leaders next to Metadata requests."""
+class Leaders(Counts):
+    """Errors about leaders next to Metadata requests, and requests for unknown topics."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "stale-leader",
-            "warning",
-            "requests repeated to a broker that is not the leader",
-            "Upgrade the client library, and check proxies that rewrite addresses. A client "
-            "should refresh its metadata after the first such error.",
-            "NOT_LEADER_OR_FOLLOWER",
-            brief="{n} request to a broker that is not the leader|{n} requests to brokers that "
-            "are not the leader",
-            limits=("leader.retries", "leader.refresh"),
-            errors=LEADER,
-        ),
-        Rule(
-            "leader-moved",
-            "note",
-            "leaders that moved while clients used them",
-            "No action is needed if clients recover within 2 s: leaders move when brokers restart "
-            "or partitions are reassigned.",
-            "NOT_LEADER_OR_FOLLOWER",
-            brief="{n} request to a former leader|{n} requests to former leaders",
-            subject=("topic",),
-            errors=LEADER,
-        ),
-    )
-    KEYS = frozenset({METADATA})
-    ODD_KEYS = frozenset({0, 1, 2, 23, 78, 79})
+    clients: Keyed[EventLog] = table(EventLog, 300)
+    """By client: Metadata requests and errors."""
+    topics: Keyed[Occurrences] = table(Occurrences, 5_000)
+    """By client, topic and error."""
 
-    clients: Keyed[Log] = table(Log, 300)
-    """By client: what it asked, and was refused."""
-
-    def add(self, row: Row, exchange: Exchange) -> None:
-        """Take note of metadata requests, and errors of leaders."""
+    def add_exchange(self, row: Row, exchange: Exchange) -> None:
+        """Take note of metadata requests, topics that are not there, and errors of leaders."""
         refused = [e for e in row.errors if e.code in LEADER and not e.top]
-        if row.api_key != METADATA and not refused:
+        if row.api != "Metadata" and not refused:
             return
-        asking = self.clients[(row.client_id or "", host_of(row.client_address))]
+        asking = self.clients[client_key_of(row)]
         end = row.time_ns + (row.latency_ns or 0)
-        if row.api_key == METADATA:
+        if row.api == "Metadata":
             asking.events.note(row, "metadata", {}, -1)
+            for error in row.errors:
+                if error.code in NO_TOPIC and not error.top and error.partition is None:
+                    named = topic_key(error.topic, error.topic_id)
+                    self.topics[(*client_of(row), named, error.code)].see(row)
             return
         for part, error in enumerate(refused[:100]):
             about: dict[str, Any] = {
@@ -91,93 +82,159 @@ class Leaders(Detector):
             }
             asking.events.note(row, "refused", about, part)
 
-    def told(self, view: View) -> Iterator[Finding]:
+    def findings(self, view: DetectorInput) -> Iterator[Finding]:
         """Yield findings by broker for clients that do not follow leaders, and one for all that
         do."""
-        moved: dict[tuple[str, str], list[Run]] = {}
-        places: list[tuple[Any, Any]] = []
-        for (client_id, host), asking in self.clients.items():
-            if view.is_broker(client_id, host):
+        moved: list[tuple[Client, Any, Run]] = []
+        for key, asking in self.clients.items():
+            client = view.client(*key)
+            if view.is_broker(*key):
                 # Replicas and voters learn of leaders from the controller, not from Metadata.
                 continue
-            stale: dict[Any, list[tuple[tuple[Any, ...], Run]]] = {}
-            for key, run in _runs(asking.events).items():
+            stale: dict[Any, list[tuple[Any, Run]]] = defaultdict(list)
+            for (broker, *place), run in _runs(asking.events).items():
                 if len(run.numbers) >= limit("leader.retries"):
-                    stale.setdefault(key[0], []).append((key, run))
+                    stale[broker].append((place, run))
                 else:
-                    who = str(client_id or ""), str(host)
-                    moved.setdefault(who, []).append(run)
-                    places.append(key[1:])
+                    moved.append((client, place, run))
             for broker, runs in stale.items():
-                yield self._stale(client_id, host, broker, runs, view)
+                yield _stale(client, broker, runs, view)
         if moved:
-            yield self._moved(moved, places, view)
+            yield _of_former_leaders(moved, view)
+        for (*who, topic, code), seen in self.topics.items():
+            if seen.count >= limit("unknown-topic.count"):
+                yield _unknown(view.client(*who), topic, int(str(code)), seen, view)
+        for by, traffic in view.base.apis.grouped(("api", "client_id", "host")):
+            client = view.client(by["client_id"], by["host"])
+            yield from _rates(str(by["api"]), client, traffic, view)
 
-    def _stale(
-        self,
-        client_id: Any,
-        host: Any,
-        broker: Any,
-        runs: list[tuple[tuple[Any, ...], Run]],
-        view: View,
-    ) -> Finding:
-        who = view.client(client_id, host)
-        # One request may be for many partitions.
-        count = len(set().union(*(run.numbers for _, run in runs)))
-        places = listed(Spelled(f"{view.topic(key[1])}-{key[2]}") for key, _ in runs)
-        topics = sorted({view.topic(key[1]) for key, _ in runs})[:MOST_NAMED]
-        return view.finding(
-            self.rule("stale-leader"),
-            f"{who} repeated {plural(count, 'request')} for {places} at {broker}, which is not the "
-            "leader, without a Metadata request in between",
-            all_of(view.of_client(client_id, host), f"broker == {quoted(str(broker))}", CODES),
-            count=count,
-            first_ns=min(run.first.time_ns for _, run in runs),
-            last_ns=max(run.last.time_ns for _, run in runs),
-            number=min(run.first.number for _, run in runs),
-            about=[
-                ("client", who),
-                ("broker", str(broker)),
-                *(("topic", topic) for topic in topics),
-            ],
+
+def _stale(
+    client: Client, broker: Any, runs: list[tuple[Any, Run]], view: DetectorInput
+) -> Finding:
+    # One request may be for many partitions.
+    count = len(set().union(*(run.numbers for _, run in runs)))
+    places = listed(Spelled(f"{view.topic(topic)}-{number}") for (topic, number), _ in runs)
+    return view.finding(
+        "stale-leader",
+        f"{client} repeated {plural(count, 'request')} for {places} at {broker}, which is not the "
+        "leader, without a Metadata request in between",
+        CODES,
+        client=client,
+        broker=broker,
+        count=count,
+        span=(min(run.first.time_ns for _, run in runs), max(run.last.time_ns for _, run in runs)),
+        number=min(run.first.number for _, run in runs),
+        about={"topic": view.topics(topic for (topic, _), _ in runs)},
+    )
+
+
+def _of_former_leaders(moved: list[tuple[Client, Any, Run]], view: DetectorInput) -> Finding:
+    """Return one finding for all clients: a leader that moves, moves for all of them."""
+    runs = [run for _, _, run in moved]
+    first = min(run.first.time_ns for run in runs)
+    last = max(run.last.about["end_ns"] for run in runs)
+    named = sorted({Spelled(f"{view.topic(topic)}-{number}") for _, (topic, number), _ in moved})
+    clients = sorted({client for client, _, _ in moved})
+    mine = sorted({client.key: f"({client.filter})" for client, _, _ in moved}.items())
+    where = f"({' or '.join(text for _, text in mine)})" if len(mine) <= MOST_IN_FILTER else ""
+    count = len(set().union(*(run.refused for run in runs)))
+    within = f" within {duration(last - first)}" if count > 1 else ""
+    return view.finding(
+        "leader-moved",
+        f"{plural(count, 'request')} from {listed(clients)} reached former leaders of "
+        f"{listed(named)}{within} (NOT_LEADER_OR_FOLLOWER or a leader epoch error)",
+        all_of(moved[0][0].filter if len(mine) == 1 else where, CODES),
+        count=count,
+        span=(first, last),
+        number=min(run.first.number for run in runs),
+        about={
+            "client": clients,
+            "topic": view.topics(topic for _, (topic, _), _ in moved),
+        },
+    )
+
+
+def _unknown(
+    client: Client, topic: Any, code: int, seen: Occurrences, view: DetectorInput
+) -> Finding:
+    error = error_name(code)
+    first_ns = seen.first[0] if seen.first else None
+    rate = per_second(seen.count, first_ns, seen.last_ns)
+    pace = f" ({60 * rate:.0f} per minute)" if rate else ""
+    # The topic came to be, and nobody was told for long after that it is not there.
+    born = _since(view).get(view.topic(topic))
+    soon = limit("unknown-topic.spreading")
+    made = born is not None and (first_ns or 0) < born and (seen.last_ns or 0) < born + soon
+    return view.finding(
+        "unknown-topic",
+        f"{client} looked up topic {view.topic(topic)} {seen.count:,} times{pace} and got "
+        f"{error}" + (" until the topic was created" if made else ""),
+        f"api == Metadata and error == {code}",
+        seen,
+        client=client,
+        topic=topic,
+        severity="chat" if made else None,
+        case="created" if made else "",
+        link=error,
+    )
+
+
+def _rates(api: str, client: Client, traffic: Traffic, view: DetectorInput) -> Iterator[Finding]:
+    """Yield findings about a client's requests of an API: too many, or throttled."""
+    first_ns, last_ns = traffic.first_ns, traffic.last_ns
+    rate = per_second(traffic.count, first_ns, last_ns) or 0
+    common: dict[str, Any] = {"span": (first_ns, last_ns), "client": client}
+    spare = traffic.count - limit("metadata.starting") * view.connections[client.key]
+    lookup = api in LOOKUPS and spare >= limit("metadata.count")
+    if lookup and rate >= limit("metadata.rate"):
+        span = duration((last_ns or 0) - (first_ns or 0))
+        failed = f"; {traffic.failed:,} of them failed" if traffic.failed else ""
+        yield view.finding(
+            "lookup-storm",
+            f"{client} sent {plural(traffic.count, f'{api} request')} within {span}, {rate:.1f} "
+            f"per second{failed}",
+            api=api,
+            count=traffic.count,
+            **common,
+        )
+    commits = api == "OffsetCommit" and traffic.count >= limit("commits.least")
+    if commits and rate >= limit("commits.rate"):
+        yield view.finding(
+            "commit-storm",
+            f"{client} commits offsets {rate:.0f} times per second "
+            f"({plural(traffic.count, 'commit')})",
+            "api == OffsetCommit",
+            count=traffic.count,
+            **common,
+        )
+    if traffic.throttled:
+        part = 100 * traffic.throttled // max(1, traffic.answered)
+        mild = part < limit("throttle.share") or traffic.throttle_ms < limit("throttle.time")
+        changes = api in CHANGES_TOPICS
+        yield view.finding(
+            "throttled",
+            f"{plural(traffic.throttled, f'{api} response')} throttled {client}, for "
+            f"{duration(traffic.throttle_ms * MS)} in total ({part} % of "
+            f"{plural(traffic.answered, 'response')})",
+            "throttle > 0",
+            api=api,
+            count=traffic.throttled,
+            severity="note" if mild else None,
+            case="topic-changes" if changes else "",
+            link="THROTTLING_QUOTA_EXCEEDED" if changes else "",
+            **common,
         )
 
-    def _moved(
-        self,
-        moved: dict[tuple[str, str], list[Run]],
-        places: list[tuple[Any, Any]],
-        view: View,
-    ) -> Finding:
-        """Return one finding for all clients: a leader that moves, moves for all of them."""
-        runs = [run for each in moved.values() for run in each]
-        first = min(run.first.time_ns for run in runs)
-        last = max(run.last.about["end_ns"] for run in runs)
-        named = sorted({Spelled(f"{view.topic(t)}-{number}") for t, number in places})
-        clients = sorted(view.client(*each) for each in moved)
-        count = len(set().union(*(run.refused for run in runs)))
-        within = f" within {duration(last - first)}" if count > 1 else ""
-        topics = sorted({view.topic(topic) for topic, _ in places})[:MOST_NAMED]
-        many = len(moved) > MOST_IN_FILTER
-        mine = " or ".join(f"({view.of_client(*each)})" for each in sorted(moved))
-        return view.finding(
-            self.rule("leader-moved"),
-            f"{plural(count, 'request')} from {listed(clients)} reached former leaders of "
-            f"{listed(named)}{within} (NOT_LEADER_OR_FOLLOWER or a leader "
-            "epoch error)",
-            all_of(view.of_client(*next(iter(moved))), CODES)
-            if len(moved) == 1
-            else CODES
-            if many
-            else all_of(f"({mine})", CODES),
-            count=count,
-            first_ns=first,
-            last_ns=last,
-            number=min(run.first.number for run in runs),
-            about=[
-                *(("client", who) for who in clients[:MOST_NAMED]),
-                *(("topic", topic) for topic in topics),
-            ],
-        )
+
+@once
+def _since(view: DetectorInput) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for line in view.base.cluster.leaders(view.names):
+        if line["since"] is not None:
+            name = view.topic(line["topic"])
+            found[name] = min(line["since"], found.get(name, line["since"]))
+    return found
 
 
 def _runs(events: Events) -> dict[tuple[Any, ...], Run]:

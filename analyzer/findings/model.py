@@ -1,8 +1,10 @@
-"""What a finding is, and the rules that findings come from. Values only."""
+"""What a finding is, the rules that findings come from, and the commands that show its evidence.
+Values only."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, NamedTuple
@@ -34,9 +36,15 @@ class Rule(NamedTuple):
     """Kinds of the entities that make two findings of this rule the same trouble; all stable kinds
     where it is empty."""
     limits: tuple[str, ...] = ()
-    """Names of the thresholds that decide whether and how it is told, see `limits`."""
+    """Names of the thresholds that decide whether and how it is reported, see `limits`."""
     errors: frozenset[int] = frozenset()
     """Codes that it is about: exchanges of its filter with one of them are not `expected`."""
+    advices: Mapping[str, str] = {}
+    """Other fixes, by the case that they are for."""
+    touchable: bool = True
+    """Rules of our own proxy can bring about what it finds: see `tampered`."""
+    detector: str = ""
+    """Module that finds it."""
 
 
 @dataclass(slots=True, unsafe_hash=True)  # Not frozen, as `Exchange`, but never changed.
@@ -47,9 +55,7 @@ class Finding:
     """Of the rule."""
     severity: Severity
     text: str
-    """Subject, symptom and numbers."""
     count: int
-    """How often it was seen."""
     first_ns: int | None
     last_ns: int | None
     filter: str
@@ -57,11 +63,11 @@ class Finding:
     advice: str
     link: str = ""
     entities: tuple[tuple[str, str], ...] = ()
-    """Who it is about: ("client", "orders-svc"), ("topic", "orders")..."""
+    """Its subjects: ("client", "orders-svc"), ("topic", "orders")..."""
     number: int | None = None
     """Of the first exchange."""
     key: str = ""
-    """Rule and subject, without times, ports and counts: the same trouble tomorrow has the same."""
+    """Rule and subject, without times, ports and counts: the same in later captures."""
     brief: str = ""
     """As a consequence of another one, see `Rule.brief`."""
     connects: str = ""
@@ -128,8 +134,8 @@ STABLE: Final = (
     "api",
     "error",
 )
-"""Kinds of entities that say what a finding is about, whenever it is found again. Connections,
-members and partitions are others tomorrow."""
+"""Kinds of entities that identify a finding, whenever it is found again. Connections, members and
+partitions do not last."""
 
 
 def key_of(rule: Rule, entities: Iterable[tuple[str, str]]) -> str:
@@ -140,7 +146,7 @@ def key_of(rule: Rule, entities: Iterable[tuple[str, str]]) -> str:
 
 
 def _lasting(kind: str, name: str) -> str:
-    """Return addresses without ports, and clients without the addresses that tell them apart."""
+    """Return the lasting part of a name: the host of a broker, the id of a client."""
     if kind == "broker":
         return name.rpartition(":")[0] or name
     if kind == "client":
@@ -154,3 +160,13 @@ def order(finding: Finding, severity: Severity | None = None) -> tuple[int, int,
     rank = RANK[severity or finding.severity]
     first = -1 if finding.first_ns is None else finding.first_ns
     return rank, first, -finding.count, finding.name, finding.text
+
+
+def exchanges_command(finding: Finding, source: str) -> str:
+    """Return the command that lists its exchanges. `source`: inputs as words of a shell."""
+    return f"kafkascope ls {source} -Y {shlex.quote(finding.filter)}"
+
+
+def connections_command(finding: Finding, source: str) -> str:
+    """Return the command that lists its connections."""
+    return f"kafkascope connections {source} -Y {shlex.quote(finding.connects)}"

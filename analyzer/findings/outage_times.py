@@ -1,4 +1,4 @@
-"""Times in which a broker took no connections, as the table of connections tells."""
+"""Times in which a broker took no connections, from the table of connections."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from operator import itemgetter
 
-from kafkascope.analyzer.findings.limits import SECOND, limit
-from kafkascope.analyzer.findings.view import View, closed_at, ended_at
+from kafkascope.analyzer.findings.rules import SECOND, limit
+from kafkascope.analyzer.findings.view import (
+    DetectorInput,
+    client_key,
+    closed_at,
+    ended_at,
+    hosts_in,
+)
 from kafkascope.analyzer.identity import ClientKey, host_of
+from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.connections import FAILED, ZOOKEEPER
 from kafkascope.analyzer.statistics.model import Line
 
@@ -27,8 +35,7 @@ class Outage:
     ended: list[Line] = field(default_factory=list)
     """Connections that the broker ended at the beginning."""
     seen: bool = True
-    """Whether the capture shows that the address had worked; else its cluster says that it is
-    gone."""
+    """Whether the capture shows that the address had worked; else its cluster counts it as gone."""
 
     @property
     def silent(self) -> bool:
@@ -46,13 +53,13 @@ def of_zookeeper(line: Line) -> bool:
     return bool((line["protocol"] or "").lower().startswith(ZOOKEEPER))
 
 
-def by_broker(view: View) -> dict[str, list[Line]]:
+def by_broker(view: DetectorInput) -> dict[str, list[Line]]:
     """Group connections by the address of the broker. Of one that began before the capture and
-    carries no request, nobody knows which side that is, unless others were called there."""
+    carries no request, the side is unknown, unless others were opened to it."""
     found: dict[str, list[Line]] = defaultdict(list)
     middle = view.base.connections.midstream()
     odd: list[Line] = []
-    for line in view.lines():
+    for line in view.lines:
         if line["opened"] is None:
             continue
         early = line["connection"] in middle
@@ -76,7 +83,7 @@ def _took(line: Line) -> bool:
 
 def outages_of(lines: list[Line], *, gone: bool) -> Iterator[Outage]:
     """Yield runs of failed connects to an address that had taken others before, in the order of
-    time; or of a broker that is `gone` by what its cluster says. `lines`: by when they opened."""
+    time; or of a broker that is `gone` for its cluster. `lines`: by when they opened."""
     current: Outage | None = None
     worked = _Worked()
     for line in lines:
@@ -103,7 +110,6 @@ class _Worked:
 
     def __init__(self) -> None:
         self.took = False
-        """The broker took one."""
         self._answered_ns = 0
         self._closed: list[tuple[int, int, Line]] = []
         """Those that the broker ended, a heap by when."""
@@ -120,16 +126,12 @@ class _Worked:
     def ended_with(self, outage: Outage) -> Outage:
         """Return an outage with the connections that the broker ended shortly before the first
         failed connect."""
-        near = limit("outage.before")
-        while self._closed and self._closed[0][0] < outage.begin_ns - near:
+        while self._closed and self._closed[0][0] < outage.begin_ns - limit("outage.before"):
             heappop(self._closed)
         # What it closed while others went on was no outage.
-        found = [
-            (count, line)
-            for closed_ns, count, line in self._closed
-            if closed_ns <= outage.begin_ns and closed_ns >= self._answered_ns - SECOND
-        ]
-        outage.ended = [line for _, line in sorted(found, key=lambda each: each[0])]
+        least = self._answered_ns - SECOND
+        found = [each for each in self._closed if least <= each[0] <= outage.begin_ns]
+        outage.ended = [line for _, _, line in sorted(found, key=itemgetter(1))]
         if outage.ended:
             outage.begin_ns = min(closed_at(line) for line in outage.ended)
         return outage
@@ -143,27 +145,23 @@ class AtBroker:
         self.address = address
         self.lines = lines
         self.zookeeper = any(map(of_zookeeper, lines))
-        """Whether it is a server of ZooKeeper."""
         self.asked = any(line["requests"] for line in lines)
         self._next = 0
         self._ends: list[tuple[int, int, str]] = []
         """A heap of when they ended, of those that are in `_by_host`."""
         self._by_host: dict[str, dict[int, Line]] = defaultdict(dict)
-        self._opened: dict[int, list[Line]] = defaultdict(list)
-        for line in lines:
-            self._opened[line["opened"]].append(line)
+        self._opened = by_key((line["opened"], line) for line in lines)
 
     def users(self, outage: Outage) -> set[ClientKey]:
-        """Return who was connected when it went or came back, and who else is known of the hosts
-        that tried."""
+        """Return clients connected when it went or came back, and other clients of the hosts that
+        tried."""
         last = outage.failed[-1]["opened"]
         begin = outage.begin_ns - limit("outage.before")
         self._move_on(begin - limit("outage.before"), last)
         back = [] if outage.end_ns is None else self._opened.get(outage.end_ns, [])
-        hosts = {host_of(line["client_address"]) for line in outage.failed}
-        there = [line for host in hosts for line in self._by_host.get(host, {}).values()]
+        there = (line for host in hosts_in(outage.failed) for line in self._by_host[host].values())
         return {
-            (line["client_id"], host_of(line["client_address"]))
+            client_key(line)
             for line in (*outage.ended, *back, *there)
             if line["client_id"] and ended_at(line) >= begin
         }
@@ -183,7 +181,7 @@ class AtBroker:
 
 
 class AnsweredHosts:
-    """Who was answered by which brokers, and until when."""
+    """Hosts answered by each broker, and until when."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self._opened: dict[str, list[int]] = defaultdict(list)
@@ -192,7 +190,7 @@ class AnsweredHosts:
         """Host -> for each of those, of it and all before: the last answer, the broker that gave
         it, and the last one of any other broker."""
         worked = [line for line in lines if line["opened"] is not None and works(line)]
-        for line in sorted(worked, key=lambda line: line["opened"]):
+        for line in sorted(worked, key=itemgetter("opened")):
             host, broker = host_of(line["client_address"]), line["broker_address"]
             until = self._until[host]
             best, of, other = until[-1] if until else (0, broker, 0)

@@ -1,39 +1,42 @@
-"""What became of each client: from the statistics, the findings and the group stories. No state.
+"""What became of each client: from the statistics, the findings and the group stories; the table of
+clients. No state.
 
     outcomes(findings, names)      # Identity -> Outcome, also of hosts that never came to a request
 
 A client is `kept out` when a finding names what refused it and none of its work was ever answered;
 `stuck` when its place in a partition stays while there is more to read; `gone` when it left, was
 closed, or vanished before the capture ended; `worked` when it closed its connections after answers
-without errors that gave it a result: records, or what it asked for; `open` when it is still there
-at the end.
+without errors that gave it a result: records, a group that it joined and left, or what it asked
+for; `open` when it is still there at the end.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from kafkascope.analyzer.findings.filters import all_of, among
 from kafkascope.analyzer.findings.findings import Findings
-from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, order
+from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import (
-    View,
-    all_of,
-    among,
+    Client,
+    DetectorInput,
     audit_of,
-    duration,
-    listed,
-    plural,
+    brokers_in,
+    client_key,
+    ended_at,
 )
-from kafkascope.analyzer.identity import ClientKey, Identity, host_of
-from kafkascope.analyzer.statistics.clients import Usage
+from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
+from kafkascope.analyzer.identity import ClientKey, Identity
+from kafkascope.analyzer.merging.tables import by_key
+from kafkascope.analyzer.statistics.clients import Clients, Usage, line_of
 from kafkascope.analyzer.statistics.connections import FAILED
 from kafkascope.analyzer.statistics.delivery.model import AuditedPartition
 from kafkascope.analyzer.statistics.groups.model import Member
 from kafkascope.analyzer.statistics.model import Column, Line, TopicNames
-from kafkascope.analyzer.text import spelled
+from kafkascope.analyzer.statistics.verdict import RANK, breaks_at, verdict_of
 from kafkascope.dissectors.reference.codes import ERRORS, error_name
 
 OutcomeWord: TypeAlias = Literal["kept out", "stuck", "gone", "worked", "open"]
@@ -58,7 +61,7 @@ KEPT_OUT: Final = frozenset(
         "undecodable",
     }
 )
-"""Rules that say why somebody cannot work."""
+"""Rules for clients that cannot work."""
 SILENCED: Final = frozenset({"silent-drop"})
 """Rules about connections that are dead and were never closed."""
 STUCK: Final = frozenset(
@@ -67,6 +70,8 @@ STUCK: Final = frozenset(
 """Rules about readers that make no progress."""
 UNREADABLE: Final = frozenset({"batch-codec", "batch-damaged"})
 """Rules about records that their reader cannot get past."""
+POLL_TIMEOUT: Final = "poll timeout"
+"""In the reason of a LeaveGroup (KIP-800): the application did not come back to poll()."""
 DATA: Final = frozenset({"Produce", "Fetch", "ShareFetch"})
 """What producers and consumers work with: a group that forms is no record read."""
 LOOKS: Final = frozenset(
@@ -84,7 +89,7 @@ GREETINGS: Final = frozenset(
         *("InitProducerId", "GetTelemetrySubscriptions", "PushTelemetry"),
     }
 )
-"""What nobody connects for: Metadata may be all that a tool wants."""
+"""No purpose of a connection: Metadata may be all that a tool needs."""
 
 
 class Outcome(NamedTuple):
@@ -95,7 +100,6 @@ class Outcome(NamedTuple):
     filter: str = ""
     """Selects exchanges that show it."""
     worst_finding: str = ""
-    """The text of the worst finding about the client."""
 
     def line(self) -> Line:
         """Return the columns that the outcome adds to a line of clients."""
@@ -122,25 +126,26 @@ def outcomes(findings: Findings, names: TopicNames | None = None) -> dict[Identi
 class _Judge:
     """Everything that is known of clients, by client."""
 
-    def __init__(self, view: View, found: Iterable[Finding]) -> None:
+    def __init__(self, view: DetectorInput, found: Iterable[Finding]) -> None:
         self.view = view
         self.usages = view.base.clients.usages()
-        self.lines: dict[ClientKey, list[Line]] = defaultdict(list)
-        for line in view.lines():
-            self.lines[line["client_id"] or "", host_of(line["client_address"])].append(line)
+        self.lines = by_key((client_key(line), line) for line in view.lines)
         self.named: dict[tuple[str, str], list[Finding]] = defaultdict(list)
         for each in sorted(found, key=order):
             for entity in set(each.entities):
-                if entity[0] in ("client", "host"):
-                    self.named[entity].append(each)
-        self.members = _members(view)
+                self.named[entity].append(each)
+        self.members: dict[ClientKey, Member] = {}
+        """The last life of each client in a group."""
+        members = (member for story in view.stories() for member in story.members)
+        for member in sorted(members, key=lambda each: each.last_ns or 0):
+            self.members[member.client_id or "", member.host] = member
         self.stuck = _stuck(view)
         self.records: Counter[ClientKey] = Counter()
         """That clients fetched."""
-        for (_, _, client_id, host), reads in view.base.delivery.reads.items():
-            self.records[str(client_id or ""), str(host)] += reads.records
+        for (_, _, *who), reads in view.base.delivery.reads.items():
+            self.records[view.client(*who).key] += reads.records
         self.unread = {
-            ((str(key["client_id"] or ""), str(key["host"])), str(key["api"]))
+            (view.client(key["client_id"], key["host"]).key, str(key["api"]))
             for key, traffic in view.base.apis.grouped(("client_id", "host", "api"))
             if traffic.undecoded
         }
@@ -148,90 +153,103 @@ class _Judge:
 
     def worst_finding(self, identity: Identity) -> str:
         """Return the text of the worst finding about a client; empty for chats."""
-        host = identity.host
-        label = self.view.client(identity.client_id or "", host)
-        named = self.named[("client", label)] or self.named[("host", host)]
+        client = self.view.client(identity.client_id, identity.host)
+        named = self.named[("client", client)] or self.named[("host", identity.host)]
         return next((finding.text for finding in named if finding.severity != "chat"), "")
 
     # --- one client
 
     def of(self, usage: Usage) -> Outcome:
         """Judge a client that sent requests."""
-        who = usage.identity.client_id or "", usage.identity.host
-        mine = self.named[("client", self.view.client(*who))]
-        where = self.view.of_client(*who)
+        client = self.view.client(usage.identity.client_id, usage.identity.host)
+        mine = self.named[("client", client)]
+        why = None
         if not _did_work(usage):
-            for each in mine:
-                if each.name in KEPT_OUT:
-                    return Outcome("kept out", each.text, each.filter or where)
-        if who in self.stuck:
-            reason, partition = self.stuck[who]
-            return Outcome("stuck", reason, all_of(where, self.view.of_topic(partition.topic)))
+            why = next((each for each in mine if each.name in KEPT_OUT), None)
+        if why is not None:
+            return Outcome("kept out", why.text, why.filter or client.filter)
+        if client.key in self.stuck:
+            reason, partition = self.stuck[client.key]
+            topic = self.view.of_topic(partition.topic)
+            return Outcome("stuck", reason, all_of(client.filter, topic))
         for each in mine:
-            if each.name in STUCK or (each.name == "batch-format" and each.severity == "error"):
-                return Outcome("stuck", each.text, each.filter or where)
-            if each.name in UNREADABLE and usage.total.roles and not self._reads_on(who):
-                return Outcome("stuck", each.text, each.filter or where)
-        return self._end(usage, who, mine, where)
+            old = each.name == "batch-format" and each.severity == "error"
+            unreadable = each.name in UNREADABLE and usage.total.roles
+            stands = each.name in STUCK and each.severity != "note"
+            if stands or old or (unreadable and not self._reads_on(client.key)):
+                return Outcome("stuck", each.text, each.filter or client.filter)
+        return self._end(usage, client, mine)
 
     def _reads_on(self, who: ClientKey) -> bool:
         """Return whether a client fetched until it left, or until the capture ended."""
         polls = self.view.base.delivery.polls.get(who)
-        last_ns = None if polls is None else polls.periods.last_ns
-        end = max((_closed(line) for line in self.lines[who]), default=self.view.last_ns or 0)
+        last_ns = None if polls is None else polls.last_ns
+        end = max(map(ended_at, self.lines.get(who, ())), default=self.view.last_ns or 0)
         return last_ns is not None and end - last_ns < limit("outcome.still")
 
-    def _end(self, usage: Usage, who: ClientKey, mine: Sequence[Finding], where: str) -> Outcome:
-        """Judge a client by how its connections ended."""
-        lines = [line for line in self.lines[who] if line["phase"] not in FAILED]
-        member = self.members.get(who)
+    def _end(self, usage: Usage, client: Client, mine: Sequence[Finding]) -> Outcome:
+        lines = [line for line in self.lines.get(client.key, ()) if line["phase"] not in FAILED]
+        member = self.members.get(client.key)
         after = _after(usage, member)
-        here = [line for line in lines if not line["end"]]
-        if here or not lines:
-            for each in mine:
-                if each.name in SILENCED:
-                    return Outcome("gone", f"vanished without a FIN: {each.text}", each.filter)
-            last_ns = usage.total.last_ns or 0
-            silent = (self.view.last_ns or last_ns) - last_ns
-            if member is not None and member.state == "expired":
-                if silent >= limit("outcome.still"):
-                    reason = f"vanished without a FIN, {after}: its group removed it"
-                    return Outcome("gone", reason, where)
-            elif silent >= limit("outcome.silent"):
-                reason = f"vanished without a FIN, {after}: no traffic for {duration(silent)}"
-                return Outcome("gone", reason, where)
-            return Outcome("open", _open(member), where)
-        last = max(lines, key=_closed)
+        if not lines or not all(line["end"] for line in lines):
+            return self._still(usage, client, mine, after, member)
+        last = max(lines, key=ended_at)
         side, _, how = last["end"].rpartition(" ")
-        where = all_of(where, among("conn", [last["connection"]]))
-        lost = sum(line["stranded"] for line in lines if _closed(line) == _closed(last))
+        where = all_of(client.filter, among("conn", [last["connection"]]))
+        lost = sum(line["stranded"] for line in lines if ended_at(line) == ended_at(last))
         more = f", with {plural(lost, 'request')} without response" if lost else ""
-        failed = _failure(usage)
         if not side:
             return Outcome("gone", f"vanished without a FIN, {after}", where)
         if side == "broker":
             verb = "reset" if how == "rst" else "closed"
-            refused = sum(line["phase"] in FAILED for line in self.lines.get(("", who[1]), ()))
+            nameless = self.lines.get(("", client.key[1]), ())
+            refused = sum(line["phase"] in FAILED for line in nameless)
             tried = plural(refused, "connection attempt")
             more += f"; {tried} from its host failed" if refused else ""
             return Outcome("gone", f"the broker {verb} its last connection, {after}{more}", where)
         verb = "reset its connections" if how == "rst" else "closed its connections"
         left = member is not None and member.state == "left"
         if left:
-            more = ""  # its last requests: nobody waits for the answers
-        alone = member is not None and not left and _is_near(usage, member)
-        if alone:
-            verb += " without leaving its group"
-        nothing = "" if member is not None or failed else self._nothing(usage, who)
-        more = more or nothing
-        unclean = failed or lost or nothing or how == "rst" or member is not None
-        return Outcome("gone" if unclean else "worked", f"{verb} {after}{more}", where)
+            lost, more = 0, ""  # its last requests: nobody waits for the answers
+        if member is not None and not left and _is_near(usage, member):
+            static = " (static member)" if member.instance is not None else ""
+            verb += f" without leaving its group{static}"
+        failed = _failure(usage)
+        joined = member is not None and bool(member.epochs)
+        nothing = "" if joined or failed else self._nothing(usage, client.key)
+        if not (failed or nothing) and any(each.name in UNREADABLE for each in mine):
+            nothing = ", with records that it could not read"
+        unclean = failed or lost or nothing or how == "rst" or not _is_settled(member)
+        return Outcome("gone" if unclean else "worked", f"{verb} {after}{more or nothing}", where)
+
+    def _still(
+        self,
+        usage: Usage,
+        client: Client,
+        mine: Sequence[Finding],
+        after: str,
+        member: Member | None,
+    ) -> Outcome:
+        for each in mine:
+            if each.name in SILENCED:
+                return Outcome("gone", f"vanished without a FIN: {each.text}", each.filter)
+        last_ns = usage.total.last_ns or 0
+        silent = (self.view.last_ns or last_ns) - last_ns
+        expired = member is not None and member.state == "expired"
+        if silent >= limit("outcome.still" if expired else "outcome.silent"):
+            why = "its group removed it" if expired else f"no traffic for {duration(silent)}"
+            return Outcome("gone", f"vanished without a FIN, {after}: {why}", client.filter)
+        reason = "still active at the end of the capture"
+        if member is not None and member.state in ("left", "fenced"):
+            reason = "still connected at the end of the capture, but not in its group: "
+            reason += spelled(member.text)
+        return Outcome("open", reason, client.filter)
 
     def _nothing(self, usage: Usage, who: ClientKey) -> str:
-        """Say why a client that left without an error has no result; empty where it has one."""
-        api = usage.last[1] if usage.last is not None else ""
-        if usage.last is not None and (who, api) in self.unread:
-            done_ns = usage.answered[api].succeeded_ns if api in usage.answered else None
+        """Return why a client that left without an error has no result; empty where it has one."""
+        if usage.last is not None and (who, usage.last[1]) in self.unread:
+            answered = usage.answered.get(usage.last[1])
+            done_ns = answered.succeeded_ns if answered is not None else None
             if done_ns is None or done_ns < usage.last[0]:
                 return ", whose response could not be read"
         roles = set(usage.total.roles)
@@ -252,21 +270,16 @@ class _Judge:
                 continue
             named = self.named[("host", host)] + self.named[("client", host)]
             reason = next((each for each in named if each.name in KEPT_OUT), None)
+            failed = all(e["phase"] in FAILED and e["broker_address"] in brokers for e in lines)
             identity = Identity(None, host, "", "")
-            failed = [
-                line
-                for line in lines
-                if line["phase"] in FAILED and line["broker_address"] in brokers
-            ]
             if reason is not None:
                 where = reason.filter or f"client.ip == {host}"
                 yield identity, Outcome("kept out", reason.text, where)
-            elif failed and len(failed) == len(lines):
-                addresses = sorted({spelled(line["broker_address"]) for line in failed})
-                refused = any(line["phase"] == "refused" for line in failed)
+            elif failed:
+                refused = any(line["phase"] == "refused" for line in lines)
                 how = "refused" if refused else "did not answer"
-                tried = plural(len(failed), "connection attempt")
-                yield identity, Outcome("kept out", f"{listed(addresses)} {how} {tried}")
+                tried = plural(len(lines), "connection attempt")
+                yield identity, Outcome("kept out", f"{listed(brokers_in(lines))} {how} {tried}")
 
 
 # --- what clients did -------------------------------------------------------------------------
@@ -281,8 +294,8 @@ def _did_work(usage: Usage) -> bool:
 
 
 def _failure(usage: Usage) -> str:
-    """Return the error that a client left right after; empty for none. One that asks for another
-    try counts when no other one went well."""
+    """Return the error that a client left right after; empty for none. A retriable one counts when
+    no other one went well."""
     last_ns, found = usage.total.last_ns or 0, (0, 0)
     for each in usage.answered.values():
         if each.last_failed is None or last_ns - each.last_failed[0] > limit("outcome.after"):
@@ -295,7 +308,7 @@ def _failure(usage: Usage) -> str:
 
 
 def _after(usage: Usage, member: Member | None) -> str:
-    """Say what a client did last before it ended."""
+    """Return a client's last action before its end."""
     failed = _failure(usage)
     api = usage.last[1] if usage.last is not None else ""
     if member is not None and member.state == "left" and _is_near(usage, member):
@@ -307,35 +320,19 @@ def _after(usage: Usage, member: Member | None) -> str:
     return f"after {api}" if api else "before any request"
 
 
+def _is_settled(member: Member | None) -> bool:
+    """Return whether no group waits for a client that ended: it left, or is a static member, which
+    keeps its partitions until it comes back (KIP-345) and sends no LeaveGroup."""
+    if member is None or (member.state == "active" and member.instance is not None):
+        return True
+    return member.state == "left" and POLL_TIMEOUT not in member.text
+
+
 def _is_near(usage: Usage, member: Member) -> bool:
-    """Return whether a member was there until its client ended."""
     return (usage.total.last_ns or 0) - (member.last_ns or 0) <= limit("outcome.still")
 
 
-def _open(member: Member | None) -> str:
-    if member is not None and member.state in ("left", "fenced"):
-        text = spelled(member.text)
-        return f"still connected at the end of the capture, but not in its group: {text}"
-    return "still active at the end of the capture"
-
-
-def _closed(line: Line) -> int:
-    return int(line["opened"] or 0) + int(line["life"] or 0)
-
-
-def _members(view: View) -> dict[ClientKey, Member]:
-    """Return the last life of each client in a group."""
-    found: dict[ClientKey, Member] = {}
-    for story in view.stories():
-        for member in story.members:
-            who = member.client_id or "", member.host
-            before = found.get(who)
-            if before is None or (before.last_ns or 0) <= (member.last_ns or 0):
-                found[who] = member
-    return found
-
-
-def _stuck(view: View) -> dict[ClientKey, tuple[str, AuditedPartition]]:
+def _stuck(view: DetectorInput) -> dict[ClientKey, tuple[str, AuditedPartition]]:
     """Return readers that wait at a last stable offset that does not move, with a sentence."""
     found: dict[ClientKey, tuple[str, AuditedPartition]] = {}
     for place in audit_of(view).found:
@@ -347,7 +344,7 @@ def _stuck(view: View) -> dict[ClientKey, tuple[str, AuditedPartition]]:
 
 
 def _stands(place: AuditedPartition) -> str:
-    """Say why a partition does not go on for its readers; empty when it does."""
+    """Return why a partition does not go on for its readers; empty when it does."""
     since, until = place.waits_since_ns, place.waits_until_ns
     if since is None or until is None or until - since < limit("outcome.still"):
         return ""
@@ -355,3 +352,39 @@ def _stands(place: AuditedPartition) -> str:
         f"reads nothing of {spelled(place.topic)}-{place.number} past offset {place.stable:,} for "
         f"{duration(until - since)}: an open transaction blocks the records up to {place.end:,}"
     )
+
+
+BREAKS: Final = Column("breaks_at")
+VERDICT: Final = (Column("verdict"), BREAKS, Column("why", "list"))
+
+
+def judged(
+    found: Clients, release: str | None, ends: Mapping[Identity, Outcome] | None = None
+) -> list[Line]:
+    """Return the clients with where they break, and what became of them; those that break on the
+    given release come first, hosts that never came to a request last."""
+    ends = dict(ends or {})
+    lines = []
+    for usage in found.usages():
+        line = {**line_of(usage), "breaks_at": breaks_at(usage)}
+        if release is not None:
+            verdict = verdict_of(usage, release)
+            line["verdict"] = verdict.word
+            line["why"] = [reason.text for reason in verdict.reasons]
+        end = ends.pop(usage.identity, None)
+        lines.append(line if end is None else {**line, **end.line()})
+    if release is not None:
+        lines.sort(key=lambda line: RANK[line["verdict"]])
+    strangers = [{**line_of(Usage(each)), **end.line()} for each, end in ends.items()]
+    return lines + found.rows()[len(lines) :] + strangers
+
+
+def of_selection(
+    found: Clients, ends: Mapping[Identity, Outcome], whole: Clients
+) -> dict[Identity, Outcome]:
+    """Return what became of the clients of a selection. There a client's library or user may be
+    missing, which the whole capture has."""
+    target = whole.targets()
+    clients = [usage.identity for usage in found.usages()]
+    pairs = [(each, target.get(each, each)) for each in clients]
+    return {each: ends[whole_one] for each, whole_one in pairs if whole_one in ends}

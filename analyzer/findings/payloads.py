@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import re
 from functools import lru_cache, partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from zlib import crc32
 
-from kafkascope.analyzer.findings.complaints import complaint
-from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.payloads.decoding import PREFIX
-from kafkascope.analyzer.ranks import bounded
-from kafkascope.analyzer.statistics.merging.events import Event, Events
-from kafkascope.analyzer.statistics.merging.measures import (
+from kafkascope.analyzer.findings.counting import (
+    Event,
+    Events,
     Measures,
+    Names,
     least,
-    measured,
     most,
     total,
     whole,
 )
-from kafkascope.analyzer.statistics.merging.names import Names
-from kafkascope.analyzer.statistics.moved import Moved
+from kafkascope.analyzer.identity import client_key_of
+from kafkascope.analyzer.payloads.decoding import PREFIX
+from kafkascope.analyzer.ranks import bounded
+from kafkascope.analyzer.statistics.exchange_batch import Way
 from kafkascope.analyzer.topics import nameless
 from kafkascope.dissectors.records.records import open_batch
 
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.payloads.decoding import Decoded, Payloads
     from kafkascope.analyzer.payloads.framing import Side
-    from kafkascope.analyzer.payloads.model import Schema, SchemaKey
-    from kafkascope.dissectors.records.records import Record
+    from kafkascope.analyzer.payloads.model import PayloadError, Schema, SchemaKey
+    from kafkascope.dissectors.records.records import Batch, Record
 
 MOST_BARE: Final = 2_000
 """Records of a topic without any schema, before only some of its batches are looked at."""
@@ -48,11 +49,24 @@ MOST_LONG: Final = 1 << 20
 """Bytes of a key or value that is looked at."""
 MOST_SHOWN: Final = 20
 """Exchanges that a finding's filter names, besides the first."""
+HIDDEN: Final = "*"
+"""In place of what is no name of the schema's: the key of a map, say."""
+MOST_TEXT: Final = 32 << 10
+"""Characters of a schema in which names are looked for; of larger ones all are hidden."""
+_PART: Final = re.compile(r"\[\d{1,9}\]|[^.\[\]]+")
+_WORD: Final = re.compile(r"[^\W\d][\w-]*")
+_QUOTED: Final = re.compile(r"""['"].*['"]""", re.S)
+_NAMED: Final = re.compile(
+    r"(has no field|has no type|no schema has the type|no one message) .*", re.S
+)
+"""Texts with something of the payload at their end."""
+_TYPE: Final = " is not of type "
+_BY_NAME: Final = "required"
+"""A keyword of JSON Schema whose message has a name of the schema, and nothing of the value."""
 
 
-@measured
-class Judged(Measures):
-    """Keys or values of which the same is to be said."""
+class VerdictTally(Measures):
+    """Keys or values with the same verdict."""
 
     count: int = total()
     first: tuple[int, int] | None = least()
@@ -61,27 +75,25 @@ class Judged(Measures):
     record: tuple[Any, ...] | None = least()
     """The first: (time, exchange, place, partition, offset or -1, path, text)."""
     certain: int | None = most()
-    """Whether the format says beyond doubt that there is a schema."""
+    """Whether the format proves that there is a schema."""
     exchanges: Events = whole(partial(Events, MOST_SHOWN))
 
 
-@measured
-class Described(Measures):
+class SchemaUse(Measures):
     """A schema that was met."""
 
     subjects: Names = whole(partial(Names, 16))
     sources: Names = whole(Names)
 
 
-@measured
-class Left(Measures):
+class Uninspected(Measures):
     """Records that were not looked at."""
 
     count: int = total()
 
 
-class Sort(NamedTuple):
-    """What is said of a key or value: `good` (word: its format), `misfit`, `unknown`, `unread` (its
+class SchemaVerdict(NamedTuple):
+    """The verdict on a key or value: `good` (word: its format), `misfit`, `unknown`, `unread` (its
     schema cannot be used) or `plain`. Namespace and id are of the schema."""
 
     kind: str
@@ -95,30 +107,38 @@ class Sort(NamedTuple):
         return self.namespace, self.id
 
 
-PLAIN: Final = Sort("plain")
+class Change(Measures):
+    """A change of a subject that breaks readers."""
+
+    said: Names = whole(Names)
+
+
+class WriterVerdict(NamedTuple):
+    """Keys or values of one topic with the same verdict, by writer."""
+
+    verdict: SchemaVerdict
+    way: str
+    client: tuple[str, str]
+    judged: VerdictTally
+
+
+PLAIN: Final = SchemaVerdict("plain")
 SIDES: Final[tuple[Side, ...]] = ("value", "key")
 
 
-class Look(NamedTuple):
+class Inspection(NamedTuple):
     """A key or value that was looked at."""
 
     side: Side
-    verdict: Sort
+    verdict: SchemaVerdict
     schema: Schema | None
     record: tuple[Any, ...]
-    """See `Judged.record`, without time and exchange."""
+    """See `VerdictTally.record`, without time and exchange."""
     certain: bool
     type: str = ""
-    """The name of what the schema describes."""
 
 
-@lru_cache(4096)
-def _behind(topic: Any, partition: int, at: int) -> bytes:
-    """Return what stands behind an exchange's id in the name of a batch."""
-    return f" {topic} {partition} {at}".encode("utf-8", "surrogatepass")
-
-
-class LookBudget:
+class SamplingBudget:
     """Decides which batches are looked at. It is of one process, and no part of a state."""
 
     def __init__(self) -> None:
@@ -126,10 +146,9 @@ class LookBudget:
         self._framed: set[tuple[Any, str]] = set()
         self._together = 0
 
-    def takes(self, way: str, records: int, place: tuple[str, Any, int, int]) -> bool:
-        """Return whether to look at a batch, and take note of its records. `place`: the exchange's
-        id, the topic, the partition, the number of the batch there."""
-        id_, topic, partition, at = place
+    def takes(self, way: str, records: int, topic: Any, checksum: int) -> bool:
+        """Return whether to look at a batch, and take note of its records. Of many, its checksum
+        decides: that is known, random, and the same for every reader of the batch."""
         topic = bounded(topic)
         about = topic, way
         seen = self._seen.get(about)
@@ -140,8 +159,7 @@ class LookBudget:
         if seen >= MOST_BARE or self._together >= MOST_TOGETHER:
             framed = about in self._framed
             if not framed or seen >= MOST_FRAMED or self._together >= MOST_TOGETHER:
-                number = crc32(_behind(topic, partition, at), crc32(id_.encode()))
-                return not number % (SOME_FRAMED if framed else SOME_BARE)
+                return not checksum % (SOME_FRAMED if framed else SOME_BARE)
         self._seen[about] = seen + records
         self._together += records
         return True
@@ -164,44 +182,55 @@ def name_in(row: Row, topic: Any) -> str | None:
     return None
 
 
-def looks(payloads: Payloads, moved: Moved, at: int, name: str | None) -> list[tuple[Look, int]]:
+class SampledBatch(NamedTuple):
+    """A record batch whose keys and values are looked at."""
+
+    topic: str
+    """A key: see `topic_key`."""
+    name: str | None
+    way: Way
+    partition: int
+    at: int
+    """Its place in the partition's records of the exchange."""
+    offset: int | None
+    """Of its first record, from the response; None without one."""
+    blob: bytes
+    batch: Batch
+
+
+def inspect_batch(payloads: Payloads, sample: SampledBatch) -> list[tuple[Inspection, int]]:
     """Return what the keys and values of a batch are, with their numbers: of those without a
     schema, and of those that fit the same, the first one."""
-    batch = moved.batches[at]
-    opened = open_batch(moved.records, batch, MOST_EXPANDED)
-    place = sum(moved.counts[:at])
-    decode = payloads.decode
-    found: list[Look] = []
-    counts: list[int] = []
-    same: dict[Any, int] = {}
-    """Places of these in both lists."""
+    opened = open_batch(sample.blob, sample.batch, MOST_EXPANDED)
+    decode, name = payloads.decode, sample.name
+    found: dict[Any, Inspection] = {}
+    counts: dict[Any, int] = {}
     for number, record in enumerate(opened.records):
         for side, data in zip(SIDES, (record.value, record.key), strict=True):
             if data is None or len(data) > MOST_LONG:
                 continue
             decoded = decode(name, side, data, record.headers)
-            about = side if decoded is None else _alike(side, data, record, decoded)
-            index = same.get(about) if about is not None else None
-            if index is not None:
-                counts[index] += 1
+            about = side if decoded is None else _repeat_key(side, data, record, decoded)
+            key = (number, side) if about is None else about
+            if key in counts:
+                counts[key] += 1
                 continue
-            if about is not None:
-                same[about] = len(found)
-            offset = -1 if moved.way == "produce" else record.offset
-            if moved.way == "produce" and moved.base_offset is not None:
-                offset = moved.base_offset + place + number
-            place_in = (at, number, moved.partition, offset)
-            if decoded is None:
-                found.append(Look(side, PLAIN, None, (*place_in, "", ""), False))
-            else:
-                found.append(_look(payloads, side, data, record, decoded, place_in))
-            counts.append(1)
-    return list(zip(found, counts, strict=True))
+            offset = -1 if sample.way == "produce" else record.offset
+            if sample.way == "produce" and sample.offset is not None:
+                offset = sample.offset + number
+            place_in = (sample.at, number, sample.partition, offset)
+            found[key] = (
+                Inspection(side, PLAIN, None, (*place_in, "", ""), False)
+                if decoded is None
+                else _look(payloads, side, data, record, decoded, place_in)
+            )
+            counts[key] = 1
+    return [(look, counts[key]) for key, look in found.items()]
 
 
-def _alike(side: Side, data: bytes, record: Record, decoded: Decoded) -> Any:
-    """Return what is equal where the same is to be said of keys or values; None for what is said
-    of each."""
+def _repeat_key(side: Side, data: bytes, record: Record, decoded: Decoded) -> Any:
+    """Return what is equal for keys or values with the same verdict; None where each has its
+    own."""
     found, error = decoded.found, decoded.error
     if error is None and found is not None:
         return side, id(found.schema), found.codec.type_name, found.key, found.at
@@ -217,7 +246,7 @@ def _look(
     record: Record,
     decoded: Decoded,
     place: tuple[int, ...],
-) -> Look:
+) -> Inspection:
     schema, key = _schema_of(payloads, decoded)
     namespace, id_ = ("file", "") if key is None else (key.namespace, key.value)
     if key is None and schema is not None:
@@ -226,19 +255,22 @@ def _look(
     error = decoded.error
     if error is None:
         word = "" if schema is None else schema.format
-        verdict, type_ = Sort("good", namespace, id_, word), ""
+        verdict, type_ = SchemaVerdict("good", namespace, id_, word), ""
         if decoded.found is not None:
             type_ = decoded.found.codec.type_name
-        return Look(side, verdict, schema, (*place, "", ""), certain, type_)
+        return Inspection(side, verdict, schema, (*place, "", ""), certain, type_)
+    words: tuple[str, str] = ("", "")
     if error.reason == "unknown-schema":
-        sure = bool(record.headers) or data[:1] != b"\0"
-        return Look(side, Sort("unknown", namespace, id_), None, (*place, "", ""), sure)
-    if error.reason == "bad-schema":
+        kind, schema = "unknown", None
+        certain = bool(record.headers) or data[:1] != b"\0"
+    elif error.reason == "bad-schema":
         # Of the schema, or of this installation, and nothing that is wrong with the record.
-        return Look(side, Sort("unread", namespace, id_), schema, (*place, "", ""), False)
-    verdict = Sort("misfit", namespace, id_)
-    certain = decoded.found is not None and not decoded.found.at
-    return Look(side, verdict, schema, (*place, *complaint(error, schema)), certain)
+        kind, certain = "unread", False
+    else:
+        kind, words = "misfit", complaint(error, schema)
+        certain = decoded.found is not None and not decoded.found.at
+    verdict = SchemaVerdict(kind, namespace, id_)
+    return Inspection(side, verdict, schema, (*place, *words), certain)
 
 
 def _schema_of(payloads: Payloads, decoded: Decoded) -> tuple[Schema | None, SchemaKey | None]:
@@ -250,7 +282,7 @@ def _schema_of(payloads: Payloads, decoded: Decoded) -> tuple[Schema | None, Sch
     return payloads.known.find(key)[0], key
 
 
-def take(judged: Judged, row: Row, look: Look, count: int) -> None:
+def take(judged: VerdictTally, row: Row, look: Inspection, count: int) -> None:
     """Add keys or values of one exchange, once for each exchange; `look` is the first of them."""
     judged.count += count
     first, record = (row.time_ns, row.number), (row.time_ns, row.id, *look.record)
@@ -266,7 +298,7 @@ def take(judged: Judged, row: Row, look: Look, count: int) -> None:
 
 def writer(row: Row, way: str) -> tuple[str, str]:
     """Return the client that wrote; of fetched records it is not known."""
-    return (row.client_id or "", host_of(row.client_address)) if way == "produce" else ("", "")
+    return client_key_of(row) if way == "produce" else ("", "")
 
 
 def internal(name: str | None) -> bool:
@@ -276,3 +308,42 @@ def internal(name: str | None) -> bool:
     from kafkascope.dissectors.embedded.internal import is_internal
 
     return is_internal(name)
+
+
+# --- why a key or value does not fit, without what it holds: reports tell no values of records
+
+
+def complaint(error: PayloadError, schema: Schema | None) -> tuple[str, str]:
+    """Return the path and the text of an error."""
+    path = error.path
+    if path:
+        known = _words(schema.text) if schema is not None else frozenset[str]()
+        path = _PART.sub(
+            lambda part: part[0] if part[0][0] == "[" or part[0] in known else HIDDEN, path
+        )
+    if schema is not None and schema.format == "json":
+        return path, _of_json(error.text)
+    return path, _NAMED.sub(rf"\1 {HIDDEN}", _QUOTED.sub(HIDDEN, error.text))
+
+
+@lru_cache(maxsize=64)
+def _words(text: str) -> frozenset[str]:
+    """Return the words of a schema, among them all names of fields."""
+    if len(text) > MOST_TEXT:
+        return frozenset()
+    words = set(_WORD.findall(text))
+    try:
+        words |= {*_WORD.findall(base64.b64decode(text, validate=True).decode("latin-1"))}
+    except (binascii.Error, ValueError):
+        pass  # no descriptor of Protobuf, but source text or JSON
+    return frozenset(words)
+
+
+def _of_json(text: str) -> str:
+    """Return the keyword that a value breaks: the library's message behind it repeats the value."""
+    keyword, colon, message = text.partition(": ")
+    if not colon or " " in keyword or keyword == _BY_NAME:
+        return text
+    if keyword == "type" and _TYPE in message:
+        return f"type: not {message.rpartition(_TYPE)[2]}"
+    return f"violates {keyword}"

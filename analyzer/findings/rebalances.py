@@ -1,20 +1,28 @@
-"""Groups that rebalance, and why (question 2)."""
+"""Groups that rebalance, and why (question 2); groups whose members do not belong together, or have
+nothing to do."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
-from itertools import islice
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, islice
 from operator import itemgetter
-from typing import ClassVar, Final, TypeAlias
+from typing import Final
 
-from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
-from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.view import MOST_NAMED, View, all_of, duration, listed, plural
+from kafkascope.analyzer.findings.rules import MS, limit
+from kafkascope.analyzer.findings.view import DetectorInput, Finding
+from kafkascope.analyzer.findings.words import (
+    MOST_LISTED,
+    Spelled,
+    duration,
+    listed,
+    plural,
+    spelled,
+)
+from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.groups.causes import DID_NOT_REJOIN
 from kafkascope.analyzer.statistics.groups.model import Member, Rebalance, Story
-from kafkascope.analyzer.text import Spelled, spelled
 
 QUIET: Final = frozenset({"formed", "joined", "left", "handover", "unknown"})
 """What happens when members are started and stopped on purpose."""
@@ -28,317 +36,236 @@ CAUSES: Final = {
     "metadata": "topics changed",
     "rejoined": "members rejoined",
 }
-MS: Final = 1_000_000
-_Client: TypeAlias = tuple[str | None, str]
-"""A client id, and the host that it is used on."""
-REJOIN: Final = frozenset({27, 79})
-"""REBALANCE_IN_PROGRESS and MEMBER_ID_REQUIRED: each rebalance has some."""
 INSTANCE: Final = ("FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID")
-ONE_EACH: Final = (
-    "Give each consumer its own group.instance.id (such as the name of its pod), or none. Check "
-    "whether an old instance keeps running beside its replacement."
-)
-BROKERS: Final = (
-    "Check the member for long garbage collection pauses, a stopped machine or a blocked consumer. "
-    "In the consumer protocol the broker sets the timeout: group.consumer.session.timeout.ms, or "
-    "consumer.session.timeout.ms of the group."
-)
-REJOINING: Final = (
-    "Lower max.poll.records, raise max.poll.interval.ms, or process records in other threads. A "
-    "member rejoins at its next poll; the rebalance timeout is its max.poll.interval.ms. A process "
-    "that ended without leaving the group is evicted in the same way."
-)
 MEMBERSHIP: Final = (
     "api in {JoinGroup, SyncGroup, Heartbeat, LeaveGroup, ConsumerGroupHeartbeat, "
     "ShareGroupHeartbeat, StreamsGroupHeartbeat}"
 )
 
+MOST_KINDS: Final = 20
+"""Subscriptions that are compared: two applications show among a few of them."""
 
-class Rebalances(Detector):
-    """From the stories of the groups."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "rebalance-expired",
-            "warning",
-            "members evicted after session.timeout.ms",
-            "Check the member for long garbage collection pauses, a stopped machine or a blocked "
-            "heartbeat thread. Raise session.timeout.ms only if such pauses are expected: the "
-            "broker evicts members after session.timeout.ms without a heartbeat.",
-            "UNKNOWN_MEMBER_ID",
-            brief="group {group} rebalanced",
-        ),
-        Rule(
-            "rebalance-poll",
-            "warning",
-            "members that exceeded max.poll.interval.ms",
-            "Lower max.poll.records, raise max.poll.interval.ms, or process records in other "
-            "threads. Processing takes longer than max.poll.interval.ms.",
-            brief="group {group} rebalanced",
-            limits=("rebalances.back",),
-        ),
-        Rule(
-            "static-conflict",
-            "warning",
-            "group.instance.id shared by several members",
-            ONE_EACH,
-            "FENCED_INSTANCE_ID",
-            subject=("group",),
-        ),
-        Rule(
-            "rebalance-restarts",
-            "warning",
-            "members that restarted without leaving the group",
-            "Close consumers on shutdown, or set group.instance.id, so that a restart needs no "
-            "rebalance.",
-            brief="group {group} rebalanced",
-        ),
-        Rule(
-            "rebalance-storm",
-            "warning",
-            "frequent rebalances",
-            "Run `kafkascope groups INPUT GROUP --timeline` to see which members come and go. "
-            "Static members, a cooperative assignor or the consumer protocol (KIP-848) make "
-            "rebalances cheaper.",
-            "REBALANCE_IN_PROGRESS",
-            brief="group {group} rebalanced",
-            limits=(
-                "rebalances.many",
-                "rebalances.returns",
-                "rebalances.every",
-                "rebalances.each",
-                "rebalances.handover",
-            ),
-            errors=REJOIN,
-        ),
-        Rule(
-            "rebalance-slow",
-            "warning",
-            "slow rebalances",
-            "Poll more often, or use a cooperative assignor. All members of an eager group wait "
-            "for the last one, which rejoins at its next poll.",
-            brief="group {group} rebalanced",
-            limits=("rebalances.slow",),
-        ),
+def findings(view: DetectorInput) -> Iterator[Finding]:
+    """Yield findings of each group."""
+    for story in view.stories():
+        yield from _fenced(story, view)
+        yield from _returned(story, view)
+        if story.rebalances:
+            yield from _causes(story, view)
+            yield from _many(story, view)
+            yield from _slow(story, view)
+        yield from _applications(story, view)
+        yield from _idle(story, view)
+
+
+def _causes(story: Story, view: DetectorInput) -> Iterator[Finding]:
+    # Who is fenced went on after its group had moved on without it. Members with one instance id
+    # have a finding of their own.
+    rule_of = {
+        "poll": "rebalance-poll",
+        "expired": "rebalance-expired",
+        "fenced": "rebalance-expired",
+        "replaced": "rebalance-restarts",
+    }
+    by_rule = by_key(
+        (rule_of[_word(each)], each)
+        for each in story.rebalances
+        if _word(each) in rule_of and not (each.cause == "fenced" and _by_instance(each.text))
     )
-
-    def told(self, view: View) -> Iterator[Finding]:
-        """Yield findings of each group."""
-        for story in view.stories():
-            yield from self._fenced(story, view)
-            yield from self._returned(story, view)
-            if story.rebalances:
-                yield from self._causes(story, view)
-                yield from self._many(story, view)
-                yield from self._slow(story, view)
-
-    def _causes(self, story: Story, view: View) -> Iterator[Finding]:
-        polls = [each for each in story.rebalances if _word(each) == "poll"]
-        by_cause = {
-            "rebalance-poll": polls,
-            # Who is fenced went on after its group had moved on without it. Members with one
-            # instance id have a finding of their own.
-            "rebalance-expired": [
-                r
-                for r in story.rebalances
-                if r.cause == "expired" or (r.cause == "fenced" and not _by_instance(r.text))
-            ],
-            "rebalance-restarts": [r for r in story.rebalances if r.cause == "replaced"],
-        }
-        for name, found in by_cause.items():
-            if not found:
-                continue
-            texts = listed(dict.fromkeys(each.text for each in found), 2)
-            yield self._finding(
-                name,
-                story,
-                found,
-                f"{len(found)} of {plural(len(story.rebalances), 'rebalance')} of group "
-                f"{spelled(story.group)}: {texts}",
-                view,
-                _advice(found, story) if name == "rebalance-expired" else "",
-            )
-        if not polls:
-            yield from self._alone(story, view)
-
-    def _alone(self, story: Story, view: View) -> Iterator[Finding]:
-        """Yield members that did not poll in time and were the last of their group: nobody was left
-        to rebalance."""
-        gone = [m for m in story.members if m.state == "left" and "poll" in m.text.lower()]
-        if gone:
-            yield view.finding(
-                self.rule("rebalance-poll"),
-                f"{plural(len(gone), 'member')} left group {spelled(story.group)}, which is empty "
-                f"then: {listed((f'{m.label} {m.text}' for m in gone), 2)}",
-                all_of(f"group == {quoted(story.group)}", MEMBERSHIP),
-                count=len(gone),
-                first_ns=gone[0].last_ns,
-                last_ns=gone[-1].last_ns,
-                about=[("group", spelled(story.group))],
-            )
-
-    def _fenced(self, story: Story, view: View) -> Iterator[Finding]:
-        """Yield findings about static members that share an instance id: no rebalance tells of
-        it."""
-        fenced = [m for m in story.members if m.state == "fenced" and _by_instance(m.text)]
-        if not fenced:
-            return
-        who = listed(
-            (
-                f"{m.label} (instance {m.instance})" + (f" by {m.holder}" if m.holder else "")
-                for m in fenced
-            ),
-            3,
-        )
-        others = "another" if len(fenced) == 1 else "others"
-        yield view.finding(
-            self.rule("static-conflict"),
-            f"{plural(len(fenced), 'member')} of group {spelled(story.group)} "
-            f"{'was' if len(fenced) == 1 else 'were'} fenced by {others} with the same "
-            f"group.instance.id: {who}",
-            f"group == {quoted(story.group)} and error in {{{', '.join(INSTANCE)}}}",
-            count=len(fenced),
-            first_ns=fenced[0].last_ns,
-            last_ns=fenced[-1].last_ns,
-            about=[
-                ("group", spelled(story.group)),
-                *(
-                    ("instance", spelled(each))
-                    for each in sorted({m.instance or "" for m in fenced})
-                ),
-            ][:MOST_NAMED],
-        )
-
-    def _returned(self, story: Story, view: View) -> Iterator[Finding]:
-        """Yield members that left after their max.poll.interval.ms, gave no reason, and came back
-        on the same connection: librdkafka does so when its application does not poll. One that was
-        closed and made anew has other connections."""
-        found = []
-        left, joined = _places(view, story.group)
-        by_client: dict[_Client, list[tuple[int, str]]] = {}
-        for each in story.members:
-            if each.first_ns is not None:
-                beginnings = by_client.setdefault((each.client_id, each.host), [])
-                beginnings.append((each.first_ns, each.id))
-        for beginnings in by_client.values():
-            beginnings.sort()
-        for gone in story.members:
-            if gone.state != "left" or gone.text != "left" or not gone.rebalance_ms:
-                continue
-            if gone.first_ns is None or gone.last_ns is None or not gone.client_id:
-                continue
-            if gone.last_ns - gone.first_ns < gone.rebalance_ms * MS:
-                continue
-            back = next(_came_back(gone, by_client, left, joined), None)
-            if back is not None:
-                found.append((gone, back))
-        if not found:
-            return
-        gone, back = found[0]
-        who = sorted({view.client(each.client_id, each.host) for each, _ in found})[:MOST_NAMED]
-        yield view.finding(
-            self.rule("rebalance-poll"),
-            f"{spelled(gone.label)} left group {spelled(story.group)} and rejoined "
-            f"{_times(len(found))}, {duration(back)} later on the same connection, consistent with "
-            f"exceeding max.poll.interval.ms ({(gone.rebalance_ms or 0) / 1000:g} s)",
-            all_of(f"group == {quoted(story.group)}", "api in {JoinGroup, LeaveGroup}"),
-            count=len(found),
-            first_ns=gone.last_ns,
-            last_ns=found[-1][0].last_ns,
-            about=[("group", spelled(story.group)), *(("client", each) for each in who)],
-        )
-
-    def _many(self, story: Story, view: View) -> Iterator[Finding]:
-        usual = {"formed", "handover", "unknown"}
-        if story.type == "connect":
-            # Each connector that is made or changed is one; workers keep their other tasks.
-            usual.add("metadata")
-        found = [r for r in story.rebalances if r.cause not in usual]
-        if len(found) < limit("rebalances.many"):
-            return
-        odd = [r for r in found if r.cause not in QUIET]
-        returns = _returns(story)
-        places = len(story.members) - sum(returns.values())
-        span = found[-1].begin_ns - found[0].begin_ns
-        restless = (
-            max(returns.values(), default=0) >= limit("rebalances.returns")
-            and len(found) >= places
-            and span <= len(found) * limit("rebalances.every")
-        )
-        if not restless and (
-            len(odd) < limit("rebalances.many")
-            and len(found) < limit("rebalances.each") * (len(story.members) + 1)
-        ):
-            return
-        causes: dict[str, int] = {}
-        for each in found:
-            word = _word(each)
-            causes[word] = causes.get(word, 0) + 1
-        why = listed(f"{CAUSES[word]} ({count})" for word, count in causes.items())
-        often = sorted(returns.items(), key=lambda each: (-each[1], each[0]))
-        came = listed((Spelled(f"{view.client(*who)} ({count})") for who, count in often), 3)
-        yield self._finding(
-            "rebalance-storm",
+    for name, found in by_rule.items():
+        case = ""
+        if name == "rebalance-expired":
+            rejoined = not all(DID_NOT_REJOIN in each.text for each in found)
+            case = "" if rejoined else "did-not-rejoin"
+            case = "consumer-protocol" if story.protocol == "consumer" else case
+        yield _finding(
+            name,
             story,
             found,
-            f"Group {spelled(story.group)} rebalanced {_times(len(found))} in {duration(span)} "
-            f"with {plural(places, 'member')}: {why}"
-            + (f"; clients that left and came back: {came}" if came else ""),
+            f"{len(found)} of {plural(len(story.rebalances), 'rebalance')} of group "
+            f"{spelled(story.group)}: {listed(dict.fromkeys(each.text for each in found), 2)}",
+            view,
+            case,
+        )
+    gone = [m for m in story.members if m.state == "left" and "poll" in m.text.lower()]
+    if gone and "rebalance-poll" not in by_rule:
+        # These were the last of their group: nobody was left to rebalance.
+        yield _of_members(
+            "rebalance-poll",
+            story,
+            gone,
+            f"{plural(len(gone), 'member')} left group {spelled(story.group)}, which is empty "
+            f"then: {listed((f'{m.label} {m.text}' for m in gone), 2)}",
+            MEMBERSHIP,
             view,
         )
 
-    def _slow(self, story: Story, view: View) -> Iterator[Finding]:
-        slow = [r for r in story.rebalances if (r.duration_ns or 0) >= limit("rebalances.slow")]
-        if not slow:
-            return
+
+def _fenced(story: Story, view: DetectorInput) -> Iterator[Finding]:
+    """Yield findings about static members that share an instance id: no rebalance shows it."""
+    fenced = [m for m in story.members if m.state == "fenced" and _by_instance(m.text)]
+    if not fenced:
+        return
+    who = (
+        f"{m.label} (instance {m.instance})" + (f" by {m.holder}" if m.holder else "")
+        for m in fenced
+    )
+    were = "was fenced by another" if len(fenced) == 1 else "were fenced by others"
+    instances = sorted({m.instance or "" for m in fenced})[: MOST_LISTED - 1]
+    yield _of_members(
+        "static-conflict",
+        story,
+        fenced,
+        f"{plural(len(fenced), 'member')} of group {spelled(story.group)} {were} with the same "
+        f"group.instance.id: {listed(who, 3)}",
+        f"error in {{{', '.join(INSTANCE)}}}",
+        view,
+        instance=list(map(spelled, instances)),
+    )
+
+
+def _returned(story: Story, view: DetectorInput) -> Iterator[Finding]:
+    """Yield members that left after their max.poll.interval.ms, gave no reason, and came back
+    on the same connection: librdkafka does so when its application does not poll. One that was
+    closed and made anew has other connections."""
+    found = []
+    left, joined = _places(view, story.group)
+    by_client = by_key(
+        ((each.client_id, each.host), (each.first_ns, each.id))
+        for each in sorted(story.members, key=lambda each: (each.first_ns or 0, each.id))
+        if each.first_ns is not None
+    )
+    for gone in story.members:
+        if gone.state != "left" or gone.text != "left" or not gone.rebalance_ms:
+            continue
+        if gone.first_ns is None or gone.last_ns is None or not gone.client_id:
+            continue
+        if gone.last_ns - gone.first_ns >= gone.rebalance_ms * MS:
+            beginnings = by_client[gone.client_id, gone.host]
+            back = next(_came_back(gone, beginnings, left, joined), None)
+            found += [(gone, back)] if back is not None else []
+    if not found:
+        return
+    gone, back = found[0]
+    members = [each for each, _ in found]
+    yield _of_members(
+        "rebalance-poll",
+        story,
+        members,
+        f"{spelled(gone.label)} left group {spelled(story.group)} and rejoined "
+        f"{_times(len(found))}, {duration(back)} later on the same connection, consistent with "
+        f"exceeding max.poll.interval.ms ({(gone.rebalance_ms or 0) / 1000:g} s)",
+        "api in {JoinGroup, LeaveGroup}",
+        view,
+        client=view.clients((each.client_id, each.host) for each in members)[:MOST_LISTED],
+    )
+
+
+def _many(story: Story, view: DetectorInput) -> Iterator[Finding]:
+    usual = {"formed", "handover", "unknown"}
+    if story.type == "connect":
+        # Each connector that is made or changed is one; workers keep their other tasks.
+        usual.add("metadata")
+    found = [r for r in story.rebalances if r.cause not in usual]
+    if len(found) < limit("rebalances.many"):
+        return
+    odd = sum(r.cause not in QUIET for r in found)
+    returns = _returns(story)
+    places = len(story.members) - sum(returns.values())
+    span = found[-1].begin_ns - found[0].begin_ns
+    restless = (
+        max(returns.values(), default=0) >= limit("rebalances.returns")
+        and len(found) >= places
+        and span <= len(found) * limit("rebalances.every")
+    )
+    many = odd >= limit("rebalances.many")
+    if not (restless or many or len(found) >= limit("rebalances.each") * (len(story.members) + 1)):
+        return
+    causes = Counter(map(_word, found))
+    why = listed(f"{CAUSES[word]} ({count})" for word, count in causes.items())
+    often = sorted(returns.items(), key=lambda each: (-each[1], each[0]))
+    came = listed((Spelled(f"{view.client(*who)} ({count})") for who, count in often), 3)
+    yield _finding(
+        "rebalance-storm",
+        story,
+        found,
+        f"Group {spelled(story.group)} rebalanced {_times(len(found))} in {duration(span)} "
+        f"with {plural(places, 'member')}: {why}"
+        + (f"; clients that left and came back: {came}" if came else ""),
+        view,
+    )
+
+
+def _slow(story: Story, view: DetectorInput) -> Iterator[Finding]:
+    slow = [r for r in story.rebalances if (r.duration_ns or 0) >= limit("rebalances.slow")]
+    if slow:
         worst = max(slow, key=lambda each: each.duration_ns or 0)
         last = f"; {spelled(worst.slowest)} joined last" if worst.slowest else ""
         text = f"Group {spelled(story.group)} rebalanced for {duration(worst.duration_ns)}{last}"
-        yield self._finding("rebalance-slow", story, slow, text, view)
+        yield _finding("rebalance-slow", story, slow, text, view)
 
-    def _finding(
-        self,
-        name: str,
-        story: Story,
-        found: list[Rebalance],
-        text: str,
-        view: View,
-        advice: str = "",
-    ) -> Finding:
-        return view.finding(
-            self.rule(name),
-            text,
-            all_of(f"group == {quoted(story.group)}", MEMBERSHIP),
-            count=len(found),
-            first_ns=found[0].begin_ns,
-            last_ns=found[-1].end_ns or found[-1].begin_ns,
-            number=found[0].number,
-            advice=advice,
-            about=[("group", spelled(story.group))],
-        )
+
+def _finding(
+    name: str,
+    story: Story,
+    found: list[Rebalance],
+    text: str,
+    view: DetectorInput,
+    case: str = "",
+) -> Finding:
+    return view.finding(
+        name,
+        text,
+        MEMBERSHIP,
+        group=story.group,
+        count=len(found),
+        span=(found[0].begin_ns, found[-1].end_ns or found[-1].begin_ns),
+        number=found[0].number,
+        case=case,
+    )
+
+
+def _of_members(
+    name: str,
+    story: Story,
+    members: Sequence[Member],
+    text: str,
+    where: str,
+    view: DetectorInput,
+    **about: Sequence[str],
+) -> Finding:
+    """Return a finding about members that left, in their order."""
+    return view.finding(
+        name,
+        text,
+        where,
+        group=story.group,
+        count=len(members),
+        span=(members[0].last_ns, members[-1].last_ns),
+        about=about,
+    )
 
 
 def _returns(story: Story) -> dict[tuple[str | None, str], int]:
     """Return (client id, host) -> how often such a client came back under a new member id after it
     had left or was gone."""
-    clients: dict[tuple[str | None, str], list[Member]] = {}
-    for each in story.members:
-        if each.first_ns is not None:
-            clients.setdefault((each.client_id, each.host), []).append(each)
+    clients = by_key(
+        ((each.client_id, each.host), each) for each in story.members if each.first_ns is not None
+    )
     found = {}
     for who, lives in clients.items():
         ends = sorted(m.last_ns for m in lives if m.state != "active" and m.last_ns is not None)
         used = 0
         for begin in sorted(m.first_ns for m in lives if m.first_ns is not None):
             # Each end is followed by one return; what is left over is another client beside it.
-            if used < len(ends) and ends[used] <= begin:
-                used += 1
+            used += used < len(ends) and ends[used] <= begin
         if used:
             found[who] = used
     return found
 
 
-def _places(view: View, group: str) -> tuple[dict[str, str], dict[str, set[str]]]:
+def _places(view: DetectorInput, group: str) -> tuple[dict[str, str], dict[str, set[str]]]:
     """Return, by member, the address and port from which it left; and those from which it
     joined."""
     left: dict[str, str] = {}
@@ -355,20 +282,19 @@ def _places(view: View, group: str) -> tuple[dict[str, str], dict[str, set[str]]
 
 def _came_back(
     gone: Member,
-    by_client: Mapping[_Client, list[tuple[int, str]]],
+    beginnings: list[tuple[int, str]],
     left: Mapping[str, str],
     joined: Mapping[str, set[str]],
 ) -> Iterator[int]:
-    """Yield after how many nanoseconds a member came back on the connection on which it left, the
-    soonest first. `by_client`: when each member of a client was heard first, in that order."""
-    assert gone.last_ns is not None
-    beginnings, place = by_client.get((gone.client_id, gone.host), []), left.get(gone.id, "")
-    behind = bisect_right(beginnings, gone.last_ns, key=itemgetter(0))
+    """Yield the nanoseconds until a member came back on the connection on which it left, the
+    soonest first. `beginnings`: when each member of the client was first seen, in that order."""
+    gone_ns = gone.last_ns or 0
+    behind = bisect_right(beginnings, gone_ns, key=itemgetter(0))
     for first_ns, id_ in islice(beginnings, behind, None):
-        if first_ns - gone.last_ns >= limit("rebalances.back"):
+        if first_ns - gone_ns >= limit("rebalances.back"):
             return
-        if place in joined.get(id_, ()):
-            yield first_ns - gone.last_ns
+        if left.get(gone.id, "") in joined.get(id_, ()):
+            yield first_ns - gone_ns
 
 
 def _by_instance(text: str) -> bool:
@@ -379,14 +305,88 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def _advice(expired: list[Rebalance], story: Story) -> str:
-    """Return the fix for members that timed out; empty for that of the rule."""
-    if story.protocol == "consumer":
-        return BROKERS
-    return REJOINING if all(DID_NOT_REJOIN in each.text for each in expired) else ""
-
-
 def _word(each: Rebalance) -> str:
     """Return the cause of a rebalance; `poll` where members left because they did not poll in
     time."""
     return "poll" if each.cause == "left" and "poll" in each.text.lower() else each.cause
+
+
+# --- members that do not belong together, or have nothing to do
+
+
+def _applications(story: Story, view: DetectorInput) -> Iterator[Finding]:
+    apart = [
+        (one, other)
+        for one, other in _neighbours(story.members)
+        if not set(one.topics) & set(other.topics)
+    ]
+    if not apart:
+        return
+    sides = by_key((each.topics, _name(each, view)) for pair in apart for each in pair)
+    told = (
+        Spelled(f"{listed(sorted(set(clients)), 2)} to {listed(topics, 2)}")
+        for topics, clients in sorted(sides.items())
+    )
+    clients = sorted({name for names in sides.values() for name in names})
+    yield view.finding(
+        "two-applications",
+        f"Group {spelled(story.group)} has members that subscribe to different topics: "
+        f"{listed(told, 3)}",
+        MEMBERSHIP,
+        group=story.group,
+        count=len(clients),
+        span=(max(each.first_ns or 0 for each in apart[0]), story.last_ns),
+        about={
+            "client": clients,
+            "topic": map(spelled, sorted({topic for topics in sides for topic in topics})),
+        },
+    )
+
+
+def _idle(story: Story, view: DetectorInput) -> Iterator[Finding]:
+    last = max((max(each.epochs) for each in story.members if each.epochs), default=None)
+    there = [each for each in story.members if last in each.epochs]
+    known = [each for each in there if each.assigned is not None]
+    idle = [each for each in known if not any(numbers for _, numbers in each.assigned or ())]
+    given = sum(len(numbers) for each in known for _, numbers in each.assigned or ())
+    if story.type not in ("", "consumer") or len(known) < len(there):
+        return
+    if not idle or not given or given >= len(there):
+        return
+    topics = sorted({topic for each in there for topic in each.topics})
+    of = f" of {listed(topics, 2)}" if topics else ""
+    are = "is" if len(idle) == 1 else "are"
+    yield view.finding(
+        "idle-members",
+        f"{len(idle)} of {plural(len(there), 'member')} of group {spelled(story.group)} {are} "
+        f"idle (no partition): the group has {plural(given, 'partition')}{of}",
+        MEMBERSHIP,
+        group=story.group,
+        count=len(idle),
+        span=(min(each.first_ns or story.first_ns for each in idle), story.last_ns),
+        about={"client": sorted({_name(e, view) for e in idle})},
+    )
+
+
+def _neighbours(members: list[Member]) -> Iterator[tuple[Member, Member]]:
+    """Yield pairs of members with subscriptions that were there at the same time: each member with
+    one of every other subscription."""
+    by_topics = by_key(
+        (each.topics, each)
+        for each in members
+        if each.topics and each.first_ns is not None and each.last_ns is not None
+    )
+    for topics, others in combinations(sorted(by_topics)[:MOST_KINDS], 2):
+        for one in by_topics[topics]:
+            for other in by_topics[others]:
+                if _overlap(one, other):
+                    yield one, other
+                    break
+
+
+def _overlap(one: Member, other: Member) -> bool:
+    return (one.first_ns or 0) < (other.last_ns or 0) and (other.first_ns or 0) < (one.last_ns or 0)
+
+
+def _name(member: Member, view: DetectorInput) -> str:
+    return view.client(member.client_id, member.host) if member.client_id else spelled(member.label)

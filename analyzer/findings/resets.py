@@ -1,127 +1,122 @@
-"""Offsets that are out of range, and where the client went on (question 14)."""
+"""Offsets that are out of range, and where the client went on (question 14); groups that begin at
+the end of a log that holds records."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Log, Row, Rule, Seen
-from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.view import View, all_of, audit_of, plural
-from kafkascope.analyzer.identity import client_of
-from kafkascope.analyzer.statistics.delivery.delivery import Reads
-from kafkascope.analyzer.statistics.delivery.ends import told_at
-from kafkascope.analyzer.statistics.delivery.model import AuditedPartition
-from kafkascope.analyzer.statistics.merging.compounds import table
-from kafkascope.analyzer.statistics.merging.measures import measured, most
-from kafkascope.analyzer.statistics.merging.tables import Keyed
-from kafkascope.analyzer.statistics.model import topic_key
-from kafkascope.analyzer.text import spelled
+from kafkascope.analyzer.findings.counting import (
+    EventLog,
+    Key,
+    Keyed,
+    Measures,
+    Occurrences,
+    least,
+    most,
+    table,
+    together,
+)
+from kafkascope.analyzer.findings.filters import MAX_NAMED, MAX_TOPICS, all_of, among, quoted
+from kafkascope.analyzer.findings.rules import limit
+from kafkascope.analyzer.findings.view import (
+    Client,
+    Counts,
+    DetectorInput,
+    Exchange,
+    Finding,
+    Row,
+    about_group,
+    audit_of,
+    client_key,
+    once,
+    span_of,
+)
+from kafkascope.analyzer.findings.words import listed, plural, spelled
+from kafkascope.analyzer.identity import ClientKey, client_of
+from kafkascope.analyzer.merging.tables import by_key
+from kafkascope.analyzer.statistics.delivery.ends import LATEST, value_at
+from kafkascope.analyzer.statistics.delivery.model import AuditedPartition, Reads
+from kafkascope.analyzer.statistics.model import topic_key, topic_label
 
-FETCH: Final = 1
-LIST_OFFSETS: Final = 2
 OUT_OF_RANGE: Final = 1
 MOST_TOLD: Final = 3
-MOST_NAMED: Final = 20
-"""Partitions of one finding."""
 WORDS: Final = {-1: "latest", -2: "earliest"}
 
 
-@measured
-class Outside(Seen):
+class OffsetOutOfRange(Occurrences):
     """Refused offsets of a partition."""
 
     asked: tuple[bool, int, int, int, int] | None = most()
-    """(whether the offset is known: a fetch of a session may not repeat it, time, offset asked, log
-    start, high watermark)"""
+    """(whether the offset is known: a fetch of a session may not repeat it, time, offset requested,
+    log start, high watermark)"""
+
+
+class EndLookup(Measures):
+    """The first lookup of the end of a partition by a client."""
+
+    first: tuple[int, int, int] | None = least()
+    """(time, number, offset)"""
 
 
 class Refused(NamedTuple):
-    """What is told of a partition."""
+    """A refused fetch offset."""
 
     place: str
     text: str
     lost: int
     """Records that were deleted before they were read."""
     group: str
-    seen: Outside
+    seen: OffsetOutOfRange
 
 
-class Resets(Detector):
-    """By client and partition."""
+class Start(NamedTuple):
+    """A partition that a group began at the end of."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "offset-out-of-range",
-            "warning",
-            "fetches from offsets that the partition does not hold",
-            "Raise retention or consume faster: the group was away longer than retention keeps "
-            "records, or the topic was recreated. auto.offset.reset decides where it continues.",
-            "OFFSET_OUT_OF_RANGE",
-            brief="{n} offset out of range|{n} offsets out of range",
-            limits=("resets.soon", "resets.polled"),
-        ),
-        Rule(
-            "retention-overtook",
-            "error",
-            "records deleted before a consumer read them",
-            "Speed up the consumer, or raise retention.ms and retention.bytes of the topic. "
-            "Retention (or DeleteRecords) deletes records faster than it reads; deleted records "
-            "are lost for it.",
-            "OFFSET_OUT_OF_RANGE",
-            limits=("resets.soon", "resets.polled"),
-        ),
-    )
-    KEYS = frozenset({LIST_OFFSETS})
-    ODD_KEYS = frozenset({FETCH})
+    topic: str
+    partition: int
+    client: Client
+    records: int
+    """In the log before."""
+    time_ns: int
+    number: int
 
-    outside: Keyed[Outside] = table(Outside, 2_000)
-    """By client and partition."""
-    listed: Keyed[Log] = table(Log, 500)
 
-    def add(self, row: Row, exchange: Exchange) -> None:
+class Resets(Counts):
+    """Offsets that were refused, and looked up."""
+
+    outside: Keyed[OffsetOutOfRange] = table(OffsetOutOfRange, 2_000)
+    listed: Keyed[EventLog] = table(EventLog, 500)
+    lookups: Keyed[EndLookup] = table(EndLookup, 2_000)
+
+    def add_exchange(self, row: Row, exchange: Exchange) -> None:
         """Take note of refused fetches, offsets that were looked up."""
         asked, response = exchange.request_body, exchange.response_body
         if asked is None or response is None:
             return
         who = client_of(row)
-        if row.api_key == FETCH:
-            if any(error.code == OUT_OF_RANGE for error in row.errors):
-                self._refused(who, asked, response, row)
-        else:
+        if row.api != "Fetch":
             self._looked_up(who, asked, response, row)
+        elif any(error.code == OUT_OF_RANGE for error in row.errors):
+            self._refused(who, asked, response, row)
 
-    def _refused(
-        self, who: tuple[str | None, str], asked: dict[str, Any], response: dict[str, Any], row: Row
-    ) -> None:
+    def _refused(self, who: Key, asked: dict[str, Any], response: dict[str, Any], row: Row) -> None:
         offsets = {
-            (topic_key(topic.get("topic"), topic.get("topic_id")), each["partition"]): each[
-                "fetch_offset"
-            ]
+            (_key_of(topic), each["partition"]): each["fetch_offset"]
             for topic in asked["topics"] or ()
             for each in topic["partitions"]
         }
         for topic in response["responses"]:
-            named = topic_key(topic.get("topic"), topic.get("topic_id"))
             for each in topic["partitions"]:
-                if each["error_code"] != OUT_OF_RANGE:
-                    continue
-                number = each["partition_index"]
-                outside = self.outside[(*who, named, number)]
-                outside.see(row)
-                offset = offsets.get((named, number), -1)
-                outside.take(
-                    asked=(
-                        offset >= 0,
-                        row.time_ns,
-                        offset,
-                        each.get("log_start_offset", -1),
-                        each.get("high_watermark", -1),
-                    )
-                )
+                if each["error_code"] == OUT_OF_RANGE:
+                    place = _key_of(topic), each["partition_index"]
+                    offset = offsets.get(place, -1)
+                    bounds = each.get("log_start_offset", -1), each.get("high_watermark", -1)
+                    asked_at = offset >= 0, row.time_ns, offset, *bounds
+                    self.outside[(*who, *place)].see(row, asked=asked_at)
 
     def _looked_up(
-        self, who: tuple[str | None, str], asked: dict[str, Any], response: dict[str, Any], row: Row
+        self, who: Key, asked: dict[str, Any], response: dict[str, Any], row: Row
     ) -> None:
         wanted = {
             (topic["name"], each["partition_index"]): each["timestamp"]
@@ -129,116 +124,138 @@ class Resets(Detector):
             for each in topic["partitions"]
         }
         for topic in response["topics"]:
-            for part, each in enumerate(topic["partitions"][:100]):
-                number = each["partition_index"]
-                offset = each.get("offset", -1)
+            for part, each in enumerate(topic["partitions"]):
+                place, offset = (topic["name"], each["partition_index"]), each.get("offset", -1)
                 if each["error_code"] or offset < 0:
                     continue
-                about = {"timestamp": wanted.get((topic["name"], number), 0), "offset": offset}
-                self.listed[(*who, topic["name"], number)].events.note(row, "listed", about, part)
+                about = {"timestamp": wanted.get(place, 0), "offset": offset}
+                if part < MAX_NAMED:
+                    self.listed[(*who, *place)].events.note(row, "listed", about, part)
+                if wanted.get(place) == LATEST:
+                    lookup = self.lookups[(who[0] or "", who[1], *place)]
+                    lookup.take(first=(row.time_ns, row.number, offset))
 
-    def told(self, view: View) -> Iterator[Finding]:
-        """Yield findings by client and topic."""
-        audit = audit_of(view)
-        places: dict[tuple[str, str, int], AuditedPartition] = {
-            (reader, place.topic, place.number): place
-            for place in audit.found
-            for reader in place.readers
-        }
-        found: dict[tuple[Any, Any, Any, str], list[Refused]] = {}
-        for (client_id, host, topic, number), outside in self.outside.items():
-            assert outside.asked is not None
-            _, time_ns, offset, begin, end = outside.asked
-            named = view.topic(topic)
-            known = audit.bounds.get((named, number), ([], []))
-            if begin < 0:
-                begin = told_at(known[0], time_ns)
-            if end < 0:
-                end = told_at(known[1], time_ns)
-            place = places.get((f"{client_id or ''}@{host}", named, number))
-            reset = self._next(client_id, host, named, number, time_ns)
-            reads = view.base.delivery.reads.get((topic, number, client_id or "", host))
-            before = [
-                each.about["to"]
-                for each in (reads.events if reads is not None else ())
-                if each.about["end_ns"] <= time_ns
-            ]
-            new = place.none if place is not None else offset == 0
-            if new and not before and reset is not None:
-                continue  # What it does at its first start: nothing is lost.
-            overtaken = begin > offset and offset in before
-            name = "retention-overtook" if overtaken else "offset-out-of-range"
-            if begin <= offset <= end:
-                begin = end = -1  # As it was before records were deleted.
-            stopped = reset is None and self._stopped(reads, outside, (client_id, host), view)
-            text = _told(f"{named}-{number}", offset, begin, end, reset, stopped=stopped)
-            lost = begin - offset if overtaken else 0
-            group = place.group if place is not None else ""
-            refused = Refused(f"{named}-{number}", text, lost, group, outside)
-            found.setdefault((client_id, host, topic, name), []).append(refused)
-        for (client_id, host, topic, name), refused_ in found.items():
-            yield self._finding(client_id, host, topic, name, refused_, view)
+    def findings(self, view: DetectorInput) -> Iterator[Finding]:
+        """Yield findings by client and topic, and by group."""
+        refusals = [
+            (key, found)
+            for (*who, topic, number), outside in self.outside.items()
+            for key, found in self._refusals(who, topic, number, outside, view)
+        ]
+        for (*who, topic, name), found in by_key(refusals).items():
+            yield _outside(view.client(*who), topic, name, found, view)
+        for group, starts in sorted(by_key(self._starts(view)).items()):
+            yield _latest(group, starts, view)
 
-    def _finding(
-        self, client_id: Any, host: Any, topic: Any, name: str, found: list[Refused], view: View
-    ) -> Finding:
-        who = view.client(client_id, host)
-        seen = Seen()
-        for each in found:
-            seen.merge(Seen(each.seen.count, each.seen.first, each.seen.last_ns))
-        told = "; ".join(each.text for each in found[:MOST_TOLD])
-        more = f"; and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
-        if name == "retention-overtook":
-            lost = plural(sum(each.lost for each in found), "record")
-            text = (
-                f"{lost} of {view.topic(topic)} were deleted before {who} read them: it requested"
-            )
-        else:
-            text = f"{who} requested"
-        groups = sorted({spelled(each.group) for each in found if each.group})
-        return view.finding(
-            self.rule(name),
-            f"{text} {told}{more}",
-            all_of(
-                view.of_client(client_id, host),
-                "api == Fetch and error == OFFSET_OUT_OF_RANGE",
-                view.of_topic(topic),
-            ),
-            seen,
-            about=[
-                ("client", who),
-                ("topic", view.topic(topic)),
-                *(("group", group) for group in groups),
-                *(("partition", each.place) for each in found[:MOST_NAMED]),
-            ],
-        )
+    def _refusals(
+        self,
+        who: list[Any],
+        topic: Any,
+        number: int,
+        outside: OffsetOutOfRange,
+        view: DetectorInput,
+    ) -> Iterator[tuple[Key, Refused]]:
+        """Yield refused fetch offsets of a partition, with client, topic and rule; none of a
+        client's first start: nothing is lost."""
+        assert outside.asked is not None
+        _, time_ns, offset, begin, end = outside.asked
+        named, client = view.topic(topic), view.client(*who)
+        begins, ends = audit_of(view).bounds.get((named, number), ([], []))
+        begin = begin if begin >= 0 else value_at(begins, time_ns)
+        end = end if end >= 0 else value_at(ends, time_ns)
+        place = _places(view).get(("@".join(client.key), named, number))
+        log = self.listed.get((*who, named, number), EventLog())
+        reset = next((event.about for event in log.events if event.time_ns > time_ns), None)
+        reads = view.base.delivery.reads.get((topic, number, *client.key))
+        events = reads.events if reads is not None else ()
+        before = [each.about["to"] for each in events if each.about["end_ns"] <= time_ns]
+        new = place.none if place is not None else offset == 0
+        if new and not before and reset is not None:
+            return
+        overtaken = begin > offset and offset in before
+        name = "retention-overtook" if overtaken else "offset-out-of-range"
+        if begin <= offset <= end:
+            begin = end = -1  # As it was before records were deleted.
+        stopped = reset is None and _stopped(reads, outside, client, view)
+        text = _described(f"{named}-{number}", offset, begin, end, reset, stopped=stopped)
+        lost = begin - offset if overtaken else 0
+        group = place.group if place is not None else ""
+        yield (*who, topic, name), Refused(f"{named}-{number}", text, lost, group, outside)
 
-    def _stopped(
-        self, reads: Reads | None, outside: Outside, who: tuple[Any, Any], view: View
-    ) -> bool:
-        """Return whether it got nothing of the partition any more, though there was time for it: it
-        is gone, or its application must have polled again."""
-        time_ns = outside.first[0] if outside.first is not None else 0
-        if reads is not None and (reads.last_ns or 0) > time_ns:
-            return False
-        waited = (view.last_ns or 0) - time_ns
-        gone = waited > limit("resets.soon") and not view.has_open(*who)
-        return gone or waited > limit("resets.polled")
-
-    def _next(
-        self, client_id: Any, host: Any, topic: str, number: Any, time_ns: int
-    ) -> dict[str, Any] | None:
-        found = self.listed.get((client_id, host, topic, number))
-        for event in found.events if found is not None else ():
-            if event.time_ns > time_ns:
-                return event.about
-        return None
+    def _starts(self, view: DetectorInput) -> Iterator[tuple[str, Start]]:
+        """Yield where members of a group without committed offsets read first, with the group."""
+        bounds = audit_of(view).bounds
+        new = {key: place.group for key, place in _places(view).items() if place.none}
+        for (key, number, *who), reads in view.base.delivery.reads.items() if new else ():
+            topic = topic_label(key, view.names) or "?"
+            group = new.get((f"{who[0]}@{who[1]}", topic, number))
+            lookup = self.lookups.get((*who, topic, number))
+            if group is None or lookup is None or lookup.first is None:
+                continue
+            time_ns, seen, offset = lookup.first
+            records = offset - max(0, value_at(bounds.get((topic, number), ([], []))[0], time_ns))
+            if records > 0 and _first(reads) == offset:
+                yield group, Start(topic, number, view.client(*who), records, time_ns, seen)
 
 
-def _told(
+def _key_of(topic: dict[str, Any]) -> str | None:
+    return topic_key(topic.get("topic"), topic.get("topic_id"))
+
+
+@once
+def _places(view: DetectorInput) -> dict[tuple[str, str, int], AuditedPartition]:
+    return {
+        (reader, place.topic, place.number): place
+        for place in audit_of(view).found
+        for reader in place.readers
+    }
+
+
+def _outside(
+    client: Client, topic: Any, name: str, found: list[Refused], view: DetectorInput
+) -> Finding:
+    text = f"{client} requested"
+    if name == "retention-overtook":
+        lost = plural(sum(each.lost for each in found), "record")
+        text = f"{lost} of {view.topic(topic)} were deleted before {client} read them: it requested"
+    told = "; ".join(each.text for each in found[:MOST_TOLD])
+    more = f"; and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
+    return view.finding(
+        name,
+        f"{text} {told}{more}",
+        "api == Fetch and error == OFFSET_OUT_OF_RANGE",
+        together(each.seen for each in found),
+        client=client,
+        topic=topic,
+        about={
+            "group": sorted({spelled(each.group) for each in found if each.group}),
+            "partition": [each.place for each in found[:MAX_TOPICS]],
+        },
+    )
+
+
+def _stopped(
+    reads: Reads | None, outside: OffsetOutOfRange, client: Client, view: DetectorInput
+) -> bool:
+    """Return whether it got nothing of the partition any more, though there was time for it: it
+    is gone, or its application must have polled again."""
+    time_ns = outside.first[0] if outside.first is not None else 0
+    if reads is not None and (reads.last_ns or 0) > time_ns:
+        return False
+    waited = (view.last_ns or 0) - time_ns
+    gone = waited > limit("resets.soon") and client.key not in _open(view)
+    return gone or waited > limit("resets.polled")
+
+
+@once
+def _open(view: DetectorInput) -> set[ClientKey]:
+    return {client_key(line) for line in view.lines if line["state"] == "open"}
+
+
+def _described(
     place: str, offset: int, begin: int, end: int, reset: dict[str, Any] | None, *, stopped: bool
 ) -> str:
-    """Return what a client asked for, what there was, and where it went on."""
+    """Return the requested offset, the log's bounds, and where it went on."""
     text = f"offset {offset:,} of {place}" if offset >= 0 else f"an offset of {place}"
     if begin >= 0 and end >= 0:
         text += f", which holds {begin:,} to {end:,}"
@@ -258,3 +275,31 @@ def _told(
     if stopped:
         text += "; it did not continue, consistent with auto.offset.reset=none"
     return text
+
+
+def _latest(group: str, starts: list[Start], view: DetectorInput) -> Finding:
+    starts.sort(key=lambda each: (each.topic, each.partition, -each.time_ns))
+    # A partition may go from member to member before it has a committed offset.
+    places = {(each.topic, each.partition): each for each in starts}
+    named = listed(f"{topic}-{number}" for topic, number in places)
+    records = sum(each.records for each in places.values())
+    numbers = [each.number for each in starts]
+    return view.finding(
+        "latest-skips",
+        f"Group {spelled(group)} had no committed offset and started at the end of {named} "
+        f"(latest), skipping {plural(records, 'record')}",
+        f"(api == OffsetFetch and group == {quoted(group)}) or "
+        + all_of("api == ListOffsets", among("number", numbers[:MAX_NAMED])),
+        span_of(starts),
+        count=records,
+        about={
+            **about_group(group, (each.topic for each in starts)),
+            "client": sorted({each.client for each in starts})[:MAX_TOPICS],
+        },
+    )
+
+
+def _first(reads: Reads) -> int | None:
+    places = [(event.time_ns, event.about["from"]) for event in reads.events]
+    places += [reads.position] if reads.position is not None else []
+    return min(places)[1] if places else None

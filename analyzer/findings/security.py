@@ -1,187 +1,335 @@
-"""Connections that fail before the work for want of SASL (question 9)."""
+"""What clients may not do (close behind), and client metrics; connections that fail before the work
+for lack of SASL (question 9), and SASL sessions that expired because the client did not
+authenticate again (KIP-368)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, ClassVar, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
-from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Worded
-from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.offers import refused_versions
-from kafkascope.analyzer.findings.view import View, all_of, among, listed, plural
-from kafkascope.analyzer.identity import client_of, host_of
+from kafkascope.analyzer.findings.counting import (
+    Keyed,
+    Names,
+    Occurrences,
+    OccurrencesWithText,
+    table,
+    total,
+    whole,
+)
+from kafkascope.analyzer.findings.filters import MAX_CONNECTIONS, all_of, connections_in, quoted
+from kafkascope.analyzer.findings.rules import RULES, limit
+from kafkascope.analyzer.findings.versions import refused_versions
+from kafkascope.analyzer.findings.view import (
+    Client,
+    Counts,
+    DetectorInput,
+    Exchange,
+    Finding,
+    Row,
+    brokers_in,
+    client_key,
+    once,
+)
+from kafkascope.analyzer.findings.words import duration, listed, plural, size, spelled
+from kafkascope.analyzer.identity import ClientKey, client_of
+from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.connections import ZOOKEEPER
-from kafkascope.analyzer.statistics.merging.compounds import table
-from kafkascope.analyzer.statistics.merging.tables import Keyed
-from kafkascope.analyzer.statistics.model import Line
-from kafkascope.analyzer.text import spelled
-
-HANDSHAKE: Final = 17
-AUTHENTICATE: Final = 36
-MOST_BROKERS: Final = 50
+from kafkascope.analyzer.statistics.model import Line, topic_key
+from kafkascope.dissectors.reference.codes import error_name
 
 
-class Security(Detector):
+class Security(Counts):
     """SASL errors, connections closed at their first request."""
 
-    TOUCHABLE = False
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "sasl-missing",
-            "error",
-            "connections closed because SASL is missing",
-            "Set security.protocol=SASL_PLAINTEXT (or SASL_SSL) and sasl.mechanism, or use a "
-            "listener without SASL.",
-            "ILLEGAL_SASL_STATE",
-            limits=("sasl.several",),
-        ),
-        Rule(
-            "sasl-mechanism",
-            "error",
-            "SASL mechanism that the broker does not offer",
-            "Set sasl.mechanism to one that the listener enables (sasl.enabled.mechanisms).",
-            "UNSUPPORTED_SASL_MECHANISM",
-        ),
-        Rule(
-            "sasl-failed",
-            "error",
-            "failed authentication",
-            "Check user and password (or keytab, token) of the client, and that the user exists "
-            "for this mechanism. SCRAM credentials must be created separately for each mechanism.",
-            "SASL_AUTHENTICATION_FAILED",
-        ),
-    )
-    ODD = True
+    sasl: Keyed[OccurrencesWithText] = table(OccurrencesWithText, 2_000)
 
-    sasl: Keyed[Worded] = table(Worded, 2_000)
-    """By client."""
-
-    def add(self, row: Row, exchange: Exchange) -> None:
+    def add_exchange(self, row: Row, exchange: Exchange) -> None:
         """Take note of failed SASL."""
-        key = row.api_key
-        if key == HANDSHAKE and any(e.code in (33, 34) for e in row.errors):
+        if row.api == "SaslHandshake" and any(e.code in (33, 34) for e in row.errors):
             asked, response = exchange.request_body or {}, exchange.response_body or {}
-            here = self._sasl("mechanism", row, asked.get("mechanism", ""))
-            for each in response.get("mechanisms") or ():
-                here.words.add(each)
-        elif key == AUTHENTICATE and row.errors:
-            here = self._sasl("failed", row, exchange.mechanism)
-            for error in row.errors:
-                here.words.add(error.message or error.name)
+            words = response.get("mechanisms") or ()
+            self._see("mechanism", row, asked.get("mechanism", ""), words)
+        elif row.api == "SaslAuthenticate" and row.errors:
+            words = [error.message or error.name for error in row.errors]
+            self._see("failed", row, exchange.mechanism, words)
         elif row.api == "SaslToken" and row.state == "lost":
-            self._sasl("token", row, exchange.mechanism)
+            self._see("token", row, exchange.mechanism, ())
 
-    def _sasl(self, what: str, row: Row, mechanism: str) -> Worded:
+    def _see(self, what: str, row: Row, mechanism: str, words: Iterable[str]) -> None:
         here = self.sasl[(what, *client_of(row), row.broker_address, mechanism)]
         here.see(row)
-        return here
+        for each in words:
+            here.words.add(each)
 
-    def told(self, view: View) -> Iterator[Finding]:
+    def findings(self, view: DetectorInput) -> Iterator[Finding]:
         """Yield findings by client and broker."""
-        yield from self._sasl_told(view)
-        yield from self._closed(view, view.lines())
+        # A client that is wrong at one broker is wrong at all.
+        failed = by_key(
+            ((what, *who, mechanism), (str(broker), here))
+            for (what, *who, broker, mechanism), here in self.sasl.items()
+        )
+        for (what, *who, mechanism), found in failed.items():
+            yield _failed(what, view.client(*who), spelled(mechanism or "SASL"), found, view)
+        expired_by_client = by_key((client_key(line), line) for line in view.lines if expired(line))
+        for key, lines in sorted(expired_by_client.items()):
+            yield _expired(view.client(*key), lines, view)
+        for (name, key, broker), lines in sorted(by_key(_closed(view)).items()):
+            if name or len(lines) >= limit("sasl.several"):
+                yield _missing(name, view.client(*key), broker, lines, view)
 
-    def _sasl_told(self, view: View) -> Iterator[Finding]:
-        found: dict[tuple[Any, ...], tuple[Worded, list[str]]] = {}
-        for (what, client_id, host, broker, mechanism), here in self.sasl.items():
-            # A client that is wrong at one broker is wrong at all.
-            seen, brokers = found.setdefault((what, client_id, host, mechanism), (Worded(), []))
-            seen.merge(here)
-            brokers.append(str(broker))
-        for (what, client_id, host, mechanism), (seen, brokers) in found.items():
-            who, broker = view.client(client_id, host), listed(brokers)
-            places = ", ".join(map(quoted, brokers[:MOST_BROKERS]))
-            asked = spelled(mechanism or "SASL")
-            if what == "mechanism":
-                offered = listed(seen.words) or "none"
-                text = f"{who} requested SASL mechanism {asked} from {broker}; offered: {offered}"
-                where = "api == SaslHandshake and failed"
-            elif what == "failed":
-                often = "once" if seen.count == 1 else f"{seen.count} times"
-                text = (
-                    f"Authentication of {who} at {broker} with {asked} failed {often}: "
-                    f"{listed(seen.words, 1)}"
-                )
-                where = "api == SaslAuthenticate and failed"
-            else:
-                text = (
-                    f"{broker} closed {plural(seen.count, 'connection')} from {who} during {asked} "
-                    "authentication, as old brokers do when they reject the password"
-                )
-                where = "lost"
+
+def _failed(
+    what: str,
+    client: Client,
+    mechanism: str,
+    found: list[tuple[str, OccurrencesWithText]],
+    view: DetectorInput,
+) -> Finding:
+    seen, brokers = OccurrencesWithText(), [broker for broker, _ in found]
+    for _, here in found:
+        seen.merge(here)
+    places = ", ".join(map(quoted, brokers[:MAX_CONNECTIONS]))
+    broker, name = listed(brokers), "sasl-failed"
+    if what == "mechanism":
+        name, where = "sasl-mechanism", "api == SaslHandshake and failed"
+        offered = listed(seen.words) or "none"
+        text = f"{client} requested SASL mechanism {mechanism} from {broker}; offered: {offered}"
+    elif what == "failed":
+        where = "api == SaslAuthenticate and failed"
+        often = "once" if seen.count == 1 else f"{seen.count} times"
+        text = f"Authentication of {client} at {broker} with {mechanism} failed {often}: "
+        text += listed(seen.words, 1)
+    else:
+        where = "lost"
+        text = (
+            f"{broker} closed {plural(seen.count, 'connection')} from {client} during {mechanism} "
+            "authentication, as old brokers do when they reject the password"
+        )
+    return view.finding(
+        name,
+        text,
+        all_of(f"broker in {{{places}}}" if len(brokers) > 1 else f"broker == {places}", where),
+        seen,
+        client=client,
+        about={"broker": brokers[:MAX_CONNECTIONS], "mechanism": mechanism},
+    )
+
+
+def _closed(view: DetectorInput) -> Iterator[tuple[tuple[str, ClientKey, str], Line]]:
+    """Yield connections that brokers closed at the first request that is work, by rule (empty where
+    several are needed), client and broker."""
+    lines = view.lines
+    sasl = {
+        line["broker_address"]
+        for line in lines
+        # SASL told the user, not a certificate.
+        if line["phase"] == "sasl" or (line["user"] and line["user"] != line["tls_client"])
+    }
+    served = {
+        line["broker_address"]
+        for line in lines
+        if not line["user"] and line["requests"] - line["unanswered"] > 1
+    }
+    refused, middle = refused_versions(view), view.base.connections.midstream()
+    for line in lines:
+        answered = line["requests"] - line["unanswered"]
+        if line["end"] not in ("broker fin", "broker rst") or line["phase"] != "work":
+            continue
+        if not line["requests"] or not line["unanswered"] or line["server_protocol"]:
+            continue
+        if line["connection"] in middle or line["protocol"] == ZOOKEEPER:
+            continue  # what came before the capture may have been SASL
+        if (rest := rest_before(line)) is not None and rest >= limit("reset.rest"):
+            continue  # clients log in at once: a device, or the broker, dropped what was idle
+        broker, key = line["broker_address"], client_key(line)
+        if broker in sasl and not line["user"] and answered <= 1:
+            yield ("sasl-missing", key, broker), line
+        # A version that the broker does not take is closed alike. Else it answers ApiVersions, and
+        # nothing else, to whoever does not say who it is.
+        elif key not in refused and broker not in sasl | served and answered == 1:
+            yield ("", key, broker), line
+
+
+def _missing(
+    name: str, client: Client, broker: str, lines: list[Line], view: DetectorInput
+) -> Finding:
+    what = plural(len(lines), "connection")
+    text = (
+        f"{broker} answered ApiVersions from {client}, closed {what} at the next request, "
+        "and served no client without authentication"
+    )
+    if name:
+        text = (
+            f"{broker} closed {what} from {client} at the first request; other clients "
+            "authenticate there with SASL"
+        )
+    return view.finding(
+        "sasl-missing",
+        text,
+        f"{connections_in(lines, MAX_CONNECTIONS)} and lost",
+        count=len(lines),
+        span=(lines[0]["opened"], lines[-1]["opened"]),
+        about={"client": client, "broker": broker},
+    )
+
+
+# --- sessions
+
+
+def _expired(client: Client, lines: list[Line], view: DetectorInput) -> Finding:
+    lasted = min(line["session"][1] - line["session"][0] for line in lines)
+    brokers = brokers_in(lines)
+    users = sorted({spelled(line["user"]) for line in lines if line["user"]})
+    user = f" (user {listed(users, 2)})" if users else ""
+    lost = sum(line["unanswered"] for line in lines)
+    return view.finding(
+        "session-expired",
+        f"{listed(brokers)} closed {plural(len(lines), 'connection')} from {client}{user} "
+        f"after the SASL session expired ({duration(lasted)} without re-authentication); "
+        f"{plural(lost, 'request')} lost",
+        all_of(connections_in(lines), "lost"),
+        count=len(lines),
+        span=(min(line["waiting"] for line in lines), max(line["waiting"] for line in lines)),
+        about={"client": client, "user": users, "broker": brokers},
+    )
+
+
+def rest_before(line: Line) -> int | None:
+    """Return the nanoseconds between the last response of a connection and the request that was not
+    answered; None where there was no response, or no such request."""
+    answered, waiting = line["answered"], line["waiting"]
+    return None if answered is None or waiting is None else int(waiting - answered)
+
+
+def expired(line: Line) -> bool:
+    """Return whether the broker ended the connection at a request after the end of its session."""
+    if line["session"] is None or not line["end"].startswith("broker"):
+        return False
+    return bool(line["waiting"] is not None and 0 < line["session"][1] <= line["waiting"])
+
+
+def expired_at(view: DetectorInput, client: str, broker: str, time_ns: int) -> bool:
+    """Return whether the SASL session of a connection, by its addresses, had expired at a time, so
+    that the broker closed it instead of handling the request."""
+    sessions = _sessions(view).get((client, broker), ())
+    begun = [each for each in sessions if each[0] <= time_ns]
+    return bool(begun) and 0 < max(begun)[1] <= time_ns
+
+
+@once
+def _sessions(view: DetectorInput) -> dict[tuple[str, str], list[tuple[int, int]]]:
+    return by_key(
+        ((line["client_address"], line["broker_address"]), line["session"])
+        for line in view.lines
+        if line["session"] is not None
+    )
+
+
+DENIALS: Final = frozenset({29, 30, 31, 53, 65, 66})
+MOST_PARTS: Final = 6
+"""Of a sentence: APIs and errors."""
+TOPIC: Final = 29
+GROUP: Final = 30
+CLUSTER: Final = 31
+"""CLUSTER_AUTHORIZATION_FAILED."""
+INIT_PRODUCER: Final = "InitProducerId"
+
+
+class Denied(Occurrences):
+    """With the users and resources."""
+
+    users: Names = whole(Names)
+    places: Names = whole(Names)
+
+
+class Pushed(Occurrences):
+    """Client metrics."""
+
+    bytes: int = total()
+    failed: int = total()
+
+
+class Denials(Counts):
+    """Authorization errors; telemetry."""
+
+    clients: Keyed[Occurrences] = table(Occurrences, 2_000)
+    denied: Keyed[Denied] = table(Denied, 2_000)
+    """By error, API and client."""
+    pushed: Keyed[Pushed] = table(Pushed, 2_000)
+
+    def add_exchange(self, row: Row, exchange: Exchange) -> None:
+        """Take note of denials, and pushes of metrics."""
+        if row.api == "PushTelemetry":
+            # UNKNOWN_SUBSCRIPTION_ID: the client is to get the new subscription.
+            failed = int(any(error.name != "UNKNOWN_SUBSCRIPTION_ID" for error in row.errors))
+            self.pushed[client_of(row)].see(row, bytes=row.request_bytes or 0, failed=failed)
+            return
+        codes = {error.code for error in row.errors if error.code in DENIALS}
+        if codes:
+            self.clients[client_of(row)].see(row)
+        for code in codes:
+            denied = self.denied[(code, row.api, *client_of(row))]
+            denied.see(row, users=row.user or "unknown")
+            for error in row.errors:
+                place = topic_key(error.topic, error.topic_id) or error.group
+                place = place or next(iter(row.transactional_ids), "")
+                if error.code == code and place:
+                    denied.places.add(place)
+
+    def findings(self, view: DetectorInput) -> Iterator[Finding]:
+        """Yield findings by client: all that it was denied is one trouble."""
+        denials = by_key((key[2:], (key[0], key[1], each)) for key, each in self.denied.items())
+        for who, parts in denials.items():
+            seen = self.clients.get(who)
+            if seen is not None:
+                yield _denied(view.client(*who), seen, parts, view)
+        for who, pushed in self.pushed.items():
+            client = view.client(*who)
+            were = "was" if pushed.failed == 1 else "were"
+            failed = f"; {pushed.failed} {were} refused" if pushed.failed else ""
+            often = "once" if pushed.count == 1 else f"{pushed.count:,} times"
             yield view.finding(
-                self.rule("sasl-mechanism" if what == "mechanism" else "sasl-failed"),
-                text,
-                all_of(
-                    view.of_client(client_id, host) or f"client.ip == {host}",
-                    f"broker in {{{places}}}" if len(brokers) > 1 else f"broker == {places}",
-                    where,
-                ),
-                seen,
-                about=[
-                    ("client", who),
-                    *(("broker", each) for each in brokers[:MOST_BROKERS]),
-                    ("mechanism", asked),
-                ],
+                "telemetry",
+                f"{client} pushed its metrics {often}, {size(pushed.bytes)} in total{failed}",
+                "api == PushTelemetry",
+                pushed,
+                severity="note" if pushed.failed else None,
+                client=client,
             )
 
-    def _closed(self, view: View, lines: list[Line]) -> Iterator[Finding]:
-        """Yield connections that brokers closed at the first request that is work."""
-        sasl = {line["broker_address"] for line in lines if line["phase"] in ("sasl",)}
-        sasl |= {line["broker_address"] for line in lines if _by_sasl(line)}
-        served = {
-            line["broker_address"]
-            for line in lines
-            if not line["user"] and line["requests"] - line["unanswered"] > 1
-        }
-        refused = refused_versions(view)
-        middle = view.base.connections.midstream()
-        found: dict[tuple[str, str, str, str], list[Line]] = {}
-        for line in lines:
-            ended = line["end"] in ("broker fin", "broker rst")
-            if not ended or not line["requests"] or not line["unanswered"]:
-                continue
-            if line["connection"] in middle or line["protocol"] == ZOOKEEPER:
-                continue  # what came before the capture may have been SASL
-            host, broker = host_of(line["client_address"]), line["broker_address"]
-            client = line["client_id"] or ""
-            answered = line["requests"] - line["unanswered"]
-            if line["server_protocol"]:
-                continue
-            if broker in sasl and not line["user"] and answered <= 1 and line["phase"] == "work":
-                found.setdefault(("sasl-missing", client, host, broker), []).append(line)
-            elif (client, host) in refused:
-                continue  # a version that the broker does not take is closed alike
-            elif broker not in sasl | served and answered == 1 and line["phase"] == "work":
-                # It answers ApiVersions, and nothing else, to whoever does not say who it is.
-                found.setdefault(("", client, host, broker), []).append(line)
-        for (name, client, host, broker), seen in sorted(found.items()):
-            who, what = view.client(client, host), plural(len(seen), "connection")
-            if not name and len(seen) < limit("sasl.several"):
-                continue
-            if name:
-                text = (
-                    f"{broker} closed {what} from {who} at the first request; other clients "
-                    "authenticate there with SASL"
-                )
-            else:
-                text = (
-                    f"{broker} answered ApiVersions from {who}, closed {what} at the next request, "
-                    "and served no client without authentication"
-                )
-            conns = among("conn", [line["connection"] for line in seen[:50]])
-            yield view.finding(
-                self.rule(name or "sasl-missing"),
-                text,
-                f"{conns} and lost",
-                count=len(seen),
-                first_ns=seen[0]["opened"],
-                last_ns=seen[-1]["opened"],
-                about=[("client", who), ("broker", broker)],
-            )
 
-
-def _by_sasl(line: Line) -> bool:
-    """Return whether SASL told the user, not a certificate."""
-    return bool(line["user"]) and line["user"] != line["tls_client"]
+def _denied(
+    client: Client, seen: Occurrences, parts: list[tuple[int, str, Denied]], view: DetectorInput
+) -> Finding:
+    users = sorted({user for _, _, denied in parts for user in denied.users})
+    refusals: list[str] = []
+    named: dict[int, set[str]] = {TOPIC: set(), GROUP: set()}
+    for code, api, denied in parts:
+        names = view.topics(denied.places)
+        places = f" for {listed(names)}" if names else ""
+        requests = plural(denied.count, f"{api} request")
+        refusals.append(f"{requests}{places} failed with {error_name(code)}")
+        named.setdefault(code, set()).update(names)
+    codes = sorted({code for code, _, _ in parts})
+    # What differs from topics comes behind what is said of all.
+    rule = RULES["denied"]
+    granted = [
+        "idempotent" if (code, api) == (CLUSTER, INIT_PRODUCER) else error_name(code)
+        for code, api, _ in parts
+    ]
+    cases = {rule.advices.get(case, "") for case in granted}
+    several = f"error in {{{', '.join(map(str, codes))}}}"
+    return view.finding(
+        "denied",
+        f"{client} (user {listed(users, 2)}) was denied access: {'; '.join(refusals[:MOST_PARTS])}",
+        f"error == {codes[0]}" if len(codes) == 1 else several,
+        seen,
+        client=client,
+        advice=" ".join(each or rule.advice for each in sorted(cases)),
+        link=error_name(codes[0]),
+        about={
+            "error": map(error_name, codes),
+            "topic": sorted(named[TOPIC]),
+            "group": sorted(named[GROUP]),
+        },
+    )

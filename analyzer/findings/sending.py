@@ -1,32 +1,50 @@
-"""Requests whose sending takes the time: small pieces that wait for acknowledgements."""
+"""How clients send: in small pieces that wait for acknowledgements, and single records although
+more are waiting (question 12).
+
+A trickle of single records is healthy: there is nothing to batch. Batching helps a producer that is
+busy, and whose requests wait for each other: several are in flight at once, or each is sent as soon
+as the one before is answered (`send().get()`).
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from operator import sub
-from typing import ClassVar, Final
+from itertools import compress, repeat
+from typing import Final, NamedTuple
 
-from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
-from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.view import View, all_of, api_is, duration, plural
+from kafkascope.analyzer.findings.counting import (
+    Event,
+    Events,
+    Keyed,
+    Occurrences,
+    ShortEventLog,
+    least,
+    most,
+    table,
+    total,
+)
+from kafkascope.analyzer.findings.rules import SECOND, limit
+from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding
+from kafkascope.analyzer.findings.words import duration, plural, size
 from kafkascope.analyzer.identity import client_of
-from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.merging.compounds import table
-from kafkascope.analyzer.statistics.merging.measures import least, measured, most, total
-from kafkascope.analyzer.statistics.merging.tables import Keyed
+from kafkascope.analyzer.merging.bounded import Kept
+from kafkascope.analyzer.merging.tables import by_key
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 
 # A request of this size fits into the window that TCP sends at once (RFC 6928: ten segments), and
 # such a response into one segment: what lies between the first and the last byte of the request is
 # neither the network's nor the broker's time.
 MAX_REQUEST: Final = 14_600
 MAX_RESPONSE: Final = 1_448
+# Full segments that come one behind the other are paced by a slow link: Nagle's algorithm holds
+# back only what fills no segment. 536 bytes is the least that TCP fills (RFC 9293).
+LEAST_SEGMENT: Final = 536
 LONGEST: Final = 500_000_000
 """RFC 1122: an acknowledgement is delayed by less than 500 ms."""
 
 
-@measured
-class Sending(Seen):
+class Sending(Occurrences):
     """Requests that took long to send."""
 
     time_ns: int = total()
@@ -36,53 +54,29 @@ class Sending(Seen):
     """From the last byte of the request to the first one of the response."""
 
 
-class PiecewiseSending(Detector):
-    """By client, API and broker."""
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "sent-in-pieces",
-            "warning",
-            "requests that clients send in small pieces",
-            "Set TCP_NODELAY in the client (socket.nagle.disable=true in librdkafka), or write "
-            "each request at once. Nagle's algorithm holds the last piece of a request until the "
-            "broker's machine acknowledges the first one, and that delays the ACK by 40 ms "
-            "(Linux) to 200 ms (Windows). The broker is not slow.",
-            brief="{n} request in small pieces|{n} requests in small pieces",
-            limits=("pieces.gap", "pieces.least", "pieces.share"),
-        ),
-    )
-    KEYS = None
+class PiecewiseSending(Counts):
+    """Requests that were sent in pieces."""
 
     clients: Keyed[Sending] = table(Sending, 2_000)
     """By client, API and broker."""
 
-    def add(self, row: Row, exchange: Exchange) -> None:
-        """Take note of a request that took long to send."""
-        latency, server = row.latency_ns, row.server_ns
-        if latency is None or server is None or latency - server < limit("pieces.gap"):
+    def add(self, batch: ExchangeBatch) -> None:
+        """Take note of requests that took long to send."""
+        row, gap = batch.row, limit("pieces.gap")
+        if row.latency_ns is None or row.server_ns is None:
             return
-        size, answer = row.request_bytes or 0, row.response_bytes or 0
-        self._see(row, [(row.time_ns, row.number, latency, server, size, answer)])
-
-    def add_all(self, alike: Alike) -> None:
-        """Take note of usual exchanges."""
-        gap = limit("pieces.gap")
-        if max(map(sub, alike.latencies, alike.servers)) < gap:
-            return
-        columns = alike.begins, alike.numbers, alike.latencies, alike.servers, alike.asked
-        rows = zip(*columns, alike.answered, strict=True)
-        self._see(alike.row, [each for each in rows if each[2] - each[3] >= gap])
-
-    def _see(self, row: Row, sent: list[tuple[int, int, int, int, int, int]]) -> None:
-        for begin, number, latency, server, size, answer in sent:
+        columns = batch.begins, batch.numbers, batch.latencies, batch.servers
+        sizes = batch.request_bytes, batch.response_bytes
+        for begin, number, latency, server, octets, answer in zip(*columns, *sizes, strict=True):
             took = latency - server
-            if size <= MAX_REQUEST and answer <= MAX_RESPONSE and took <= LONGEST:
+            if gap <= took <= LONGEST and octets <= MAX_REQUEST and answer <= MAX_RESPONSE:
+                if _paced(batch.exchange_of(number)):
+                    continue
                 sending = self.clients[(*client_of(row), row.api, row.broker_address)]
                 sending.see_at(begin, number)
                 sending.take(time_ns=took, shortest=took, longest=took, server_ns=server)
 
-    def told(self, view: View) -> Iterator[Finding]:
+    def findings(self, view: DetectorInput) -> Iterator[Finding]:
         """Yield findings by client, API and broker."""
         by = ("client_id", "host", "api", "broker")
         for key, traffic in view.base.apis.grouped(by):
@@ -92,21 +86,108 @@ class PiecewiseSending(Detector):
                 continue
             if sending.count * 100 < traffic.answered * limit("pieces.share"):
                 continue
-            who, span = view.client(client_id, host), "each"
+            client, span = view.client(client_id, host), "each"
             if sending.longest != sending.shortest:
                 span = f"{duration(sending.shortest)} to {duration(sending.longest)}"
             yield view.finding(
-                self.rule("sent-in-pieces"),
-                f"{who} sent {sending.count:,} of {plural(traffic.answered, f'{api} request')} to "
-                f"{broker} in small pieces, with {duration(sending.time_ns // sending.count)} "
+                "sent-in-pieces",
+                f"{client} sent {sending.count:,} of {plural(traffic.answered, f'{api} request')} "
+                f"to {broker} in small pieces, with {duration(sending.time_ns // sending.count)} "
                 f"between the first and the last byte ({span}); the broker answered "
                 f"{duration(sending.server_ns // sending.count)} after the last byte on average",
-                all_of(
-                    view.of_client(client_id, host),
-                    api_is(api),
-                    f"broker == {quoted(str(broker))} and latency >= {sending.shortest}ns",
-                ),
+                f"latency >= {sending.shortest}ns",
                 sending,
+                client=client,
+                api=api,
+                broker=broker,
                 severity="note" if view.is_broker(client_id, host) else None,
-                about=[("client", who), ("api", str(api)), ("broker", str(broker))],
             )
+
+
+def _paced(exchange: Exchange) -> bool:
+    """Return whether a request came as full segments of one size, but for the last."""
+    parts = () if exchange.request is None else exchange.request.frame.parts
+    full = {part.size for part in parts[:-1]}
+    return bool(parts[2:-1]) and len(full) == 1 and min(full) >= LEAST_SEGMENT
+
+
+class Pace(NamedTuple):
+    """Of the seconds in which a producer is busy."""
+
+    requests: int
+    most: int
+    """In one second."""
+    waiting: int
+    """Requests that were sent while another one was in flight, or right after its response."""
+    first_ns: int
+    last_ns: int
+
+
+class Batching(Counts):
+    """Batch sizes from the statistic; how requests follow each other."""
+
+    singles: Keyed[ShortEventLog] = table(ShortEventLog, 100)
+
+    def add(self, batch: ExchangeBatch) -> None:
+        """Take note of when a single record was sent, and answered."""
+        row = batch.row
+        if 1 not in batch.records or row.latency_ns is None:
+            return
+        head = batch.begins, batch.ids, repeat(0), batch.numbers, repeat(_single), batch.ends
+        events = zip(*head, repeat(row.client_address), repeat(row.broker_address), strict=False)
+        single = [records == 1 for records in batch.records]
+        self.singles[client_of(row)].events.add_all(list(compress(events, single)))
+
+    def findings(self, view: DetectorInput) -> Iterator[Finding]:
+        """Yield findings by client."""
+        for key, sizes in view.base.sizes.grouped(("what", "api", "client_id", "host")):
+            if key["what"] != "batch" or key["api"] != "Produce":
+                continue
+            count, median = sizes.records.count, sizes.records.percentile(0.5)
+            singles = self.singles.get((key["client_id"], key["host"]))
+            if singles is None or count < limit("batches.least") or (median or 2) > 1:
+                continue
+            pace = max(map(_pace, _sequences(singles.events)), key=lambda each: each.requests)
+            waiting = 100 * pace.waiting // max(1, pace.requests)
+            if pace.requests < limit("batches.least") or waiting < limit("batches.waiting"):
+                continue
+            client = view.client(key["client_id"], key["host"])
+            yield view.finding(
+                "tiny-batches",
+                f"{client} sent {plural(count, 'batch', 'batches')} with a median of 1 record "
+                f"({size(sizes.bytes.total // count)} on average), at up to {pace.most} Produce "
+                f"requests per second; {waiting} % of them waited for the previous request",
+                "api == Produce and records <= 1",
+                client=client,
+                count=count,
+                span=(pace.first_ns, pace.last_ns),
+            )
+
+
+def _sequences(events: Events) -> list[list[Event]]:
+    """Return the requests of each producer. One with a connection to each broker waits for any of
+    them; of several with one client id, which have several connections to a broker, each connection
+    is judged alone."""
+    connections = by_key((tuple(event.about["connection"]), event) for event in events)
+    brokers = {broker for _, broker in connections}
+    return [list(events)] if len(brokers) == len(connections) else list(connections.values())
+
+
+def _pace(events: list[Event]) -> Pace:
+    """Measure how requests follow each other in the busy seconds of a sequence."""
+    each_second = Counter(event.time_ns // SECOND for event in events)
+    busy = {when for when, count in each_second.items() if count >= limit("batches.busy")}
+    end = waiting = 0
+    for event in events:
+        follows = event.time_ns - end <= limit("batches.right-after")
+        waiting += follows and event.time_ns // SECOND in busy
+        end = max(end, event.about["end_ns"])
+    requests = sum(each_second[when] for when in busy)
+    most = max(each_second.values())
+    return Pace(requests, most, waiting, events[0].time_ns, events[-1].time_ns)
+
+
+def _single(kept: Kept) -> Event:
+    time_ns, id_, part, number, _, end_ns, client, broker = kept
+    about = {"end_ns": end_ns, "connection": [client, broker]}
+    return Event(time_ns, id_, part, number, "single", about)

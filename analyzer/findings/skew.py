@@ -2,131 +2,87 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from typing import Any, ClassVar, Final
+from typing import Any
 
-from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
-from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.view import View, all_of, plural, size
+from kafkascope.analyzer.findings.counting import Keyed, Occurrences, table, total
+from kafkascope.analyzer.findings.filters import quoted
+from kafkascope.analyzer.findings.rules import limit
+from kafkascope.analyzer.findings.view import Counts, DetectorInput, Finding
+from kafkascope.analyzer.findings.words import plural, size, spelled
 from kafkascope.analyzer.identity import client_of
-from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.merging.compounds import table
-from kafkascope.analyzer.statistics.merging.measures import measured, total
-from kafkascope.analyzer.statistics.merging.tables import Keyed
-from kafkascope.analyzer.text import spelled
-
-FETCH: Final = 1
+from kafkascope.analyzer.merging.tables import by_key
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 
 
-@measured
-class RackReads(Seen):
+class RackReads(Occurrences):
     """Fetches of a client in a rack from a broker."""
 
     bytes: int = total()
 
 
-class Skew(Detector):
+class Skew(Counts):
     """Shares of partitions from the statistic of topics; racks of consumers and brokers."""
-
-    TOUCHABLE = False
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "hot-partition",
-            "warning",
-            "partition with most of a topic's records",
-            "Choose keys that spread, or a partitioner that splits heavy ones: one key, or a few, "
-            "carry most records.",
-            limits=("skew.records", "skew.times", "skew.partitions", "skew.batches", "skew.fuller"),
-        ),
-        Rule(
-            "reads-across-racks",
-            "note",
-            "reads from a broker in another rack",
-            "Set replica.selector.class=RackAwareReplicaSelector on the brokers, so that "
-            "consumers with client.rack read from the nearest replica (KIP-392).",
-        ),
-    )
-    KEYS = frozenset({FETCH})
 
     reads: Keyed[RackReads] = table(RackReads, 2_000)
     """By client, rack and broker."""
 
-    def add(self, row: Row, exchange: Exchange) -> None:
-        """Take note of fetches of consumers that say their rack."""
-        rack = (exchange.request_body or {}).get("rack_id")
-        if rack and row.records:
-            read = self.reads[(*client_of(row), rack, row.broker_address)]
-            read.see(row)
-            read.bytes += row.response_bytes or 0
-
-    def add_all(self, alike: Alike) -> None:
-        """Take note of usual exchanges."""
-        rack, row = alike.kept["rack_id"], alike.row
+    def add(self, batch: ExchangeBatch) -> None:
+        """Take note of fetches of consumers with a rack."""
+        rack, row = batch.request.get("rack_id"), batch.row
         if not rack:
             return
-        columns = alike.begins, alike.numbers, alike.answered, alike.records
+        columns = batch.begins, batch.numbers, batch.response_bytes, batch.records
         for time_ns, number, size_, records in zip(*columns, strict=True):
             if records:
                 read = self.reads[(*client_of(row), rack, row.broker_address)]
                 read.see_at(time_ns, number)
                 read.bytes += size_
 
-    def told(self, view: View) -> Iterator[Finding]:
+    def findings(self, view: DetectorInput) -> Iterator[Finding]:
         """Yield findings by topic; by client and broker."""
-        counts: dict[Any, int] = {}
-        for line in view.base.cluster.leaders(view.names):
-            counts[line["topic"]] = counts.get(line["topic"], 0) + 1
-        by_topic: dict[Any, list[dict[str, Any]]] = {}
-        for line in view.base.topics.partitions(view.names):
-            if line["produced_records"]:
-                by_topic.setdefault(line["topic"], []).append(line)
+        counts = Counter(line["topic"] for line in view.base.cluster.leaders(view.names))
+        by_topic = by_key(
+            (line["topic"], line)
+            for line in view.base.topics.partitions(view.names)
+            # Internal topics are keyed by group and the like: skew is their nature.
+            if line["produced_records"] and not str(line["topic"]).startswith("__")
+        )
         for topic, lines in by_topic.items():
-            if str(topic).startswith("__"):
-                # Internal topics are keyed by group and the like: skew is their nature.
-                continue
             whole = sum(line["produced_records"] for line in lines)
-            partitions = max(counts.get(topic, 0), len(lines))
+            partitions = max(counts[topic], len(lines))
             hot = max(lines, key=lambda line: int(line["produced_records"]))
             part = hot["produced_records"] / whole
-            if partitions < limit("skew.partitions") or whole < limit("skew.records"):
-                continue
-            if _by_chance(hot, lines):
+            few = partitions < limit("skew.partitions") or whole < limit("skew.records")
+            if few or _by_chance(hot, lines):
                 continue
             if part * partitions >= min(limit("skew.times"), partitions - 0.5):
-                name = spelled(topic)
+                name, number = spelled(topic), hot["partition"]
                 yield view.finding(
-                    self.rule("hot-partition"),
-                    f"Partition {hot['partition']} of {name} got {100 * part:.0f} % of "
+                    "hot-partition",
+                    f"Partition {number} of {name} got {100 * part:.0f} % of "
                     f"{plural(whole, 'record')}; an even share of {partitions} partitions is "
                     f"{100 / partitions:.0f} %",
-                    f"api == Produce and topic == {quoted(str(topic))} and partition == "
-                    f"{hot['partition']}",
+                    f"api == Produce and topic == {quoted(str(topic))} and partition == {number}",
                     count=hot["produced_records"],
-                    first_ns=hot["first"],
-                    last_ns=hot["last"],
-                    about=[("topic", name), ("partition", f"{name}-{hot['partition']}")],
+                    span=(hot["first"], hot["last"]),
+                    about={"topic": name, "partition": f"{name}-{number}"},
                 )
-        racks = {
-            line["address"]: line["rack"]
-            for line in view.base.cluster.rows(view.names)
-            if line["rack"]
-        }
-        for (client_id, host, rack, broker), read in self.reads.items():
-            other = racks.get(broker)
-            if other is None or other == rack:
+        racks = {line["address"]: line["rack"] for line in view.base.cluster.rows(view.names)}
+        for (*who, rack, broker), read in self.reads.items():
+            other, client = racks.get(broker), view.client(*who)
+            if not other or other == rack:
                 continue
-            who = view.client(client_id, host)
+            where = f"api == Fetch and broker == {quoted(str(broker))} and records > 0"
             yield view.finding(
-                self.rule("reads-across-racks"),
-                f"{who} in rack {spelled(rack)} read {size(read.bytes)} from {broker} in rack "
+                "reads-across-racks",
+                f"{client} in rack {spelled(rack)} read {size(read.bytes)} from {broker} in rack "
                 f"{spelled(other)}",
-                all_of(
-                    view.of_client(client_id, host),
-                    f"api == Fetch and broker == {quoted(str(broker))} and records > 0",
-                ),
+                where,
                 read,
-                about=[("client", who), ("broker", str(broker))],
+                client=client,
+                about={"broker": str(broker)},
             )
 
 

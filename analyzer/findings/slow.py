@@ -1,50 +1,84 @@
-"""What is slow beyond what clients asked to wait for (question 4)."""
+"""Excess latency beyond requested waits (question 4); times in which a broker answered no request,
+found from the requests that waited meanwhile.
+
+Times of answers are kept in slots of a twentieth of a second for each broker: little enough for
+days, and the same in whatever order exchanges come.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.conversation.tampering import deeds_of
-from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Log, Row, Rule
-from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.pauses import (
-    GIVEN_UP,
-    MINUTE,
-    SLOT,
-    Answers,
-    Pause,
-    Waiting,
-    pauses,
-    together,
+from kafkascope.analyzer.findings.counting import (
+    Event,
+    EventLog,
+    Events,
+    Keyed,
+    Measures,
+    bits,
+    table,
+    total,
+    whole,
 )
-from kafkascope.analyzer.findings.view import View, all_of, among, api_is, duration, listed, plural
+from kafkascope.analyzer.findings.filters import among
+from kafkascope.analyzer.findings.rules import MS, limit
+from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding, Row, span_of
+from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.connections import WAITING
-from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.merging.compounds import table
-from kafkascope.analyzer.statistics.merging.events import Event, Events
-from kafkascope.analyzer.statistics.merging.measures import Measures, measured, total, whole
-from kafkascope.analyzer.statistics.merging.tables import Keyed
-from kafkascope.analyzer.text import spelled
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 
 FETCHES: Final = frozenset({1, 78})
 GROUPS: Final = frozenset({11, 14})
 IN_FLIGHT: Final = 8
 """Long polls that may be under way on a connection: clients have one."""
-MS: Final = 1_000_000
 MAX_MINUTES: Final = 20_000
 """Minutes of brokers: more than a day of ten of them."""
-MOST_NAMED: Final = 100
 MOST_IN_FILTER: Final = 200
-TIMED_OUT: Final = 7
-"""REQUEST_TIMED_OUT."""
+SLOT: Final = 50_000_000
+MINUTE: Final = 60_000_000_000
+GIVEN_UP: Final = "given up"
+"""The kind of the event of a request whose connection its client closed."""
+LONGEST: Final = 2_400
+"""Slots that are looked at in each direction: two minutes."""
 
 
-@measured
+class Answers(Measures):
+    """The slots of one minute in which a broker answered."""
+
+    slots: int = bits()
+
+    def at(self, time_ns: int) -> None:
+        """Take note of an answer."""
+        self.slots |= 1 << (time_ns % MINUTE // SLOT)
+
+
+class Waiting(NamedTuple):
+    """A request that waited long, answered or given up."""
+
+    who: tuple[Any, Any]
+    """Client id and host."""
+    event: Event
+    end_ns: int
+
+
+@dataclass(slots=True)
+class Pause:
+    """A time without any answer of one broker."""
+
+    broker: str
+    begin_ns: int
+    end_ns: int
+    requests: list[Waiting] = field(default_factory=list)
+
+
 class Slow(Measures):
     """Slow answers of a kind, with their latencies and connections."""
 
@@ -52,51 +86,15 @@ class Slow(Measures):
     events: Events = whole(Events)
 
 
-class Slowness(Detector):
-    """Excess beyond what was asked for."""
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "slow-answers",
-            "warning",
-            "slow responses",
-            "Compare APIs and brokers with `kafkascope latency INPUT --by api,broker`. Produce "
-            "with acks=all waits for followers (check UnderReplicatedPartitions); other requests "
-            "wait for disks, full request queues or JVM pauses of the broker.",
-            "REQUEST_TIMED_OUT",
-            brief="{n} slow response|{n} slow responses",
-            limits=("slow.excess", "slow.count"),
-        ),
-        Rule(
-            "broker-paused",
-            "warning",
-            "broker that stalled, then answered all pending requests",
-            "Check the broker's garbage collection and system logs at that time: its process, its "
-            "machine or the network to it stalled (a garbage collection pause, a suspended or "
-            "migrated virtual machine, a hanging disk). With acks=all, leaders waiting for this "
-            "follower stall as well.",
-            "REQUEST_TIMED_OUT",
-            brief="a broker that stalled",
-            subject=("broker",),
-            limits=("slow.excess", "pause.flood", "pause.flood-share"),
-        ),
-        Rule(
-            "network-far",
-            "note",
-            "long network round trips",
-            "Move the clients closer to the brokers, or send fewer and larger requests. Every "
-            "request pays this round trip.",
-            limits=("network.far",),
-        ),
-    )
-    KEYS = None
+class Slowness(Counts):
+    """Latency minus requested waits."""
 
     slow: Keyed[Slow] = table(Slow, 2_000)
     """By API, client and broker."""
     # Until when a connection was not read: a broker takes up the next request when a long poll
     # is answered, and when the pause is over that it told with an answer (KIP-219); our own
     # proxy goes on when what it delayed or held is through.
-    polls: Keyed[Log] = table(Log, 2_000, unranked=1)
+    polls: Keyed[EventLog] = table(EventLog, 2_000, unranked=1)
     answers: Keyed[Answers] = table(Answers, MAX_MINUTES)
     given_up: Keyed[Slow] = table(Slow, 300)
 
@@ -105,20 +103,20 @@ class Slowness(Detector):
         self._slots: dict[str, int] = {}
         """Broker -> the slot of its last answer."""
 
-    def add(self, row: Row, exchange: Exchange) -> None:
+    def add(self, batch: ExchangeBatch) -> None:
         """Take note of slow exchanges."""
-        latency = row.latency_ns
-        if latency is None:
+        row, exchange, latency = batch.row, batch.exchange, max(batch.latencies)
+        if row.latency_ns is None:
             self._give_up(row, exchange)
             return
-        end_ns = row.time_ns + latency
-        broker, slot = row.broker_address, end_ns // SLOT
-        if self._slots.get(broker) != slot:
-            # Most answers fall into the slot of the one before.
-            self._slots[broker] = slot
-            self.answers[(broker, end_ns // MINUTE)].at(end_ns)
-            if len(self._slots) > MAX_MINUTES:
-                self._slots.clear()
+        broker = row.broker_address
+        for slot in {end_ns // SLOT for end_ns in batch.ends}:
+            if self._slots.get(broker) != slot:
+                # Most answers fall into the slot of the one before.
+                self._slots[broker] = slot
+                self.answers[(broker, slot * SLOT // MINUTE)].at(slot * SLOT)
+                if len(self._slots) > MAX_MINUTES:
+                    self._slots.clear()
         if latency < limit("slow.excess") and not row.throttle_ms:
             return
         touched = bool(row.notes) and bool(deeds_of(row.notes))
@@ -133,19 +131,12 @@ class Slowness(Detector):
             return
         if row.api_key in FETCHES and (exchange.request_body is None or row.errors):
             return
-        if any(error.code == TIMED_OUT for error in row.errors):
+        if any(error.name == "REQUEST_TIMED_OUT" for error in row.errors):
             return  # Its answer says itself why it took so long.
         slow = self.slow[(row.api, *client_of(row), row.broker_address)]
         slow.count += 1
         about = {"latency": latency, "excess": excess, "connection": connection}
         slow.events.note(row, "slow", about)
-
-    def add_all(self, alike: Alike) -> None:
-        """Take note of when usual exchanges were answered."""
-        broker = alike.row.broker_address
-        for slot in {end_ns // SLOT for end_ns in alike.ends}:
-            end_ns = slot * SLOT
-            self.answers[(broker, end_ns // MINUTE)].at(end_ns)
 
     def _give_up(self, row: Row, exchange: Exchange) -> None:
         """Take note of requests whose connection the client closed after a second and more."""
@@ -159,7 +150,7 @@ class Slowness(Detector):
             slow.count += 1
             slow.events.note(row, GIVEN_UP, about)
 
-    def told(self, view: View) -> Iterator[Finding]:
+    def findings(self, view: DetectorInput) -> Iterator[Finding]:
         """Yield findings by API, client and broker."""
         usual = {
             (key["api"], key["client_id"], key["host"], key["broker"]): times
@@ -167,123 +158,101 @@ class Slowness(Detector):
         }
         polls = {key: list(each.events) for key, each in self.polls.items()}
         waiting: dict[str, list[Waiting]] = defaultdict(list)
-        for (client_id, host, broker), given_up in self.given_up.items():
-            waiting[str(broker)] += _waiting((client_id, host), given_up.events)
-        for (api, client_id, host, broker), slow in self.slow.items():
-            times = usual.get((api, client_id, host, broker))
-            events = list(slow.events)
-            found = [event for event in events if not _behind(event, polls)]
-            count = slow.count - (len(events) - len(found))
-            waiting[str(broker)] += _waiting((client_id, host), found)
+        for (*who, broker), given_up in self.given_up.items():
+            waiting[broker] += _waiting(who, given_up.events)
+        for (api, *who, broker), slow in self.slow.items():
+            times, client = usual.get((api, *who, broker)), view.client(*who)
+            found = [event for event in slow.events if not _behind(event, polls)]
+            count = slow.count - (len(slow.events) - len(found))
+            waiting[broker] += _waiting(who, found)
             if not found or times is None:
                 continue
-            who = view.client(client_id, host)
             latencies = [event.about["latency"] for event in found]
             shortest, longest = duration(min(latencies)), duration(max(latencies))
             span = longest if shortest == longest else f"{shortest} to {longest}"
             # Long polls may take longer, and are none of these.
             least = min(event.about["excess"] for event in found)
-            few = count < limit("slow.count")
             waits = any(event.about["excess"] < event.about["latency"] for event in found)
             beyond = f", at least {duration(least)} more than the requested wait" if waits else ""
             median = f" (median excess {duration(times.beyond_wait.percentile(0.5))})"
+            mild = count < limit("slow.count") or view.is_broker(*who)
             yield view.finding(
-                self.rule("slow-answers"),
-                f"{count:,} of {plural(times.latency.count, f'{api} request')} from {who} to "
+                "slow-answers",
+                f"{count:,} of {plural(times.latency.count, f'{api} request')} from {client} to "
                 f"{broker} took {span}{beyond}{median if count < times.latency.count else ''}",
-                all_of(
-                    view.of_client(client_id, host),
-                    api_is(api),
-                    f"broker == {quoted(str(broker))} and excess >= {least}ns",
-                ),
+                f"excess >= {least}ns",
+                span_of(found),
+                client=client,
+                api=api,
+                broker=broker,
                 count=count,
-                first_ns=found[0].time_ns,
-                last_ns=found[-1].time_ns,
                 number=found[0].number,
-                severity="note" if few or view.is_broker(client_id, host) else None,
-                about=[("client", who), ("api", str(api)), ("broker", str(broker))],
+                severity="note" if mild else None,
             )
-        yield from self._paused(waiting, view)
-        yield from self._far(view)
-
-    def _paused(self, waiting: dict[str, list[Waiting]], view: View) -> Iterator[Finding]:
-        def answers(broker: str) -> Callable[[int], int | None]:
-            full = self.answers.others is not None
-
-            def of_minute(minute: int) -> int | None:
-                found = self.answers.get((broker, minute))
-                return found.slots if found is not None else None if full else 0
-
-            return of_minute
-
-        each = [
+        for group in _together(
             pause
             for broker, requests in sorted(waiting.items())
-            for pause in pauses(broker, requests, answers(broker))
-        ]
-        for group in together(each):
-            yield self._pause(group, waiting, view)
+            for pause in _pauses(broker, requests, partial(self._slots_of, broker))
+        ):
+            yield _paused(group, waiting, view)
+        yield from _far(view)
 
-    def _pause(self, group: list[Pause], waiting: dict[str, list[Waiting]], view: View) -> Finding:
-        begin, end = min(each.begin_ns for each in group), max(each.end_ns for each in group)
-        requests = [each for pause in group for each in pause.requests]
-        brokers = [spelled(pause.broker) for pause in group]
-        mine = sorted({view.client(*each.who) for each in requests})
-        # Others wait at other brokers: for followers that stand still.
-        hit = {
-            view.client(*each.who)
-            for several in waiting.values()
-            for each in several
-            if each.event.time_ns < end and each.end_ns > begin
-        }
-        stood = duration(max(pause.end_ns - pause.begin_ns for pause in group))
-        first = min(requests, key=lambda each: (each.event.time_ns, each.event.number))
-        numbers = sorted(each.event.number for each in requests)[:MOST_IN_FILTER]
-        given_up = sum(each.event.kind == GIVEN_UP for each in requests)
-        answered = len(requests) - given_up
-        text = (
-            f"{'Broker' if len(brokers) == 1 else 'Brokers'} {listed(brokers)} stalled for {stood}"
+    def _slots_of(self, broker: str, minute: int) -> int | None:
+        """Return the slots of a minute with an answer; None where that is not known."""
+        found = self.answers.get((broker, minute))
+        if found is not None:
+            return found.slots
+        return None if self.answers.others is not None else 0
+
+
+def _paused(group: list[Pause], waiting: dict[str, list[Waiting]], view: DetectorInput) -> Finding:
+    begin, end = min(each.begin_ns for each in group), max(each.end_ns for each in group)
+    requests = [each for pause in group for each in pause.requests]
+    brokers = [spelled(pause.broker) for pause in group]
+    # Others wait at other brokers: for followers that stand still.
+    hit = view.clients(
+        each.who
+        for each in chain.from_iterable(waiting.values())
+        if each.event.time_ns < end and each.end_ns > begin
+    )
+    stood = duration(max(pause.end_ns - pause.begin_ns for pause in group))
+    given_up = sum(each.event.kind == GIVEN_UP for each in requests)
+    answered = len(requests) - given_up
+    text = f"{'Broker' if len(brokers) == 1 else 'Brokers'} {listed(brokers)} stalled for {stood}"
+    if answered:
+        mine = listed(view.clients(each.who for each in requests))
+        text += f", then answered {plural(answered, 'pending request')} from {mine}"
+    if given_up:
+        text += f"; {plural(given_up, 'request')} timed out meanwhile"
+    return view.finding(
+        "broker-paused",
+        text,
+        among("number", sorted(each.event.number for each in requests)[:MOST_IN_FILTER]),
+        count=len(requests),
+        span=(begin, end),
+        number=min((each.event.time_ns, each.event.number) for each in requests)[1],
+        about={"broker": brokers, "client": hit},
+    )
+
+
+def _far(view: DetectorInput) -> Iterator[Finding]:
+    for key, times in view.base.latency.grouped(("client_id", "host", "broker")):
+        trip = times.handshake.percentile(0.5)
+        if trip is None or trip < limit("network.far"):
+            continue
+        client, broker = view.client(key["client_id"], key["host"]), str(key["broker"])
+        yield view.finding(
+            "network-far",
+            f"TCP handshakes from {client} to {broker} take {duration(trip)} (median)",
+            client=client,
+            broker=broker,
+            count=times.latency.count,
+            span=(view.first_ns, view.last_ns),
         )
-        if answered:
-            text += f", then answered {plural(answered, 'pending request')} from {listed(mine)}"
-        if given_up:
-            text += f"; {plural(given_up, 'request')} timed out meanwhile"
-        return view.finding(
-            self.rule("broker-paused"),
-            text,
-            among("number", numbers),
-            count=len(requests),
-            first_ns=begin,
-            last_ns=end,
-            number=first.event.number,
-            about=[
-                *(("broker", each) for each in brokers[:MOST_NAMED]),
-                *(("client", each) for each in sorted(hit)[:MOST_NAMED]),
-            ],
-        )
-
-    def _far(self, view: View) -> Iterator[Finding]:
-        for key, times in view.base.latency.grouped(("client_id", "host", "broker")):
-            trip = times.handshake.percentile(0.5)
-            if trip is None or trip < limit("network.far"):
-                continue
-            who = view.client(key["client_id"], key["host"])
-            yield view.finding(
-                self.rule("network-far"),
-                f"TCP handshakes from {who} to {key['broker']} take {duration(trip)} (median)",
-                all_of(
-                    view.of_client(key["client_id"], key["host"]),
-                    f"broker == {quoted(str(key['broker']))}",
-                ),
-                count=times.latency.count,
-                first_ns=view.first_ns,
-                last_ns=view.last_ns,
-                about=[("client", who), ("broker", str(key["broker"]))],
-            )
 
 
-def _waiting(who: tuple[Any, Any], events: Iterable[Event]) -> list[Waiting]:
-    return [Waiting(who, each, each.time_ns + int(each.about["latency"])) for each in events]
+def _waiting(who: Sequence[Any], events: Iterable[Event]) -> list[Waiting]:
+    return [Waiting(tuple(who), each, each.time_ns + int(each.about["latency"])) for each in events]
 
 
 def _behind(event: Event, polls: dict[Any, list[Event]]) -> bool:
@@ -299,3 +268,76 @@ def _behind(event: Event, polls: dict[Any, list[Event]]) -> bool:
         and end - poll.about["end_ns"] < limit("slow.excess")
         for poll in sent[max(0, at - IN_FLIGHT) : at]
     )
+
+
+# --- pauses
+
+
+def _pauses(
+    broker: str, waiting: Iterable[Waiting], answers: Callable[[int], int | None]
+) -> list[Pause]:
+    """Return those with requests of several connections. `answers`: the slots of a minute with an
+    answer; None where that is not known."""
+    found: list[Pause] = []
+    for each in sorted(waiting, key=lambda each: (each.event.time_ns, each.event.number)):
+        for pause in found[-3:]:
+            if _belongs(each, pause):
+                pause.requests.append(each)
+                break
+        else:
+            silence = _silence(each.event.time_ns, each.end_ns, answers)
+            if silence is not None and silence[1] - silence[0] >= limit("slow.excess"):
+                found.append(Pause(broker, *silence, [each]))
+    return [
+        pause
+        for pause in found
+        if len({tuple(each.event.about["connection"]) for each in pause.requests}) > 1
+    ]
+
+
+def _together(found: Iterable[Pause]) -> list[list[Pause]]:
+    """Merge pauses of several brokers that ended at the same time: they are one trouble."""
+    groups: list[list[Pause]] = []
+    for pause in sorted(found, key=lambda pause: (pause.end_ns, pause.broker)):
+        if groups and abs(groups[-1][-1].end_ns - pause.end_ns) <= limit("pause.flood"):
+            groups[-1].append(pause)
+        else:
+            groups.append([pause])
+    return groups
+
+
+def _belongs(each: Waiting, pause: Pause) -> bool:
+    """Return whether a request waited for the end of a pause: it was answered in the flood behind
+    it, or was given up before."""
+    if each.event.time_ns >= pause.end_ns or each.end_ns <= pause.begin_ns:
+        return False
+    late = each.end_ns - pause.end_ns
+    least = limit("pause.flood")
+    share = (pause.end_ns - pause.begin_ns) * limit("pause.flood-share") // 100
+    given_up = each.event.kind == GIVEN_UP
+    return -least <= late <= max(least, share) or (given_up and late < 0)
+
+
+def _silence(
+    begin_ns: int, end_ns: int, answers: Callable[[int], int | None]
+) -> tuple[int, int] | None:
+    """Return the time from the last answer before a request gave up or was answered to the next
+    one; it begins with the request at the earliest."""
+
+    def answered(slot: int) -> bool:
+        minute, place = divmod(slot, MINUTE // SLOT)
+        slots = answers(minute)
+        return slots is None or bool(slots >> place & 1)
+
+    first, last = begin_ns // SLOT, end_ns // SLOT
+    after = next((slot for slot in range(last, last + LONGEST) if answered(slot)), None)
+    if after is None:
+        return None
+    # An answer of the same flood may stand in the slot before.
+    end = after - 1 if answered(after - 1) else after
+    before = next(
+        (slot for slot in range(end - 1, max(first, end - LONGEST) - 1, -1) if answered(slot)), None
+    )
+    begin = begin_ns if before is None or before == first else (before + 1) * SLOT
+    stop = end_ns if after == last else after * SLOT
+    return begin, stop

@@ -1,39 +1,39 @@
-"""Readers that ask for one offset again and again and get no further: groups by the delivery audit,
-clients without a group by their fetches."""
+"""Readers that fetch one offset again and again without progress: groups by the delivery audit,
+clients without a group by their fetches. Readers that fetch the same offsets again and again and go
+on all the same: what they fetched ahead is thrown away.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.circles import circling
-from kafkascope.analyzer.findings.codecs import EXTRA, FETCH, ZSTD_FETCHES, older
-from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
-from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.codecs import EXTRA, ZSTD_FETCHES, older
+from kafkascope.analyzer.findings.filters import MAX_NAMED, MAX_TOPICS, all_of, among, quoted
+from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import (
-    View,
+    Client,
+    DetectorInput,
+    Finding,
     about_group,
-    all_of,
-    among,
-    duration,
-    listed,
+    groups_of,
     once,
     places_of,
-    plural,
+    span_of,
 )
+from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
 from kafkascope.analyzer.identity import ClientKey
-from kafkascope.analyzer.statistics.delivery.delivery import Reads
+from kafkascope.analyzer.merging.bounded import Event
+from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.delivery.ends import at
-from kafkascope.analyzer.statistics.delivery.model import AuditedPartition, Stall
-from kafkascope.analyzer.statistics.merging.events import Event
+from kafkascope.analyzer.statistics.delivery.model import AuditedPartition, Reads, Stall
 from kafkascope.analyzer.statistics.model import topic_label
-from kafkascope.analyzer.text import spelled
 
-MOST_CLIENTS: Final = 20
+Place: TypeAlias = tuple[str | None, int, str, str]
+"""Topic, as its label, partition, client id and host."""
 
 
 class StuckPartition(NamedTuple):
@@ -50,133 +50,145 @@ class StuckPartition(NamedTuple):
     over: bool = False
 
 
-class Readers(Detector):
-    """By group."""
+class Circle(NamedTuple):
+    """How a client reads a partition again and again."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "reader-stuck",
-            "error",
-            "reader that is stuck at one offset",
-            "Look at the record there (`kafkascope records INPUT`) and at the log of the "
-            "application: one that fails on a record and restarts gets the same record again. "
-            "Catch the error, send the record to a dead-letter topic and commit past it.",
-            brief="{client} is stuck",
-            limits=("stuck.fetches", "stuck.leaves", "stuck.commits", "stuck.time"),
-        ),
+    fetches: Sequence[Event]
+    times: Counter[int]
+    """How often each offset was fetched."""
+    offsets: int
+    """Where it went back to."""
+    numbers: list[int]
+    """Of the exchanges that went back."""
+    records: int
+    again: int
+    """Records that were fetched before."""
+    rate: int
+    """How often each record was fetched on average, rounded up."""
+
+
+def findings(view: DetectorInput) -> Iterator[Finding]:
+    """Yield findings from one audit of all groups, and of clients without a group."""
+    for group, places in places_of(view):
+        commits = any(place.placed for place in places)
+        stuck = [_fetched(place, view, commits=commits) or _committed(place) for place in places]
+        found = [each for each in stuck if each is not None]
+        if found:
+            found.sort(key=lambda each: (each.over, -each.times, each.first_ns))
+            yield _finding(group, found, view)
+    for (topic, number, *who), reads in view.base.delivery.reads.items():
+        client = view.client(*who)
+        if client.key in groups_of(view):
+            continue
+        # Partitions were assigned by hand, and no commit tells how far it got.
+        fetches = _last(reads)
+        circle = circling(view).get((topic_label(topic, view.names), int(str(number)), *client.key))
+        if fetches and (circle is None or len(fetches) > 2 * circle.rate):
+            yield _ungrouped(client, view.topic(topic), number, reads, fetches, view)
+    by_client = by_key((place[2:], (place, each)) for place, each in circling(view).items())
+    for key, circles in by_client.items():
+        yield _circle(view, key, circles)
+
+
+def _finding(group: str, found: list[StuckPartition], view: DetectorInput) -> Finding:
+    worst = found[0]
+    place = worst.place
+    who = [(each[0], each[2]) for each in _keys(sorted(place.readers)[:MAX_TOPICS])]
+    clients = [view.client(*each) for each in who]
+    took = duration(worst.last_ns - worst.first_ns)
+    state = "was stuck and then continued" if worst.over else "is stuck"
+    fetches = [
+        event
+        for reader, reads in _reads_of(view).get((place.topic, place.number), ())
+        if reader in place.readers
+        for event in reads.events
+        if event.number in worst.numbers
+    ]
+    text = (
+        f"Group {spelled(group)} {state} at offset {worst.offset:,} of {spelled(place.topic)}-"
+        f"{place.number}: {'fetched' if worst.numbers else 'committed'} {worst.times} times within "
+        f"{took} by {listed(clients)}{_carried(view, fetches, who)}"
+    )
+    behind = (place.log_end or 0) - worst.offset
+    if not worst.over and behind > 0:
+        text += f"; {plural(behind, 'record')} behind it"
+    if len(found) > 1:
+        others = listed(f"{each.place.topic}-{each.place.number}" for each in found[1:])
+        text += f" (the same on {others})"
+    numbers = sorted({number for each in found for number in each.numbers})[:MAX_NAMED]
+    return view.finding(
+        "reader-stuck",
+        text,
+        _fetches(numbers) if numbers else f"group == {quoted(group)}",
+        count=sum(each.times for each in found),
+        span=(min(each.first_ns for each in found), max(each.last_ns for each in found)),
+        severity="warning" if worst.over or not worst.numbers else None,
+        number=numbers[0] if numbers else None,
+        about={**about_group(group, (each.place.topic for each in found)), "client": clients},
     )
 
-    def told(self, view: View) -> Iterator[Finding]:
-        """Yield findings from one audit of all groups."""
-        for group, places in places_of(view):
-            commits = any(place.placed for place in places)
-            found = [
-                stuck
-                for place in places
-                for stuck in (_fetched(place, view, commits=commits) or _committed(place),)
-                if stuck is not None
-            ]
-            if found:
-                found.sort(key=lambda each: (each.over, -each.times, each.first_ns))
-                yield self._finding(group, found, view)
-        for each in repeated(view):
-            yield self._alone(each, view)
 
-    def _finding(self, group: str, found: list[StuckPartition], view: View) -> Finding:
-        worst = found[0]
-        place = worst.place
-        who = [each.rpartition("@") for each in sorted(place.readers)[:MOST_CLIENTS]]
-        clients = [view.client(client_id, host) for client_id, _, host in who]
-        took = duration(worst.last_ns - worst.first_ns)
-        where = f"offset {worst.offset:,} of {spelled(place.topic)}-{place.number}"
-        state = "was stuck and then continued" if worst.over else "is stuck"
-        did = "fetched" if worst.numbers else "committed"
-        text = (
-            f"Group {spelled(group)} {state} at {where}: {did} {worst.times} times within {took} "
-            f"by {listed(clients)}"
-        )
-        text += carried(
-            view,
-            fetched_by(view, place.topic, place.number, place.readers, set(worst.numbers)),
-            {(client_id, host) for client_id, _, host in who},
-        )
-        behind = (place.log_end or 0) - worst.offset
-        if not worst.over and behind > 0:
-            text += f"; {plural(behind, 'record')} behind it"
-        if len(found) > 1:
-            others = listed(f"{each.place.topic}-{each.place.number}" for each in found[1:])
-            text += f" (the same on {others})"
-        numbers = sorted({number for each in found for number in each.numbers})[:100]
-        evidence = all_of("api == Fetch", among("number", numbers))
-        return view.finding(
-            self.rule("reader-stuck"),
-            text,
-            evidence if numbers else f"group == {quoted(group)}",
-            count=sum(each.times for each in found),
-            first_ns=min(each.first_ns for each in found),
-            last_ns=max(each.last_ns for each in found),
-            severity="warning" if worst.over or not worst.numbers else None,
-            number=numbers[0] if numbers else None,
-            about=[
-                *about_group(group, (each.place.topic for each in found)),
-                *(("client", client) for client in clients),
-            ],
-        )
-
-    def _alone(self, found: Repeated, view: View) -> Finding:
-        """Return the finding about a client without a group."""
-        client, topic = view.client(*found.client), view.topic(found.topic)
-        times = [each.time_ns for each in found.fetches]
-        numbers = [each.number for each in found.fetches]
-        behind = found.end - found.offset
-        waits = f"; {plural(behind, 'record')} behind it" if behind > 0 else ""
-        return view.finding(
-            self.rule("reader-stuck"),
-            f"{client} is stuck at offset {found.offset:,} of {topic}-{found.number}: fetched "
-            f"{len(times)} times within {duration(max(times) - min(times))}, and never past it"
-            f"{carried(view, found.fetches, {found.client})}{waits}",
-            all_of("api == Fetch", among("number", numbers[:100])),
-            count=len(times),
-            first_ns=min(times),
-            last_ns=max(times),
-            number=min(numbers),
-            about=[("client", client), ("topic", topic)],
-        )
+def _fetches(numbers: list[int]) -> str:
+    return all_of("api == Fetch", among("number", numbers[:MAX_NAMED]))
 
 
-def _fetched(place: AuditedPartition, view: View, *, commits: bool) -> StuckPartition | None:
-    """Return a partition that stands still by the fetches of one offset. A group that commits
-    nothing reads all again after each restart: it is stuck only where its members leave as soon as
-    they have got the records."""
+def _keys(readers: Iterable[str]) -> list[tuple[str, str, str]]:
+    return [each.rpartition("@") for each in readers]
+
+
+def _ungrouped(
+    client: Client,
+    topic: str,
+    number: Any,
+    reads: Reads,
+    fetches: tuple[Event, ...],
+    view: DetectorInput,
+) -> Finding:
+    """Return the finding about a client without a group that reads a partition from the same offset
+    on, and no further."""
+    seen = span_of(fetches)
+    offset = fetches[0].about["from"]
+    behind = (reads.end[1] if reads.end is not None else -1) - offset
+    waits = f"; {plural(behind, 'record')} behind it" if behind > 0 else ""
+    span = (seen.last_ns or 0) - (seen.first or (0, 0))[0]
+    return view.finding(
+        "reader-stuck",
+        f"{client} is stuck at offset {offset:,} of {topic}-{number}: fetched {seen.count} times "
+        f"within {duration(span)}, and never past it{_carried(view, fetches, {client.key})}{waits}",
+        _fetches([each.number for each in fetches]),
+        seen,
+        about={"client": client, "topic": topic},
+    )
+
+
+def _fetched(
+    place: AuditedPartition, view: DetectorInput, *, commits: bool
+) -> StuckPartition | None:
+    """Return a partition stuck by the fetches of one offset. A group that commits nothing reads all
+    again after each restart: it is stuck only where its members leave as soon as they have got the
+    records."""
     stalls = [each for each in place.stalls if commits or _leaves(place, each, view)]
-    often = _often(view, place)
+    found = [
+        circling(view).get((place.topic, place.number, each[0], each[2]))
+        for each in _keys(place.readers)
+    ]
+    often = max((each.rate for each in found if each is not None), default=0)
     if often:
         # It goes on everywhere else: only where it reads much more often is it stuck.
         stalls = [each for each in stalls if not each.over and len(each.fetches) > 2 * often]
     if not stalls:
         return None
     stall = min(stalls, key=lambda each: (each.over, each.offset))
-    times = [time_ns for time_ns, _ in stall.fetches]
-    numbers = tuple(number for _, number in stall.fetches)
+    times, numbers = zip(*stall.fetches, strict=True)
     return StuckPartition(place, stall.offset, len(times), times[0], times[-1], numbers, stall.over)
 
 
-def _often(view: View, place: AuditedPartition) -> int:
-    """Return how often readers of a partition fetch each of its offsets as a rule; 0: once."""
-    circles = circling(view)
-    who = [each.rpartition("@") for each in place.readers]
-    found = [circles.get((place.topic, place.number, each[0], each[2])) for each in who]
-    return max((each.rate for each in found if each is not None), default=0)
-
-
-def _leaves(place: AuditedPartition, stall: Stall, view: View) -> bool:
+def _leaves(place: AuditedPartition, stall: Stall, view: DetectorInput) -> bool:
     """Return whether members were gone soon after they had got the records, again and again."""
     story = view.base.groups.story(place.group)
-    if story is None:
-        return False
     ends = sorted(
         each.gone_ns
-        for each in story.members
+        for each in (story.members if story is not None else ())
         if each.gone_ns is not None and f"{each.client_id or ''}@{each.host}" in stall.clients
     )
     gone = 0
@@ -188,8 +200,8 @@ def _leaves(place: AuditedPartition, stall: Stall, view: View) -> bool:
 
 
 def _committed(place: AuditedPartition) -> StuckPartition | None:
-    """Return a partition that stands still by commits of one offset at the end, while the log grows
-    behind it."""
+    """Return a partition stuck by commits of one offset at the end, while the log grows behind
+    it."""
     if not place.placed or not place.ends or place.waits_since_ns is not None:
         return None
     offset = place.placed[-1][1]
@@ -207,97 +219,117 @@ def _committed(place: AuditedPartition) -> StuckPartition | None:
     return StuckPartition(place, offset, len(times), times[-1], times[0]) if grown else None
 
 
-class Repeated(NamedTuple):
-    """A partition that a client reads from the same offset on, and no further."""
-
-    client: tuple[str, str]
-    """Client id and host."""
-    topic: str | None
-    """Its name, or its id as a key."""
-    number: int
-    offset: int
-    fetches: tuple[Event, ...]
-    end: int
-    """Of the log, as it was told last."""
-
-
-def repeated(view: View) -> Iterator[Repeated]:
-    """Yield repeated reads of clients that are in no group: partitions were assigned by hand, and
-    no commit tells how far they got."""
-    members = {(client, host) for (_, client, host), _ in view.base.delivery.belongs.items()}
-    for (topic, number, client, host), reads in view.base.delivery.reads.items():
-        if (client, host) in members:
-            continue
-        found = _last(reads)
-        who = str(client or ""), str(host)
-        circle = circling(view).get((topic_label(topic, view.names), int(str(number)), *who))
-        if found and (circle is None or len(found) > 2 * circle.rate):
-            end = reads.end[1] if reads.end is not None else -1
-            offset = found[0].about["from"]
-            name = None if topic is None else str(topic)
-            yield Repeated(who, name, number, offset, found, end)
-
-
 def _last(reads: Reads) -> tuple[Event, ...]:
-    """Return fetches that brought records from the largest offset that was asked for, where these
-    are many, over some time."""
-    if reads.asked is None:
-        return ()
+    """Return fetches that brought records from the largest requested offset, where these are many,
+    over some time."""
     found = tuple(each for each in reads.events if each.about["from"] == reads.asked)
-    if len(found) < limit("stuck.fetches"):
+    if reads.asked is None or len(found) < limit("stuck.fetches"):
         return ()
     span = max(each.time_ns for each in found) - min(each.time_ns for each in found)
     return found if span >= limit("stuck.time") else ()
 
 
-def fetched_by(
-    view: View, topic: str, number: int, readers: Collection[str], numbers: Collection[int]
-) -> list[Event]:
-    """Return the fetches of a partition by readers (`id@host`) that are among some exchanges."""
-    return [
-        event
-        for reader, reads in _reads_of(view).get((topic, number), ())
-        if reader in readers
-        for event in reads.events
-        if event.number in numbers
-    ]
+@once
+def _reads_of(view: DetectorInput) -> dict[tuple[str | None, Any], list[tuple[str, Reads]]]:
+    return by_key(
+        ((topic_label(key, view.names), part), (f"{client or ''}@{host}", reads))
+        for (key, part, client, host), reads in view.base.delivery.reads.items()
+    )
 
 
 @once
-def _reads_of(view: View) -> dict[tuple[str | None, Any], list[tuple[str, Reads]]]:
-    """Map each partition to its readers."""
-    found: dict[tuple[str | None, Any], list[tuple[str, Reads]]] = defaultdict(list)
-    for (key, part, client, host), reads in view.base.delivery.reads.items():
-        found[topic_label(key, view.names), part].append((f"{client or ''}@{host}", reads))
-    return found
-
-
-@once
-def _fetch_versions(view: View) -> dict[ClientKey, int]:
-    """Map each client to the latest version of its Fetches."""
-    found: dict[ClientKey, int] = {}
+def _fetch_versions(view: DetectorInput) -> dict[ClientKey, int]:
+    found: dict[ClientKey, int] = defaultdict(int)
     for (client_id, host, _, _, key, version), _ in view.base.clients.values.items():
-        if key == FETCH:
+        if key == 1:  # Fetch
             who = str(client_id or ""), str(host)
-            found[who] = max(int(str(version)), found.get(who, 0))
+            found[who] = max(int(str(version)), found[who])
     return found
 
 
-def carried(view: View, fetches: Iterable[Event], readers: Collection[ClientKey]) -> str:
+def _carried(view: DetectorInput, fetches: Iterable[Event], readers: Collection[ClientKey]) -> str:
     """Return what readers have to understand of their records: the codec, and whether it is younger
     than they are; the schema."""
     codecs: set[str] = set()
     schemas: set[int] = set()
     for each in fetches:
         codecs.update(EXTRA.intersection(each.about.get("codecs", ())))
-        if "schema" in each.about:
-            schemas.add(each.about["schema"])
+        schemas.update({each.about["schema"]} if "schema" in each.about else ())
     text = f"; the records are compressed with {listed(sorted(codecs))}" if codecs else ""
     if "zstd" in codecs:
         known = _fetch_versions(view)
-        sent = [known[each] for each in readers if each in known]
-        text += older(max(sent, default=ZSTD_FETCHES.low))
+        text += older(max((known[e] for e in readers if e in known), default=ZSTD_FETCHES.low))
     if schemas:
         word = "id" if len(schemas) == 1 else "ids"
         text += f"; values carry schema {word} {listed(sorted(schemas))}"
     return text
+
+
+# --- readers that go on all the same
+
+
+def _circle(view: DetectorInput, key: ClientKey, found: list[tuple[Place, Circle]]) -> Finding:
+    client, groups = view.client(*key), groups_of(view).get(key, ())
+    circles = {f"{spelled(topic or '?')}-{part}": each for (topic, part, *_), each in found}
+    where, worst = max(circles.items(), key=lambda each: each[1].again)
+    records = sum(each.records for each in circles.values())
+    again = sum(each.again for each in circles.values())
+    rate = records / max(1, records - again)
+    numbers = sorted({number for each in circles.values() for number in each.numbers})
+    repeated = sum(count > 1 for each in circles.values() for count in each.times.values())
+    positions = sum(len(each.times) for each in circles.values())
+    at = "every offset" if repeated == positions else f"{repeated:,} of {positions:,} offsets"
+    of = f" of group {listed(groups, 1)}" if groups else ""
+    return view.finding(
+        "fetched-repeatedly",
+        f"{client}{of} fetched {again:,} of {plural(records, 'record')} of {listed(circles)} "
+        f"again, at {at}: each record {rate:.1f} times, while it advanced from offset "
+        f"{min(worst.times):,} to {max(worst.times):,} of {where}",
+        _fetches(numbers),
+        count=sum(each.offsets for each in circles.values()),
+        span=(
+            min(each.fetches[0].time_ns for each in circles.values()),
+            max(each.fetches[-1].time_ns for each in circles.values()),
+        ),
+        number=numbers[0],
+        about={
+            "client": client,
+            "group": map(spelled, groups[:1]),
+            "topic": sorted({spelled(topic or "?") for (topic, *_), _ in found}),
+        },
+    )
+
+
+@once
+def circling(view: DetectorInput) -> dict[Place, Circle]:
+    """Return the partitions that clients read so. Members read again what was not committed before:
+    a client that restarted often is none of these."""
+    found: dict[Place, Circle] = {}
+    members = (member for story in view.stories() for member in story.members)
+    restarts = Counter((member.client_id or "", member.host) for member in members)
+    for (topic, number, client, host), reads in view.base.delivery.reads.items():
+        who = str(client or ""), str(host)
+        circle = _circle_of(sorted(reads.events, key=lambda each: (each.time_ns, each.number)))
+        if circle is not None and restarts[who] * 2 < circle.offsets:
+            found[(topic_label(topic, view.names), int(str(number)), *who)] = circle
+    return found
+
+
+def _circle_of(fetches: Sequence[Event]) -> Circle | None:
+    """Return how a partition was read where most of its offsets were fetched several times, and the
+    reader went back to many of them; else None. One that reads all again after a restart goes back
+    once."""
+    times = Counter(each.about["from"] for each in fetches)
+    behind = [now for before, now in pairwise(fetches) if now.about["from"] <= before.about["from"]]
+    back = {each.about["from"] for each in behind}
+    repeated = sum(count > 1 for count in times.values())
+    if len(back) < limit("circles.offsets") or repeated * 100 < len(times) * limit("circles.share"):
+        return None
+    records = sum(each.about["to"] - each.about["from"] for each in fetches)
+    distinct, reached = 0, -1
+    for first, to in sorted((each.about["from"], each.about["to"]) for each in fetches):
+        distinct += max(0, to - max(first, reached))
+        reached = max(reached, to)
+    again, rate = max(0, records - distinct), -(-records // max(1, distinct))
+    numbers = [each.number for each in behind][:MAX_NAMED]
+    return Circle(fetches, times, len(back), numbers, records, again, rate)

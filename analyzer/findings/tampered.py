@@ -1,26 +1,22 @@
-"""Findings about exchanges that our own proxy touched say so, instead of blaming the broker."""
+"""Findings about exchanges that our own proxy changed name it, and do not blame the broker."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields, replace
 from operator import attrgetter
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from kafkascope.analyzer.conversation.tampering import deeds_of
 from kafkascope.analyzer.exchanges.rows import Row, RowError, blank
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Rule
+from kafkascope.analyzer.findings.counting import Event, EventLog, Keyed, table
 from kafkascope.analyzer.findings.model import RANK
-from kafkascope.analyzer.findings.view import View
+from kafkascope.analyzer.findings.view import Counts, Exchange, Finding
+from kafkascope.analyzer.findings.words import spelled
 from kafkascope.analyzer.ranks import bounded
-from kafkascope.analyzer.statistics.merging.compounds import table
-from kafkascope.analyzer.statistics.merging.events import Event, Events
-from kafkascope.analyzer.statistics.merging.measures import Measures, measured, whole
-from kafkascope.analyzer.statistics.merging.tables import Keyed
-from kafkascope.analyzer.text import spelled
 
-MOST_NAMED: Final = 3
+MOST_DEEDS: Final = 3
 UNANSWERED: Final = frozenset({"lost", "open"})
 STOPPING: Final = frozenset(
     {"black-hole", "half-close", "hold", "delay", "throttle", "truncate", "reset", "close"}
@@ -35,24 +31,15 @@ _PLAIN: Final = tuple(each.name for each in fields(Row) if each.name not in _LEF
 _plain_of: Final = attrgetter(*_PLAIN)
 
 
-@measured
-class Touched(Measures):
-    """Exchanges that rules touched, with enough of their rows for the filters of findings."""
+class ProxyEffects(Counts):
+    """Has no findings: see `attribute_to_proxy`."""
 
-    events: Events = whole(Events)
+    touched: Keyed[EventLog] = table(EventLog, 1)
+    """Exchanges that rules touched, with enough of their rows for the filters of findings. One key:
+    all of them."""
+    left: Keyed[EventLog] = table(EventLog, 1)
 
-
-class Tampered(Detector):
-    """Tells nothing itself: see `owner`."""
-
-    RULES: ClassVar[tuple[Rule, ...]] = ()
-    ODD = True
-
-    touched: Keyed[Touched] = table(Touched, 1)
-    """One key: all of them."""
-    left: Keyed[Touched] = table(Touched, 1)
-
-    def add(self, row: Row, exchange: Exchange) -> None:
+    def add_exchange(self, row: Row, exchange: Exchange) -> None:
         """Take note of exchanges with such a note, or without an answer; few are so."""
         deeds = deeds_of(row.notes) if row.notes else []
         if not deeds and row.state not in UNANSWERED:
@@ -61,19 +48,11 @@ class Tampered(Detector):
         about = {"deeds": deeds, "row": _packed(row), "connection": place}
         (self.touched if deeds else self.left)[("",)].events.note(row, row.state, about)
 
-    def told(self, view: View) -> Iterator[Finding]:
-        """Yield nothing: see `owner`."""
-        return iter(())
-
-    def owner(self) -> Callable[[Finding], Finding]:
-        """Gives findings back; those whose evidence rules of the proxy touched say so."""
-        touched = self.touched.get(("",))
-        if touched is None:
-            return lambda finding: finding
-        events = [(event, event.about["deeds"]) for event in touched.events]
-        left = self.left.get(("",))
-        if left is not None:
-            events += _behind(list(touched.events), list(left.events))
+    def attribute_to_proxy(self) -> Callable[[Finding], Finding]:
+        """Gives findings back, with a note on proxy rules in their evidence."""
+        tables = self.touched, self.left
+        touched, left = (list(each.get(("",), EventLog()).events) for each in tables)
+        events = [(event, event.about["deeds"]) for event in touched] + _behind(touched, left)
         evidence = [(_row(event.about["row"]), deeds) for event, deeds in events]
         return lambda finding: _owned(finding, evidence)
 
@@ -94,7 +73,7 @@ def _behind(touched: list[Event], left: list[Event]) -> list[tuple[Event, list[s
 
 
 def _owned(finding: Finding, evidence: list[tuple[Row, list[str]]]) -> Finding:
-    if not finding.filter:
+    if not finding.filter or not evidence:
         return finding
     from kafkascope.analyzer.filter.backends.exchange import compile_filter
 
@@ -103,8 +82,8 @@ def _owned(finding: Finding, evidence: list[tuple[Row, list[str]]]) -> Finding:
     if not hits:
         return finding
     deeds = Counter(deed for each in hits for deed in each)
-    named = ", ".join(spelled(deed) for deed, _ in deeds.most_common(MOST_NAMED))
-    named += ", ..." if len(deeds) > MOST_NAMED else ""
+    named = ", ".join(spelled(deed) for deed, _ in deeds.most_common(MOST_DEEDS))
+    named += ", ..." if len(deeds) > MOST_DEEDS else ""
     if len(hits) < finding.count:
         text = f"; {len(hits):,} of these injected by proxy rules ({named})"
         return replace(finding, text=finding.text + text)
@@ -114,12 +93,13 @@ def _owned(finding: Finding, evidence: list[tuple[Row, list[str]]]) -> Finding:
 
 
 def _packed(row: Row) -> dict[str, Any]:
-    """Return what filters of findings may ask of a row, as plain values."""
-    packed: dict[str, Any] = {}
-    for name, value in zip(_PLAIN, _plain_of(row), strict=True):
-        if value is not None and value != "" and value != ():
-            value = bounded(value)
-            packed[name] = list(value) if isinstance(value, tuple) else value
+    """Return the fields of a row for filters of findings, as plain values."""
+    values = {name: bounded(value) for name, value in zip(_PLAIN, _plain_of(row), strict=True)}
+    packed: dict[str, Any] = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in values.items()
+        if value is not None and value != "" and value != ()
+    }
     packed["errors"] = [[each.code, each.name, each.top] for each in row.errors]
     packed["topic_ids"] = [each.hex() for each in row.topic_ids]
     return packed
@@ -132,6 +112,3 @@ def _row(packed: dict[str, Any]) -> Row:
     values["errors"] = tuple(RowError(*each) for each in packed.get("errors", ()))
     values["topic_ids"] = tuple(bytes.fromhex(each) for each in packed.get("topic_ids", ()))
     return blank(**values)
-
-
-__all__ = ["Tampered"]

@@ -1,152 +1,128 @@
-"""TLS handshakes that failed: by their alerts, or by their shape."""
+"""TLS handshakes that failed: by their alerts, or by their shape; TLS that cannot be read, and what
+is inside of TLS where that is not Kafka."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, Final
+from typing import Any, Final
 
-from kafkascope.analyzer.findings.detector import Detector, Finding, Rule
-from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.tls_causes import OTHER, HandshakeFailure, How, cause_of
-from kafkascope.analyzer.findings.view import View, among, listed, once, plural
+from kafkascope.analyzer.findings.filters import (
+    MAX_CONNECTIONS,
+    all_of,
+    connections_in,
+    with_requests,
+)
+from kafkascope.analyzer.findings.other_protocols import unanswered
+from kafkascope.analyzer.findings.rules import RULES, limit
+from kafkascope.analyzer.findings.tls_causes import (
+    Failure,
+    How,
+    cause_of,
+    failed_connections,
+    failure,
+    handshakes,
+    is_tls,
+)
+from kafkascope.analyzer.findings.view import DetectorInput, Finding, brokers_in, ended_at, hosts_in
+from kafkascope.analyzer.findings.words import listed, plural
 from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.model import Line
-from kafkascope.analyzer.text import spelled
-from kafkascope.captures.tls.alerts import ALERTS
+from kafkascope.captures.tls.begin import ALERTS
 
-FAILED: Final = frozenset({"alert", "rejected", "closed"})
-"""Outcomes of the handshake itself; `answered` and `ended` are told by the connection."""
-MOST_NAMED: Final = 50
-"""Connections, hosts and brokers of a finding."""
-PLAINTEXT: Final = ":9092"
-"""End of the address of a usual plaintext listener (listeners=PLAINTEXT://:9092)."""
-
-
-class TlsFailures(Detector):
-    """From the statistic of connections."""
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "tls-failed",
-            "error",
-            "failed TLS handshakes",
-            OTHER,
-            subject=("host", "broker"),
-            limits=("tls.at-once",),
-        ),
-    )
-
-    def told(self, view: View) -> Iterator[Finding]:
-        """Yield findings by how handshakes ended: one wrong certificate is one trouble of many
-        clients and brokers."""
-        failed: list[tuple[tuple[str, str], How, Line]] = []
-        worked: dict[tuple[str, str], list[Line]] = defaultdict(list)
-        chosen: dict[str, set[str]] = defaultdict(set)
-        for line in _handshakes(view):
-            place = host_of(line["client_address"]), line["broker_address"]
-            how = failure(line)
-            if how is not None:
-                failed.append((place, how, line))
-            elif line["tls_result"] is not None:
-                worked[place].append(line)
-                chosen[line["broker_address"]].add(line["tls"])
-        if not failed:
-            return
-        found: dict[tuple[How, bool, HandshakeFailure], list[Line]] = defaultdict(list)
-        for place, how, line in failed:
-            others = worked.get(place)
-            if how[0] in ("closed", "ended") and others and not _differs(line, others):
-                # Who closes an odd one in the middle gave up, or looked for a port.
-                continue
-            cause = cause_of(how, line, chosen[line["broker_address"]])
-            found[(how, place in worked, cause)].append(line)
-        for (how, also_worked, cause), lines in sorted(found.items()):
-            opened = [line["opened"] for line in lines if line["opened"] is not None]
-            hosts = sorted({host_of(line["client_address"]) for line in lines})
-            brokers = sorted({line["broker_address"] for line in lines})
-            who, did = _how(how, lines)
-            numbers = [line["connection"] for line in lines][:MOST_NAMED]
-            rows = [line["connection"] for line in lines if line["requests"]][:MOST_NAMED]
-            yield view.finding(
-                self.rule("tls-failed"),
-                f"{plural(len(lines), 'TLS handshake')} from {listed(hosts)} to {listed(brokers)} "
-                f"failed: {who} {did}{cause.text}",
-                f"opaque and {among('conn', rows)}" if rows else "",
-                count=len(lines),
-                first_ns=min(opened, default=None),
-                last_ns=max(opened, default=None),
-                severity="warning" if also_worked else None,
-                advice=cause.advice,
-                connects=among("conn", numbers),
-                about=[
-                    *(("host", host) for host in hosts[:MOST_NAMED]),
-                    *(("broker", spelled(broker)) for broker in brokers[:MOST_NAMED]),
-                ],
-            )
+REASONS: Final = {
+    "no-key-log": "no key log was given",
+    "no-secret": "the key log has no secret for {}",
+    "no-handshake": "the capture starts after the handshake",
+    "bad-secret": "the secrets of the key log do not match",
+    "unsupported": "unsupported TLS version or cipher suite",
+    "damaged": "bytes are missing or corrupt",
+}
+"""Why TLS cannot be read (`captures.model.TlsError`) -> the reason in words; the rule has a fix for
+each."""
 
 
-@once
-def failed_connections(view: View) -> set[object]:
-    """Return numbers of the connections that the rule is about."""
-    return {line["connection"] for line in _handshakes(view) if failure(line) is not None}
+def findings(view: DetectorInput) -> Iterator[Finding]:
+    """Yield findings by how handshakes ended (one wrong certificate is one trouble of many clients
+    and brokers), one about all that cannot be read, and one for each pair of hosts with another
+    protocol inside."""
+    yield from _failed(view)
+    lines = [line for line in view.lines if is_tls(line)]
+    failed = failed_connections(view)
+    end_ns = max(map(ended_at, view.lines), default=0)
+    opaque = [
+        line
+        for line in lines
+        if line["tls_error"] and line["connection"] not in failed and not unanswered(line, end_ns)
+    ]
+    if opaque:
+        yield _opaque(view, opaque)
+    inside = by_key(((line["inside"], *_ends(line)), line) for line in lines if line["inside"])
+    for (what, host, broker), found in sorted(inside.items()):
+        verb = "carries" if len(found) == 1 else "carry"
+        text = f"{plural(len(found), 'connection')} from {host} to {broker} {verb} {what}"
+        yield _finding(view, "tls-inside", f"{text} inside TLS", found)
 
 
-def failure(line: Line) -> How | None:
-    """Return how the handshake of a connection failed; None where it did not, or nothing shows."""
-    if line["tls_answer"]:
-        return "answered", "broker", -1
-    if line["tls_result"] is not None:
-        outcome, _, alert = line["tls_result"]
-        return (outcome, line["tls_side"], alert) if outcome in FAILED else None
-    if line["proxy_header"] and not line["broker_bytes"]:
-        return None  # it may not have come to the ClientHello
-    ended = line["tls_offered"] and not line["broker_bytes"] and line["end"].startswith("broker")
-    return ("ended", "broker", -1) if ended else None
+def _ends(line: Line) -> tuple[str, str]:
+    return host_of(line["client_address"]), line["broker_address"]
 
 
-@once
-def plain_listeners(view: View) -> set[str]:
-    """Return addresses of brokers to which Kafka was spoken without TLS."""
-    return {
-        line["broker_address"]
-        for line in view.lines()
-        if line["phase"] in ("work", "versions", "sasl") and not _tls(line)
-    }
-
-
-def _handshakes(view: View) -> Iterator[Line]:
-    """Yield the lines of connections with TLS in which no Kafka was read, but for hellos that a
-    plaintext listener ended: `tls-to-plain` is about them."""
-    plain = plain_listeners(view)
-    for line in view.lines():
-        if line["phase"] != "opaque" or not _tls(line):
+def _failed(view: DetectorInput) -> Iterator[Finding]:
+    ended = [(failure(line), line) for line in handshakes(view)]
+    done = [line for how, line in ended if how is None and line["tls_result"] is not None]
+    worked = by_key((_ends(line), line) for line in done)
+    chosen = by_key((line["broker_address"], line["tls"]) for line in done)
+    found: dict[tuple[How, bool, Failure], list[Line]] = defaultdict(list)
+    for how, line in ended:
+        others = worked.get(_ends(line))
+        # Who closes an odd one in the middle gave up, or looked for a port; unless those that
+        # worked between the same hosts had a server name (SNI), and this one has none.
+        silent = how is not None and how[0] in ("closed", "ended") and others
+        if how is None or (silent and (line["sni"] or not all(each["sni"] for each in silent))):
             continue
-        broker = line["broker_address"]
-        if broker in plain or broker.endswith(PLAINTEXT):
-            # Without a request Kafka was not expected there, and that rule knows nothing of it.
-            how = failure(line)
-            if how is not None and how[0] == "ended" and line["requests"]:
-                continue
-        yield line
+        cause = cause_of(how, line, set(chosen.get(line["broker_address"], ())))
+        found[(how, others is not None, cause)].append(line)
+    for (how, also_worked, cause), lines in sorted(found.items()):
+        who, did = _how(how, lines)
+        yield _finding(
+            view,
+            "tls-failed",
+            f"{plural(len(lines), 'TLS handshake')} from {listed(hosts_in(lines))} to "
+            f"{listed(brokers_in(lines))} failed: {who} {did}{cause[0]}",
+            lines,
+            "opaque",
+            severity="warning" if also_worked else None,
+            case=cause[1],
+        )
 
 
-def _is_late(line: Line) -> bool:
-    return (line["life"] or 0) >= limit("tls.at-once")
-
-
-def _tls(line: Line) -> bool:
-    return line["resumed"] is not None
-
-
-def _differs(line: Line, worked: Sequence[Line]) -> bool:
-    """Return whether a handshake that ended without a word did not work otherwise, between the same
-    hosts: they worked with a server name (SNI), and this one has none."""
-    return not line["sni"] and all(each["sni"] for each in worked)
+def _finding(
+    view: DetectorInput,
+    rule: str,
+    text: str,
+    lines: Sequence[Line],
+    state: str = "",
+    **more: Any,
+) -> Finding:
+    """Return a finding about connections with TLS; `state`: the filter for their exchanges."""
+    rows = connections_in(with_requests(lines), MAX_CONNECTIONS)
+    return view.finding(
+        rule,
+        text,
+        all_of(state, rows) if rows else "",
+        lines=lines,
+        connects=connections_in(lines, MAX_CONNECTIONS),
+        about={
+            "host": hosts_in(lines)[:MAX_CONNECTIONS],
+            "broker": brokers_in(lines)[:MAX_CONNECTIONS],
+        },
+        **more,
+    )
 
 
 def _how(how: How, lines: list[Line]) -> tuple[str, str]:
-    """Return (who ended the handshake, what it did)."""
     outcome, side, alert = how
     who = "the client" if side == "client" else "the broker"
     if outcome == "alert":
@@ -160,6 +136,35 @@ def _how(how: How, lines: list[Line]) -> tuple[str, str]:
         return who, f"answered the ClientHello with {spoke}"
     if outcome == "ended":
         reset = all(line["end"].endswith("rst") for line in lines)
-        when = "without a response to" if any(map(_is_late, lines)) else "right after"
+        late = any((line["life"] or 0) >= limit("tls.at-once") for line in lines)
+        when = "without a response to" if late else "right after"
         return who, f"{'reset' if reset else 'closed'} the connection {when} the ClientHello"
     return who, "closed the connection during the handshake"
+
+
+def _opaque(view: DetectorInput, found: list[Line]) -> Finding:
+    reasons = Counter(line["tls_error"] for line in found).most_common()
+    parts = [
+        REASONS[reason].format("it" if count == 1 else "them")
+        + (f" ({count})" if len(reasons) > 1 else "")
+        for reason, count in reasons
+    ]
+    some = " completely" if all(line["phase"] != "opaque" for line in found) else ""
+    return _finding(
+        view,
+        "tls-opaque",
+        f"{plural(len(found), 'TLS connection')} from {listed(hosts_in(found))} to "
+        f"{listed(brokers_in(found))} cannot be decrypted{some}: {'; '.join(parts)}",
+        found,
+        advice=" ".join(RULES["tls-opaque"].advices[reason] for reason, _ in reasons[:2]),
+        severity="note" if _is_missed(found, view) else None,
+    )
+
+
+def _is_missed(found: list[Line], view: DetectorInput) -> bool:
+    """Return whether unreadable TLS matters: there is a key log, and its broker is known, or no
+    connection is readable."""
+    if all(line["tls_error"] == "no-key-log" for line in found):
+        return False
+    works = {line["broker_address"] for line in view.lines if line["phase"] == "work"}
+    return not works or any(line["requests"] or line["broker_address"] in works for line in found)

@@ -1,13 +1,15 @@
-"""Causes of TLS handshakes that failed: what they show of hellos, names and certificates.
+"""TLS handshakes that failed, and their causes: what they show of hellos, names and certificates.
 
 One alert is sent for many causes: a number alone names none.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Iterator
+from typing import Final, TypeAlias
 
-from kafkascope.analyzer.findings.view import plural
+from kafkascope.analyzer.findings.view import DetectorInput, once
+from kafkascope.analyzer.findings.words import plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.captures.tls.certificates import (
@@ -21,86 +23,9 @@ from kafkascope.captures.tls.certificates import (
 
 FEW_SUITES: Final = 3
 """Cipher suites that a client offers, and that a text names."""
-CERTIFICATE: Final = (
-    "Check the broker's certificate (openssl s_client -connect ADDRESS -showcerts): its issuer "
-    "must be in the client's truststore, its names must include the address that the client uses, "
-    "and its dates must be valid."
-)
-CLIENT_CERTIFICATE: Final = (
-    "Give the client a keystore, and the broker a truststore with its issuer: the broker requires "
-    "a client certificate that it trusts (ssl.client.auth)."
-)
-NO_CERTIFICATE: Final = (
-    "Give the client a keystore (ssl.keystore.location) whose certificate has an issuer that the "
-    "broker's truststore contains: a client whose certificate has another issuer sends none. Or "
-    "set ssl.client.auth=none on the listener."
-)
-REFUSED_CERTIFICATE: Final = (
-    "Add the issuer of the client's certificate to the broker's truststore "
-    "(ssl.truststore.location), and check the certificate's dates (ssl.keystore.location of the "
-    "client)."
-)
-ISSUER: Final = (
-    "Add the issuer of the broker's certificate to the client's truststore: the certificate "
-    "matches this host and its dates are valid, so the client does not know the issuer."
-)
-NO_HOST: Final = (
-    "Add the issuer of the broker's certificate to the client's truststore "
-    "(ssl.truststore.location), and check that its names include the host that the client uses: "
-    "the ClientHello names none."
-)
-OTHER_HOST: Final = (
-    "Connect to a name that the certificate has, or give the broker a certificate whose "
-    "subjectAltName names include the host that clients use (ssl.keystore.location)."
-)
-UNKNOWN_ISSUER: Final = (
-    " The client does not know the issuer either: add it to ssl.truststore.location."
-)
-DEFAULT: Final = (
-    "Add a rule for this host that passes TLS through to the brokers "
-    "(nginx.ingress.kubernetes.io/ssl-passthrough and --enable-ssl-passthrough, HostSNI of "
-    "Traefik, a route with termination passthrough), and connect to the host name of the rule: "
-    "the ingress answered with its own default certificate."
-)
-SERVER_NAME: Final = (
-    "Connect to a host name that the broker, or the ingress before it, has a certificate or a "
-    "rule for (bootstrap.servers, advertised.listeners): clients send the server name (SNI) for "
-    "host names, not for IP addresses."
-)
-NO_SERVER_NAME: Final = (
-    "If a router, ingress or proxy forwards by server name (SNI), connect to a host name in place "
-    "of an address (bootstrap.servers, advertised.listeners): clients send no SNI for IP "
-    "addresses, and Java none for names without a dot. If the listener is plaintext, set "
-    "security.protocol=PLAINTEXT or use the port of the SSL listener."
-)
-NO_ROUTE: Final = (
-    "If a router, ingress or proxy forwards by server name (SNI), add a rule for this name. If "
-    "the listener is plaintext, set security.protocol=PLAINTEXT or use the port of the SSL "
-    "listener."
-)
-NO_TLS: Final = (
-    "Use the port of the SSL or SASL_SSL listener: this port does not speak TLS. If a proxy or "
-    "another service has the port, correct bootstrap.servers or advertised.listeners."
-)
-OLD_HELLO: Final = (
-    "Remove SSLv2Hello from ssl.enabled.protocols of the client, and upgrade it (Java 6 and 7 send "
-    "this format): brokers take TLS 1.2 and newer."
-)
-VERSIONS: Final = (
-    "Set ssl.enabled.protocols of client and broker so that they have a TLS version in common."
-)
-SUITES: Final = (
-    "Compare ssl.cipher.suites and ssl.enabled.protocols of client and broker, and the key of the "
-    "broker's certificate (suites with ECDSA need an EC key, others RSA): the client offers no "
-    "suite that the broker can use."
-)
 UNNAMED: Final = "the ClientHello names no server (SNI)"
 RENEGOTIATION: Final = 0x00FF
-"""TLS_EMPTY_RENEGOTIATION_INFO_SCSV: no suite, though it stands among them (RFC 5746)."""
-OTHER: Final = (
-    "Compare certificates, truststores, ssl.enabled.protocols and ssl.cipher.suites of client and "
-    "broker, and check the logs of both."
-)
+"""TLS_EMPTY_RENEGOTIATION_INFO_SCSV: no suite, though listed as one (RFC 5746)."""
 ABOUT_CERTIFICATES: Final = frozenset({41, 42, 43, 44, 45, 46, 48, 111, 113, 114})
 ABOUT_ISSUERS: Final = frozenset({42, 46, 48})
 """The first two are sent for anything."""
@@ -113,35 +38,80 @@ ABOUT_VERSIONS: Final = frozenset({70, 86})
 ABOUT_SUITES: Final = frozenset({HANDSHAKE_FAILURE, 71})
 UNRECOGNIZED_NAME: Final = 112
 CERTIFICATE_REQUIRED: Final = 116
-
-
+FAILED: Final = frozenset({"alert", "rejected", "closed"})
+"""Outcomes of the handshake itself; `answered` and `ended` come from the connection."""
+PLAINTEXT: Final = ":9092"
+"""End of the address of a usual plaintext listener (listeners=PLAINTEXT://:9092)."""
 How: TypeAlias = tuple[str, str, int]
 """Of a handshake that failed: outcome, the side that ended it, its alert or -1."""
+Failure: TypeAlias = tuple[str, str]
+"""What the handshake shows of its failure: a text behind how it ended, and the case of the rule's
+fixes."""
 
 
-class HandshakeFailure(NamedTuple):
-    """What the handshake shows of its failure."""
-
-    text: str = ""
-    """Behind how it ended."""
-    advice: str = OTHER
+@once
+def failed_connections(view: DetectorInput) -> set[object]:
+    """Return numbers of the connections that the rule is about."""
+    return {line["connection"] for line in handshakes(view) if failure(line) is not None}
 
 
-def cause_of(how: How, line: Line, chosen: set[str]) -> HandshakeFailure:
+def failure(line: Line) -> How | None:
+    """Return how the handshake of a connection failed; None where it did not, or nothing shows."""
+    if line["tls_answer"]:
+        return "answered", "broker", -1
+    if line["tls_result"] is not None:
+        outcome, _, alert = line["tls_result"]
+        return (outcome, line["tls_side"], alert) if outcome in FAILED else None
+    if line["proxy_header"] and not line["broker_bytes"]:
+        return None  # it may not have come to the ClientHello
+    ended = line["tls_offered"] and not line["broker_bytes"] and line["end"].startswith("broker")
+    return ("ended", "broker", -1) if ended else None
+
+
+@once
+def plain_listeners(view: DetectorInput) -> set[str]:
+    """Return addresses of brokers to which Kafka was spoken without TLS."""
+    return {
+        line["broker_address"]
+        for line in view.lines
+        if line["phase"] in ("work", "versions", "sasl") and not is_tls(line)
+    }
+
+
+def handshakes(view: DetectorInput) -> Iterator[Line]:
+    """Yield the lines of connections with TLS in which no Kafka was read, but for hellos that a
+    plaintext listener ended: `tls-to-plain` is about them."""
+    plain = plain_listeners(view)
+    for line in view.lines:
+        if line["phase"] != "opaque" or not is_tls(line):
+            continue
+        broker = line["broker_address"]
+        if broker in plain or broker.endswith(PLAINTEXT):
+            # Without a request Kafka was not expected there, and that rule knows nothing of it.
+            how = failure(line)
+            if how is not None and how[0] == "ended" and line["requests"]:
+                continue
+        yield line
+
+
+def is_tls(line: Line) -> bool:
+    """Return whether a connection has TLS."""
+    return line["resumed"] is not None
+
+
+def cause_of(how: How, line: Line, chosen: set[str]) -> Failure:
     """Return what the handshake shows of its failure: one alert is sent for many causes. `chosen`:
     versions and suites of other connections to the broker."""
     outcome, side, alert = how
     if outcome == "answered":
-        return HandshakeFailure(advice=NO_TLS)
+        return "", "no-tls"
     if "SSL 2.0" in line["tls_offered"]:
         newest = line["tls_offered"][0]
-        return HandshakeFailure(
-            f"; the ClientHello is in SSLv2 format, for {newest} at most", OLD_HELLO
-        )
+        return f"; the ClientHello is in SSLv2 format, for {newest} at most", "old-hello"
     if alert == UNRECOGNIZED_NAME or "broker: unrecognized_name" in line["tls_alerts"]:
         asked = f"the client requested {line['sni']}" if line["sni"] else UNNAMED
         warned = "" if alert == UNRECOGNIZED_NAME else " the broker warned: unrecognized name;"
-        return HandshakeFailure(f";{warned} {asked}", SERVER_NAME)
+        return f";{warned} {asked}", "server-name"
     if alert in ABOUT_VERSIONS or (side == "broker" and not line["tls"]):
         return _about_hello(side, alert, line, chosen)
     if side == "broker":
@@ -151,44 +121,43 @@ def cause_of(how: How, line: Line, chosen: set[str]) -> HandshakeFailure:
     if alert == HANDSHAKE_FAILURE and line["certificate"] is not None:
         return _about_broker(alert, line)
     if line["tls"]:
-        return HandshakeFailure(f"; the broker chose {line['tls']}")
-    return HandshakeFailure()
+        return f"; the broker chose {line['tls']}", ""
+    return "", ""
 
 
-def _about_hello(side: str, alert: int, line: Line, chosen: set[str]) -> HandshakeFailure:
+def _about_hello(side: str, alert: int, line: Line, chosen: set[str]) -> Failure:
     """Return why a ClientHello was refused, or what the broker chose of it."""
     unnamed = "" if line["sni"] else f"; {UNNAMED}"
     if side != "broker":
         chose = f"; the broker chose {line['tls']}" if line["tls"] else _offer(line)
-        return HandshakeFailure(chose, VERSIONS)
+        return chose, "versions"
     if alert < 0:
         text = unnamed.replace("; the ClientHello", ", which") or f" for {line['sni']} (SNI)"
-        return HandshakeFailure(text, NO_SERVER_NAME if unnamed else NO_ROUTE)
+        return text, "no-server-name" if unnamed else "no-route"
     if alert in ABOUT_VERSIONS:
         others = sorted({each.rpartition(" ")[0] for each in chosen} - set(line["tls_offered"]))
         theirs = f"; other clients use {' and '.join(filter(None, others))}" if any(others) else ""
-        return HandshakeFailure(_offer(line) + theirs, VERSIONS)
+        return _offer(line) + theirs, "versions"
     if alert in ABOUT_SUITES:
         offered = set(_suites(line))
         common = sorted(each for each in chosen if each.rpartition(" ")[2] in offered)
         if common:
             # It has a suite of the broker: it is something else that does not fit.
             text = f"{_offer(line)}, among them {common[0].rpartition(' ')[2]}"
-            return HandshakeFailure(
+            return (
                 f"{text}, which the broker uses with others{unnamed}",
-                SERVER_NAME if unnamed else OTHER,
+                "server-name" if unnamed else "",
             )
         others = sorted(each for each in chosen if each)
         theirs = f"; the broker uses {others[0]} with others" if others else ""
-        behind = f" If the broker chooses its certificate by name: {SERVER_NAME}"
-        return HandshakeFailure(_offer(line) + theirs + unnamed, SUITES + behind * bool(unnamed))
+        case = "suites-by-name" if unnamed else "suites"
+        return _offer(line) + theirs + unnamed, case
     if alert in ABOUT_CERTIFICATES or alert == CERTIFICATE_REQUIRED:
         return _about_client(alert, line)
-    return HandshakeFailure(unnamed, SERVER_NAME if unnamed else OTHER)
+    return unnamed, "server-name" if unnamed else ""
 
 
 def _offer(line: Line) -> str:
-    """Return what the client offers."""
     if not line["tls_offered"]:
         return ""
     names = _suites(line)
@@ -198,42 +167,38 @@ def _offer(line: Line) -> str:
 
 
 def _suites(line: Line) -> list[str]:
-    """Return names of the cipher suites that the client offers."""
     from kafkascope.captures.tls.keys.suites import suite_of
 
     return [suite_of(each).name for each in line["cipher_suites"] or () if each != RENEGOTIATION]
 
 
-def _about_client(alert: int, line: Line) -> HandshakeFailure:
+def _about_client(alert: int, line: Line) -> Failure:
     """Return why a broker ended the handshake: what it got from the client."""
     if line["tls_unauthenticated"] and not line["tls_requested"]:
-        return HandshakeFailure(
-            "; the client's reply has the size of an empty Certificate", NO_CERTIFICATE
-        )
+        return "; the client's reply has the size of an empty Certificate", "no-certificate"
     if line["tls_unauthenticated"]:
-        return HandshakeFailure(
+        return (
             "; the broker requested a client certificate, and the client sent none "
-            "(an empty Certificate)",
-            NO_CERTIFICATE,
-        )
+            "(an empty Certificate)"
+        ), "no-certificate"
     certificate = line["client_certificate"]
     refused = alert in ABOUT_CERTIFICATES or alert in (HANDSHAKE_FAILURE, CERTIFICATE_REQUIRED, -1)
     if certificate is not None and refused:
         wrong = trouble_with(certificate, line["opened"], "")
         text = f"; client certificate: {described(certificate)}{wrong and f': {wrong}'}"
-        return HandshakeFailure(text, REFUSED_CERTIFICATE)
+        return text, "refused-certificate"
     if alert in ABOUT_CERTIFICATES or alert in (CERTIFICATE_REQUIRED, -1):
         asked = "; the broker requested a client certificate" if line["tls_requested"] else ""
-        return HandshakeFailure(asked, CLIENT_CERTIFICATE)
-    return HandshakeFailure()
+        return asked, "client-certificate"
+    return "", ""
 
 
-def _about_broker(alert: int, line: Line) -> HandshakeFailure:
+def _about_broker(alert: int, line: Line) -> Failure:
     """Return why a client may have refused the broker's certificate."""
     certificate = line["certificate"]
     if certificate is None:
         asked = f"the client requested {line['sni']} (SNI)" if line["sni"] else UNNAMED
-        return HandshakeFailure(f"; {asked}" if alert in ABOUT_HOSTS else "", CERTIFICATE)
+        return f"; {asked}" if alert in ABOUT_HOSTS else "", "certificate"
     address = host_of(line["broker_address"])
     named = bool(line["sni"])
     wrong = trouble_with(certificate, line["opened"], line["sni"] or "")
@@ -245,9 +210,9 @@ def _about_broker(alert: int, line: Line) -> HandshakeFailure:
     whose = f" (the default certificate of {default})" if default else ""
     text = f"; broker certificate{whose}: {described(certificate)}{wrong and f': {wrong}'}"
     if default:
-        return HandshakeFailure(text, DEFAULT)
+        return text, "default-certificate"
     if mismatch:
-        return HandshakeFailure(text, OTHER_HOST + (UNKNOWN_ISSUER if alert == UNKNOWN_CA else ""))
+        return text, "other-host-and-issuer" if alert == UNKNOWN_CA else "other-host"
     if wrong or alert not in ABOUT_ISSUERS:
-        return HandshakeFailure(text, CERTIFICATE)
-    return HandshakeFailure(text, ISSUER if known else NO_HOST)
+        return text, "certificate"
+    return text, "issuer" if known else "no-host"

@@ -1,102 +1,66 @@
-"""Requests without an answer, and answers that came too late (question 5)."""
+"""Requests without an answer, answers that came too late (question 5), and responses that break the
+order of requests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Final
+from typing import Any, Final
 
-from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
-from kafkascope.analyzer.findings.limits import SECOND, limit
-from kafkascope.analyzer.findings.view import View, all_of, api_is, duration, plural
-from kafkascope.analyzer.identity import client_of, host_of
+from kafkascope.analyzer.conversation.pending import OUT_OF_ORDER, SKIPPED, overtaken_by
+from kafkascope.analyzer.findings.counting import (
+    Keyed,
+    Names,
+    Occurrences,
+    least,
+    most,
+    table,
+    whole,
+)
+from kafkascope.analyzer.findings.filters import MAX_NAMED, among
+from kafkascope.analyzer.findings.rules import SECOND, limit
+from kafkascope.analyzer.findings.versions import first_release
+from kafkascope.analyzer.findings.view import Client, Counts, DetectorInput, Exchange, Finding, Row
+from kafkascope.analyzer.findings.words import duration, plural, spelled
+from kafkascope.analyzer.identity import client_key_of, client_of
 from kafkascope.analyzer.statistics.connections import WAITING
-from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.merging.compounds import table
-from kafkascope.analyzer.statistics.merging.measures import measured, most
-from kafkascope.analyzer.statistics.merging.tables import Keyed
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
+from kafkascope.analyzer.statistics.model import Line
 from kafkascope.captures.model import Closed, Opened
+from kafkascope.dissectors.registry import APIS
 
-FETCH: Final = 1
-LEAVE_GROUP: Final = 13
 FINAL: Final = -1
 """The epoch with which a client closes its fetch session (KIP-227)."""
-MAX_CONNECTIONS: Final = 10_000
 
 
-@measured
-class Lost(Seen):
+class Lost(Occurrences):
     """Of a client, an API, and a way to end."""
 
     oldest: int | None = most()
     """Longest time from a request to the end of its connection."""
 
 
-@measured
-class LateResponse(Seen):
+class LateResponse(Occurrences):
     """Of a connection."""
 
     closed_ns: int | None = most()
-    """When the client closed its direction."""
     client: tuple[str, str] | None = most()
     api: str | None = most()
     response: tuple[int, int] | None = most()
     """(time, number of its exchange) of the last slow answer."""
 
 
-@measured
-class Open(Seen):
-    """Of a client and an API."""
-
-
-class Unanswered(Detector):
+class Unanswered(Counts):
     """Lost, in flight for too long, late."""
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "unanswered",
-            "warning",
-            "requests without a response on closed connections",
-            "If the broker closed or reset the connection, check its log at that time (restart, "
-            "idle connections, SASL, request too large). If the client did, it gave up "
-            "(request.timeout.ms) or was stopped.",
-            "NETWORK_EXCEPTION",
-            brief="{n} request without response|{n} requests without response",
-            limits=("lost.age",),
-        ),
-        Rule(
-            "no-answer-yet",
-            "warning",
-            "requests pending at the end of the capture",
-            "Check for a blocked broker, a black hole in the network, or a firewall that drops "
-            "idle connections.",
-            "REQUEST_TIMED_OUT",
-            brief="{n} request without response|{n} requests without response",
-            limits=("open.age",),
-        ),
-        Rule(
-            "late-answer",
-            "warning",
-            "responses that came after the client gave up",
-            "Raise request.timeout.ms, or find out why the broker was slow. The broker did the "
-            "work, and the client will repeat it; without idempotence a repeated Produce makes "
-            "duplicates.",
-            "REQUEST_TIMED_OUT",
-            brief="{n} late response|{n} late responses",
-            limits=("lost.age",),
-        ),
-    )
-    KEYS = None
-    WATCHES = True
 
     lost: Keyed[Lost] = table(Lost, 2_000)
     """By client and API."""
-    open: Keyed[Open] = table(Open, 2_000)
-    late: Keyed[LateResponse] = table(LateResponse, MAX_CONNECTIONS, unranked=1)
+    open: Keyed[Occurrences] = table(Occurrences, 2_000)
+    late: Keyed[LateResponse] = table(LateResponse, 10_000, unranked=1)
     """By connection."""
 
-    def add(self, row: Row, exchange: Exchange) -> None:
+    def add(self, batch: ExchangeBatch) -> None:
         """Take note of requests without an answer; the last answer of each connection."""
+        row, exchange = batch.row, batch.exchange
         if row.state == "lost" and row.api != "SaslToken" and exchange.ended_ns is not None:
             age = exchange.ended_ns - row.time_ns
             if row.reason.startswith(("closed by", "reset by")) and not (
@@ -116,13 +80,10 @@ class Unanswered(Detector):
         ):
             late = self.late[(row.connection, exchange.connection.first_ns)]
             late.take(
-                client=(row.client_id or "", host_of(row.client_address)),
+                client=client_key_of(row),
                 api=row.api,
                 response=(row.time_ns + row.latency_ns, row.number),
             )
-
-    def add_all(self, alike: Alike) -> None:
-        """Leave usual exchanges out: they were answered soon."""
 
     def saw(self, event: Opened | Closed) -> None:
         """Take note of when the client closed: direction 0 is the client's where the SYN was
@@ -132,66 +93,53 @@ class Unanswered(Detector):
             late = self.late[(connection.number, connection.first_ns)]
             late.take(closed_ns=event.time_ns)
 
-    def told(self, view: View) -> Iterator[Finding]:
+    def findings(self, view: DetectorInput) -> Iterator[Finding]:
         """Yield findings by client and API."""
-        for (client_id, host, api, broker, reason), lost in self.lost.items():
-            who = view.client(client_id, host)
-            what = plural(lost.count, f"{api} request")
-            age = lost.oldest or 0
+        for (*who, api, broker, reason), lost in self.lost.items():
+            client, age = view.client(*who), lost.oldest or 0
             waited = f" after up to {duration(age)}" if age >= SECOND // 10 else ""
             yield view.finding(
-                self.rule("unanswered"),
-                f"{what} from {who} to {broker} got no response: the connection was "
-                f"{reason}{waited}",
-                all_of(
-                    view.of_client(client_id, host),
-                    api_is(api),
-                    f"broker == {quoted(str(broker))} and lost",
-                ),
+                "unanswered",
+                f"{plural(lost.count, f'{api} request')} from {client} to {broker} got no "
+                f"response: the connection was {reason}{waited}",
+                "lost",
                 lost,
-                severity="note" if view.is_broker(client_id, host) else None,
-                about=[("client", who), ("api", str(api)), ("broker", str(broker))],
+                client=client,
+                api=api,
+                broker=broker,
+                severity="note" if view.is_broker(*who) else None,
             )
-        for (client_id, host, api, broker), seen in self.open.items():
-            age = (view.last_ns or 0) - (seen.first[0] if seen.first else 0)
-            if age < limit("open.age"):
-                continue
-            who = view.client(client_id, host)
-            yield view.finding(
-                self.rule("no-answer-yet"),
-                f"{plural(seen.count, f'{api} request')} from {who} to {broker} had no response "
-                f"when the capture ended, {duration(age)} after the first",
-                all_of(
-                    view.of_client(client_id, host),
-                    api_is(api),
-                    f"broker == {quoted(str(broker))} and open",
-                ),
-                seen,
-                about=[("client", who), ("api", str(api)), ("broker", str(broker))],
-            )
+        for (*who, api, broker), seen in self.open.items():
+            client, age = view.client(*who), (view.last_ns or 0) - (seen.first or (0, 0))[0]
+            if age >= limit("open.age"):
+                yield view.finding(
+                    "no-answer-yet",
+                    f"{plural(seen.count, f'{api} request')} from {client} to {broker} had no "
+                    f"response when the capture ended, {duration(age)} after the first",
+                    "open",
+                    seen,
+                    client=client,
+                    api=api,
+                    broker=broker,
+                )
         for (number, _), late in self.late.items():
             if late.closed_ns is None or late.response is None or late.client is None:
                 continue
-            delay = late.response[0] - late.closed_ns
-            if delay > 0:
+            answered, exchange = late.response
+            if answered > late.closed_ns:
+                client = view.client(*late.client)
                 yield view.finding(
-                    self.rule("late-answer"),
-                    f"The response to {late.api} came {duration(delay)} after "
-                    f"{view.client(*late.client)} had given up and closed connection {number}",
-                    f"number == {late.response[1]}",
-                    count=1,
-                    first_ns=late.response[0],
-                    last_ns=late.response[0],
-                    number=late.response[1],
-                    about=[
-                        ("client", view.client(*late.client)),
-                        ("connection", str(number)),
-                    ],
+                    "late-answer",
+                    f"The response to {late.api} came {duration(answered - late.closed_ns)} after "
+                    f"{client} had given up and closed connection {number}",
+                    f"number == {exchange}",
+                    Occurrences(1, (answered, exchange), answered),
+                    about={"client": client, "connection": str(number)},
                 )
 
 
 def _harmless(row: Row, age_ns: int) -> bool:
-    """Return whether a lost request harms nobody: a client that closes while it polls loses
+    """Return whether a lost request does no harm: a client that closes while it polls loses
     nothing; one that is stopped closes at once."""
     return row.reason.endswith("by the client") and (
         row.api_key in WAITING or age_ns < limit("lost.age")
@@ -200,10 +148,126 @@ def _harmless(row: Row, age_ns: int) -> bool:
 
 def _goodbye(exchange: Exchange) -> bool:
     """Return whether a request only closes a fetch session, or leaves a group. Consumers send the
-    first when they end, also where the broker closed the connection long before; the second stands
-    behind a JoinGroup, if there is one, that may be held for minutes, and they close without its
+    first when they end, also where the broker closed the connection long before; the second follows
+    a JoinGroup, if there is one, that may be held for minutes, and they close without its
     answer."""
-    if exchange.api_key == LEAVE_GROUP:
+    if exchange.api == "LeaveGroup":
         return exchange.reason.endswith("by the client")
     asked = exchange.request_body or {}
-    return exchange.api_key == FETCH and asked.get("session_epoch") == FINAL
+    return exchange.api == "Fetch" and asked.get("session_epoch") == FINAL
+
+
+API_VERSIONS: Final = "ApiVersions"
+KNOWN: Final = frozenset(api.name for api in APIS.values())
+IN_FLIGHT: Final = 5
+"""max.in.flight.requests.per.connection: responses that may come before the client closes."""
+AT_ONCE: Final = SECOND
+"""A client that waits for a response closes after request.timeout.ms."""
+
+
+class Disorder(Occurrences):
+    """Requests that a later one overtook."""
+
+    example: tuple[int, int, str, str, str] | None = least()
+    """Of the first: time, correlation id, API, API and correlation id of the later request."""
+    responses: int | None = most()
+    """That overtook a request of a connection."""
+    connections: Names = whole(Names)
+    numbers: Names = whole(Names)
+
+
+class ResponseOrder(Counts):
+    """By client and broker."""
+
+    late: Keyed[Disorder] = table(Disorder, 2_000)
+    """By client, API and broker."""
+    skipped: Keyed[Disorder] = table(Disorder, 2_000)
+    """By client, API, version and broker."""
+
+    def add_exchange(self, row: Row, exchange: Exchange) -> None:
+        """Take note of requests that a later one overtook."""
+        if row.state == "answered":
+            texts = [note.text for note in row.notes if note.text.startswith(OUT_OF_ORDER)]
+            if texts:
+                _take(self.late[(*client_of(row), row.broker_address)], row, texts[0])
+        elif row.state == "lost" and row.reason.startswith(SKIPPED):
+            key = (*client_of(row), row.api, row.api_version, row.broker_address)
+            _take(self.skipped[key], row, row.reason)
+
+    def findings(self, view: DetectorInput) -> Iterator[Finding]:
+        """Yield findings by client and broker."""
+        for (*who, broker), late in self.late.items():
+            yield _late(view.client(*who), broker, late, view)
+        for (*who, api, version, broker), skipped in self.skipped.items():
+            client = view.client(*who)
+            if api != API_VERSIONS and _closed_at_once(skipped, view):
+                yield _late(client, broker, skipped, view)
+            else:
+                yield _skipped(client, str(api), version, broker, skipped, view)
+
+
+def _late(client: Client, broker: Any, late: Disorder, view: DetectorInput) -> Finding:
+    assert late.example is not None
+    _, own, api, later, other = late.example
+    ended = [each["end"] for each in _lines_of(late, view) if each["end"].startswith("client")]
+    how = "reset" if ended and all(end == "client rst" for end in ended) else "closed"
+    then = f"; the client then {how} {plural(len(ended), 'connection')}" if ended else ""
+    return view.finding(
+        "answers-out-of-order",
+        f"Broker {spelled(broker)} answered {plural(late.count, 'request')} of {client} out of "
+        f"order: {later} with correlation id {other} before {own} ({api}), which was sent "
+        f"first{then}",
+        among("number", sorted(late.numbers)[:MAX_NAMED]),
+        late,
+        about={"client": client, "broker": spelled(broker)},
+    )
+
+
+def _skipped(
+    client: Client, api: str, version: Any, broker: Any, skipped: Disorder, view: DetectorInput
+) -> Finding:
+    assert skipped.example is not None
+    _, own, _, later, other = skipped.example
+    since = first_release(api, version)
+    known = f"; Kafka has {api} v{version} since {since}" if since else ""
+    if api == API_VERSIONS:
+        known = "; Kafka has ApiVersions since 0.10.0"
+    return view.finding(
+        "request-skipped",
+        f"Broker {spelled(broker)} never answered "
+        f"{plural(skipped.count, f'{api} v{version} request')} of {client}, but the later "
+        f"{later} (correlation id {own}, then {other}){known}",
+        "lost",
+        skipped,
+        client=client,
+        api=api,
+        broker=broker,
+        case="old-broker" if api == API_VERSIONS else "",
+    )
+
+
+def _lines_of(disorder: Disorder, view: DetectorInput) -> list[Line]:
+    return [line for line in view.lines if line["connection"] in disorder.connections]
+
+
+def _closed_at_once(skipped: Disorder, view: DetectorInput) -> bool:
+    """Return whether the client closed each connection as soon as a later request was answered: it
+    did not wait for the earlier one."""
+    lines = _lines_of(skipped, view)
+    if (skipped.responses or 0) > IN_FLIGHT or not lines:
+        return False
+    return all(
+        line["end"].startswith("client") and line["ended"] - line["waiting"] < AT_ONCE
+        for line in lines
+    )
+
+
+def _take(disorder: Disorder, row: Row, text: str) -> None:
+    """Count a request; `text`: the note or reason that names the later one."""
+    later = overtaken_by(text)
+    # Behind bytes that are no request, anything may look like a header.
+    known = later is not None and {row.api, later[0]} <= KNOWN
+    if later is not None and known and row.correlation_id is not None:
+        example = row.time_ns, row.correlation_id, row.api, *later[:2]
+        names = {"connections": row.connection, "numbers": row.number}
+        disorder.see(row, example=example, responses=later[2], **names)

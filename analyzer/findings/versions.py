@@ -3,38 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Final
+from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.bodies.dissection import BROKEN
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Seen
-from kafkascope.analyzer.findings.limits import limit
-from kafkascope.analyzer.findings.offers import (
-    Offer,
-    first_release,
-    first_taken,
-    offered,
-    offers,
+from kafkascope.analyzer.findings.counting import Keyed, Names, Occurrences, table, total, whole
+from kafkascope.analyzer.findings.filters import MAX_TOPICS
+from kafkascope.analyzer.findings.rules import limit
+from kafkascope.analyzer.findings.view import (
+    Client,
+    Counts,
+    DetectorInput,
+    Exchange,
+    Finding,
+    Row,
+    brokers_in,
+    once,
 )
-from kafkascope.analyzer.findings.view import View, all_of, duration, listed, once, plural
-from kafkascope.analyzer.identity import client_of
+from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
+from kafkascope.analyzer.identity import ClientKey, client_of
+from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.clients import Usage
-from kafkascope.analyzer.statistics.merging.compounds import table
-from kafkascope.analyzer.statistics.merging.measures import measured, total, whole
-from kafkascope.analyzer.statistics.merging.names import Names
-from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.statistics.verdict import breaks_at, verdict_of
-from kafkascope.analyzer.text import spelled
-from kafkascope.dissectors.errors import UnknownApi
+from kafkascope.dissectors.errors import UnknownApi, UnknownVersion
 from kafkascope.dissectors.reference import releases
 
-API_VERSIONS: Final = 18
-UNSUPPORTED: Final = 35
-MOST_BROKERS: Final = 20
+FETCH_OF_4: Final = 4
+"""Kafka 4.0 removed Fetch v0 to v3 (KIP-896)."""
+PRODUCE_OF_4: Final = 3
+"""Kafka 4 offers Produce from v0 on, because some clients look for it, and takes v3 and later."""
 
 
-@measured
-class RefusedVersion(Seen):
+class Offer(NamedTuple):
+    """The first and last version that is taken."""
+
+    first: int
+    last: int
+
+    def takes(self, version: Any) -> bool:
+        """Return whether a version lies within."""
+        return version is not None and self.first <= int(version) <= self.last
+
+
+class RefusedVersion(Occurrences):
     """Requests of one version."""
 
     connections: Names = whole(Names)
@@ -42,214 +53,161 @@ class RefusedVersion(Seen):
     """Those that no broker can read, whatever versions it takes."""
 
 
-class Versions(Detector):
+class Versions(Counts):
     """From the statistic of clients and the verdict."""
-
-    TOUCHABLE = False
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "breaks-on-upgrade",
-            "note",
-            "API versions that a newer Kafka release removed",
-            "Upgrade the client library before the brokers, or raise the Kafka version that it is "
-            "configured for (sarama: Config.Version; kafka-python: api_version). `kafkascope "
-            "clients --for RELEASE` lists all reasons; with `check --for RELEASE` this is a "
-            "warning.",
-            brief="{client} breaks on upgrade",
-        ),
-        Rule(
-            "version-refused",
-            "error",
-            "request version that a broker refused",
-            "Use a client library that supports the versions of this broker, or enable version "
-            "negotiation (ApiVersions). The client is too new or too old for the broker.",
-            "UNSUPPORTED_VERSION",
-            limits=("versions.ended", "lost.age"),
-        ),
-        Rule(
-            "no-api-versions",
-            "note",
-            "client without version negotiation",
-            "Upgrade the library, or enable version negotiation (api.version.request in "
-            "librdkafka). A client with fixed versions breaks when brokers remove them.",
-            brief="{client} never sends ApiVersions",
-        ),
-    )
-
-    ODD = True
 
     refused: Keyed[RefusedVersion] = table(RefusedVersion, 2_000)
     """By client, API and version."""
 
-    def add(self, row: Row, exchange: Exchange) -> None:
+    def add_exchange(self, row: Row, exchange: Exchange) -> None:
         """Take note of versions that were answered with the error, or with the end of the
         connection."""
         if row.state == "lost":
             how = "closed" if row.reason.endswith("by the broker") else ""
         else:
-            unsupported = row.errors and any(e.top and e.code == UNSUPPORTED for e in row.errors)
-            how = "told" if unsupported and row.api_key != API_VERSIONS else ""
+            unsupported = row.errors and any(
+                e.top and e.name == "UNSUPPORTED_VERSION" for e in row.errors
+            )
+            how = "told" if unsupported and row.api != "ApiVersions" else ""
         if how and row.api_key is not None:
-            refused = self.refused[(*client_of(row), row.api, row.api_version, how)]
-            refused.see(row)
-            refused.connections.add(row.connection)
-            refused.broken += any(each.reason in BROKEN for each in row.undecoded)
+            broken = int(any(each.reason in BROKEN for each in row.undecoded))
+            seen = self.refused[(*client_of(row), row.api, row.api_version, how)]
+            seen.see(row, connections=row.connection, broken=broken)
 
-    def told(self, view: View) -> Iterator[Finding]:
+    def findings(self, view: DetectorInput) -> Iterator[Finding]:
         """Yield one finding per client and rule."""
         for usage in view.base.clients.usages():
-            yield from self._breaks(usage, view)
-            yield from self._silent(usage, view)
-        yield from self._refused(view)
+            yield from _breaks(usage, view)
+            if usage.negotiates is False and set(usage.total.roles) != {"broker"}:
+                client = view.client(*usage.identity.key)
+                yield view.finding(
+                    "no-api-versions",
+                    f"{client} sent {plural(usage.total.count, 'request')} but never ApiVersions "
+                    "(its connections were captured from the start)",
+                    client=client,
+                    count=usage.total.count,
+                    span=(usage.total.first_ns, usage.total.last_ns),
+                )
+        for (*who, name, version, how), seen in self.refused.items():
+            yield from _refused(view.client(*who), name, version, how, seen, view)
 
-    def _breaks(self, usage: Usage, view: View) -> Iterator[Finding]:
-        at = view.release or breaks_at(usage)
-        if not at:
-            return
-        release = at.partition(",")[0]
-        reasons = [r for r in verdict_of(usage, release).reasons if r.word == "breaks"]
-        if not reasons:
-            return
-        who, where = _who(usage, view)
-        parts = []
-        for reason in reasons:
-            missing = [
-                version
-                for version in sorted(usage.versions.get(reason.api, ()))
-                if not releases.has(reason.api, version, release)
-            ]
-            numbers = ", ".join(map(str, missing))
-            parts.append(f"(api == {reason.api} and version in {{{numbers}}})")
-        count = sum(
-            number
-            for reason in reasons
-            for version, number in usage.versions.get(reason.api, {}).items()
+
+def _breaks(usage: Usage, view: DetectorInput) -> Iterator[Finding]:
+    at = view.release or breaks_at(usage)
+    release = at.partition(",")[0]
+    reasons = [r for r in verdict_of(usage, release).reasons if r.word == "breaks"] if at else []
+    if not reasons:
+        return
+    client = view.client(*usage.identity.key)
+    missing = {
+        reason.api: [
+            (version, count)
+            for version, count in sorted(usage.versions.get(reason.api, {}).items())
             if not releases.has(reason.api, version, release)
-        )
-        library = spelled(usage.identity.software) or "library unknown"
-        text = (
-            f"{who} ({library}) will not work with Kafka {at}: "
-            f"{listed((r.text for r in reasons), 3, '; ')}"
-        )
-        any_of = " or ".join(parts)
-        yield view.finding(
-            self.rule("breaks-on-upgrade"),
-            text,
-            all_of(where, f"({any_of})" if len(parts) > 1 else any_of),
-            count=count,
-            first_ns=usage.total.first_ns,
-            last_ns=usage.total.last_ns,
-            severity="warning" if view.release else None,
-            about=[("client", who), ("release", release)],
-        )
+        ]
+        for reason in reasons
+    }
+    parts = [
+        f"(api == {api} and version in {{{', '.join(str(version) for version, _ in found)}}})"
+        for api, found in missing.items()
+    ]
+    any_of = " or ".join(parts)
+    library = spelled(usage.identity.software) or "library unknown"
+    yield view.finding(
+        "breaks-on-upgrade",
+        f"{client} ({library}) will not work with Kafka {at}: "
+        f"{listed((r.text for r in reasons), 3, '; ')}",
+        f"({any_of})" if len(parts) > 1 else any_of,
+        client=client,
+        count=sum(count for found in missing.values() for _, count in found),
+        span=(usage.total.first_ns, usage.total.last_ns),
+        severity="warning" if view.release else None,
+        about={"release": release},
+    )
 
-    def _refused(self, view: View) -> Iterator[Finding]:
-        served = _served(view)
-        for (client_id, host, name, version, how), seen in self.refused.items():
-            span = offered(view, client_id, host, name)
-            asked = span is not None
-            if span is None and how == "closed":
-                span = _others(view, name)
-            inside = span is not None and span.takes(version)
-            gone = _gone(str(name), version)
-            if how == "closed" and not inside:
-                ended = self._ended(view, (client_id, host), str(name), version, seen)
-                if ended is not None:
-                    yield ended
-                    continue
-            if how == "closed":
-                # A client that does not ask is told by the end of the connection alone.
-                old = not asked and (str(client_id or ""), host, name, version) not in served
-                if inside or (not asked and not (old and gone)):
-                    continue
-                if not asked and view.is_broker(client_id, host):
-                    continue  # brokers agree on versions by their configuration; one of them stops
-            who = view.client(client_id, host)
-            has = f"; it supports v{span.first} to v{span.last}" if span else ""
-            if not has and how == "closed":
-                first = releases.versions_of(str(name), gone)
-                has = f" without an error, as Kafka {gone} and later do"
-                if first is not None:
-                    has += f"; they support v{first_taken(str(name), first.low)} and later"
-            if inside:
-                has += ", so a feature that the request needs is disabled"
-            what = "closed the connection" if how == "closed" else "answered UNSUPPORTED_VERSION"
-            yield view.finding(
-                self.rule("version-refused"),
-                f"{who} sent {plural(seen.count, f'{name} v{version} request')}; the broker "
-                f"{what}{has}",
-                all_of(
-                    view.of_client(client_id, host),
-                    f"api == {name} and version == {version}",
-                    "lost" if how == "closed" else "error.top == UNSUPPORTED_VERSION",
-                ),
-                seen,
-                about=[("client", who), ("api", str(name))],
-            )
 
-    def _ended(
-        self, view: View, client: tuple[Any, Any], api: str, version: Any, refused: RefusedVersion
-    ) -> Finding | None:
-        """Return the finding about a version at which a broker ends each connection, in place of
-        an error; None where something else may be the reason."""
-        lines = [line for line in view.lines() if line["connection"] in refused.connections]
-        ended = [line for line in lines if _ended_at_first(line)]
-        brokers = {line["broker_address"] for line in ended}
-        middle = view.base.connections.midstream()
-        if (
-            not ended
-            or refused.broken
-            or len(ended) < len(lines)
-            or any(conn in middle for conn in refused.connections)
-        ):
-            return None
-        answered = {at for broker in brokers for at in _answers(view).get((broker, api), ())}
-        lower = any(each < version for each in answered)
-        if version in answered or not (lower or (api == "ApiVersions" and version)):
-            return None
-        if len(ended) < limit("versions.ended") and not lower:
-            return None
-        who, broker = view.client(*client), listed(sorted(brokers))
-        how = "reset" if all(line["end"] == "broker rst" for line in ended) else "closed"
-        took = duration(max(line["ended"] - line["waiting"] for line in ended))
-        text = (
-            f"{broker} {how} {plural(len(ended), 'connection')} from {who} at the first request, "
-            f"{api} v{version}, within {took}: it does not support this version"
-        )
-        if lower:
-            text += f"; it answered v{max(each for each in answered if each < version)}"
-        since = first_release(api, version)
-        below = f" ({api} v{version} was added in Kafka {since})" if since else ""
-        return view.finding(
-            self.rule("version-refused"),
-            text,
-            all_of(view.of_client(*client), f"api == {api} and version == {version}", "lost"),
-            refused,
-            advice=f"Cap the client at an older version{below}: kgo.MaxVersions (franz-go), "
-            "Config.Version (sarama), api_version (kafka-python), or an older library. Apache "
-            "Kafka answers UNSUPPORTED_VERSION; some other brokers and proxies end the "
-            "connection. If an older version ends it as well, check what listens there.",
-            about=[
-                ("client", who),
-                ("api", api),
-                *(("broker", spelled(each)) for each in sorted(brokers)[:MOST_BROKERS]),
-            ],
-        )
-
-    def _silent(self, usage: Usage, view: View) -> Iterator[Finding]:
-        if usage.negotiates is not False or set(usage.total.roles) == {"broker"}:
+def _refused(
+    client: Client, name: str, version: Any, how: str, seen: RefusedVersion, view: DetectorInput
+) -> Iterator[Finding]:
+    """Yield the finding about requests of a version that were answered with an error (`told`), or
+    with the end of the connection."""
+    closed = how == "closed"
+    span = offered(view, *client.key, name)
+    asked = span is not None
+    if span is None and closed:
+        span = _others(view, name)
+    inside = span is not None and span.takes(version)
+    gone = _gone(name, version)
+    if closed and not inside:
+        ended = _ended(view, client, name, version, seen)
+        if ended is not None:
+            yield ended
             return
-        who, where = _who(usage, view)
-        yield view.finding(
-            self.rule("no-api-versions"),
-            f"{who} sent {plural(usage.total.count, 'request')} but never ApiVersions (its "
-            "connections were captured from the start)",
-            where,
-            count=usage.total.count,
-            first_ns=usage.total.first_ns,
-            last_ns=usage.total.last_ns,
-            about=[("client", who)],
-        )
+    if closed:
+        # A client that does not ask is told by the end of the connection alone.
+        old = not asked and (*client.key, name, version) not in _served(view)
+        if inside or (not asked and not (old and gone)):
+            return
+        if not asked and view.is_broker(*client.key):
+            return  # brokers agree on versions by their configuration; one of them stops
+    has = f"; it supports v{span.first} to v{span.last}" if span else ""
+    if not has and closed:
+        first = releases.versions_of(name, gone)
+        has = f" without an error, as Kafka {gone} and later do"
+        if first is not None:
+            has += f"; they support v{first_taken(name, first.low)} and later"
+    if inside:
+        has += ", so a feature that the request needs is disabled"
+    what = "closed the connection" if closed else "answered UNSUPPORTED_VERSION"
+    yield view.finding(
+        "version-refused",
+        f"{client} sent {plural(seen.count, f'{name} v{version} request')}; the broker {what}{has}",
+        f"api == {name} and version == {version} and "
+        + ("lost" if closed else "error.top == UNSUPPORTED_VERSION"),
+        seen,
+        client=client,
+        about={"api": name},
+    )
+
+
+def _ended(
+    view: DetectorInput, client: Client, api: str, version: Any, refused: RefusedVersion
+) -> Finding | None:
+    """Return the finding about a version at which a broker ends each connection, in place of
+    an error; None where something else may be the reason."""
+    lines = [line for line in view.lines if line["connection"] in refused.connections]
+    brokers = brokers_in(lines)
+    middle = view.base.connections.midstream()
+    if not lines or refused.broken or any(conn in middle for conn in refused.connections):
+        return None
+    if not all(map(_ended_at_first, lines)):
+        return None
+    answered = {at for broker in brokers for at in _answers(view).get((broker, api), ())}
+    lower = [each for each in answered if each < version]
+    if version in answered or not (lower or (api == "ApiVersions" and version)):
+        return None
+    if len(lines) < limit("versions.ended") and not lower:
+        return None
+    how = "reset" if all(line["end"] == "broker rst" for line in lines) else "closed"
+    took = duration(max(line["ended"] - line["waiting"] for line in lines))
+    since = first_release(api, version)
+    below = f" ({api} v{version} was added in Kafka {since})" if since else ""
+    return view.finding(
+        "version-refused",
+        f"{listed(brokers)} {how} {plural(len(lines), 'connection')} from {client} at the first "
+        f"request, {api} v{version}, within {took}: it "
+        f"{'' if lower else 'probably '}does not support this version"
+        + (f"; it answered v{max(lower)}" if lower else ""),
+        f"api == {api} and version == {version} and lost",
+        refused,
+        client=client,
+        advice=f"Cap the client at an older version{below}: kgo.MaxVersions (franz-go), "
+        "Config.Version (sarama), api_version (kafka-python), or an older library. Apache "
+        "Kafka answers UNSUPPORTED_VERSION; some other brokers and proxies end the "
+        "connection. If an older version ends it as well, check what listens there: brokers before "
+        "0.10 know no ApiVersions, and other servers no Kafka.",
+        about={"api": api, "broker": brokers[:MAX_TOPICS]},
+    )
 
 
 def _ended_at_first(line: Line) -> bool:
@@ -265,17 +223,16 @@ def _ended_at_first(line: Line) -> bool:
 
 
 @once
-def _answers(view: View) -> dict[tuple[str, str], set[int]]:
-    """Map (broker, API) to the versions that the broker answered."""
-    found: dict[tuple[str, str], set[int]] = {}
-    for key, traffic in view.base.apis.grouped(("broker", "api", "version")):
-        if traffic.answered and isinstance(key["version"], int):
-            found.setdefault((str(key["broker"]), str(key["api"])), set()).add(key["version"])
-    return found
+def _answers(view: DetectorInput) -> dict[tuple[str, str], list[int]]:
+    return by_key(
+        ((str(key["broker"]), str(key["api"])), key["version"])
+        for key, traffic in view.base.apis.grouped(("broker", "api", "version"))
+        if traffic.answered and isinstance(key["version"], int)
+    )
 
 
-def _served(view: View) -> set[tuple[Any, ...]]:
-    """Return (client id, host, API, version) that a broker answered."""
+@once
+def _served(view: DetectorInput) -> set[tuple[Any, ...]]:
     found = view.base.apis.grouped(("client_id", "host", "api", "version"))
     return {
         (str(key["client_id"] or ""), key["host"], key["api"], key["version"])
@@ -284,9 +241,8 @@ def _served(view: View) -> set[tuple[Any, ...]]:
     }
 
 
-def _others(view: View, name: Any) -> Offer | None:
-    """Return what the brokers of the capture offer for an API, when all clients were told the
-    same."""
+def _others(view: DetectorInput, name: Any) -> Offer | None:
+    """Return the versions that brokers offer for an API, when all clients got the same."""
     spans = {span for (_, _, api), span in offers(view).items() if api == str(name)}
     return spans.pop() if len(spans) == 1 else None
 
@@ -300,7 +256,48 @@ def _gone(name: str, version: Any) -> str:
     return span.removed if span is not None else ""
 
 
-def _who(usage: Usage, view: View) -> tuple[str, str]:
-    identity = usage.identity
-    where = view.of_client(identity.client_id, identity.host)
-    return view.client(identity.client_id, identity.host), where
+# --- what brokers offered
+
+
+def offered(view: DetectorInput, client_id: Any, host: Any, api: Any) -> Offer | None:
+    """Return what brokers offered to a client for an API; None when it sent no ApiVersions, or the
+    capture does not show it."""
+    return offers(view).get((str(client_id or ""), str(host), str(api)))
+
+
+@once
+def offers(view: DetectorInput) -> dict[tuple[str, str, str], Offer]:
+    """Return all offers, by client id, host and API."""
+    found: dict[tuple[str, str, str], Offer] = {}
+    for usage in view.base.clients.usages():
+        of_4 = usage.offered.get("Fetch", (0, 0))[0] >= FETCH_OF_4
+        for api, (first, last) in usage.offered.items():
+            least = first_taken(api, first) if of_4 else first
+            found[(*usage.identity.key, api)] = Offer(least, last)
+    return found
+
+
+def refused_versions(view: DetectorInput) -> set[ClientKey]:
+    """Return clients (id, host) that sent requests in versions that brokers did not offer them, and
+    got no response."""
+    found: set[ClientKey] = set()
+    for key, traffic in view.base.apis.grouped(("client_id", "host", "api", "version")):
+        if traffic.lost:
+            span = offered(view, key["client_id"], key["host"], key["api"])
+            if span is not None and not span.takes(key["version"]):
+                found.add((str(key["client_id"] or ""), str(key["host"])))
+    return found
+
+
+def first_taken(api: str, first: int) -> int:
+    """Return the first version that brokers from Kafka 4 on take, where they offer it from `first`
+    on."""
+    return max(first, PRODUCE_OF_4) if api == "Produce" else first
+
+
+def first_release(api: str, version: Any) -> str:
+    """Return the first Kafka release that has a version of an API; empty where none is known."""
+    try:
+        return releases.since(api, int(version))
+    except (UnknownApi, UnknownVersion, TypeError, ValueError):
+        return ""

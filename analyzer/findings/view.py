@@ -1,27 +1,31 @@
-"""What detectors see when they tell: the statistics, names, and words for people and filters."""
+"""Input of detectors: the statistics, names, and words for texts and filters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property, wraps
-from itertools import groupby
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
-from kafkascope.analyzer.conversation.pending import SASL_TOKEN
-from kafkascope.analyzer.filter.lexer import quoted
+from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.findings.counting import Occurrences
+from kafkascope.analyzer.findings.filters import MAX_NAMED, MAX_TOPICS, all_of, api_is, quoted
 from kafkascope.analyzer.findings.model import Finding, Rule, key_of
-from kafkascope.analyzer.identity import host_of, labels
-from kafkascope.analyzer.model import Severity
+from kafkascope.analyzer.findings.rules import RULES
+from kafkascope.analyzer.findings.words import Spelled, listed, spelled
+from kafkascope.analyzer.identity import ClientKey, host_of, labels
+from kafkascope.analyzer.merging.measures import Measures
+from kafkascope.analyzer.merging.tables import OTHERS, by_key
+from kafkascope.analyzer.model import Exchange, Severity
 from kafkascope.analyzer.ranks import has_bounded
-from kafkascope.analyzer.render.cells import duration, size
-from kafkascope.analyzer.statistics.merging.tables import OTHERS
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.model import topic_id_in, topic_label
-from kafkascope.analyzer.text import Spelled, plural, spelled
+from kafkascope.captures.model import Closed, Opened
 from kafkascope.dissectors.values import Uuid
-from kafkascope.dissectors.zookeeper.types import UNKNOWN as UNKNOWN_TYPE
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.findings.detector import Seen
+    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.statistics.clients import Clients
     from kafkascope.analyzer.statistics.cluster.cluster import Cluster
     from kafkascope.analyzer.statistics.connections import Connections
@@ -31,45 +35,39 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.statistics.errors import Errors
     from kafkascope.analyzer.statistics.groups.groups import Groups
     from kafkascope.analyzer.statistics.groups.model import Story
-    from kafkascope.analyzer.statistics.latency import Latency
     from kafkascope.analyzer.statistics.model import Line
     from kafkascope.analyzer.statistics.producers.producers import Producers
-    from kafkascope.analyzer.statistics.sizes import SizesOf
-    from kafkascope.analyzer.statistics.throughput import Throughput
     from kafkascope.analyzer.statistics.topics import Topics
+    from kafkascope.analyzer.statistics.traffic import Latency, SizesOf, Throughput
     from kafkascope.analyzer.statistics.zookeeper.story import TreeStory
     from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
     from kafkascope.analyzer.topics import TopicNames
 
-MOST_NAMED: Final = 4
 MAX_FILTER: Final = 8_000
 MAX_TEXT: Final = 1_000
 """Characters."""
 
 Made = TypeVar("Made")
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
-__all__ = ["Client", "View", "all_of", "duration", "listed", "plural", "size"]
-
-
-class Client(NamedTuple):
-    """Who: a client id and the host that it is used on."""
-
-    id: str | None
-    host: str
+__all__ = ["Client", "Counts", "DetectorInput", "Exchange", "Finding", "Row"]
 
 
-def api_is(api: Any) -> str:
-    """Return the filter for an API, or for a key without a name; empty for what is neither."""
-    word = str(api or "").rpartition(" ")[2]
-    return f"api == {word}" if word not in ("", SASL_TOKEN, OTHERS, UNKNOWN_TYPE) else ""
+class Client(Spelled):
+    """The name of a client, with what selects its exchanges."""
+
+    __slots__ = ("filter", "key")
+    filter: str
+    key: ClientKey
 
 
 GapCause = Literal["", "mirror", "damage"]
-"""Why bytes are missing, where the capture itself tells: its packets were cut before they came to
-the capturing host, or the file is damaged."""
+"""Why bytes are missing, where the capture shows it: its packets were cut before they came to the
+capturing host, or the file is damaged."""
 
 
-class Base(NamedTuple):
+class StatisticsInput(NamedTuple):
     """The statistics that detectors read instead of counting the same again."""
 
     clients: Clients
@@ -86,26 +84,31 @@ class Base(NamedTuple):
     errors: Errors
 
 
+def client_key(line: Line) -> ClientKey:
+    """Return the client of a connection: its id, or an empty one, and its host."""
+    return line["client_id"] or "", host_of(line["client_address"])
+
+
 def unreadable(line: Line) -> bool:
-    """Return whether a line is of a connection whose TLS cannot be read: what the capture lacks of
-    it is missed by nobody."""
+    """Return whether a line is of a connection whose TLS cannot be decrypted: gaps in it do not
+    matter."""
     return bool(line["tls_error"]) and line["phase"] == "opaque"
 
 
-class View:
-    """Of one moment; made anew for each telling."""
+class DetectorInput:
+    """Of one moment; made anew for each report."""
 
     def __init__(
         self,
-        base: Base,
+        base: StatisticsInput,
         names: TopicNames | None,
         first_ns: int | None,
         last_ns: int | None,
         release: str = "",
         clients: Clients | None = None,
     ) -> None:
-        """`release`: the Kafka release that is asked about; empty for none. `clients`: those of the
-        whole of which this is a piece, so that each has one name."""
+        """`release`: the requested Kafka release; empty for none. `clients`: those of the whole of
+        which this is a piece, so that each has one name."""
         self.base = base
         self.release = release
         self.names = names
@@ -130,25 +133,22 @@ class View:
         return (str(client_id or ""), str(host)) in self._brokers
 
     @cached_property
-    def _brokers(self) -> set[tuple[str, str]]:
+    def _brokers(self) -> set[ClientKey]:
         return {
-            (usage.identity.client_id or "", usage.identity.host)
+            usage.identity.key
             for usage in self.base.clients.usages()
             if "broker" in usage.total.roles
         }
 
-    def connections(self, client_id: Any, host: Any) -> int:
-        """Return how many connections a client used."""
-        return self._connections.get((str(client_id or ""), str(host)), 0)
-
+    @cached_property
     def lines(self) -> list[Line]:
-        """Return the table of connections that are counted one by one: what a finding says is about
-        connections that can be named."""
-        return self._named
+        """The table of connections that are counted one by one: findings are about connections that
+        can be named."""
+        return [line for line in self._lines if line["connection"] != OTHERS]
 
     @cached_property
-    def _named(self) -> list[Line]:
-        return [line for line in self._lines if line["connection"] != OTHERS]
+    def _lines(self) -> list[Line]:
+        return self.base.connections.rows()
 
     def gap_bytes(self) -> int:
         """Return bytes that are missing of all connections, also of those that are counted
@@ -156,48 +156,41 @@ class View:
         return sum(line["gap_bytes"] or 0 for line in self._lines if not unreadable(line))
 
     @cached_property
-    def _lines(self) -> list[Line]:
-        return self.base.connections.rows()
-
-    def has_open(self, client_id: Any, host: Any) -> bool:
-        """Return whether a client still has a connection when the capture ends."""
-        return (str(client_id or ""), str(host)) in self._open
-
-    @cached_property
-    def _open(self) -> set[tuple[str, str]]:
-        return {
-            (line["client_id"] or "", host_of(line["client_address"]))
-            for line in self.lines()
-            if line["state"] == "open"
-        }
-
-    @cached_property
-    def _connections(self) -> dict[tuple[str, str], int]:
-        found: dict[tuple[str, str], int] = {}
-        for line in self.lines():
-            who = line["client_id"] or "", host_of(line["client_address"])
-            found[who] = found.get(who, 0) + 1
-        return found
+    def connections(self) -> Counter[ClientKey]:
+        """How many connections each client used."""
+        return Counter(map(client_key, self.lines))
 
     # --- words
 
-    def client(self, client_id: Any, host: Any) -> str:
-        """Return the name of a client."""
-        return spelled(self._titles.get((str(client_id or ""), str(host))) or client_id or host)
+    def client(self, client_id: Any, host: Any) -> Client:
+        """Return the name of a client, with its filter."""
+        key = str(client_id or ""), str(host)
+        title = self._titles.get(key)
+        client = Client(spelled(title or client_id or host))
+        client.key = key
+        client.filter = f"client.ip == {host}" if host else ""
+        if client_id:
+            by_id = f"client == {quoted(key[0])}"
+            client.filter = by_id if title == client_id else all_of(by_id, client.filter)
+        return client
+
+    def clients(self, keys: Iterable[tuple[Any, Any]]) -> list[Client]:
+        """Return the names of some clients, in order."""
+        return sorted({self.client(*key) for key in keys})
+
+    def clients_at(self, lines: Iterable[Line]) -> list[Client]:
+        """Return the names of the clients of some connections, in order."""
+        return self.clients(map(client_key, lines))
 
     def topic(self, key: Any) -> str:
         """Return the name of a topic."""
         return spelled(topic_label(key, self.names) or "?")
 
-    # --- filters
+    def topics(self, keys: Iterable[Any]) -> list[str]:
+        """Return the names of some topics, in order."""
+        return sorted({self.topic(key) for key in keys})
 
-    def of_client(self, client_id: Any, host: Any) -> str:
-        """Return the filter for a client."""
-        if not client_id:
-            return f"client.ip == {host}" if host else ""
-        text = f"client == {quoted(str(client_id))}"
-        alone = self._titles.get((str(client_id), str(host))) == client_id
-        return text if alone or not host else f"{text} and client.ip == {host}"
+    # --- filters
 
     def of_topic(self, key: Any) -> str:
         """Return the filter for a topic. Names and ids are both tried: messages have one or the
@@ -213,42 +206,74 @@ class View:
 
     def finding(
         self,
-        rule: Rule,
+        name: str,
         text: str,
-        where: str,
-        seen: Seen | None = None,
+        where: str = "",
+        seen: Occurrences | None = None,
         *,
+        client: Client | None = None,
+        api: Any = "",
+        broker: Any = "",
+        topic: Any = "",
+        group: str = "",
         count: int | None = None,
-        first_ns: int | None = None,
-        last_ns: int | None = None,
+        span: tuple[int | None, int | None] = (None, None),
         severity: Severity | None = None,
         advice: str = "",
+        case: str = "",
         link: str = "",
         number: int | None = None,
-        about: Iterable[tuple[str, str]] = (),
+        about: Mapping[str, str | Iterable[str]] = {},
         connects: str = "",
+        lines: Collection[Line] = (),
     ) -> Finding:
-        """Return a finding of a rule; times and count of `seen` unless they are given."""
+        """Return a finding of a rule by its name. `client`, `group`, `api`, `broker` and `topic`
+        (its key) are entities, and select its exchanges together with `where`. Count and `span` (of
+        times) are those of `seen`, or of the connections of `lines`, unless they are given. `case`:
+        chooses one of the rule's other fixes. `about`: more entities by their kind."""
+        rule = RULES[name]
+        usual: tuple[Any, ...] = (1, None, None, None)
         if seen is not None:
-            count = seen.count if count is None else count
-            if seen.first is not None:
-                first_ns = seen.first[0] if first_ns is None else first_ns
-                number = seen.first[1] if number is None else number
-            last_ns = seen.last_ns if last_ns is None else last_ns
+            first, first_number = seen.first or (None, None)
+            usual = seen.count, first, seen.last_ns, first_number
+        elif lines:
+            opened = [line["opened"] for line in lines if line["opened"] is not None]
+            usual = len(lines), min(opened, default=None), max(opened, default=None), None
+        counted, first_ns, last_ns, number = (
+            other if own is None else own
+            for own, other in zip((count, *span, number), usual, strict=True)
+        )
         text = text.removesuffix(".")  # of reasons in the words of clients
+        where = all_of(
+            client.filter if client is not None else "",
+            f"group == {quoted(group)}" if group else "",
+            api_is(api),
+            f"broker == {quoted(str(broker))}" if broker else "",
+            where,
+            self.of_topic(topic),
+        )
         if len(where) > MAX_FILTER or has_bounded(where):
             # Names can be as long as 32 KB; the first exchange has to do.
             where = "" if number is None else f"number == {number}"
-        entities = tuple(about)
+        named: dict[str, str | Iterable[str]] = {} if client is None else {"client": client}
+        named |= {"group": spelled(group)} if group else {}
+        named |= {"api": str(api)} if api else {}
+        named |= {"broker": spelled(broker)} if broker else {}
+        named |= {"topic": self.topic(topic)} if topic != "" else {}
+        entities = tuple(
+            (kind, name)
+            for kind, names in {**named, **about}.items()
+            for name in ((names,) if isinstance(names, str) else islice(names, MAX_NAMED))
+        )
         return Finding(
             rule.name,
             severity or rule.severity,
             text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…",
-            1 if count is None else count,
+            counted,
             first_ns,
             last_ns,
             where,
-            advice or rule.advice,
+            rule.advices[case] if case else advice or rule.advice,
             link or rule.link,
             entities,
             number,
@@ -258,9 +283,32 @@ class View:
         )
 
 
+class Counts(Measures):
+    """Base of what detectors count. It is in declared tables, so that merging, writing down and
+    limits are the same for all. `detectors` has its APIs."""
+
+    __slots__ = ("__dict__",)
+    payloads: Payloads | None = None
+    """Decoder of keys and values, where it is needed; no part of the state."""
+
+    def add(self, batch: ExchangeBatch) -> None:
+        """Take in exchanges: see `statistics.feed`."""
+        for row, exchange in batch:
+            self.add_exchange(row, exchange)
+
+    def add_exchange(self, row: Row, exchange: Exchange) -> None:
+        """Take in an exchange, where each is looked at by itself."""
+
+    def saw(self, event: Opened | Closed) -> None:
+        """Take in the beginning or end of a connection."""
+
+    def findings(self, view: DetectorInput) -> Iterator[Finding]:
+        """Yield the findings."""
+        raise NotImplementedError
+
+
 def _brief(rule: Rule, entities: Iterable[tuple[str, str]]) -> str:
-    """Return what is said of a finding as a consequence, with the names of entities that are named
-    once."""
+    """Return the text of a finding as a consequence, with the names of its entities."""
     text = rule.brief or rule.title
     for kind in ("client", "group", "topic"):
         names = [name for each, name in entities if each == kind]
@@ -268,11 +316,11 @@ def _brief(rule: Rule, entities: Iterable[tuple[str, str]]) -> str:
     return text
 
 
-def once(make: Callable[[View], Made]) -> Callable[[View], Made]:
+def once(make: Callable[[DetectorInput], Made]) -> Callable[[DetectorInput], Made]:
     """Decorate a function of a view whose costly result is made once for all detectors."""
 
     @wraps(make)
-    def kept(view: View) -> Made:
+    def kept(view: DetectorInput) -> Made:
         if make not in view.kept:
             view.kept[make] = make(view)
         found: Made = view.kept[make]
@@ -282,27 +330,27 @@ def once(make: Callable[[View], Made]) -> Callable[[View], Made]:
 
 
 @once
-def trees_of(view: View) -> list[TreeStory]:
+def trees_of(view: DetectorInput) -> list[TreeStory]:
     """Return what happened in each ensemble of ZooKeeper."""
     return view.base.zookeeper.stories()
 
 
 @once
-def ensembles_of(view: View) -> dict[str, str]:
+def ensembles_of(view: DetectorInput) -> dict[str, str]:
     """Return the name of the ensemble that each server of ZooKeeper belongs to."""
     return {server: story.name for story in trees_of(view) for server in story.servers}
 
 
-def ensemble_at(server: str, view: View) -> list[tuple[str, str]]:
-    """Return what findings say they are about where they are of a server of ZooKeeper. One that
-    nobody had a session at belongs to the ensemble of the others, where there is but one."""
+def ensemble_at(server: str, view: DetectorInput) -> dict[str, str]:
+    """Return the ensemble that findings about a ZooKeeper server name. A server without a session
+    belongs to the ensemble of the others, where there is but one."""
     known = ensembles_of(view)
     names = {known[server]} if server in known else set(known.values())
-    return [("ensemble", spelled(name)) for name in names] if len(names) == 1 else []
+    return {"ensemble": spelled(*names)} if len(names) == 1 else {}
 
 
 @once
-def audit_of(view: View) -> Audit:
+def audit_of(view: DetectorInput) -> Audit:
     """Return the delivery audit of all groups."""
     from kafkascope.analyzer.statistics.delivery.audit import Audit
 
@@ -310,51 +358,48 @@ def audit_of(view: View) -> Audit:
     return Audit(base.delivery, base.groups, base.cluster, view.names)
 
 
-def places_of(view: View) -> list[tuple[str, list[AuditedPartition]]]:
+def places_of(view: DetectorInput) -> list[tuple[str, list[AuditedPartition]]]:
     """Return the partitions of each group in the audit, in the order of groups."""
-    found: dict[str, list[AuditedPartition]] = {}
-    for place in audit_of(view).found:
-        found.setdefault(place.group, []).append(place)
-    return sorted(found.items())
+    return sorted(by_key((place.group, place) for place in audit_of(view).found).items())
 
 
-MOST_ABOUT: Final = 20
-"""Topics that a finding about a group names."""
-
-
-def about_group(group: str, topics: Iterable[str]) -> list[tuple[str, str]]:
+def about_group(group: str, topics: Iterable[str]) -> dict[str, str | Iterable[str]]:
     """Return the entities of a finding about a group in some topics."""
     named = sorted({spelled(topic) for topic in topics})
-    return [("group", spelled(group)), *(("topic", topic) for topic in named[:MOST_ABOUT])]
+    return {"group": spelled(group), "topic": named[:MAX_TOPICS]}
 
 
-def all_of(*parts: str) -> str:
-    """Join filters by `and`; empty ones are left out."""
-    return " and ".join(part for part in parts if part)
+def brokers_in(lines: Iterable[Line]) -> list[str]:
+    """Return the addresses of the brokers of some connections, in order."""
+    return sorted({spelled(line["broker_address"]) for line in lines})
 
 
-def among(field: str, numbers: Iterable[int]) -> str:
-    """Return a filter for numbers of a field; three and more in a row become a range."""
-    parts: list[str] = []
-    for _, run in groupby(enumerate(sorted(set(numbers))), lambda each: each[1] - each[0]):
-        row = [number for _, number in run]
-        parts += [f"{row[0]}..{row[-1]}"] if len(row) > 2 else map(str, row)
-    return f"{field} in {{{', '.join(parts)}}}" if parts else ""
+def hosts_in(lines: Iterable[Line]) -> list[str]:
+    """Return the hosts of the clients of some connections, in order."""
+    return sorted({host_of(line["client_address"]) for line in lines})
+
+
+def span_of(events: Iterable[Any]) -> Occurrences:
+    """Return how often and when some events happened, which have a time and a number."""
+    times, numbers = zip(*((each.time_ns, each.number) for each in events), strict=True)
+    return Occurrences(len(times), (min(times), min(numbers)), max(times))
+
+
+@once
+def groups_of(view: DetectorInput) -> dict[ClientKey, list[str]]:
+    """Return the groups of each client that fetched as a member."""
+    return by_key(
+        ((str(client_id or ""), str(host)), str(group))
+        for (group, client_id, host), _ in view.base.delivery.belongs.items()
+    )
 
 
 def ended_at(line: Line) -> int:
-    """Return when the last packet of a connection came; 0 where nobody knows."""
+    """Return when the last packet of a connection came; 0 where unknown."""
     return int(line["opened"] or 0) + int(line["life"] or 0)
 
 
 def closed_at(line: Line) -> int:
-    """Return when a connection was closed first, by whoever it was: the other side may close its
-    half much later. Of one that nobody closed: see `ended_at`."""
+    """Return when either side first closed a connection: the other may close its half much later.
+    Of one that was not closed: see `ended_at`."""
     return int(line["ended"] or ended_at(line))
-
-
-def listed(values: Iterable[Any], most: int = MOST_NAMED, between: str = ", ") -> str:
-    """Return the first few of a list, and how many more there are."""
-    found = [spelled(value) for value in values]
-    rest = len(found) - most
-    return Spelled(between.join(found[:most]) + (f" and {rest} more" if rest > 0 else ""))

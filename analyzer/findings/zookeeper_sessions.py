@@ -1,226 +1,164 @@
 """Sessions with ZooKeeper that expired, clients that connect again and again, nodes that two
-register."""
+register. Consumers before Kafka 0.9, whose groups are nodes of ZooKeeper: partitions without an
+owner, or with another than their assignor's; claims that fail.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, ClassVar, Final
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
-from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.detector import Detector, Exchange, Finding, Row, Rule, Worded
-from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.counting import Keyed, Names, OccurrencesWithText, table, whole
+from kafkascope.analyzer.findings.filters import all_of, quoted
+from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import (
-    View,
-    all_of,
-    duration,
+    Counts,
+    DetectorInput,
+    Exchange,
+    Finding,
+    Row,
     ensemble_at,
-    listed,
-    plural,
+    once,
     trees_of,
 )
+from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.merging.compounds import table
-from kafkascope.analyzer.statistics.merging.measures import measured, whole
-from kafkascope.analyzer.statistics.merging.names import Names
-from kafkascope.analyzer.statistics.merging.tables import Keyed
-from kafkascope.analyzer.statistics.model import per_second
-from kafkascope.analyzer.statistics.zookeeper.operations import (
-    CREATES,
-    EPHEMERAL,
-    NODEEXISTS,
-)
-from kafkascope.analyzer.statistics.zookeeper.story import TreeStory, label
-from kafkascope.analyzer.text import spelled
+from kafkascope.analyzer.statistics.model import Line, per_second
+from kafkascope.analyzer.statistics.zookeeper.consumers import KeptGroup, KeptGroups, OwnerAudit
+from kafkascope.analyzer.statistics.zookeeper.model import label
+from kafkascope.analyzer.statistics.zookeeper.operations import CREATES, EPHEMERAL, NODEEXISTS
+from kafkascope.analyzer.statistics.zookeeper.story import TreeStory
 from kafkascope.dissectors.zookeeper.paths import place_of
-from kafkascope.dissectors.zookeeper.types import BASE, CONNECT, MULTI
+from kafkascope.dissectors.zookeeper.types import BASE, CONNECT
 
 REGISTERED: Final = frozenset({"broker", "consumer"})
 """Nodes that belong to one process. Of `/controller` all brokers know that only one gets it."""
 
 
-@measured
-class RefusedRegistration(Worded):
+class RefusedRegistration(OccurrencesWithText):
     """Registrations that were refused."""
 
     sessions: Names = whole(Names)
-    """Who wanted to register."""
+    """Its client."""
 
 
-class ZooKeeperSessions(Detector):
+class ZooKeeperSessions(Counts):
     """Handshakes and registrations; sessions from the statistic."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "zookeeper-expired",
-            "warning",
-            "expired ZooKeeper sessions",
-            "Check the log of the client for a kill or a long pause (garbage collection, a "
-            "stopped machine), and the network. The server received nothing within the session "
-            "timeout (zookeeper.session.timeout.ms: 6 s, 18 s since Kafka 2.5). A broker is out "
-            "of the cluster until it registers again.",
-            brief="ZooKeeper session of {client} expired",
-            subject=("client", "node"),
-        ),
-        Rule(
-            "zookeeper-registered-twice",
-            "warning",
-            "registration refused because another session holds the node",
-            "Give each broker its own broker.id (each consumer its own id). After a restart, wait "
-            "until the old session expires.",
-            brief="{n} refused registration|{n} refused registrations",
-            subject=("client", "node"),
-        ),
-        Rule(
-            "zookeeper-reconnects",
-            "warning",
-            "repeated reconnects to ZooKeeper",
-            "Check ZooKeeper's log for why it closed the connections: a restart, a lost majority, "
-            "a session timeout that is shorter than pauses or network delays, frames beyond "
-            "jute.maxbuffer, or maxClientCnxns.",
-            brief="{n} reconnect to ZooKeeper|{n} reconnects to ZooKeeper",
-            limits=("zookeeper.reconnects", "zookeeper.reconnects-rate"),
-        ),
-    )
-    KEYS = frozenset({BASE + CONNECT, BASE + MULTI, *(BASE + kind for kind in CREATES)})
-    KAFKA_ONLY = False
-
-    again: Keyed[Worded] = table(Worded, 2_000)
+    again: Keyed[OccurrencesWithText] = table(OccurrencesWithText, 2_000)
     """Handshakes for a session that was there, or without an answer, by host and server."""
     refused: Keyed[RefusedRegistration] = table(RefusedRegistration, 2_000)
     """By server and path."""
 
-    def add(self, row: Row, exchange: Exchange) -> None:
+    def add_exchange(self, row: Row, exchange: Exchange) -> None:
         """Take note of handshakes and of registrations that were refused."""
         asked, told = exchange.request_body, exchange.response_body
         if row.api_key == BASE + CONNECT:
             lost = told is None and row.state == "lost" and "client" not in row.reason
             if asked is not None and (asked["session_id"] or lost):
                 again = self.again[(host_of(row.client_address), row.broker_address)]
-                again.see(row)
-                again.words.add(_outcome(told))
+                outcome = "session refused" if told is not None else "no response"
+                resumed = told is not None and told["session_id"]
+                again.see(row, words="session resumed" if resumed else outcome)
             return
         if not row.errors or asked is None:
             return
-        for path, flags in _wanted(asked, row):
+        for path, flags in _refused_creates(asked, row):
             if place_of(path).what in REGISTERED and flags in EPHEMERAL:
                 refused = self.refused[(row.broker_address, path)]
-                refused.see(row)
-                refused.words.add(host_of(row.client_address))
+                refused.see(row, words=host_of(row.client_address))
                 if exchange.zookeeper is not None and exchange.zookeeper.session:
                     refused.sessions.add(exchange.zookeeper.session)
 
-    def told(self, view: View) -> Iterator[Finding]:
+    def findings(self, view: DetectorInput) -> Iterator[Finding]:
         """Yield findings by session, node and client."""
         stories = trees_of(view)
         for story in stories:
-            yield from self._expired(story, view)
-        yield from self._twice(stories, view)
-        yield from self._reconnects(view)
-
-    def _expired(self, story: TreeStory, view: View) -> Iterator[Finding]:
-        for line in story.session_lines():
-            if line["state"] != "expired":
-                continue
-            lost, ended = line["lost_nodes"], line["ended"]
-            silence = ended - line["last"] if line["last"] is not None else None
-            who = ", ".join(line["who"]) or "no broker"
-            name = f"{line['zk_session']} of {spelled(line['client_address'])}"
-            if line["who"]:
-                name += f" ({spelled(who)})"
-            after = f" after {duration(silence)} of silence" if silence else ""
-            given = (
-                f" (timeout {duration(line['session_timeout'])})" if line["session_timeout"] else ""
-            )
-            went = (
-                f"; {plural(len(lost), 'node')} deleted with it: {listed(lost)}"
-                if lost
-                else "; no ephemeral nodes of it are known"
-            )
-            yield view.finding(
-                self.rule("zookeeper-expired"),
-                f"Session {name} expired{after}{given}{went}",
-                f'zk.session == "{line["zk_session"]}"',
-                count=max(1, len(lost)),
-                first_ns=line["last"] or ended,
-                last_ns=ended,
-                number=line["number"],
-                severity=None if lost else "note",
-                about=[
-                    ("client", spelled(line["client_address"])),
-                    *(("node", node) for node in _brokers(line["who"])),
-                    *(("broker", spelled(server)) for server in line["servers"]),
-                    ("session", str(line["zk_session"])),
-                ],
-            )
-
-    def _twice(self, stories: list[TreeStory], view: View) -> Iterator[Finding]:
+            for line in story.session_lines():
+                if line["state"] == "expired":
+                    yield _expired(line, view)
         at = {server: story for story in stories for server in story.servers}
         for (server, path), refused in self.refused.items():
-            story = at.get(str(server))
-            if story is None:
-                continue
-            first_ns = refused.first[0] if refused.first is not None else 0
-            owner = _owner(story, str(path), first_ns)
-            if owner in refused.sessions:
-                continue  # its own node, of a request that was sent again
-            place = place_of(str(path))
-            what = f"{place.what} {place.first('brokerId') or place.first('memberId')}"
-            held = ""
-            if owner:
-                state = story.state(owner)[0]
-                held = f", held by session {label(owner)}"
-                held += "" if state == "open" else f" ({state})"
-            yield view.finding(
-                self.rule("zookeeper-registered-twice"),
-                f"{listed(refused.words)} could not register {spelled(what)}: NODEEXISTS for "
-                f"{spelled(path)}{held}",
-                all_of(
-                    f"broker == {quoted(str(server))}",
-                    f"path == {quoted(str(path))}",
-                    f"error == {NODEEXISTS}",
-                ),
-                refused,
-                about=[
-                    *(("client", spelled(host)) for host in refused.words),
-                    ("node", str(place.first("brokerId") or place.first("memberId"))),
-                ],
-            )
-
-    def _reconnects(self, view: View) -> Iterator[Finding]:
+            owner = _owner(at[server], path, (refused.first or (0, 0))[0]) if server in at else 0
+            # Else it is its own node, of a request that was sent again.
+            if server in at and owner not in refused.sessions:
+                yield _registered(at[server], server, path, owner, refused, view)
         for (host, server), again in self.again.items():
             first_ns = again.first[0] if again.first is not None else None
             rate = (per_second(again.count, first_ns, again.last_ns) or 0) * 60
-            if again.count < limit("zookeeper.reconnects"):
-                continue
-            if rate < limit("zookeeper.reconnects-rate"):
-                continue
-            yield view.finding(
-                self.rule("zookeeper-reconnects"),
-                f"{host} reconnected to {server} {again.count:,} times ({rate:.0f} per minute): "
-                f"{listed(again.words)}",
-                f'client.ip == {host} and broker == "{server}" and api == zk.connect',
-                again,
-                about=[
-                    ("client", str(host)),
-                    ("broker", str(server)),
-                    *ensemble_at(str(server), view),
-                ],
-            )
+            often = again.count >= limit("zookeeper.reconnects")
+            if often and rate >= limit("zookeeper.reconnects-rate"):
+                yield view.finding(
+                    "zookeeper-reconnects",
+                    f"{host} reconnected to {server} {again.count:,} times ({rate:.0f} per "
+                    f"minute): {listed(again.words)}",
+                    f'client.ip == {host} and broker == "{server}" and api == zk.connect',
+                    again,
+                    about={"client": host, "broker": server, **ensemble_at(server, view)},
+                )
+        groups = KeptGroups(stories)
+        for name in groups.names():
+            kept = groups.groups[name]
+            yield from _owners(name, kept, groups.audits(name), view)
+            yield from _claims(name, kept, view)
 
 
-def _brokers(who: list[str]) -> list[str]:
-    """Return the numbers of brokers among what a session registered."""
-    return [word.removeprefix("broker ") for word in who if word.startswith("broker ")]
+def _expired(line: Line, view: DetectorInput) -> Finding:
+    lost, ended = line["lost_nodes"], line["ended"]
+    silence = ended - line["last"] if line["last"] is not None else None
+    name = f"{line['zk_session']} of {spelled(line['client_address'])}"
+    if line["who"]:
+        name += f" ({spelled(', '.join(line['who']))})"
+    after = f" after {duration(silence)} of silence" if silence else ""
+    timeout = line["session_timeout"]
+    given = f" (timeout {duration(timeout)})" if timeout else ""
+    went = "; no ephemeral nodes of it are known"
+    if lost:
+        went = f"; {plural(len(lost), 'node')} deleted with it: {listed(lost)}"
+    brokers = [word.removeprefix("broker ") for word in line["who"] if word.startswith("broker ")]
+    return view.finding(
+        "zookeeper-expired",
+        f"Session {name} expired{after}{given}{went}",
+        f'zk.session == "{line["zk_session"]}"',
+        count=max(1, len(lost)),
+        span=(line["last"] or ended, ended),
+        number=line["number"],
+        severity=None if lost else "note",
+        about={
+            "client": spelled(line["client_address"]),
+            "node": brokers,
+            "broker": map(spelled, line["servers"]),
+            "session": str(line["zk_session"]),
+        },
+    )
 
 
-def _outcome(told: dict[str, Any] | None) -> str:
-    """Return how a handshake ended."""
-    if told is None:
-        return "no response"
-    return "session resumed" if told["session_id"] else "session refused"
+def _registered(
+    story: TreeStory,
+    server: str,
+    path: str,
+    owner: int,
+    refused: RefusedRegistration,
+    view: DetectorInput,
+) -> Finding:
+    """Return the finding about a node that two register."""
+    place = place_of(path)
+    node = place.first("brokerId") or place.first("memberId")
+    state = story.state(owner)[0] if owner else "open"
+    held = f", held by session {label(owner)}" if owner else ""
+    held += f" ({state})" if state != "open" else ""
+    return view.finding(
+        "zookeeper-registered-twice",
+        f"{listed(refused.words)} could not register {spelled(f'{place.what} {node}')}: NODEEXISTS "
+        f"for {spelled(path)}{held}",
+        f"broker == {quoted(server)} and path == {quoted(path)} and error == {NODEEXISTS}",
+        refused,
+        about={"client": map(spelled, refused.words), "node": str(node)},
+    )
 
 
-def _wanted(asked: dict[str, Any], row: Row) -> Iterator[tuple[str, int]]:
+def _refused_creates(asked: dict[str, Any], row: Row) -> Iterator[tuple[str, int]]:
     """Yield path and flags of creates that were refused because the node is there."""
     if "operations" not in asked:
         if any(error.code == NODEEXISTS for error in row.errors) and asked.get("path"):
@@ -238,3 +176,86 @@ def _owner(story: TreeStory, path: str, time_ns: int) -> int:
         if life.begin_ns <= time_ns and (life.end_ns is None or life.end_ns >= time_ns):
             return life.owner
     return 0
+
+
+# --- groups
+
+
+def _owners(
+    name: str, kept: KeptGroup, audits: Iterable[OwnerAudit], view: DetectorInput
+) -> Iterator[Finding]:
+    settled = [
+        each
+        for each in audits
+        if each.misplaced and each.until_ns - each.came.time_ns >= limit("zookeeper.settled")
+    ]
+    unowned = [(each, [odd for odd in each.misplaced if odd.owner is None]) for each in settled]
+    others = [(each, [odd for odd in each.misplaced if odd.owner]) for each in settled]
+    for rule, found in (("zookeeper-unowned", unowned), ("zookeeper-misassigned", others)):
+        found = [each for each in found if each[1]]
+        if not found:
+            continue
+        (audit, odd), *more = found
+        did = {"join": "joined", "leave": "left"}.get(audit.came.kind, "expired")
+        lasted = duration(audit.until_ns - audit.came.time_ns)
+        when = f"for {lasted} after {spelled(audit.came.member)} {did}"
+        if rule == "zookeeper-unowned":
+            parts = [f"{topic}-{partition}" for (topic, partition), *_ in odd]
+            told = f"Group {spelled(name)} left {listed(parts)} without an owner {when}"
+        else:
+            told = f"Group {spelled(name)}: {listed(each.text() for each in odd)}, {when}"
+        again = f" (and {plural(len(more), 'time')} more)" if more else ""
+        yield view.finding(
+            rule,
+            f"{told}{again}",
+            all_of(_where(name, kept), f"path contains {quoted(f'{kept.path}/')}"),
+            count=sum(len(each) for _, each in found),
+            span=(audit.came.time_ns, found[-1][0].until_ns),
+            number=audit.came.number,
+            about={"group": kept.name},
+        )
+
+
+def _claims(name: str, kept: KeptGroup, view: DetectorInput) -> Iterator[Finding]:
+    below = f"{kept.path}/owners/"
+    refused = _refused(view).get((kept.story.name, below), [])
+    if not refused:
+        return
+    count = sum(line["existed"] for line in refused)
+    parts = [line["path"].removeprefix(below).replace("/", "-") for line in refused]
+    yield view.finding(
+        "zookeeper-claims",
+        f"Consumers of group {spelled(name)} failed {count:,} times to claim {listed(parts)}: "
+        "another consumer owned it",
+        all_of(
+            _where(name, kept),
+            f"path contains {quoted(below)}",
+            f"error == {NODEEXISTS}",
+        ),
+        count=count,
+        span=(min(line["first"] for line in refused), max(line["last"] for line in refused)),
+        number=min(line["number"] for line in refused),
+        about={"group": kept.name},
+    )
+
+
+@once
+def _refused(view: DetectorInput) -> dict[tuple[str, str], list[Line]]:
+    """Map each ensemble and node of owners to the partitions below whose claims failed."""
+    found: dict[tuple[str, str], list[Line]] = defaultdict(list)
+    for story in trees_of(view):
+        for line in story.node_lines():
+            if line["existed"] >= limit("zookeeper.claims"):
+                # .../owners/topic/partition, or .../owners/topic.
+                parts = line["path"].rsplit("/", 3)
+                for at in (1, 2):
+                    if parts[at : at + 1] == ["owners"]:
+                        found[story.name, "/".join(parts[: at + 1]) + "/"].append(line)
+    return found
+
+
+def _where(name: str, kept: KeptGroup) -> str:
+    """Return the filter for the ensemble of a group, where other ones may have such a group."""
+    if name == kept.name:
+        return "protocol == zookeeper"
+    return f"broker in {{{', '.join(map(quoted, kept.story.servers))}}}"

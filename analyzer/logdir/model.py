@@ -1,5 +1,5 @@
-"""Nouns of Kafka's own files: batches where they lie, entries of small files, and what a recovering
-broker would say of a file."""
+"""Types of Kafka's own files: batches with positions, entries of small files, and a recovering
+broker's verdict on a file."""
 
 from __future__ import annotations
 
@@ -109,19 +109,15 @@ class OtherVerdict(NamedTuple):
     """What it keeps; None when it does not start."""
     text: str
 
-    def to_json(self) -> dict[str, Any]:
-        """As in `verdict/1`."""
-        return self._asdict()
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RecoveryVerdict:
     """What is to be thought of a file, as a broker of its release that recovers it would."""
 
     file: str
     kind: Kind
-    total_bytes: int
-    valid_bytes: int
+    total_bytes: int = 0
+    valid_bytes: int = 0
     """What a recovering broker keeps; equal to `total_bytes` but for zeros at the end when nothing
     is wrong."""
     batches: int = 0
@@ -163,8 +159,10 @@ class RecoveryVerdict:
             head += f", offsets {self.first_offset} to {self.last_valid_offset}"
         if self.padding:
             head += f", {self.padding} preallocated zero bytes at the end, truncated on recovery"
+        rest = [f"  {each.releases}: {each.text}" for each in self.elsewhere]
+        rest += [f"  note: {note}" for note in self.notes]
         if self.sound:
-            return [f"{head}; sound", *self._elsewhere(), *self._notes()]
+            return [f"{head}; sound", *rest]
         found = [f"{head}; damaged", f"  {self.problem}"]
         if not self.starts:
             found.append(f"  brokers {self.releases} do not start with this file")
@@ -181,13 +179,7 @@ class RecoveryVerdict:
                     f"  including {self.lost_batches} intact batches after the damage,"
                     f" offsets {self.lost_first} to {self.lost_last}"
                 )
-        return found + self._elsewhere() + self._notes()
-
-    def _elsewhere(self) -> list[str]:
-        return [f"  {each.releases}: {each.text}" for each in self.elsewhere]
-
-    def _notes(self) -> list[str]:
-        return [f"  note: {note}" for note in self.notes]
+        return found + rest
 
     def to_json(self) -> dict[str, Any]:
         """The verdict as `verdict/1`."""
@@ -209,5 +201,5 @@ class RecoveryVerdict:
             "notes": list(self.notes),
             "starts": self.starts,
             "releases": self.releases or None,
-            "elsewhere": [each.to_json() for each in self.elsewhere],
+            "elsewhere": [each._asdict() for each in self.elsewhere],
         }

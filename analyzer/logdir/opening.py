@@ -1,8 +1,7 @@
 """Kafka's own files: which file is one, and what is in it.
 
-`open_at_rest` answers for a file or for the folder of a partition. What it returns hands out
-batches, records and entries one by one, and a verdict for each file. Captures are none of its
-business: it says None.
+`open_at_rest` opens a file or the folder of a partition. Its result yields batches, records and
+entries one by one, and a verdict for each file. It returns None for captures.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from kafkascope.analyzer.logdir.files import SmallFile, read_small
 from kafkascope.analyzer.logdir.model import Kind, LogBatch, RecoveryVerdict
-from kafkascope.analyzer.logdir.records import Place, records_of
-from kafkascope.analyzer.logdir.releases import family_of, index_stops
+from kafkascope.analyzer.logdir.records import Place
+from kafkascope.analyzer.logdir.releases import family_of, index_stops, sound_at
 from kafkascope.analyzer.logdir.segment import LEAST, PREFIX, TO_MAGIC, Segment, Standing
 
 SEGMENT_NAME: Final = re.compile(
@@ -94,8 +93,8 @@ class AtRest:
             rebuilt = final and not (path.parent.parent / ".kafka_cleanshutdown").exists()
             stops = index_stops(path, begin, rebuilt=rebuilt)
             place = Standing(family, behind, final, stops)
-            segment = Segment(path, self.kind, begin, place)
-            for batch, data in segment.batches(number):
+            segment = Segment(path, self.kind, begin, place, number)
+            for batch, data in segment.batches():
                 number = batch.number + 1
                 yield batch, data
             verdict = segment.verdict()
@@ -107,7 +106,6 @@ class AtRest:
             end = verdict.last_valid_offset if verdict.last_valid_offset is not None else end
 
     def _is_last(self) -> bool:
-        """Whether no other segment follows the files."""
         newest = _turn(self.files[-1])
         if self.path.is_dir() or self.kind != "log":
             return True
@@ -121,24 +119,9 @@ class AtRest:
             if not isinstance(each, RecoveryVerdict):
                 yield each
 
-    def records(self, *, lost: bool = True) -> Iterator[dict[str, Any]]:
-        """Every record as `record/1`; without `lost` only what a recovering broker keeps."""
-        for batch, data in self.batches():
-            if lost or not batch.lost:
-                yield from records_of(batch, data, self.place)
-
     def small(self) -> SmallFile:
         """Entries and verdict of a file without batches."""
         return read_small(self.files[0], self.kind, base_offset_of(self.files[0]))
-
-    def verdicts(self) -> Iterator[RecoveryVerdict]:
-        """One for each file, the file read for it."""
-        if not self.holds_batches:
-            yield self.small().verdict
-            return
-        for each in self.walk():
-            if isinstance(each, RecoveryVerdict):
-                yield each
 
 
 def _turn(path: Path) -> tuple[int, str]:
@@ -222,20 +205,8 @@ def kind_of(path: Path) -> Kind | None:
         offset, length = PREFIX.unpack_from(head)
         if offset < 0 or head[16] not in LEAST or length < LEAST[head[16]]:
             return None
-        file.seek(0)
         # A copy under another name: only a right checksum tells a segment from chance.
-        return "log" if _begins_with_a_batch(file.read(12 + length)) else None
-
-
-def _begins_with_a_batch(data: bytes) -> bool:
-    from kafkascope.dissectors.errors import DissectError
-    from kafkascope.dissectors.records.records import Partial, batches, crc_ok
-
-    try:
-        first = next(batches(data))
-    except DissectError:
-        return False
-    return not isinstance(first, Partial) and crc_ok(data, first)
+        return "log" if sound_at(file, 0, 12 + length) else None
 
 
 def _placed(path: Path, kind: Kind, files: tuple[Path, ...], folder: Path) -> AtRest:

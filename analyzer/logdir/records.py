@@ -9,7 +9,7 @@ from kafkascope.analyzer.exchanges.records import RecordField, batch_objects, sh
 from kafkascope.analyzer.logdir.model import LogBatch
 from kafkascope.dissectors.codec.jsonform import loads
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records.records import Partial, Record, batches, open_batch
+from kafkascope.dissectors.records.records import Batch, Partial, Record, batches, open_batch
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ NO_PARTITION: Final = -1
 
 
 class Place:
-    """Where a segment belongs: what its folder says of topic and partition."""
+    """The topic and partition of a segment, by its folder."""
 
     def __init__(self, topic: str | None, topic_id: str | None, partition: int | None) -> None:
         self.topic = topic
@@ -30,6 +30,13 @@ class Place:
             self.topic_id = None if topic_id is None else Uuid.parse(topic_id)
         except ValueError:
             pass
+
+
+def batch_of(data: bytes) -> Batch:
+    """Return the batch that these bytes are."""
+    found = next(batches(data))
+    assert not isinstance(found, Partial)
+    return found
 
 
 def field_of(data: bytes, place: Place) -> RecordField:
@@ -63,11 +70,11 @@ def lines_of(
     where = f"{batch.file}: batch at position {batch.position}"
     if batch.problem:
         problems.append(f"{where}: {batch.problem}")
-    found = next(batches(data))
-    assert not isinstance(found, Partial)
+    found = batch_of(data)
     read = open_batch(data, found)
     if read.error is not None:
-        problems.append(f"{where}: {_reason(read.error)}")
+        path = f"{read.error.path}: " if read.error.path else ""
+        problems.append(f"{where}: {path}{read.error.reason}")
     records = read.records
     if wanted is not None:
         records = [record for record in records if wanted(record)]
@@ -81,7 +88,3 @@ def records_of(
     for lines in lines_of(batch, data, place, [], None, payloads):
         for line in lines.splitlines():
             yield loads(line)
-
-
-def _reason(error: DissectError) -> str:
-    return f"{error.path}: {error.reason}" if error.path else error.reason

@@ -14,10 +14,18 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from kafkascope.analyzer.logdir.heads import MAGIC_AT, NEWEST, BatchHead, heads, sound_at
-from kafkascope.analyzer.logdir.releases import Family, entries_beside
+from kafkascope.analyzer.logdir.records import batch_of
+from kafkascope.analyzer.logdir.releases import (
+    MAGIC_AT,
+    NEWEST,
+    BatchHead,
+    Family,
+    entries_beside,
+    heads,
+    sound_at,
+)
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records.records import Partial, batches, open_batch
+from kafkascope.dissectors.records.records import open_batch
 
 INTERVAL: Final = 4096
 """`index.interval.bytes` as it comes."""
@@ -107,8 +115,6 @@ def _fits(head: BatchHead, base: int) -> bool:
 
 
 class _Looking:
-    """Walks over a suspicious segment as brokers do."""
-
     def __init__(self, file: BinaryIO, base: int | None) -> None:
         self._file = file
         self._base = base
@@ -154,7 +160,6 @@ class _Looking:
         return wrong
 
     def _entry(self, head: BatchHead, family: Family) -> int:
-        """Return the offset that an index would have for a batch."""
         if family == "2.0 and later":
             return head.last_offset
         if head.magic >= NEWEST or not head.compressed:
@@ -162,18 +167,13 @@ class _Looking:
         self._opened += 1
         if self._opened > MOST_OPENED:
             return head.last_offset
-        data = self._read(head)
-        batch = next(batches(data))
-        assert not isinstance(batch, Partial)
+        self._file.seek(head.at)
+        data = known_magic(self._file.read(head.size))
         try:
-            opened = open_batch(data, batch, OPENED)
+            opened = open_batch(data, batch_of(data), OPENED)
         except DissectError:
             return head.last_offset
         return opened.records[0].offset if opened.records else head.last_offset
-
-    def _read(self, head: BatchHead) -> bytes:
-        self._file.seek(head.at)
-        return known_magic(self._file.read(head.size))
 
 
 def _interval(file: BinaryIO, path: Path) -> tuple[int, int]:

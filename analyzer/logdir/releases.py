@@ -6,12 +6,13 @@ Held against brokers 0.8.0 to 4.4.0, see `tests/interop/test_recovery.py`.
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterator, Sequence
 from os import SEEK_END
 from pathlib import Path
-from typing import Final, Literal
+from typing import BinaryIO, Final, Literal, NamedTuple
 
-from kafkascope.analyzer.logdir.heads import MAGIC_AT, BatchHead, head_at
+from kafkascope.dissectors.records.batches import CODEC_MASK
 
 Family = Literal["0.8.0", "0.8.1 to 1.1", "2.0 and later"]
 """Releases that recover alike. 0.8.0 recovers the last segment alone. Up to 1.1 an index gets an
@@ -46,8 +47,8 @@ def entries_beside(path: Path) -> Iterator[tuple[int, int]]:
 
 
 def family_of(files: Sequence[Path]) -> Family:
-    """Return the releases that a folder's segments are of, told by what lies beside them: entries
-    of indexes, and files that only some releases have."""
+    """Return the releases that wrote a folder's segments, by the files beside them: entries of
+    indexes, and files that only some releases have."""
     if not files:
         return FAMILIES[-1]
     folder = files[0].parent
@@ -71,7 +72,7 @@ def others(family: Family, magics: Sequence[int]) -> tuple[Family, ...]:
 
 
 def _by_entries(files: Sequence[Path]) -> Family | None:
-    """Return what the first entry says that is for the first or for the last offset of a batch of
+    """Return the releases by the first index entry for the first or the last offset of a batch of
     several; None when there is none."""
     for path in files[:8]:
         name = path.name.partition(".")[0]
@@ -87,13 +88,13 @@ def _by_entries(files: Sequence[Path]) -> Family | None:
                 head = head_at(file, position, size)
                 if head is None or number >= LOOKED_AT:
                     break
-                found = _told_by(head, int(name) + relative)
+                found = _family_of(head, int(name) + relative)
                 if found is not None:
                     return found
     return None
 
 
-def _told_by(head: BatchHead, offset: int) -> Family | None:
+def _family_of(head: BatchHead, offset: int) -> Family | None:
     if head.magic < 2:
         # Such a batch has its last offset in its head; alone, it is its first one too.
         several = head.compressed and 0 < head.last_offset - offset < MOST_INSIDE
@@ -138,3 +139,90 @@ def index_stops(path: Path, base_offset: int | None = None, *, rebuilt: bool = T
                 f"base offset {base_offset}"
             )
     return ""
+
+
+MAGIC_AT: Final = 16
+NEWEST: Final = 2
+_HEAD: Final = struct.Struct(">qiibb")
+"""Base offset, length of the rest, epoch (or checksum), magic, attributes of the old formats."""
+_NEW: Final = struct.Struct(">hi")
+_ATTRIBUTES_AT: Final = 21
+_HEAD_BYTES: Final = 27
+LEAST_LENGTH: Final = 14
+WINDOW: Final = 1 << 16
+CHECKED: Final = 1 << 20
+"""Bytes that are summed up at a time."""
+SIGNED: Final = 127
+"""Magic bytes above are negative, which brokers take for the old formats."""
+_CHECKSUM: Final = struct.Struct(">I")
+
+
+class BatchHead(NamedTuple):
+    """A batch, or an entry of an old message set."""
+
+    at: int
+    size: int
+    magic: int
+    base_offset: int
+    last_offset: int
+    compressed: bool
+
+
+def head_at(file: BinaryIO, at: int, size: int) -> BatchHead | None:
+    """Return the head of the batch there; None when none begins there."""
+    file.seek(at)
+    return _head(file.read(_HEAD_BYTES), 0, at, size)
+
+
+def sound_at(file: BinaryIO, at: int, size: int) -> bool:
+    """Return whether the checksum of what begins there is right: of a batch of `size` bytes, of
+    which a window at a time is read. Damaged lengths may reach over a gigabyte."""
+    import google_crc32c
+
+    file.seek(at)
+    data = file.read(min(size, CHECKED))
+    if len(data) <= MAGIC_AT or data[MAGIC_AT] > SIGNED:
+        return False
+    new = data[MAGIC_AT] >= NEWEST
+    begin, place = (_ATTRIBUTES_AT, 17) if new else (MAGIC_AT, 12)
+    if size < begin:
+        return False
+    (stated,) = _CHECKSUM.unpack_from(data, place)
+    found, left, data = 0, size - len(data), data[begin:]
+    while True:
+        found = google_crc32c.extend(found, data) if new else zlib.crc32(data, found)
+        if left <= 0:
+            return bool(found == stated)
+        if not (data := file.read(min(left, CHECKED))):
+            return False
+        left -= len(data)
+
+
+def heads(file: BinaryIO) -> Iterator[BatchHead]:
+    """Yield where batches stand, up to the first nonsense. Heads of small ones are read many at a
+    time."""
+    size = file.seek(0, 2)
+    at = begin = 0
+    window = b""
+    while True:
+        if at + _HEAD_BYTES > begin + len(window):
+            file.seek(at)
+            begin, window = at, file.read(WINDOW)
+        head = _head(window, at - begin, at, size)
+        if head is None:
+            return
+        yield head
+        at += head.size
+
+
+def _head(data: bytes, place: int, at: int, size: int) -> BatchHead | None:
+    if len(data) - place < _HEAD_BYTES:
+        # An entry of 26 bytes holds nothing: no key and no value.
+        return None
+    base, length, _, magic, attributes = _HEAD.unpack_from(data, place)
+    if length < LEAST_LENGTH or magic < 0 or at + 12 + length > size:
+        return None
+    delta = 0
+    if magic >= NEWEST:
+        attributes, delta = _NEW.unpack_from(data, place + _ATTRIBUTES_AT)
+    return BatchHead(at, 12 + length, magic, base, base + delta, bool(attributes & CODEC_MASK))

@@ -3,9 +3,9 @@
 A broker that was not shut down cleanly walks the batches of a segment and keeps all before the
 first one that is cut short, smaller than any batch can be, or has a wrong checksum; it takes
 unknown magics for 2, empties a segment whose offsets go back where its index gets an entry (see
-`recovery`), and deletes what stands behind a segment that it cut. 0.8.0 recovers the last segment
-alone, and keeps what is before it. So does `Segment`; it then goes on, to say what is sound behind
-the damage. One batch at a time is held.
+`recovery`), and deletes the segments after one that it cut. 0.8.0 recovers the last segment alone,
+and keeps those before it. So does `Segment`; it then goes on, to report what is sound after the
+damage. One batch at a time is held.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from kafkascope.analyzer.logdir.heads import SIGNED, heads, sound_at
 from kafkascope.analyzer.logdir.model import Kind, LogBatch, OtherVerdict, RecoveryVerdict
+from kafkascope.analyzer.logdir.records import batch_of
 from kafkascope.analyzer.logdir.recovery import MAX_RELATIVE, Refusals, known_magic, refusals
-from kafkascope.analyzer.logdir.releases import FAMILIES, Family, others
+from kafkascope.analyzer.logdir.releases import FAMILIES, SIGNED, Family, heads, others, sound_at
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records.records import Batch, Partial, batches, crc_ok, open_batch
+from kafkascope.dissectors.records.records import Batch, crc_ok, open_batch
 
 PREFIX: Final = struct.Struct(">qi")
 """Base offset and length of the rest."""
@@ -58,60 +58,24 @@ class Standing(NamedTuple):
 
 
 class Segment:
-    """One file of batches; `batches` walks it, `verdict` sums up what the walk saw."""
+    """One walk over a file of batches; `verdict` sums up what it saw."""
 
     def __init__(
-        self,
-        path: Path,
-        kind: Kind = "log",
-        base_offset: int | None = None,
-        place: Standing = Standing(),  # noqa: B008 - it cannot change
+        self, path: Path, kind: Kind, base_offset: int | None, place: Standing, first_number: int
     ) -> None:
+        """`base_offset`: of the file's name; None when the name has none."""
         self.path = path
         self.place = place
         self.kind: Kind = kind
         self.base_offset = base_offset
-        """As the file's name has it; None when the name says nothing."""
-        self._verdict: RecoveryVerdict | None = None
-
-    def verdict(self) -> RecoveryVerdict:
-        """What a recovering broker would say; walks the file when nobody has."""
-        if self._verdict is None:
-            for _ in self.batches():
-                pass
-        assert self._verdict is not None
-        return self._verdict
-
-    def batches(self, first_number: int = 1) -> Iterator[tuple[LogBatch, bytes]]:
-        """Every batch that can be told apart, damaged ones too, with its bytes."""
-        walk = _Walk(self, first_number)
-        with self.path.open("rb") as file:
-            yield from walk.run(file)
-        self._verdict = walk.verdict()
-
-
-class _Walk:
-    """The state of one walk over a segment."""
-
-    def __init__(self, segment: Segment, first_number: int) -> None:
-        self.segment = segment
         self.number = first_number
         self.at = 0
         self.size = 0
-        self.valid_bytes = 0
-        self.counts = {"batches": 0, "records": 0, "lost": 0}
-        self.first: int | None = None
-        self.last: int | None = None
-        self.lost_first: int | None = None
-        self.lost_last: int | None = None
-        self.problem = ""
-        self.padding = 0
+        self.found = RecoveryVerdict(path.name, kind)
         self.notes: dict[str, int] = {}
         self.epoch = -1
-        place = segment.place
         self.alone = place.family == "0.8.0" and not place.last
         """Whether brokers of its release leave it as it is."""
-        self.starts = True
         self.damage = ""
         """The first thing wrong with the bytes; `problem` may stand in other files, too."""
         self.damaged_at: int | None = None
@@ -121,46 +85,51 @@ class _Walk:
         """Bytes that may still be summed up to tell a batch from chance: made-up bytes could look
         like the head of a long batch everywhere, and the work is to stay linear."""
 
-    def run(self, file: BinaryIO) -> Iterator[tuple[LogBatch, bytes]]:
+    def batches(self) -> Iterator[tuple[LogBatch, bytes]]:
+        """Yield every batch with a readable frame, damaged ones too, with its bytes."""
+        with self.path.open("rb") as file:
+            yield from self._walk(file)
+
+    def _walk(self, file: BinaryIO) -> Iterator[tuple[LogBatch, bytes]]:
         self.size = os.fstat(file.fileno()).st_size
         self.budget = SCAN_LIMIT + 2 * self.size
-        if self.segment.kind == "log" and self.size:
-            self.judge(file)
+        if self.kind == "log" and self.size:
+            self._judge(file)
         while self.at < self.size:
-            wrong = self.framing(file)
+            wrong = self._framing(file)
             if wrong:
-                if self.zeros_to_the_end(file):
+                if self._zeros_to_the_end(file):
                     break
-                self.hurt(f"{wrong} at position {self.at}")
-                found = self.search(file, self.at + 1)
+                self._hurt(f"{wrong} at position {self.at}")
+                found = self._search(file, self.at + 1)
                 if found is None:
                     break
                 self.at = found
                 continue
-            data = self.read(file, self.at, 12 + self.length)
+            data = self._read(file, self.at, 12 + self.length)
             magic, data = data[16], known_magic(data)
-            row = self.take(data, magic)
+            row = self._take(data, magic)
             yield row, data
-            self.at = self.next_of(file, row)
+            self.at = self._next_of(file, row)
 
-    def next_of(self, file: BinaryIO, row: LogBatch) -> int:
+    def _next_of(self, file: BinaryIO, row: LogBatch) -> int:
         """Where the batch behind this one begins. The length of a damaged one may be part of the
         damage: when nothing begins behind it, the next sound batch may stand inside it."""
         start, end = row.position, row.position + row.size
         if row.crc_ok:
             return end
         self.at = end
-        if end < self.size and not self.framing(file):
+        if end < self.size and not self._framing(file):
             return end
-        return self.search(file, start + 1) or end
+        return self._search(file, start + 1) or end
 
-    def read(self, file: BinaryIO, at: int, size: int) -> bytes:
+    def _read(self, file: BinaryIO, at: int, size: int) -> bytes:
         file.seek(at)
         return file.read(size)
 
-    def framing(self, file: BinaryIO) -> str:
+    def _framing(self, file: BinaryIO) -> str:
         """Why no batch begins here; empty when one does, and `length` is then its own."""
-        head = self.read(file, self.at, TO_MAGIC)
+        head = self._read(file, self.at, TO_MAGIC)
         left = self.size - self.at
         if len(head) < TO_MAGIC:
             return f"{left} bytes, fewer than a batch header,"
@@ -181,56 +150,54 @@ class _Walk:
             return f"a batch of {12 + self.length} bytes with a checksum mismatch"
         return ""
 
-    def zeros_to_the_end(self, file: BinaryIO) -> bool:
+    def _zeros_to_the_end(self, file: BinaryIO) -> bool:
         """Whether nothing but zeros follow: a segment that was set aside in full. A few may just
         be the head of a cut batch, whose offset begins with zeros."""
         if self.size - self.at < TO_MAGIC:
             return False
         at = self.at
         while at < self.size:
-            window = self.read(file, at, SCAN_WINDOW)
+            window = self._read(file, at, SCAN_WINDOW)
             if not window or window.count(0) != len(window):
                 return False
             at += len(window)
-        self.padding = self.size - self.at
+        self.found.padding = self.size - self.at
         return True
 
-    def judge(self, file: BinaryIO) -> None:
+    def _judge(self, file: BinaryIO) -> None:
         """What decides before the first batch is looked at."""
-        place, first = self.segment.place, next(heads(file), None)
+        place, first = self.place, next(heads(file), None)
         self.others = others(place.family, [2 if first is None else first.magic])
-        self.refused = refusals(
-            file, self.segment.path, self.segment.base_offset, place.family, self.others
-        )
+        self.refused = refusals(file, self.path, self.base_offset, place.family, self.others)
         own = self.refused.own
         if place.family == "0.8.0" and place.stops:
-            self.blame(place.stops)
-            self.starts = False
+            self._blame(place.stops)
+            self.found.starts = False
         elif place.behind and place.family != "0.8.0":
-            self.blame(f"it follows {place.behind}, which recovery truncates: deleted then")
+            self._blame(f"it follows {place.behind}, which recovery truncates: deleted then")
         elif own is not None and not self.alone:
-            self.blame(own.text)
-            self.starts = own.starts
+            self._blame(own.text)
+            self.found.starts = own.starts
         if self.refused.remark:
             self.notes.setdefault(self.refused.remark, 0)
 
-    def blame(self, problem: str) -> None:
+    def _blame(self, problem: str) -> None:
         """The first problem decides where a broker cuts."""
-        if not self.problem:
-            self.problem = problem
+        if not self.found.problem:
+            self.found.problem = problem
 
-    def hurt(self, problem: str) -> None:
-        """Take note of damage to the bytes here."""
+    def _hurt(self, problem: str) -> None:
         if self.damaged_at is None:
             self.damage, self.damaged_at = problem, self.at
-        self.blame(problem)
+        self._blame(problem)
 
-    def search(self, file: BinaryIO, start: int) -> int | None:
+    def _search(self, file: BinaryIO, start: int) -> int | None:
         """Position of the next sound batch of magic 2 behind nonsense."""
-        least = self.last if self.last is not None else (self.segment.base_offset or 0) - 1
+        last = self.found.last_valid_offset
+        least = (self.base_offset or 0) - 1 if last is None else last
         at, stop = start, min(self.size, start + SCAN_LIMIT)
         while at < stop:
-            window = self.read(file, at, SCAN_WINDOW + TO_MAGIC - 1)
+            window = self._read(file, at, SCAN_WINDOW + TO_MAGIC - 1)
             place = window.find(b"\2", 16)
             while place >= 0:
                 offset, length = PREFIX.unpack_from(window, place - 16)
@@ -244,34 +211,34 @@ class _Walk:
             at += SCAN_WINDOW
         return None
 
-    def take(self, data: bytes, magic: int) -> LogBatch:
+    def _take(self, data: bytes, magic: int) -> LogBatch:
         """The row of a whole batch, and what it means for the verdict. `magic`: as the file has
         it."""
-        batch = _only(data)
+        batch, found = batch_of(data), self.found
         right = crc_ok(data, batch)
         base, count, problem = batch.base_offset, batch.record_count, ""
         if batch.magic < 2 and batch.codec:
             base, count, problem = _inside(data, batch)
         if not right:
             problem = "checksum mismatch"
-            self.hurt(f"a batch with a checksum mismatch at position {self.at}")
-        lost = bool(self.problem) and not self.alone
+            self._hurt(f"a batch with a checksum mismatch at position {self.at}")
+        lost = bool(found.problem) and not self.alone
         if right and not problem:
-            problem = self.odd(batch, base, magic)
+            problem = self._anomalies(batch, base, magic)
         if not lost:
-            self.valid_bytes = self.at + batch.size
-            self.counts["batches"] += 1
-            self.counts["records"] += max(0, count or 0)
-            self.first = base if self.first is None else self.first
-            self.last = batch.last_offset
+            found.valid_bytes = self.at + batch.size
+            found.batches += 1
+            found.records += max(0, count or 0)
+            found.first_offset = base if found.first_offset is None else found.first_offset
+            found.last_valid_offset = batch.last_offset
         elif right:
-            self.counts["lost"] += 1
-            self.lost_first = base if self.lost_first is None else self.lost_first
-            self.lost_last = batch.last_offset
+            found.lost_batches += 1
+            found.lost_first = base if found.lost_first is None else found.lost_first
+            found.lost_last = batch.last_offset
         self.number += 1
         return LogBatch(
             number=self.number - 1,
-            file=self.segment.path.name,
+            file=self.path.name,
             position=self.at,
             size=batch.size,
             base_offset=base,
@@ -295,12 +262,12 @@ class _Walk:
             problem=problem,
         )
 
-    def odd(self, batch: Batch, base: int, magic: int) -> str:
+    def _anomalies(self, batch: Batch, base: int, magic: int) -> str:
         """What no broker writes, though the bytes are sound; noted, not cut."""
-        named = self.segment.base_offset if self.segment.kind == "log" else None
+        named = self.base_offset if self.kind == "log" else None
         words = []
-        if self.last is not None and base <= self.last:
-            words.append(f"its base offset {base} is not after {self.last}")
+        if self.found.last_valid_offset is not None and base <= self.found.last_valid_offset:
+            words.append(f"its base offset {base} is not after {self.found.last_valid_offset}")
         if magic > NEWEST:
             words.append(f"magic {magic}, which no release writes: brokers read it as {NEWEST}")
         elsewhere = named is not None and not (
@@ -318,47 +285,37 @@ class _Walk:
         return "; ".join(words)
 
     def verdict(self) -> RecoveryVerdict:
-        total = self.size
-        notes = list(self.notes)
-        kept = self.valid_bytes if self.problem else total - self.padding
-        problem = self.problem
-        if self.alone and self.damage and self.starts:
+        """Return a recovering broker's verdict, once the walk is over."""
+        found, notes = self.found, list(self.notes)
+        found.total_bytes = self.size
+        if self.alone and self.damage and found.starts:
             notes.insert(0, f"0.8.0, which recovers the last segment only, keeps {self.damage}")
-        if self.alone and self.starts:
-            problem, kept = "", total
-        elsewhere = tuple(self.elsewhere(kept)) if self.segment.kind == "log" else ()
+        if self.alone and found.starts:
+            found.problem, found.valid_bytes = "", self.size
+        elif not found.problem:
+            found.valid_bytes = self.size - found.padding
+        if self.kind == "log":
+            found.elsewhere = tuple(self._elsewhere(found.valid_bytes))
         if len(notes) > MOST_NOTES:
             notes = [*notes[:MOST_NOTES], f"and {len(notes) - MOST_NOTES} more of this kind"]
-        return RecoveryVerdict(
-            file=self.segment.path.name,
-            kind=self.segment.kind,
-            total_bytes=total,
-            valid_bytes=kept,
-            batches=self.counts["batches"],
-            records=self.counts["records"],
-            first_offset=self.first,
-            last_valid_offset=self.last,
-            problem=problem,
-            padding=self.padding,
-            lost_batches=self.counts["lost"],
-            lost_first=self.lost_first,
-            lost_last=self.lost_last,
-            notes=tuple(notes),
-            starts=self.starts,
-            releases=self.segment.place.family if elsewhere or not self.starts else "",
-            elsewhere=elsewhere,
-        )
+        found.notes = tuple(notes)
+        if found.elsewhere or not found.starts:
+            found.releases = self.place.family
+        return found
 
-    def elsewhere(self, own: int) -> Iterator[OtherVerdict]:
+    def _elsewhere(self, own: int) -> Iterator[OtherVerdict]:
         """What other releases make of it, where that is something else. `own`: what those that
         wrote it keep."""
         for family in self.others:
-            other = self.of(family)
-            if (other.starts, other.valid_bytes) != (self.starts, own if self.starts else None):
+            other = self._of(family)
+            if (other.starts, other.valid_bytes) != (
+                self.found.starts,
+                own if self.found.starts else None,
+            ):
                 yield other
 
-    def of(self, family: Family) -> OtherVerdict:
-        place = self.segment.place
+    def _of(self, family: Family) -> OtherVerdict:
+        place = self.place
         refused = self.refused.of.get(family)
         if family == "0.8.0" and place.stops:
             return OtherVerdict(family, False, None, f"does not start: {place.stops}")
@@ -371,18 +328,11 @@ class _Walk:
             kept = 0 if refused.starts else None
             text = refused.text if refused.starts else f"does not start: {refused.text}"
             return OtherVerdict(family, refused.starts, kept, text)
-        kept = self.size - self.padding if self.damaged_at is None else self.damaged_at
+        kept = self.size - self.found.padding if self.damaged_at is None else self.damaged_at
         return OtherVerdict(family, True, kept, f"keeps {kept} bytes")
 
 
 MOST_NOTES: Final = 10
-
-
-def _only(data: bytes) -> Batch:
-    """The batch that these bytes are."""
-    found = next(batches(data))
-    assert not isinstance(found, Partial)
-    return found
 
 
 def _inside(data: bytes, batch: Batch) -> tuple[int, int | None, str]:

@@ -27,6 +27,7 @@ from kafkascope.analyzer.payloads.model import (
     SchemaKey,
     Selector,
     is_too_much,
+    nested,
 )
 from kafkascope.dissectors.codec.jsonform import dumps, loads
 
@@ -49,6 +50,8 @@ UNUSUAL: Final = 100
 MOST_UNFOLDED: Final = 256 << 20
 """Bytes of such values together: each takes milliseconds, and a batch may have thousands."""
 JSON_BEGINS: Final = (b"{", b"[", b'"')
+UNKNOWN: Final = "_unknown_fields"
+"""Member of a Protobuf message, or of one inside, with fields that its type does not know."""
 PREFIX: Final = 5
 """Bytes of Confluent's framing."""
 
@@ -68,7 +71,7 @@ class FoundSchema(NamedTuple):
     """The subject that it was most likely written for; empty where none is known."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return what record/1 says of a schema."""
+        """Return the members of a schema in record/1."""
         out: dict[str, Any] = {"format": self.schema.format}
         if self.key is not None:
             out["guid" if self.key.namespace == "guid" else "id"] = self.key.value
@@ -92,7 +95,7 @@ class Payloads:
     """Decodes keys and values with the schemas that are known."""
 
     def __init__(self, known: KnownSchemas, *, late_names: bool = False) -> None:
-        """`late_names`: of a topic without a name all subjects are told that its name could decide
+        """`late_names`: for a topic without a name, list all subjects that its name could decide
         between, see `with_subject`."""
         self.known = known
         self._late_names = late_names
@@ -106,7 +109,7 @@ class Payloads:
         self, side: Side, data: bytes | None, headers: Sequence[Header]
     ) -> tuple[SchemaKey, Schema | None] | None:
         """Return which schema a key or value names, by its framing alone, and the schema where it
-        is known already; asks nobody."""
+        is known already; sends no request."""
         if data is None or not worth(data, headers):
             return None
         found = candidates(side, data, headers)
@@ -118,8 +121,8 @@ class Payloads:
         return each.key, schemas[0] if schemas else None
 
     def ready(self, side: Side, data: bytes, headers: Sequence[Header]) -> bool:
-        """Return whether `decode` answers at once: every schema that it may want is known, or
-        nobody is left to ask for it."""
+        """Return whether `decode` returns at once: every schema that it may need is known, or no
+        source is left to request it from."""
         if not worth(data, headers):
             return True
         return all(self.known.settled(each.key) for each in candidates(side, data, headers))
@@ -127,7 +130,7 @@ class Payloads:
     def decode(
         self, topic: str | None, side: Side, data: bytes | None, headers: Sequence[Header]
     ) -> Decoded | None:
-        """Return what a key or value says by its schema; None where it names none."""
+        """Decode a key or value by its schema; None where it names none."""
         if data is None or not (worth(data, headers) or self.known.assigned):
             return None
         if not headers and data[:1] == b"\0" and len(data) <= LEAST_LONG:
@@ -196,7 +199,8 @@ class Payloads:
         if not each.data:
             return None
         decoded = self._with(topic, side, each._replace(typed=""), schema)
-        return None if decoded.error is not None or has_unknown(decoded.value) else decoded
+        unknown = any(isinstance(one, dict) and UNKNOWN in one for one in nested(decoded.value))
+        return None if decoded.error is not None or unknown else decoded
 
     def _as_json(
         self, topic: str | None, side: Side, each: Candidate, schema: Schema
@@ -223,7 +227,6 @@ class Payloads:
         return found
 
     def _with(self, topic: str | None, side: Side, each: Candidate, schema: Schema) -> Decoded:
-        """Decode with one schema."""
         try:
             found = self._found(topic, side, each, schema)
         except PayloadError as error:
@@ -247,7 +250,8 @@ class Payloads:
             codec: Codec = compiled.json_codec()  # type: ignore[attr-defined]
         else:
             codec = compiled.codec(selector)
-        return FoundSchema(schema, each.key, codec, at, data, _subject(schema, topic, side))
+        subject = _subject([name for name, _ in schema.subjects], topic, side)
+        return FoundSchema(schema, each.key, codec, at, data, subject)
 
     def _remember(self, topic: str | None, side: Side, data: bytes, found: FoundSchema) -> None:
         if len(self._prefixes) >= MOST_PREFIXES or self._forgotten != self.known.forgotten:
@@ -264,8 +268,8 @@ class Payloads:
         value: bytes | None,
         headers: Sequence[Header],
     ) -> bytes:
-        """Return what record/1 says of a record's key and value by their schemas, as members of a
-        JSON object; empty where neither names a schema."""
+        """Return the decoded key and value of a record and their schemas, as JSON members of
+        record/1; empty where neither names a schema."""
         out = b""
         if not (worth(key, headers) or worth(value, headers) or self.known.assigned):
             return out
@@ -295,8 +299,8 @@ class Payloads:
 
 
 def _refuse_too_much(format: Format, data: bytes) -> None:
-    """Refuse a payload whose value could take too much memory. Nothing is wrong with it, and so
-    it is not said that it does not fit."""
+    """Refuse a payload whose value could take too much memory. It may be valid, so the reason is
+    not `does-not-fit`."""
     most = MOST_DECODED[format]
     if len(data) > most:
         why = f"{len(data):,} bytes, more than {most:,} that are decoded of {format}"
@@ -322,26 +326,8 @@ def _type_of(each: Candidate) -> tuple[Selector, int]:
         return other(each.data)
 
 
-def has_unknown(value: Any) -> bool:
-    """Return whether a decoded message, or one inside, has fields that its type does not know."""
-    stack = [value]
-    while stack:
-        one = stack.pop()
-        if isinstance(one, dict):
-            if "_unknown_fields" in one:
-                return True
-            stack.extend(one.values())
-        elif isinstance(one, list):
-            stack.extend(one)
-    return False
-
-
-def _subject(schema: Schema, topic: str | None, side: Side) -> str:
+def _subject(names: Sequence[str], topic: str | None, side: Side) -> str:
     """Return the subject that a topic's key or value has by the usual rule, else the first."""
-    return _usual([name for name, _ in schema.subjects], topic, side)
-
-
-def _usual(names: Sequence[str], topic: str | None, side: Side) -> str:
     usual = f"{topic}-{side}"
     return usual if usual in names else names[0] if names else ""
 
@@ -355,5 +341,5 @@ def with_subject(text: str, topic: str | None, side: Side) -> str:
     topics are known that ever will be."""
     told = loads(text)
     if isinstance(told["subject"], list):
-        told["subject"] = _usual(told["subject"], topic, side)
+        told["subject"] = _subject(told["subject"], topic, side)
     return dumps(told).decode()

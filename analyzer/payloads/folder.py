@@ -75,25 +75,22 @@ class _Reading:
         self._more = 0
 
     def problem(self, name: str, text: str) -> None:
-        """Take note of what is wrong with a file."""
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(f"{self.root / name}: {text}")
         else:
             self._more += 1
 
     def ended(self) -> list[str]:
-        """Return the sentences."""
         more = [f"{self.root}: {self._more} more files cannot be used"] if self._more else []
         return self.problems + more
 
     def names(self) -> Iterator[str]:
-        """Yield the paths of all files that may be schemas, relative to the folder."""
         count = 0
         depth = len(self.root.parts)
         for place, folders, files in os.walk(self.root):
             inside = len(Path(place).parts) - depth
             folders[:] = sorted(f for f in folders if f[0] != ".") if inside < MAX_DEPTH else []
-            for name in sorted(files, key=_numerically):
+            for name in sorted(files, key=lambda name: (number_of(Path(name).stem) or 0, name)):
                 if Path(name).suffix.lower() not in ENDINGS or name[0] == ".":
                     continue
                 count += 1
@@ -129,10 +126,6 @@ class _Reading:
             return None
 
 
-def _numerically(name: str) -> tuple[int, str]:
-    return (number_of(Path(name).stem) or 0, name)
-
-
 def read_folder(path: str | os.PathLike[str]) -> Folder:
     """Read a folder; what cannot be used, itself included, costs a sentence."""
     root = Path(path)
@@ -158,7 +151,6 @@ def read_folder(path: str | os.PathLike[str]) -> Folder:
 
 
 def _index(reading: _Reading, out: dict[str, list[dict[str, Any]]]) -> None:
-    """Fill in the entries of the index by file."""
     if not os.path.lexists(reading.root / INDEX):
         return
     text = reading.text(INDEX, MAX_INDEX)
@@ -194,7 +186,6 @@ def _kind(entry: dict[str, Any], name: str) -> Format | None:
 
 
 def _unlisted(name: str, text: str, root: Path) -> Schema:
-    """Return the schema of a file that the index does not name."""
     kind = ENDINGS[Path(name).suffix.lower()]
     origin = str(root / name)
     number = number_of(Path(name).stem)
@@ -206,7 +197,6 @@ def _unlisted(name: str, text: str, root: Path) -> Schema:
 
 
 def _listed(entries: list[dict[str, Any]], text: str, path: Path) -> Schema:
-    """Return the schema of a file that the index describes, once or several times."""
     kind = _kind(entries[0], path.name)
     assert kind is not None
     keys: dict[SchemaKey, None] = {}
@@ -281,7 +271,7 @@ def write_folder(path: str | os.PathLike[str], schemas: Iterable[Schema]) -> int
 
 
 def _free_name(schema: Schema, keys: list[SchemaKey], taken: set[str]) -> str:
-    """Return a name that nobody has, made of an id or subject; both come from traffic."""
+    """Return an unused file name, made of an id or subject; both come from traffic."""
     ending = _ENDING[schema.format]
     numbers = (str(key.value) for space in _NUMBERS for key in keys if key.namespace == space)
     subjects = (subject for subject, _ in schema.subjects)
@@ -295,7 +285,7 @@ def _free_name(schema: Schema, keys: list[SchemaKey], taken: set[str]) -> str:
 
 
 def _entries(schema: Schema, keys: list[SchemaKey], name: str) -> Iterator[dict[str, Any]]:
-    """Yield what the index says of a file: once, and again for each further id of a kind."""
+    """Yield the index entries of a file: one, and another for each further id of a kind."""
     by_kind: dict[str, list[int | str]] = {}
     for key in keys:
         if key.namespace != "fingerprint":

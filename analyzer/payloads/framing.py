@@ -1,4 +1,4 @@
-"""What the bytes and headers of a record say about the schema of its key or value. Stateless.
+"""Finds the schema of a record's key or value in its bytes and headers. Stateless.
 
 Wire formats: Confluent's (byte 0 and an int32, or a header with a GUID), Apicurio's (headers, or
 byte 0 and an int64 or int32), AWS Glue's (byte 3, compression, GUID), single objects of Avro.
@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from kafkascope.analyzer.payloads.model import PayloadError, SchemaKey, Selector
+from kafkascope.analyzer.payloads.model import Namespace, PayloadError, SchemaKey, Selector
 
 if TYPE_CHECKING:
     from kafkascope.dissectors.records.records import Header
@@ -29,6 +29,8 @@ TRIED: Final = 4096
 """Bytes of it that are unfolded to see whether it is one."""
 MOST_INDEXES: Final = 64
 """Depth of a Protobuf message inside others."""
+
+APICURIO: Final[tuple[Namespace, ...]] = ("globalId", "contentId")
 
 _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
@@ -106,15 +108,16 @@ def _in_headers(side: Side, data: bytes, headers: Sequence[Header]) -> list[Cand
     name = said.get(_TYPE, b"").decode("utf-8", "replace")
     at = _behind_name(data, name) if name else 0
     as_json = said.get("encoding", b"").upper() == b"JSON"
-    for word in ("globalId", "contentId"):
+    for word in APICURIO:
         if (number := _number(said.get(word))) is not None:
-            key = SchemaKey("globalId" if word == "globalId" else "contentId", number)
+            key = SchemaKey(word, number)
             found.append(Candidate(key, data[at:], at, True, "", name or None, as_json))
     return found
 
 
 def _behind_name(data: bytes, name: str) -> int:
-    """Return where a message begins whose name a header says: 3.x writes it before it as well."""
+    """Return the offset of a message whose name is in a header: 3.x writes the name before the
+    message as well."""
     try:
         found, at = message_name(data)
     except PayloadError:
@@ -162,26 +165,22 @@ def _confluent_header(data: bytes, value: bytes) -> Candidate | None:
 def _zero(data: bytes) -> list[Candidate]:
     """Return the readings of a byte 0: what follows is an int32 or an int64, and of Apicurio the
     id of an artifact or of a content."""
-    found = []
+    found: list[tuple[Namespace, int, int]] = []
     if len(data) >= 5:
         (number,) = _INT.unpack_from(data, 1)
         if number > 0:
-            rest = data[5:]
-            found += [
-                Candidate(SchemaKey("id", number), rest, 5, False, "index"),
-                # Apicurio 3.x writes this of itself, where 2.x has to be told to.
-                Candidate(SchemaKey("contentId", number), rest, 5, False, "name"),
-                Candidate(SchemaKey("globalId", number), rest, 5, False, "name"),
-            ]
+            # Apicurio 3.x writes an id of content of itself, where 2.x has to be told to.
+            found += [("id", number, 5), ("contentId", number, 5), ("globalId", number, 5)]
     if len(data) >= 9:
         (number,) = _LONG.unpack_from(data, 1)
         if 0 < number < MOST_IDS:
-            rest = data[9:]
-            found += [
-                Candidate(SchemaKey("globalId", number), rest, 9, False, "name"),
-                Candidate(SchemaKey("contentId", number), rest, 9, False, "name"),
-            ]
-    return found
+            found += [("globalId", number, 9), ("contentId", number, 9)]
+    return [
+        Candidate(
+            SchemaKey(space, number), data[at:], at, False, "index" if space == "id" else "name"
+        )
+        for space, number, at in found
+    ]
 
 
 def _glue(data: bytes) -> list[Candidate]:
@@ -220,7 +219,7 @@ def unpacked(each: Candidate) -> Candidate:
 
 
 def plausible(found: Sequence[Candidate], size: int, spaces: frozenset[str]) -> Candidate | None:
-    """Return the candidate that is worth a complaint when nobody knows its schema; None where the
+    """Return the candidate that is worth a complaint when its schema is unknown; None where the
     bytes may be anything. `size`: of the key or value. `spaces`: namespaces of known schemas."""
     for each in found:
         if each.certain:
@@ -263,7 +262,7 @@ def message_index(data: bytes) -> tuple[tuple[int, ...], int]:
 
 def message_name(data: bytes) -> tuple[str, int]:
     """Read Apicurio's `Ref`: the size of a message that has the type's name as field 1. Return the
-    name with the place behind it, and behind an index, which 3.x can be told to write as well."""
+    name and the offset after it, and after an index, which 3.x writes when configured to."""
     size, at = _varint(data, 0)
     end = at + size
     if end > len(data):

@@ -1,4 +1,4 @@
-"""What many said about schemas, put together: an id here, a text there, subjects later. No I/O."""
+"""Merges observations of schemas: an id here, a text there, subjects later. No I/O."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import orjson
 
+from kafkascope.analyzer.payloads.avro.types import PRIMITIVES
 from kafkascope.analyzer.payloads.model import (
     Format,
+    Namespace,
     Reference,
     Schema,
     SchemaKey,
@@ -44,19 +46,17 @@ MOST_ORIGINS: Final = 10
 
 FORMATS: Final[dict[str, Format]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json"}
 """As all registries call them."""
+ARTIFACT_IDS: Final[tuple[Namespace, ...]] = ("globalId", "contentId")
+"""Apicurio's ids, of an artifact's version and of its content."""
 _T = TypeVar("_T")
 
 _PROTOBUF: Final = re.compile(r"^\s*(?:syntax|package|import|message|enum|option|edition)\b", re.M)
 _OF_AVRO: Final = ("record", "error", "enum", "fixed", "map")
 """Types that JSON Schema does not have."""
-_PRIMITIVE: Final = frozenset(
-    ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
-)
-"""Types of Avro without parts; some are types of JSON Schema, too."""
 
 
 class Said(NamedTuple):
-    """What one message says about one schema: any part of it may be missing."""
+    """The observation of a schema in one message; any part of it may be missing."""
 
     keys: tuple[SchemaKey, ...] = ()
     text: str | None = None
@@ -68,20 +68,13 @@ class Said(NamedTuple):
     """The text is the registry's own, and not what a client asked it to register."""
     missing: bool = False
     """The registry says that it has no such schema."""
-
-
-class SaidIn(NamedTuple):
-    """What is said, and where in the registry."""
-
-    context: str
-    """Ids of one context or tenant mean nothing in another; empty for the usual one."""
-    said: Said
+    context: str = ""
+    """Where in the registry: ids of one context or tenant mean nothing in another; empty for the
+    usual one."""
 
 
 @dataclass(slots=True, eq=False)
 class _Entry:
-    """All that was said about one schema."""
-
     origin: str
     keys: dict[SchemaKey, None] = field(default_factory=dict)
     subjects: dict[tuple[str, int], None] = field(default_factory=dict)
@@ -92,7 +85,7 @@ class _Entry:
     missing: bool = False
 
     def extent(self) -> tuple[object, ...]:
-        """Return what is another value when something new was said."""
+        """Return a value that differs after each observation with something new."""
         much = len(self.keys), len(self.subjects), len(self.texts), len(self.references)
         return (*much, self.format, self.missing)
 
@@ -107,18 +100,8 @@ def _versions(subjects: Iterable[tuple[str, int]]) -> list[Token]:
     return [each for each in subjects if each[1] > 0]
 
 
-class Hears(Protocol):
-    """Is told what is said about schemas."""
-
-    def add(self, place: str, origin: str, said: Said) -> None:
-        """Take what is said of a schema, as `Gathered`."""
-
-    def leave_out(self, origin: str, data: bytes) -> None:
-        """Take note of what may be too much to be read."""
-
-
 class Gathered:
-    """Takes what is said, gives schemas. Ids are told apart by the place that gave them."""
+    """Merges observations into schemas. An id is unique within the place that assigned it."""
 
     def __init__(self, source: Source) -> None:
         self._source: Final[Source] = source
@@ -134,7 +117,7 @@ class Gathered:
         """Sentences about what was left out."""
 
     def add(self, place: str, origin: str, said: Said) -> None:
-        """`place`: where ids mean the same, a registry's address say. `origin`: for people."""
+        """`place`: the scope of ids, such as a registry's address. `origin`: for people."""
         text = said.text
         if not self._fits(said, origin):
             return
@@ -165,7 +148,6 @@ class Gathered:
     def _name(
         self, entry: _Entry, keys: Iterable[SchemaKey], subjects: Iterable[tuple[str, int]]
     ) -> None:
-        """Add ids and subjects of a schema."""
         entry.keys |= dict.fromkeys(keys)
         entry.subjects |= dict.fromkeys(subjects)
         if max(len(entry.keys), len(entry.subjects)) > MOST_NAMES:
@@ -200,7 +182,7 @@ class Gathered:
         return True
 
     def leave_out(self, origin: str, data: bytes) -> None:
-        """Tell where something was that is too much to be read."""
+        """Report the origin of a JSON text that is too large to read."""
         if is_too_much(data):
             self._problem(f"{origin}: JSON of {len(data) >> 20} MB is left out")
 
@@ -244,35 +226,34 @@ class Gathered:
 
     def schemas(self) -> list[Schema]:
         """Return those whose text is known, once for each text that was given under one key."""
-        return self._told(self._entries.values())
+        return self._schemas(self._entries.values())
 
     def since(self, changes: int) -> list[Schema]:
-        """Return those of which something was said since `changes` had this value."""
+        """Return the schemas with new observations since `changes` had this value."""
         new: list[_Entry] = []
         for when, entry in reversed(self._changed.values()):
             if when <= changes:
                 break
             new.append(entry)
-        return self._told(reversed(new))
+        return self._schemas(reversed(new))
 
-    def _told(self, entries: Iterable[_Entry]) -> list[Schema]:
-        out: list[_Told] = []
-        places: dict[SchemaKey, dict[Form, _Told]] = {}
+    def _schemas(self, entries: Iterable[_Entry]) -> list[Schema]:
+        out: list[list[Schema]] = []
+        places: dict[SchemaKey, dict[Form, list[Schema]]] = {}
         for entry in entries:
             for form, schema in self._of(entry):
                 there = [places.setdefault(key, {}) for key in schema.keys]
-                same = next((told for each in there if (told := _same(form, each))), None)
-                if same is not None:
-                    same.add(schema)
-                elif any(len(each) >= MOST_TEXTS for each in there):
-                    self._too_many(str(schema.keys[0]))
-                    continue
-                else:
-                    same = _Told(schema)
+                same = next((one for each in there if (one := _same(form, each))), None)
+                if same is None:
+                    if any(len(each) >= MOST_TEXTS for each in there):
+                        self._too_many(str(schema.keys[0]))
+                        continue
+                    same = []
                     out.append(same)
+                same.append(schema)
                 for each in there:
                     each.setdefault(form, same)
-        return [each.schema() for each in out]
+        return [_merged(each) for each in out]
 
     def _of(self, entry: _Entry) -> Iterator[tuple[Form, Schema]]:
         own = {form: text for form, (text, firm) in entry.texts.items() if firm}
@@ -282,22 +263,12 @@ class Gathered:
         for form, text in texts.items():
             kind = entry.format or format_of(text)
             if kind is not None:
-                yield (
-                    form,
-                    Schema(
-                        kind,
-                        text,
-                        tuple(entry.keys),
-                        subjects,
-                        entry.references,
-                        self._source,
-                        entry.origin,
-                    ),
-                )
+                names = tuple(entry.keys), subjects, entry.references
+                yield form, Schema(kind, text, *names, self._source, entry.origin)
 
     def missing(self) -> dict[SchemaKey, str]:
-        """Return the keys that a registry said it does not know, with where it said so; those that
-        it had at another time are not among them."""
+        """Return the keys that a registry does not know, with the origin of its response; without
+        those that it had at another time."""
         return {
             key: entry.origin
             for entry in self._entries.values()
@@ -306,33 +277,16 @@ class Gathered:
         }
 
 
-class _Told:
-    """A schema with what several places say of it."""
-
-    def __init__(self, schema: Schema) -> None:
-        self._first: Final = schema
-        self._keys = dict.fromkeys(schema.keys)
-        self._subjects = dict.fromkeys(schema.subjects)
-        self._references = schema.references
-        self._origins = dict.fromkeys((schema.origin,))
-
-    def add(self, schema: Schema) -> None:
-        """Take what another place says of the same schema."""
-        self._keys |= dict.fromkeys(schema.keys)
-        self._subjects |= dict.fromkeys(schema.subjects)
-        self._references = self._references or schema.references
-        self._origins[schema.origin] = None
-
-    def schema(self) -> Schema:
-        named = [*self._origins][:MOST_ORIGINS]
-        more = len(self._origins) - len(named)
-        return replace(
-            self._first,
-            keys=tuple(self._keys),
-            subjects=tuple(self._subjects),
-            references=self._references,
-            origin=", ".join(named) + (f" and {more:,} more" if more else ""),
-        )
+def _merged(schemas: list[Schema]) -> Schema:
+    origins = list(dict.fromkeys(each.origin for each in schemas))
+    more = len(origins) - MOST_ORIGINS
+    return replace(
+        schemas[0],
+        keys=tuple(dict.fromkeys(key for each in schemas for key in each.keys)),
+        subjects=tuple(dict.fromkeys(one for each in schemas for one in each.subjects)),
+        references=next((each.references for each in schemas if each.references), ()),
+        origin=", ".join(origins[:MOST_ORIGINS]) + (f" and {more:,} more" if more > 0 else ""),
+    )
 
 
 def _names_size(names: Iterable[str]) -> int:
@@ -353,7 +307,7 @@ def _form(text: str) -> Form:
 
 
 def _same(form: Form, texts: Mapping[Form, _T]) -> _T | None:
-    """Return what stands for the same schema there."""
+    """Return the value of the same schema in `texts`; None without one."""
     if form in texts:
         return texts[form]
     # A descriptor may be what source text was compiled to.
@@ -361,7 +315,7 @@ def _same(form: Form, texts: Mapping[Form, _T]) -> _T | None:
 
 
 def format_of(text: str) -> Format | None:
-    """Return what a text is that nobody called by its type; None where it is no schema."""
+    """Return the format of a text without a declared type; None where it is no schema."""
     if is_too_much(text.encode("utf-8", "replace")):
         return None
     try:
@@ -391,7 +345,7 @@ def _json_format(value: Any) -> Format | None:
         return "json"
     if kind in _OF_AVRO or (kind == "array" and _are_of_avro(value.get("items"))):
         return "avro"
-    plain = isinstance(kind, str) and kind in _PRIMITIVE
+    plain = isinstance(kind, str) and kind in PRIMITIVES
     other = {"title", "description", "enum", "format", "pattern", "minimum", "maximum", "items"}
     return "avro" if plain and not other & value.keys() else "json"
 
@@ -446,6 +400,11 @@ def number_of(value: Any, most: int = 2**63 - 1) -> int | None:
 _GUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
+def format_named(value: Any) -> Format | None:
+    """Return the format that registries call so; None for others, and for no name."""
+    return FORMATS.get(value) if isinstance(value, str) else None
+
+
 def guid_key(value: Any) -> tuple[SchemaKey, ...]:
     """Return the key of a GUID, if it is one."""
     text = value.lower() if isinstance(value, str) else ""
@@ -456,6 +415,23 @@ def id_key(value: Any) -> tuple[SchemaKey, ...]:
     """Return the key of an id of Confluent's protocol, if it is one."""
     number = number_of(value, 2**31 - 1)
     return () if number is None else (SchemaKey("id", number),)
+
+
+def confluent_schema(value: Any, keys: tuple[SchemaKey, ...] = ()) -> Said | None:
+    """Read the schema in a Confluent object, with keys known from elsewhere; None where there is
+    none."""
+    if not isinstance(value, dict) or not isinstance(value.get("schema"), str):
+        return None
+    kind = value.get("schemaType", "AVRO")  # left out for Avro
+    if not isinstance(kind, str):
+        return None
+    return Said(
+        keys + id_key(value.get("id")) + guid_key(value.get("guid")),
+        value["schema"],
+        format_named(kind.upper()),
+        subject_of(value.get("subject"), value.get("version")),
+        references_of(value.get("references")),
+    )
 
 
 def references_of(value: Any) -> tuple[Reference, ...]:
@@ -472,8 +448,33 @@ def references_of(value: Any) -> tuple[Reference, ...]:
     return tuple(out)
 
 
+def artifact_version(value: Any, group: Any = None, artifact: Any = None) -> Said | None:
+    """Read the artifact version in an Apicurio object; None where it names no id, or the artifact
+    is no schema of records: OpenAPI, XSD and so on. `group`, `artifact`: those that are known from
+    elsewhere."""
+    if not isinstance(value, dict):
+        return None
+    keys = tuple(
+        SchemaKey(namespace, number)
+        for namespace in ARTIFACT_IDS
+        if (number := number_of(value.get(namespace)))
+    )
+    kind = value.get("artifactType", value.get("type"))
+    if not keys or (kind and format_named(kind) is None):
+        return None
+    group = value.get("groupId") if group is None else group
+    artifact = value.get("artifactId", value.get("id")) if artifact is None else artifact
+    version = value.get("version") or value.get("versionId")
+    return Said(
+        keys,
+        format=format_named(kind),
+        subjects=subject_of(artifact_name(group, artifact), version),
+        references=references_of(value.get("references")),
+    )
+
+
 def artifact_name(group: Any, artifact: Any) -> str:
-    """Return the name that stands for an artifact of Apicurio where others have a subject."""
+    """Return the name of an Apicurio artifact, used as its subject."""
     if not isinstance(artifact, str):
         return ""
     usual = not isinstance(group, str) or group in ("", "default", "null", "__$GROUPID$__")

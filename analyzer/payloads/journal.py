@@ -6,21 +6,12 @@ Known by their keys, whatever the topic is called: those of Confluent and Karapa
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
 from kafkascope.analyzer.payloads import journal_apicurio
-from kafkascope.analyzer.payloads.gathered import (
-    FORMATS,
-    Said,
-    SaidIn,
-    as_json,
-    guid_key,
-    id_key,
-    references_of,
-    subject_of,
-)
+from kafkascope.analyzer.payloads.gathered import Said, as_json, confluent_schema
 
 MAX_KEY: Final = 8192
 """Bytes of a key: a subject and little else."""
@@ -50,36 +41,19 @@ def _key_type(key: bytes) -> str | None:
     return found if isinstance(found, str) and found in KEY_TYPES else None
 
 
-def said_by(key: bytes | None, value: bytes | None) -> SaidIn | None:
-    """Return what a record says about a schema. One that is deleted stays: values that were written
-    with its id are still there."""
+def schema_in(key: bytes | None, value: bytes | None) -> Said | None:
+    """Return the observations of a schema in a record. A deleted one stays: values that were
+    written with its id are still there."""
     if not key or not value or len(key) > MAX_KEY:
         return None
     kind = _key_type(key)
     if kind is None:
-        return journal_apicurio.said_by(key, value)
-    said = _described(as_json(value)) if kind == "SCHEMA" else None
-    return None if said is None else SaidIn(_context_of(said), said)
-
-
-def _context_of(said: Said) -> str:
-    """Return the context, which Confluent writes in front of a subject: `:.dev:orders-value`."""
+        return journal_apicurio.schema_in(key, value)
+    said = confluent_schema(as_json(value)) if kind == "SCHEMA" else None
+    if said is None or not any(key.namespace == "id" for key in said.keys):
+        return None
+    # Confluent writes the context in front of a subject: `:.dev:orders-value`.
     subject = said.subjects[0][0] if said.subjects else ""
     context, colon, _ = subject[1:].partition(":")
-    return context if subject.startswith(":.") and colon and context != "." else ""
-
-
-def _described(about: Any) -> Said | None:
-    if not isinstance(about, dict):
-        return None
-    text, kind = about.get("schema"), about.get("schemaType", "AVRO")
-    keys = id_key(about.get("id"))
-    if not isinstance(text, str) or not isinstance(kind, str) or not keys:
-        return None
-    return Said(
-        keys + guid_key(about.get("guid")),
-        text,
-        FORMATS.get(kind.upper()),
-        subject_of(about.get("subject"), about.get("version")),
-        references_of(about.get("references")),
-    )
+    named = subject.startswith(":.") and colon and context != "."
+    return said._replace(context=context if named else "")

@@ -16,6 +16,7 @@ from kafkascope.analyzer.payloads.json import text as json_text
 from kafkascope.analyzer.payloads.json.budget import Exhausted, SchemaBounds, bounds
 from kafkascope.analyzer.payloads.json.keywords import counted
 from kafkascope.analyzer.payloads.model import Exact, Lookup, PayloadError, Piece, Selector, Value
+from kafkascope.analyzer.payloads.paths import Path, below
 
 MAX_TEXT: Final = 8 << 20
 """Characters of a schema with all that it refers to."""
@@ -37,14 +38,19 @@ MAX_FAILURES: Final = 3
 """Values that took too many steps, before a schema is given up."""
 
 
-def compile(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> CompiledJson:
+MAX_PARTS: Final = 1000
+"""Parts of a schema that one object may consist of."""
+_BESIDE: Final = ("allOf", "anyOf", "oneOf", "prefixItems", "items", "then", "else")
+
+
+def compile(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> JsonCodec:
     """Compile a schema; `PayloadError` with reason `bad-schema`.
 
-    `dependencies` has texts by `$ref`, as it is spelled or with the `$id` around it; what is not
-    there, `lookup` is asked for by its address.
+    `dependencies` has texts by `$ref`, as it is spelled or with the `$id` around it; `lookup` finds
+    the others by address.
     """
     schema = _schema_of(text)
-    return CompiledJson(schema, _documents(schema, dependencies, lookup, MAX_TEXT - len(text)))
+    return JsonCodec(schema, _documents(schema, dependencies, lookup, MAX_TEXT - len(text)))
 
 
 def defined_names(text: str) -> list[str]:
@@ -52,21 +58,49 @@ def defined_names(text: str) -> list[str]:
     return list(dict.fromkeys(base for _, base, _ in _objects(_schema_of(text), "") if base))
 
 
-def references(text: str) -> list[str]:
-    """Return the `$ref`s that lead out of a schema, as it spells them, without fragments."""
-    schema = _schema_of(text)
-    own = {base for _, base, _ in _objects(schema, "")}
-    out = []
-    for _, base, refs in _objects(schema, ""):
-        for ref in refs:
-            if _address(base, ref) not in own | {""} and not ref.startswith(_DRAFTS):
-                out.append(ref.partition("#")[0])
-    return list(dict.fromkeys(out))
-
-
 def breaking_changes(old: str, new: str) -> list[str]:
     """Return what of a new version of a schema refuses values of the old one: the plain cases."""
     return changes.breaking_changes(_schema_of(old), _schema_of(new))
+
+
+def field_paths(text: str) -> Iterator[Path]:
+    """Yield the paths of properties, as far as the text alone defines them; `PayloadError`."""
+    schema, _ = json_text.parse(text.encode("utf-8", "replace"))
+    return below([schema], lambda node: _properties(schema, node))
+
+
+def _properties(root: Any, node: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the properties of an object, of its alternatives and of what it refers to: each part of
+    the schema once, for references may go in circles."""
+    seen: set[int] = set()
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if not isinstance(part, dict) or id(part) in seen or len(seen) >= MAX_PARTS:
+            continue
+        seen.add(id(part))
+        properties = part.get("properties")
+        if isinstance(properties, dict):
+            yield from properties.items()
+        for name in _BESIDE:
+            inner = part.get(name)
+            waiting += inner if isinstance(inner, list) else [inner]
+        if isinstance(ref := part.get("$ref"), str):
+            waiting.append(_referred(root, ref))
+
+
+def _referred(root: Any, ref: str) -> Any:
+    if ref == "#":
+        return root
+    if not ref.startswith("#/"):
+        return None
+    found = root
+    for step in ref[2:].split("/"):
+        name = step.replace("~1", "/").replace("~0", "~")
+        if not isinstance(found, dict) or name not in found:
+            return None
+        found = found[name]
+    return found
 
 
 _DRAFTS: Final = ("http://json-schema.org/", "https://json-schema.org/")
@@ -112,7 +146,6 @@ def _objects(schema: Any, base: str) -> Iterator[tuple[dict[str, Any], str, list
 def _documents(
     schema: Any, dependencies: Mapping[str, str], lookup: Lookup, left: int
 ) -> dict[str, Any]:
-    """Return all that a schema refers to, by the address that it has there."""
     root = next((base for _, base, _ in _objects(schema, "")), "")
     by_address = {_address(root, name): text for name, text in dependencies.items()}
     out: dict[str, Any] = {}
@@ -144,19 +177,8 @@ def _documents(
     return out
 
 
-class CompiledJson:
-    """A schema with all that it refers to."""
-
-    def __init__(self, schema: Any, documents: dict[str, Any]) -> None:
-        self._codec = JsonCodec(schema, documents)
-
-    def codec(self, which: Selector = None) -> JsonCodec:
-        """Return the codec: a schema of JSON has one type."""
-        return self._codec
-
-
 class JsonCodec:
-    """Decodes text that fits to a schema."""
+    """A schema with all that it refers to: decodes text that fits to it."""
 
     def __init__(self, schema: Any, documents: dict[str, Any]) -> None:
         self._schema = schema
@@ -192,6 +214,10 @@ class JsonCodec:
             registry = registry.with_resources(resources).crawl()
         return counted(draft)(self._schema, registry=registry)
 
+    def codec(self, which: Selector = None) -> JsonCodec:
+        """Return the codec itself: a schema of JSON has one type."""
+        return self
+
     @property
     def type_name(self) -> str:
         """The title, or the `$id`."""
@@ -200,11 +226,6 @@ class JsonCodec:
                 if isinstance(self._schema.get(name), str):
                     return str(self._schema[name])
         return ""
-
-    @property
-    def skipped_patterns(self) -> tuple[str, ...]:
-        """Patterns met so far that RE2 does not have: values are taken as if they fit."""
-        return tuple(self._bounds.patterns.skipped)
 
     def decode(self, data: bytes) -> Value:
         """Return the value; numbers that 64 bits or a double cannot hold are `Exact` text.
@@ -215,12 +236,7 @@ class JsonCodec:
         error = self._error(value, len(data))
         if error is not None:
             path = list(error.absolute_path)
-            raise PayloadError(
-                "does-not-fit",
-                f"{error.validator or 'false'}: {error.message[:300]}",
-                path=_path(path),
-                offset=json_text.place(data, path) if path else 0,
-            )
+            raise _misfit(error, json_text.place(data, path) if path else 0)
         return shown
 
     def encode(self, value: Value) -> bytes:
@@ -239,15 +255,13 @@ class JsonCodec:
             value = _put(value, path, number)
             data = json_text.dump(value)
             checked, _ = json_text.parse(data)
-        text = f"{error.validator or 'false'}: {error.message[:300]}"
-        raise PayloadError("does-not-fit", text, path=_path(list(error.absolute_path)))
+        raise _misfit(error)
 
     def explain(self, data: bytes) -> Piece:
         """Return the members and elements of the text with their bytes."""
         return json_text.explain(data)
 
     def _error(self, value: Any, size: int) -> Any:
-        """Return why a value does not fit; None if it does."""
         from jsonschema.exceptions import best_match
 
         if self._failures >= MAX_FAILURES:
@@ -265,7 +279,7 @@ def _first_error(validator: Any, value: Any, bound: SchemaBounds, steps: int) ->
     """Return the first reason why a value does not fit; `Exhausted` where that takes more steps."""
     before = bounds.set(bound)
     try:
-        bound.budget.start(steps)
+        bound.start(steps)
         return next(validator.iter_errors(value), None)
     finally:
         bounds.reset(before)
@@ -273,7 +287,6 @@ def _first_error(validator: Any, value: Any, bound: SchemaBounds, steps: int) ->
 
 @cache
 def _drafts() -> Any:
-    """Return the schemas of all drafts, with what is inside of them found."""
     from jsonschema_specifications import REGISTRY
 
     return REGISTRY.crawl()
@@ -286,13 +299,7 @@ _MOST_NUMBERS: Final = 100
 def _of_libraries() -> tuple[type[Exception], ...]:
     """Return what libraries raise for schemas that are none."""
     from jsonschema.exceptions import UndefinedTypeCheck, UnknownType
-    from referencing.exceptions import (
-        CannotDetermineSpecification,
-        NoInternalID,
-        NoSuchResource,
-        Unresolvable,
-        Unretrievable,
-    )
+    from referencing.exceptions import CannotDetermineSpecification, NoInternalID, Unresolvable
 
     return (
         Exhausted,
@@ -301,15 +308,18 @@ def _of_libraries() -> tuple[type[Exception], ...]:
         UnknownType,
         CannotDetermineSpecification,
         NoInternalID,
-        NoSuchResource,
         Unresolvable,
-        Unretrievable,
         TypeError,
         ValueError,
         AttributeError,
         LookupError,
         ArithmeticError,
     )
+
+
+def _misfit(error: Any, offset: int = 0) -> PayloadError:
+    text = f"{error.validator or 'false'}: {error.message[:300]}"
+    return PayloadError("does-not-fit", text, path=_path(error.absolute_path), offset=offset)
 
 
 def _bad_schema(error: Exception) -> PayloadError:
@@ -334,7 +344,6 @@ def _path(parts: Any) -> str:
 
 
 def _as_number(error: Any) -> Exact | None:
-    """Return the number that a text is, where the schema wants a number there."""
     wanted = error.validator_value if error.validator == "type" else ()
     kinds = [wanted] if isinstance(wanted, str) else wanted
     text = error.instance
@@ -344,7 +353,6 @@ def _as_number(error: Any) -> Exact | None:
 
 
 def _put(value: Any, path: list[Any], new: Any) -> Any:
-    """Return a copy of a value with another one at a path."""
     if not path:
         return new
     out = value.copy()

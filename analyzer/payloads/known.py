@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.payloads.framing import Side
 from kafkascope.analyzer.payloads.model import (
     Compiled,
     Format,
     PayloadError,
-    Reason,
     Schema,
     SchemaKey,
     Selector,
@@ -23,6 +25,9 @@ from kafkascope.analyzer.payloads.model import (
 )
 from kafkascope.analyzer.payloads.paths import Path
 from kafkascope.extras import missing
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.gathered import Gathered
 
 RANK: Final[dict[Source, int]] = {"folder": 0, "registry": 1, "capture": 2}
 """The first that knows an id wins."""
@@ -51,21 +56,17 @@ MOST_OF_A_KEY: Final = 32
 MOST_TOLD: Final = 20
 """Sentences about what is left out."""
 
-COMPILERS: Final[dict[Format, str]] = {
-    "avro": "avro.codec",
+MODULES: Final[dict[Format, str]] = {
+    "avro": "avro.canonical",
     "protobuf": "protobuf",
     "json": "json_schema",
 }
-"""Modules with `compile`; loaded with the first schema of the format."""
-READERS: Final[dict[Format, str]] = COMPILERS | {"avro": "avro.canonical"}
-"""Modules with `defined_names`, for Avro also `fingerprint`."""
-
-FIELDS: Final[dict[Format, str]] = {
-    "avro": "avro.fields",
-    "protobuf": "proto.fields",
-    "json": "json.fields",
+ELSEWHERE: Final[dict[tuple[Format, str], str]] = {
+    ("avro", "compile"): "avro.codec",
+    ("avro", "breaking_changes"): "avro.changes",
+    ("protobuf", "breaking_changes"): "proto.changes",
 }
-"""Modules with `field_paths`."""
+"""Modules of a format's functions, loaded with the first schema of the format."""
 
 
 class Assigned(NamedTuple):
@@ -75,16 +76,35 @@ class Assigned(NamedTuple):
     selector: Selector = None
 
 
-class Growing(Protocol):
-    """Schemas of input that is still read."""
+class ToldSchemas:
+    """Schemas that come while input is read: for several threads. Of a schema that
+    comes again, with another id or subject, the last word is kept."""
 
-    @property
-    def changes(self) -> int:
-        """Goes up when something is said about a schema."""
+    def __init__(self) -> None:
+        self.changes = 0
+        """Goes up when more is told."""
+        self._lock = threading.Lock()
+        self._schemas: dict[tuple[str, str], tuple[int, Schema]] = {}
+        """By text and origin, with `changes` as it was; the latest are last."""
+
+    def take(self, schemas: Iterable[Schema]) -> None:
+        """Take those that are new, or of which more is known."""
+        with self._lock:
+            for each in schemas:
+                place = each.text, each.origin
+                self._schemas.pop(place, None)
+                self._schemas[place] = self.changes + 1, each
+                self.changes += 1
 
     def since(self, changes: int) -> list[Schema]:
-        """Return the schemas that are new, or of which more is known, since `changes` had this
-        value."""
+        """Return those that came since `changes` had this value."""
+        new: list[Schema] = []
+        with self._lock:
+            for when, each in reversed(self._schemas.values()):
+                if when <= changes:
+                    break
+                new.append(each)
+        return new[::-1]
 
 
 class KnownSchemas:
@@ -99,9 +119,9 @@ class KnownSchemas:
         complete: Callable[[], Iterable[Schema]] | None = None,
         tell: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """`registry`: asked for ids that the schemas lack. `complete`: gives the schemas of the
-        capture, called when an id is needed that nobody else knows. `tell`: gets sentences about
-        what is left out, each once."""
+        """`registry`: looks up ids that the schemas lack. `complete`: returns the schemas of the
+        capture, called for an id that no other source has. `tell`: called once with each sentence
+        about what is left out."""
         self.assigned = assigned or {}
         self._registry = registry
         self._complete = complete
@@ -116,11 +136,11 @@ class KnownSchemas:
         """With the size of the text."""
         self._kept_bytes = self._gone_bytes = self._gone = 0
         self._most_gone = MOST_GONE
-        self._refused: dict[tuple[Format, str], tuple[Reason, str, str, int]] = {}
-        """Why, for an error would keep all that was read for it. Until another schema comes, which
-        may be what one of them refers to."""
+        self._refused: dict[tuple[Format, str], Callable[[], PayloadError]] = {}
+        """Make the error anew: one that is kept would keep all that was read for it. Until another
+        schema comes, which may be what one of them refers to."""
         self._asked: set[SchemaKey] = set()
-        self._growing: dict[Growing, int] = {}
+        self._growing: dict[Gathered | ToldSchemas, int] = {}
         """Input that is still read, with its changes that were taken over."""
         self._bytes = 0
         self._compiled_bytes = 0
@@ -197,7 +217,6 @@ class KnownSchemas:
             self._tell(f"{why}; the later ones are left out")
 
     def _twin(self, schema: Schema) -> Schema | None:
-        """Return the schema that says the same, from the same kind of place."""
         for key in schema.keys:
             for each in self._by_key.get(key, ()):
                 if each.text == schema.text and each.source == schema.source:
@@ -205,23 +224,16 @@ class KnownSchemas:
         return None
 
     def _keys_of(self, schema: Schema) -> list[SchemaKey]:
-        if schema.format != "avro" or schema.source == "capture":
-            return list(schema.keys)
-        return [*schema.keys, *self._fingerprint(schema)]
-
-    def _fingerprint(self, schema: Schema) -> list[SchemaKey]:
-        try:
-            return [
-                SchemaKey(
-                    "fingerprint", module_of(READERS["avro"], "avro").fingerprint(schema.text)
-                )
-            ]
-        except PayloadError:
-            return []
+        keys = list(schema.keys)
+        if schema.format == "avro" and schema.source != "capture":
+            with suppress(PayloadError):
+                fingerprint = function_of("avro", "fingerprint")(schema.text)
+                keys.append(SchemaKey("fingerprint", fingerprint))
+        return keys
 
     def find(self, key: SchemaKey) -> list[Schema]:
-        """Return the schemas of an id, those of the best source first; asks the registry, and reads
-        the capture, when nobody knows one."""
+        """Return the schemas of an id, those of the best source first; queries the registry, and
+        reads the capture, when none is known."""
         found = self._by_key.get(key)
         if found:
             return found
@@ -240,13 +252,12 @@ class KnownSchemas:
                 self.add(each)
         return self._by_key.get(key) or []
 
-    def grows(self, growing: Growing) -> None:
+    def grows(self, growing: Gathered | ToldSchemas) -> None:
         """Look for ids that are not known in what is still read as well."""
         self._growing[growing] = 0
 
     def update(self) -> bool:
-        """Take over what input that is still read has told since; return whether there was
-        anything."""
+        """Add the new schemas of input that is still read; return whether there were any."""
         new = [(each, at) for each, at in self._growing.items() if each.changes != at]
         for growing, at in new:
             self._growing[growing] = growing.changes
@@ -255,7 +266,7 @@ class KnownSchemas:
         return bool(new)
 
     def knows(self, key: SchemaKey) -> bool:
-        """Return whether a schema of an id is there, without asking anybody."""
+        """Return whether a schema of an id is known, without a lookup elsewhere."""
         return bool(self._by_key.get(key))
 
     def settled(self, key: SchemaKey) -> bool:
@@ -266,7 +277,7 @@ class KnownSchemas:
 
     @property
     def empty(self) -> bool:
-        """Whether no schema is known, and nobody is left who could tell of one."""
+        """Whether no schema is known, and no source is left that could supply one."""
         asks = self._registry or self._complete or self._growing
         return not (self.spaces or self._keyless or self.assigned or asks)
 
@@ -277,24 +288,28 @@ class KnownSchemas:
         if found is not None:
             return found[0]
         if key in self._refused:
-            reason, text, path, offset = self._refused[key]
-            raise PayloadError(reason, text, path=path, offset=offset)
+            raise self._refused[key]()
         try:
-            module = module_of(COMPILERS[schema.format], schema.format)
+            compile = function_of(schema.format, "compile")
             dependencies = self._dependencies(schema)
             size = len(schema.text) + sum(map(len, dependencies.values()))
-            self._spend(size)
-            made: Compiled = module.compile(schema.text, dependencies, self._lookup(schema.format))
+            self._compiled_bytes += size
+            if self._compiled_bytes > MOST_COMPILED_BYTES:
+                why = f"more than {MOST_COMPILED_BYTES >> 20} MB of schemas were needed"
+                self._leave_out(why)
+                raise PayloadError("bad-schema", f"not read: {why}")
+            made: Compiled = compile(schema.text, dependencies, self._lookup(schema.format))
         except PayloadError as error:
             while len(self._refused) >= MOST_COMPILED:
                 self._refused.pop(next(iter(self._refused)), None)
-            self._refused[key] = (error.reason, error.text, error.path, error.offset)
+            self._refused[key] = partial(
+                PayloadError, error.reason, error.text, path=error.path, offset=error.offset
+            )
             raise
         self._keep(key, made, size)
         return made
 
     def _keep(self, key: tuple[Format, str], made: Compiled, size: int) -> None:
-        """Keep a schema ready; the oldest make room."""
         self._kept_bytes += size
         while self._compiled and (
             len(self._compiled) >= MOST_COMPILED or self._kept_bytes > MOST_KEPT_BYTES
@@ -312,16 +327,7 @@ class KnownSchemas:
             self._gone_bytes = self._gone = 0
         self._compiled[key] = made, size
 
-    def _spend(self, size: int) -> None:
-        """Count text that is going to be compiled."""
-        self._compiled_bytes += size
-        if self._compiled_bytes > MOST_COMPILED_BYTES:
-            why = f"more than {MOST_COMPILED_BYTES >> 20} MB of schemas were needed"
-            self._leave_out(why)
-            raise PayloadError("bad-schema", f"not read: {why}")
-
     def _dependencies(self, schema: Schema) -> dict[str, str]:
-        """Return the texts of all that a schema refers to, by the name of the reference."""
         found: dict[str, str] = {}
         waiting = list(schema.references)
         total = looked_up = 0
@@ -343,8 +349,6 @@ class KnownSchemas:
         return found
 
     def _lookup(self, format: Format) -> Callable[[str], str | None]:
-        """Return the function that finds the schema which defines a name."""
-
         def lookup(name: str) -> str | None:
             if self._unnamed[format]:
                 self._define(format)
@@ -357,14 +361,12 @@ class KnownSchemas:
         """Take note of the names that new schemas define; of several the one with the least id is
         meant."""
         names = self._by_name[format]
-        module = module_of(READERS[format], format)
+        defined_names = function_of(format, "defined_names")
         for each in self._unnamed.pop(format):
             place = min(map(_order, each.keys), default=LAST), each.text
             defined = [subject for subject, _ in each.subjects]
-            try:
-                defined += module.defined_names(each.text)
-            except PayloadError:
-                pass  # it may be asked for by its subject all the same
+            with suppress(PayloadError):  # its subject may be referred to all the same
+                defined += defined_names(each.text)
             for name in defined:
                 if name not in names or place[0] < names[name][0]:
                     names[name] = place
@@ -379,9 +381,21 @@ def field_paths(schema: Schema) -> Iterator[Path]:
     """Yield the paths of the fields that values of a schema may have, as far as its own text
     defines them."""
     try:
-        yield from module_of(FIELDS[schema.format], schema.format).field_paths(schema.text)
+        yield from function_of(schema.format, "field_paths")(schema.text)
     except PayloadError:
-        return  # told where it is used
+        return  # reported where it is used
+
+
+def breaking_changes(old: Schema, new: Schema) -> list[str]:
+    """Return a sentence for each change of a new version that does not fit to what the old one
+    wrote; empty where there is none, or a text is no schema."""
+    if old.format != new.format:
+        return [f"{old.format} became {new.format}"]
+    try:
+        changes: list[str] = function_of(new.format, "breaking_changes")(old.text, new.text)
+    except PayloadError:
+        return []
+    return changes
 
 
 def _order(key: SchemaKey) -> _Order:
@@ -389,8 +403,9 @@ def _order(key: SchemaKey) -> _Order:
     return (key.namespace, number, "") if isinstance(number, int) else (key.namespace, 0, number)
 
 
-def module_of(name: str, format: Format) -> Any:
-    """Return a module of a format; `PayloadError` where its library is not installed."""
+def function_of(format: Format, name: str) -> Any:
+    """Return a function of a format; `PayloadError` where its library is not installed."""
     if format != "avro" and (text := missing("decoding by a protobuf or JSON schema")):
         raise PayloadError("bad-schema", text)
-    return import_module(f"kafkascope.analyzer.payloads.{name}")
+    module = ELSEWHERE.get((format, name), MODULES[format])
+    return getattr(import_module(f"kafkascope.analyzer.payloads.{module}"), name)

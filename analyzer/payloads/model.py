@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from binascii import b2a_base64
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -115,6 +116,31 @@ size up to 64 bits, finite float, bool, None; bytes are `{"base64": TEXT}`, NaN 
 "NaN", "Infinity", "-Infinity"."""
 
 
+NON_FINITE: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+
+
+def of_bytes(data: bytes) -> dict[str, str]:
+    """Return bytes as values have them."""
+    return {"base64": b2a_base64(data, newline=False).decode("ascii")}
+
+
+def of_double(number: float) -> float | str:
+    """Return a number as values have it: by its name where JSON has none."""
+    if number - number == 0.0:
+        return number
+    return "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"
+
+
+def nested(value: Value) -> Iterator[Value]:
+    """Yield a value, and all values inside of it."""
+    stack = [value]
+    while stack:
+        one = stack.pop()
+        yield one
+        if isinstance(one, dict | list):
+            stack.extend(one.values() if isinstance(one, dict) else one)
+
+
 class Piece(NamedTuple):
     """A part of a payload and where its bytes are."""
 
@@ -176,7 +202,3 @@ class Compiled(Protocol):
 
 Lookup: TypeAlias = Callable[[str], str | None]
 """Text of the schema that defines a name which no reference resolves; None if there is none."""
-
-Compile: TypeAlias = Callable[[str, Mapping[str, str], Lookup], Compiled]
-"""Compiles the text of a schema. The mapping has the texts of all that it refers to, directly or
-through others, by the name of the reference; `PayloadError` with reason `bad-schema`."""

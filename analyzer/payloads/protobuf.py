@@ -6,15 +6,22 @@ and the bytes are in `proto`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
-from kafkascope.analyzer.payloads.model import Lookup, PayloadError, Piece, Selector, Value
-from kafkascope.analyzer.payloads.proto import changes, walk, writer
-from kafkascope.analyzer.payloads.proto.files import WELL_KNOWN, Loaded, load, proto_of, types_of
-from kafkascope.analyzer.payloads.proto.forms import of_bytes
+from kafkascope.analyzer.payloads.model import (
+    Lookup,
+    PayloadError,
+    Piece,
+    Selector,
+    Value,
+    of_bytes,
+)
+from kafkascope.analyzer.payloads.paths import Path, below
+from kafkascope.analyzer.payloads.proto import walk, writer
+from kafkascope.analyzer.payloads.proto.files import Loaded, load, messages_of, proto_of, types_of
 from kafkascope.analyzer.payloads.proto.reader import HasUnknown, MessageReaders, Read
 from kafkascope.analyzer.payloads.proto.types import MessageType, Types
 
@@ -28,26 +35,10 @@ MAX_ANY: Final = 16
 def compile(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> CompiledProtobuf:
     """Compile a schema with all that it imports; `PayloadError` with reason `bad-schema`.
 
-    `lookup` is asked for paths of imports and for full names of types that nothing else has, when
-    a schema is compiled and when a google.protobuf.Any of another type comes.
+    `lookup` resolves paths of imports and full names of types that nothing else has, when a schema
+    is compiled and when a google.protobuf.Any of another type comes.
     """
     return CompiledProtobuf(load(text, dependencies, lookup), lookup)
-
-
-def only_unknown(value: Value) -> bool:
-    """Return whether a decoded message has nothing but fields that its type does not know: bytes
-    of something else often can be read so."""
-    return isinstance(value, dict) and len(value) == 1 and "_unknown_fields" in value
-
-
-def imports(text: str) -> list[str]:
-    """Return the paths that a schema imports; those of protobuf itself are not among them."""
-    return [path for path in proto_of(text, "").dependency if path not in WELL_KNOWN]
-
-
-def package(text: str) -> str:
-    """Return the package of a schema; empty for none."""
-    return str(proto_of(text, "").package)
 
 
 def defined_names(text: str) -> list[str]:
@@ -55,13 +46,26 @@ def defined_names(text: str) -> list[str]:
     return types_of(proto_of(text, ""))
 
 
+def field_paths(text: str) -> Iterator[Path]:
+    """Yield the paths of fields in any message of the file, as far as the text alone defines them;
+    `PayloadError`."""
+    file = proto_of(text, "")
+    messages: dict[str, Any] = {}
+    for message, _ in messages_of(file):
+        messages.setdefault(message.name, message)
+
+    def fields(message: Any) -> Iterator[tuple[str, Any]]:
+        for each in message.field if message is not None else ():
+            # What a name means depends on where it stands; for a suggestion its end will do.
+            inner = messages.get(each.type_name.rpartition(".")[2])
+            # The names in a map are the values' own.
+            yield each.name, None if inner is None or inner.options.map_entry else inner
+
+    return below(list(file.message_type), fields)
+
+
 _WALK: Final = (HasUnknown, PayloadError, UnicodeDecodeError)
 """What is raised for a message that has to be walked."""
-
-
-def breaking_changes(old: str, new: str) -> list[str]:
-    """Return what of a new version of a schema does not fit to messages of the old one."""
-    return changes.breaking_changes(old, new)
 
 
 class CompiledProtobuf:
@@ -88,17 +92,14 @@ class CompiledProtobuf:
     def _codec(self, descriptor: Any) -> MessageCodec:
         codec = self._codecs.get(descriptor.full_name)
         if codec is None:
-            message = self._types.of(descriptor)
-            codec = MessageCodec(message, self._reader, self._any_form, self._any_bytes)
+            codec = MessageCodec(self._types.of(descriptor), self)
             self._codecs[descriptor.full_name] = codec
         return codec
 
-    def _reader(self, message: MessageType) -> Read | None:
-        return self._readers.of(message)
-
     @cached_property
-    def _readers(self) -> MessageReaders:
-        return MessageReaders(self._any_fast)
+    def readers(self) -> MessageReaders:
+        """The functions that read protobuf's objects."""
+        return MessageReaders(partial(self.any_form, fast=True))
 
     def _indexed(self, indexes: tuple[int, ...]) -> Any:
         proto = self._loaded.protos[self._loaded.file.name]
@@ -123,14 +124,19 @@ class CompiledProtobuf:
             return self._loaded.pool.FindMessageTypeByName(name)
         except KeyError:
             pass
-        found = [each for each in _messages(self._loaded.file) if _ends(each.full_name, name)]
+        proto = self._loaded.protos[self._loaded.file.name]
+        found = [
+            full
+            for message, full in messages_of(proto)
+            if not message.options.map_entry and f".{full}".endswith(f".{name}")
+        ]
         if len(found) != 1:
-            said = ", ".join(each.full_name for each in found[:3]) if found else "there is none"
-            raise PayloadError("does-not-fit", f"no one message {name[:100]}: {said}")
-        return found[0]
+            text = ", ".join(found[:3]) if found else "there is none"
+            raise PayloadError("does-not-fit", f"no one message {name[:100]}: {text}")
+        return self._loaded.pool.FindMessageTypeByName(found[0])
 
     def _other(self, url: str) -> MessageCodec | None:
-        """Return the codec of an Any's type; None where nobody knows it."""
+        """Return the codec of an Any's type; None where the type is unknown."""
         name = url.rpartition("/")[2]
         if not name:
             return None
@@ -151,13 +157,8 @@ class CompiledProtobuf:
             self._others[name] = codec
         return codec
 
-    def _any_fast(self, url: str, data: bytes) -> Value:
-        return self._any(url, data, fast=True)
-
-    def _any_form(self, url: str, data: bytes) -> Value:
-        return self._any(url, data, fast=False)
-
-    def _any(self, url: str, data: bytes, fast: bool) -> Value:
+    def any_form(self, url: str, data: bytes, fast: bool) -> Value:
+        """Return the value of an Any; None if its type is not known."""
         codec = self._other(url) if isinstance(url, str) else None
         if codec is None:
             return None
@@ -174,7 +175,8 @@ class CompiledProtobuf:
             return {"@type": url, "value": value}
         return {"@type": url, **value}
 
-    def _any_bytes(self, value: Any) -> dict[str, Any] | None:
+    def any_bytes(self, value: Any) -> dict[str, Any] | None:
+        """Return type and bytes of the form of an Any; None if it stands as it is."""
         if not isinstance(value, dict) or not isinstance(value.get("@type"), str):
             return None
         url = value["@type"]
@@ -191,18 +193,10 @@ class CompiledProtobuf:
 class MessageCodec:
     """Decodes, encodes and explains messages of one type."""
 
-    def __init__(
-        self,
-        message: MessageType,
-        reader: Callable[[MessageType], Read | None],
-        any_form: walk.AnyForm,
-        any_bytes: writer.AnyBytes,
-    ) -> None:
-        """`reader`: makes the function that reads protobuf's object of a type."""
+    def __init__(self, message: MessageType, schema: CompiledProtobuf) -> None:
         self._message = message
-        self._reader = reader
-        self._any_form = any_form
-        self._any_bytes = any_bytes
+        self._schema = schema
+        self._any_form = partial(schema.any_form, fast=False)
         self._walked = 0
         self._read: Read | None = None
 
@@ -246,7 +240,6 @@ class MessageCodec:
         return self._read
 
     def _prepare(self) -> None:
-        """Make protobuf's class of the message, and what reads its objects."""
         from google.protobuf.message import DecodeError
         from google.protobuf.message_factory import GetMessageClass
 
@@ -259,7 +252,7 @@ class MessageCodec:
         # hundred ends: those are walked.
         with suppress(RecursionError):
             self._parse = GetMessageClass(message.descriptor).FromString
-            self._read = self._reader(message)
+            self._read = self._schema.readers.of(message)
 
     def walk(self, data: bytes) -> Value:
         """Return the value, read step by step."""
@@ -267,23 +260,8 @@ class MessageCodec:
 
     def encode(self, value: Value) -> bytes:
         """Return the bytes of a value; `PayloadError` with path where it does not fit."""
-        return writer.encode(self._message, value, self._any_bytes)
+        return writer.encode(self._message, value, self._schema.any_bytes)
 
     def explain(self, data: bytes) -> Piece:
         """Return the fields with their bytes."""
         return walk.explain(self._message, data, self._any_form)
-
-
-def _messages(file: Any) -> list[Any]:
-    out = []
-    stack = list(reversed(list(file.message_types_by_name.values())))
-    while stack:
-        message = stack.pop()
-        if not message.GetOptions().map_entry:
-            out.append(message)
-        stack.extend(reversed(list(message.nested_types)))
-    return out
-
-
-def _ends(full: str, name: str) -> bool:
-    return full == name or full.endswith(f".{name}")

@@ -1,4 +1,4 @@
-"""A schema registry that is asked for schemas, each once: Confluent's REST API, which Karapace and
+"""Client of a schema registry; requests each schema once: Confluent's REST API, which Karapace and
 Apicurio (/apis/ccompat/v7) speak, or Apicurio's own (/apis/registry/v2, v3)."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from kafkascope.analyzer.model import HttpHead
 from kafkascope.analyzer.payloads import rest
-from kafkascope.analyzer.payloads.gathered import Gathered, SaidIn
+from kafkascope.analyzer.payloads.gathered import FORMATS, Gathered
 from kafkascope.analyzer.payloads.model import Reference, Schema, SchemaKey
 from kafkascope.analyzer.payloads.registry_cache import RegistryCache
 from kafkascope.analyzer.payloads.registry_http import (
@@ -35,7 +35,7 @@ _PLURALS: Final = {"globalId": "globalIds", "contentId": "contentIds"}
 
 
 class Registry:
-    """Asks one registry; what goes wrong is in `problems`, never an exception."""
+    """Client of one registry; failures go to `problems`, never an exception."""
 
     def __init__(
         self,
@@ -73,16 +73,9 @@ class Registry:
             self._problem("the password or token is sent unencrypted: use https")
 
     def schema(self, key: SchemaKey) -> Schema | None:
-        """Return the schema of a key; None if the registry does not know or say."""
+        """Return the schema of a key; None if the registry does not know it, or failed."""
         paths = self._paths(key)
-        return None if paths is None else self._asked(str(key), paths, (key,))
-
-    def referenced(self, reference: Reference) -> Schema | None:
-        """Return the schema that a reference means."""
-        if not reference.subject or reference.version <= 0:
-            return None
-        there = (reference.subject, reference.version)
-        return self._asked(f"subject {there}", self._version_paths(*there), ())
+        return None if paths is None else self._look_up(str(key), paths, (key,))
 
     def with_references(self, key: SchemaKey) -> list[Schema]:
         """Return the schema of a key and all that it refers to, itself first."""
@@ -93,7 +86,11 @@ class Registry:
         seen = {each[1:] for each in first.references}
         waiting = list(first.references)
         while waiting and len(found) <= MOST_REFERENCES:
-            schema = self.referenced(waiting.pop())
+            reference = waiting.pop()
+            if not reference.subject or reference.version <= 0:
+                continue
+            there = (reference.subject, reference.version)
+            schema = self._look_up(f"subject {there}", self._version_paths(*there), ())
             if schema is not None:
                 found.append(schema)
                 for each in schema.references:
@@ -105,8 +102,8 @@ class Registry:
     # --- where what is asked for
 
     def _paths(self, key: SchemaKey) -> list[str] | None:
-        """Return what to ask for: the schema itself, then what says more; None: nothing can be
-        asked."""
+        """Return the paths to request: the schema itself, then its metadata; None where the API has
+        none for the key."""
         if key.namespace in _PLURALS and self._by_kind is not None:
             path = f"{self._by_kind}/ids/{_PLURALS[key.namespace]}/{key.value}"
             more = "?returnArtifactType=true" if self._by_kind.endswith("/v3") else ""
@@ -133,8 +130,7 @@ class Registry:
 
     # --- asking
 
-    def _asked(self, name: str, paths: list[str], keys: tuple[SchemaKey, ...]) -> Schema | None:
-        """Return what is known by a name, from this run, the cache, or the registry."""
+    def _look_up(self, name: str, paths: list[str], keys: tuple[SchemaKey, ...]) -> Schema | None:
         if name in self._known:
             return self._known[name]
         kept = self._cache.get(name)
@@ -150,7 +146,7 @@ class Registry:
                 self._failed(error)
                 return None
             self._failures = 0
-            self._cache.put(name, False if found is None else _stored(found))
+            self._cache.put(name, found or False)
             self._missing += found is None
             if self._missing > MOST_MISSING:
                 self._given_up = True
@@ -161,13 +157,13 @@ class Registry:
         return found
 
     def _from(self, paths: list[str], keys: tuple[SchemaKey, ...]) -> Schema | None:
-        """Ask for a schema; None: the registry says that it has none."""
         gathered = Gathered("registry")
         for number, path in enumerate(paths):
             answer = self._asking.get(path)
             if not number and self._lacks(answer, keys):
                 return None
-            for _, said in _told(answer):
+            request = HttpHead("GET", answer.target, 0, {})
+            for said in rest.told_by(request, b"", answer.head, answer.body):
                 gathered.add("", self.url, said)
             if not gathered.schemas():
                 if gathered.problems:
@@ -176,8 +172,8 @@ class Registry:
         return gathered.schemas()[0]
 
     def _lacks(self, answer: Answer, keys: tuple[SchemaKey, ...]) -> bool:
-        """Return whether an answer says that there is no such schema; `RegistryError` where it says
-        nothing."""
+        """Return whether a response means that there is no such schema; `RegistryError` for other
+        errors."""
         status = answer.head.status
         if status == 200:
             return False
@@ -202,32 +198,16 @@ class Registry:
             self._tell(self.problems[-1])
 
 
-def _told(answer: Answer) -> list[SaidIn]:
-    request = HttpHead("GET", answer.target, 0, {})
-    return rest.told_by(request, b"", answer.head, answer.body)
-
-
 # --- schemas as the cache keeps them
 
 
-def _stored(schema: Schema) -> dict[str, Any]:
-    return {
-        "format": schema.format,
-        "text": schema.text,
-        "keys": [list(each) for each in schema.keys],
-        "subjects": [list(each) for each in schema.subjects],
-        "references": [list(each) for each in schema.references],
-    }
-
-
 def _restored(kept: Any, url: str) -> Schema | None:
-    """Return a schema from the cache; None where it has another form."""
     try:
         keys = tuple(SchemaKey(space, value) for space, value in kept["keys"])
         subjects = tuple((str(subject), int(version)) for subject, version in kept["subjects"])
         references = tuple(Reference(str(n), str(s), int(v)) for n, s, v in kept["references"])
         kind, text = kept["format"], kept["text"]
-        if kind not in ("avro", "protobuf", "json") or not isinstance(text, str):
+        if kind not in FORMATS.values() or not isinstance(text, str):
             return None
         return Schema(kind, text, keys, subjects, references, "registry", url)
     except (KeyError, TypeError, ValueError):

@@ -47,13 +47,14 @@ class RegistryCache:
             return None
 
     def put(self, name: str, value: Any) -> None:
-        """Keep a value; False is one that was not found."""
+        """Keep a schema; False is one that was not found."""
         if self._usable is None:
             self._usable = self._made()
         if self._usable:
             try:
                 with PrivateFile(self._file(name)) as file:
-                    file.write(orjson.dumps({"time": self._clock(), "value": value}))
+                    kept = {"time": self._clock(), "value": value}
+                    file.write(orjson.dumps(kept, default=list))
             except OSError:
                 self._usable = False  # a full disk, say: it is a cache
 

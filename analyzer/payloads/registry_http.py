@@ -25,6 +25,12 @@ MAX_ANSWER: Final = 10 << 20
 MAX_REDIRECTS: Final = 3
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 _PORTS: Final = {"http": 80, "https": 443}
+HEADERS: Final = {
+    "Accept": "application/vnd.schemaregistry.v1+json, application/json, */*",
+    "Accept-Encoding": "identity",
+    "User-Agent": "kafkascope",
+    "Connection": "close",
+}
 USER: Final = "KAFKASCOPE_REGISTRY_USER"
 PASSWORD: Final = "KAFKASCOPE_REGISTRY_PASSWORD"
 TOKEN: Final = "KAFKASCOPE_REGISTRY_TOKEN"
@@ -35,7 +41,7 @@ class RegistryError(Error):
     """A registry did not answer as one does; the text is a sentence without secrets."""
 
     def __init__(self, text: str, *, final: bool = False) -> None:
-        """`final`: it would say the same to every request."""
+        """`final`: every request would fail alike."""
         super().__init__(text)
         self.final: Final = final
 
@@ -87,7 +93,7 @@ def credentials() -> str | None:
 
 
 class Answer(NamedTuple):
-    """What a registry said."""
+    """A registry's response."""
 
     target: str
     """Path and query that it was asked for, before any redirect."""
@@ -109,7 +115,9 @@ class Asking:
         """`ca_file`: certificates that the registry's is verified with, in place of the system's;
         `OSError` where it cannot be read."""
         self.address: Final = address
-        self._authorization: Final = authorization
+        self._headers: Final = dict(HEADERS)
+        if authorization is not None:
+            self._headers["Authorization"] = authorization
         self._seconds: Final = total_seconds
         self._context: ssl.SSLContext | None = None
         if address.scheme == "https":
@@ -118,7 +126,7 @@ class Asking:
     def get(self, path: str) -> Answer:
         """Return the answer to a request; `path`: of the host, quoted, with its query.
 
-        A thread asks, so that a resolver or a handshake that hangs ends with the time, too.
+        The request runs in a thread, so that the timeout also ends a hanging resolver or handshake.
         """
         out: list[Answer | Exception] = []
         line = _Line()
@@ -176,7 +184,7 @@ class Asking:
                 )
                 connection.sock = secured
                 secured.do_handshake()
-            connection.request("GET", target, headers=self._headers())
+            connection.request("GET", target, headers=self._headers)
             with connection.getresponse() as response:
                 return self._read(response)
         finally:
@@ -195,17 +203,6 @@ class Asking:
             raise RegistryError("its response is truncated")
         return HttpHead("", "", response.status, headers), body
 
-    def _headers(self) -> dict[str, str]:
-        headers = {
-            "Accept": "application/vnd.schemaregistry.v1+json, application/json, */*",
-            "Accept-Encoding": "identity",
-            "User-Agent": "kafkascope",
-            "Connection": "close",
-        }
-        if self._authorization is not None:
-            headers["Authorization"] = self._authorization
-        return headers
-
 
 class _Line:
     """A second handle of the connection in use, by which another thread can end it."""
@@ -216,21 +213,18 @@ class _Line:
         self._cut = False
 
     def hold(self, connection: socket.socket) -> None:
-        """A connection is in use from now on."""
         with self._lock:
             self._handle = connection.dup()
             if self._cut:
                 _shut(self._handle)
 
     def release(self) -> None:
-        """No connection is in use."""
         with self._lock:
             if self._handle is not None:
                 self._handle.close()
                 self._handle = None
 
     def cut(self) -> None:
-        """End the connection: whoever reads from it gets an error."""
         with self._lock:
             self._cut = True
             if self._handle is not None:
@@ -245,7 +239,6 @@ def _shut(handle: socket.socket) -> None:
 
 
 def _explained(error: Exception) -> Exception:
-    """Return the sentence for what went wrong; errors of ours as they are."""
     match error:
         case RegistryError():
             return error

@@ -1,4 +1,4 @@
-"""What a request to a schema registry and its response say about schemas. Stateless.
+"""Reads schemas from requests to a schema registry and its responses. Stateless.
 
 Registries: those that speak Confluent's REST API (Karapace, Apicurio below /apis/ccompat),
 Apicurio's own API, AWS Glue. Known by paths and JSON, on any host and port, behind any prefix.
@@ -14,15 +14,14 @@ from urllib.parse import parse_qs, unquote
 from kafkascope.analyzer.model import HttpHead
 from kafkascope.analyzer.payloads import rest_apicurio
 from kafkascope.analyzer.payloads.gathered import (
-    FORMATS,
     MAX_LIST,
     Said,
-    SaidIn,
     as_json,
     as_text,
+    confluent_schema,
+    format_named,
     guid_key,
     id_key,
-    references_of,
     subject_of,
 )
 from kafkascope.analyzer.payloads.model import SchemaKey
@@ -46,26 +45,25 @@ def _is_glue(request: HttpHead) -> bool:
     return request.headers.get("x-amz-target", "").lower().startswith(_GLUE)
 
 
-def told_by(request: HttpHead, asked: bytes, response: HttpHead, answer: bytes) -> list[SaidIn]:
-    """Return what an exchange says about schemas; `asked` and `answer` are the bodies."""
+def told_by(request: HttpHead, asked: bytes, response: HttpHead, answer: bytes) -> list[Said]:
+    """Return the observations of schemas in an exchange; `asked`, `answer`: its bodies."""
     if _is_glue(request):
-        return [SaidIn("", said) for said in _glue(request, asked, response, answer)]
+        return list(_glue(request, asked, response, answer))
     path, _, query = request.target.partition("?")
     parts = [unquote(part) for part in path.split("/")]
-    found = next((n for n, part in enumerate(parts) if part in ("schemas", "subjects")), None)
-    if rest_apicurio.is_native(parts):
-        facts = rest_apicurio.said_by(parts, request, asked, response, answer)
-        return [SaidIn("", said) for said in facts]
-    if found is None:
+    if (start := rest_apicurio.start_of(parts)) is not None:
+        return list(rest_apicurio.schema_in(parts[start:], request, asked, response, answer))
+    start = next((n for n, part in enumerate(parts) if part in ("schemas", "subjects")), None)
+    if start is None:
         return []
-    context = parts[found - 1] if found >= 2 and parts[found - 2] == "contexts" else ""
+    context = parts[start - 1] if start >= 2 and parts[start - 2] == "contexts" else ""
     asking = parse_qs(query, max_num_fields=50) if query.count("&") < 50 else {}
-    rest = parts[found + 1 :]
-    if parts[found] == "schemas":
+    rest = parts[start + 1 :]
+    if parts[start] == "schemas":
         facts = _schemas(rest, asking, response, answer)
     else:
         facts = _subjects(request.method, rest, asked, response, answer)
-    return [SaidIn(context, said) for said in facts]
+    return [said._replace(context=context) for said in facts]
 
 
 def says_missing(answer: bytes) -> bool:
@@ -77,21 +75,9 @@ def says_missing(answer: bytes) -> bool:
     return value.get("error_code") in (40401, 40402, NOT_FOUND) or rest_apicurio.is_missing(value)
 
 
-def _described(value: Any, keys: tuple[SchemaKey, ...] = (), firm: bool = True) -> Said | None:
-    """Return what an object of Confluent's API says, with keys that others gave."""
-    if not isinstance(value, dict) or not isinstance(value.get("schema"), str):
-        return None
-    kind = value.get("schemaType", "AVRO")  # left out for Avro
-    if not isinstance(kind, str) or kind.upper() not in FORMATS:
-        return None
-    return Said(
-        keys + id_key(value.get("id")) + guid_key(value.get("guid")),
-        value["schema"],
-        FORMATS[kind.upper()],
-        subject_of(value.get("subject"), value.get("version")),
-        references_of(value.get("references")),
-        firm,
-    )
+def _described(value: Any, keys: tuple[SchemaKey, ...] = ()) -> Said | None:
+    said = confluent_schema(value, keys)
+    return said if said is not None and said.format is not None else None
 
 
 def _schemas(
@@ -115,8 +101,7 @@ def _schemas(
     elif response.status != 200:
         return
     elif not more:
-        said = _described(value, keys)
-        if said is not None:
+        if (said := _described(value, keys)) is not None:
             named = subject_of(asking.get("subject", [""])[0])
             yield said._replace(subjects=said.subjects or named)
     elif more == ["schema"]:
@@ -153,14 +138,14 @@ def _subjects(
     subject, more = rest[0], rest[1:]
     value = as_json(answer)
     if method == "POST" and more in ([], ["versions"]):
-        sent = _described(as_json(asked), firm=False)
+        sent = _described(as_json(asked))
         if not isinstance(value, dict) or sent is None:
             return
         there = subject_of(value.get("subject", subject), value.get("version"))
         keys = id_key(value.get("id")) + guid_key(value.get("guid"))
         if not keys:
             return
-        yield sent._replace(keys=keys, subjects=there)
+        yield sent._replace(keys=keys, subjects=there, firm=False)
         if said := _described({"schemaType": value.get("schemaType", sent.format), **value}):
             yield said._replace(keys=keys, subjects=there, format=sent.format)
     elif method == "GET" and len(more) == 2 and more[0] == "versions":
@@ -194,7 +179,7 @@ def _glue(request: HttpHead, asked: bytes, response: HttpHead, answer: bytes) ->
     yield Said(
         keys,
         text if isinstance(text, str) else None,
-        FORMATS.get(kind) if isinstance(kind, str) else None,
+        format_named(kind),
         subject_of(name, version),
         firm=own,
     )

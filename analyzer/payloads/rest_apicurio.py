@@ -1,4 +1,4 @@
-"""What a request to Apicurio's own API (v2, v3) and its response say about schemas. Stateless."""
+"""Reads schemas from requests to Apicurio's own API (v2, v3) and its responses. Stateless."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from kafkascope.analyzer.payloads.gathered import (
     MAX_LIST,
     Said,
     artifact_name,
+    artifact_version,
     as_json,
     as_text,
+    format_named,
     number_of,
     references_of,
     subject_of,
@@ -24,32 +26,25 @@ _MISSING: Final = ("Artifact", "Content", "Version")
 """What an error says was not found, where the path is one that the server knows."""
 
 
-def is_native(parts: list[str]) -> bool:
-    """Return whether a path is one of Apicurio's own API, behind whatever prefix."""
-    return _start(parts) is not None
-
-
 def is_missing(error: Any) -> bool:
-    """Return whether an error says that there is no such artifact, content or version."""
+    """Return whether an error means that there is no such artifact, content or version."""
     name = error.get("name") if isinstance(error, dict) else None
     return isinstance(name, str) and name.startswith(_MISSING) and "NotFound" in name
 
 
-def _start(parts: list[str]) -> int | None:
+def start_of(parts: list[str]) -> int | None:
+    """Return the part behind which a path is one of Apicurio's own API, behind whatever prefix."""
     for at in range(len(parts) - 3):
         if parts[at : at + 2] == ["apis", "registry"] and parts[at + 2] in ("v2", "v3"):
             return at + 3
     return None
 
 
-def said_by(
+def schema_in(
     parts: list[str], request: HttpHead, asked: bytes, response: HttpHead, answer: bytes
 ) -> Iterator[Said]:
-    """Yield what an exchange says; `parts`: of the path."""
-    start = _start(parts)
-    if start is None:
-        return
-    room, *rest = parts[start:]
+    """Yield the observations of schemas in an exchange; `parts`: of the path, behind the API."""
+    room, *rest = parts
     value = as_json(answer)
     if room == "ids" and len(rest) >= 2 and rest[0] in _IDS:
         yield from _by_id(rest, response, answer)
@@ -94,7 +89,7 @@ def _by_id(rest: list[str], response: HttpHead, answer: bytes) -> Iterator[Said]
 def _of_artifact(
     group: str, artifact: str, more: list[str], response: HttpHead, answer: bytes
 ) -> Iterator[Said]:
-    """GET of an artifact's versions: contents, references, what is said of them."""
+    """Read the response to GET of an artifact's versions: contents, references, metadata."""
     value = as_json(answer)
     there: tuple[tuple[str, int], ...] = ()
     if len(more) >= 2 and more[0] == "versions":
@@ -121,8 +116,7 @@ def _content(request: HttpHead, asked: bytes) -> tuple[str | None, Format | None
         # v3 wraps contents, v2 does where there are references.
         first = value.get("firstVersion", value)
         inside = first.get("content") if isinstance(first, dict) else None
-        found = value.get("artifactType", kind)
-        named = FORMATS.get(found) if isinstance(found, str) else None
+        named = format_named(value.get("artifactType", kind))
         if isinstance(inside, dict) and isinstance(inside.get("content"), str):
             return inside["content"], named, references_of(inside.get("references"))
         extended = "extended" in request.headers.get("content-type", "")
@@ -132,35 +126,12 @@ def _content(request: HttpHead, asked: bytes) -> tuple[str | None, Format | None
 
 
 def _meta(value: Any, group: str | None, artifact: str | None) -> Iterator[Said]:
-    """Yield what objects with ids say: one, one inside an answer, or a list of versions."""
+    """Read objects with ids: one, one inside a response, or a list of versions."""
+    listed = [value]
     if isinstance(value, dict):
-        inner = value.get("version")
-        listed = value.get("versions")
-        if isinstance(listed, list):
-            for each in listed[:MAX_LIST]:
-                yield from _one(each, group, artifact)
-        elif isinstance(inner, dict):
-            yield from _one(inner, group, artifact)
-        else:
-            yield from _one(value, group, artifact)
-
-
-def _one(value: Any, group: str | None, artifact: str | None) -> Iterator[Said]:
-    if not isinstance(value, dict):
-        return
-    ids: list[SchemaKey] = []
-    for name in ("globalId", "contentId"):
-        number = number_of(value.get(name))
-        if number is not None:
-            ids.append(SchemaKey(_IDS[f"{name}s"], number))
-    kind = value.get("artifactType", value.get("type", ""))
-    if not ids or not isinstance(kind, str) or (kind and kind not in FORMATS):
-        return  # OpenAPI, XSD and so on
-    named = value.get("artifactId", value.get("id", artifact))
-    name = artifact_name(value.get("groupId", group), named)
-    yield Said(
-        tuple(ids),
-        format=FORMATS.get(kind),
-        subjects=subject_of(name, value.get("version")),
-        references=references_of(value.get("references")),
-    )
+        inner, versions = value.get("version"), value.get("versions")
+        listed = [inner] if isinstance(inner, dict) else listed
+        listed = versions[:MAX_LIST] if isinstance(versions, list) else listed
+    for each in listed:
+        if (said := artifact_version(each, group, artifact)) is not None:
+            yield said

@@ -40,7 +40,6 @@ CELL_KEYS = [each.name for each in LATENCY.columns if each.name not in SUMS]
 
 
 def summed(rows: pa.Table) -> pa.Table:
-    """Return the cells of histograms, summed by key."""
     found = rows.group_by(CELL_KEYS, use_threads=False).aggregate(list(SUMS.items()))
     names = [f"{name}_{how}" for name, how in SUMS.items()]
     found = found.select([*CELL_KEYS, *names]).rename_columns([*CELL_KEYS, *SUMS])

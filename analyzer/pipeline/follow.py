@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.pipeline.job import Keep, job_of
+from kafkascope.analyzer.pipeline.job import Engine, Keep, job_of
 from kafkascope.analyzer.pipeline.places import fingerprint_of, is_remote, listed, size_of
-from kafkascope.analyzer.pipeline.runner import PLAIN, Engine, Result, before_of, make
+from kafkascope.analyzer.pipeline.runner import PLAIN, Result, before_of, make
 from kafkascope.analyzer.pipeline.store import Store
 from kafkascope.captures.errors import CaptureError, NotACapture
 from kafkascope.captures.parts.split import SPLIT_BYTES
@@ -39,7 +39,6 @@ class ClosedRule:
 
 
 def closed(names: Sequence[str], rule: ClosedRule, now: float) -> list[str]:
-    """Return the names of files that are not written to any more."""
     if rule.last:
         return list(names)
     times = {name: _written(name) for name in names}
@@ -96,8 +95,7 @@ def catch_up(
                 names,
                 options,
                 split_bytes=split_bytes,
-                indexer=engine.index,
-                sketcher=engine.sketch,
+                engine=engine,
                 before=before,
                 keep=None if last else keep or Keep(),
                 keys=keys,
@@ -135,7 +133,6 @@ def _by_time(names: list[str]) -> list[str]:
 
 
 def _batches(names: list[str], size: int) -> Iterator[list[str]]:
-    """Yield groups of consecutive files with about that total size."""
     batch: list[str] = []
     filled = 0
     for name in names:
@@ -152,7 +149,6 @@ def _batches(names: list[str], size: int) -> Iterator[list[str]]:
 def follow(
     catch: Callable[[], Iterator[Result]], told: Callable[[Result], object], poll_s: float = POLL_S
 ) -> None:
-    """Catch up repeatedly, until ctrl+c."""
     while True:
         for result in catch():
             told(result)

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from kafkascope.analyzer.pipeline.places import fingerprint_of, open_anywhere, size_of
-from kafkascope.analyzer.pipeline.schemas import identity_of
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
-from kafkascope.analyzer.pipeline.tables.numbers import MAX_FILES
-from kafkascope.captures.errors import NotACapture
-from kafkascope.captures.formats.gaps import skipped_bytes
+from kafkascope.analyzer.pipeline.tables.facts import Facts, identity_of
+from kafkascope.captures.formats.records import skipped_bytes
 from kafkascope.captures.inputs.order import Order
+from kafkascope.captures.merge.groups import Sketch, size_of_samples, sketch_of
 from kafkascope.captures.merge.inputs import order_of
-from kafkascope.captures.merge.sketches import Sketch, size_of_samples, sketch_of
-from kafkascope.captures.model import Endpoint
 from kafkascope.captures.parts.split import SPLIT_BYTES, Index, Split, index
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kafkascope.analyzer.payloads.known import KnownSchemas
     from kafkascope.captures.tls.keys.keylog import KeyLog
+
+Parts: TypeAlias = "Mapping[str, Sequence[Path]]"
+"""Files with rows, by table."""
+T = TypeVar("T")
+R = TypeVar("R")
 
 LARGE_COMPRESSED: Final = 1 << 30
 """Bytes from which on a file that cannot be split keeps one core busy for long."""
@@ -64,17 +68,9 @@ class File:
 
     @property
     def last_ns(self) -> int | None:
-        """Latest time of its packets that are read."""
         if self.pieces is None:
             return self.index.last_ns
         return self.latest_ns
-
-    @property
-    def status(self) -> str:
-        """`damaged`, `ok` or `empty`."""
-        if self.index.damage:
-            return "damaged"
-        return "ok" if self.index.packets else "empty"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +96,9 @@ class Before:
     """Time of the latest packet."""
     fingerprints: list[bytes] = field(default_factory=list)
     """By file."""
-    brokers: dict[Endpoint, int] = field(default_factory=dict)
     topics: dict[bytes, str] = field(default_factory=dict)
     carried: list[dict[str, Any]] = field(default_factory=list)
     """Rows of the last batch's `_carry`."""
-    tls: bytes = b""
-    """What `keys.Agreement` left."""
 
     @property
     def ranks(self) -> dict[int, int]:
@@ -137,13 +130,19 @@ class Job:
 
     @property
     def size(self) -> int:
-        """Stored size of all files in bytes."""
         return sum(file.size for file in self.files)
 
     @property
     def packets(self) -> int:
-        """Number of packets in all files."""
         return sum(file.index.packets for file in self.files)
+
+    @property
+    def by_hosts(self) -> bool:
+        """Whether a task has all connections between two hosts, not single ones: with TLS they
+        resume each other's sessions, and of the batches of `--follow` any may have a key log."""
+        inside = any(file.index.secrets for file in self.files)
+        following = self.keep is not None or bool(self.before.carried)
+        return following or self.keys is not None or inside
 
     def identity(self) -> list[Any]:
         """Return what the batch's id depends on: everything that changes the rows."""
@@ -156,37 +155,34 @@ class Job:
         return found if self.keys is None else [*found, self.keys.identity()]
 
     @property
-    def fingerprints(self) -> list[bytes]:
-        """Fingerprints of all files so far, by their ids."""
-        return [*self.before.fingerprints, *(file.fingerprint for file in self.files)]
-
-    @property
     def last_ns(self) -> int:
-        """Time of the latest packet, those of earlier batches included."""
         return max(self.before.last_ns, *(file.last_ns or 0 for file in self.files), 0)
 
-    @property
-    def first_packet(self) -> int:
-        """Number of the first packet."""
-        return self.before.packets + 1
 
+class Engine:
+    """Makes the rows of a job: `plain.Plain` in this process, `spark.engine.Spark` in others."""
 
-Indexer = Callable[[list[str], int], list[Index]]
-"""Returns the indexes of files, in order; takes their names and the bytes of a part."""
+    name = "plain"
+    few: int | None = None
+    """Rows up to which one process finishes the tables: starting others would take longer. None:
+    always one does."""
 
+    def rows(self, job: Job, earlier: Facts | None, folder: Path) -> Parts:
+        """Make the rows of all tables, and the facts, in files below a folder. `earlier`: the facts
+        of the round before."""
+        raise NotImplementedError
 
-def index_all(names: list[str], split_bytes: int) -> list[Index]:
-    """Index files one after the other."""
-    return [index(name, open_anywhere, split_bytes=split_bytes) for name in names]
+    def map(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """Return what `work` makes of each item, in order; these may be far apart."""
+        return list(map(work, items))
 
+    def index(self, names: list[str], split_bytes: int) -> list[Index]:
+        """Return the indexes of files, in order; `split_bytes`: of a part."""
+        return [index(name, open_anywhere, split_bytes=split_bytes) for name in names]
 
-Sketcher = Callable[[list[str], int], list[Sketch]]
-"""Returns samples of files, in order; takes their names and the size of a sample."""
-
-
-def sketch_all(names: list[str], count: int) -> list[Sketch]:
-    """Sample files one after the other."""
-    return [sketch_of(name, count, open_anywhere(name, 0)) for name in names]
+    def sketch(self, names: list[str], count: int) -> list[Sketch]:
+        """Return samples of files, in order; `count`: the size of a sample."""
+        return [sketch_of(name, count, open_anywhere(name, 0)) for name in names]
 
 
 def job_of(
@@ -194,18 +190,15 @@ def job_of(
     options: TableOptions,
     *,
     split_bytes: int = SPLIT_BYTES,
-    indexer: Indexer = index_all,
-    sketcher: Sketcher = sketch_all,
+    engine: Engine | None = None,
     before: Before | None = None,
     keep: Keep | None = None,
     keys: KeyLog | None = None,
     schemas: KnownSchemas | None = None,
 ) -> Job:
     """Index the files, and order them as `open_inputs` does."""
-    order = list(names)
-    if len(order) > MAX_FILES:
-        raise NotACapture(f"{len(order)} files exceed the limit of one run ({MAX_FILES})")
-    indexes = dict(zip(order, indexer(order, split_bytes), strict=True))
+    order, engine = list(names), engine or Engine()
+    indexes = dict(zip(order, engine.index(order, split_bytes), strict=True))
     if len(order) > 1:
         order.sort(key=lambda name: indexes[name].first_ns or 0)
     before = before or Before()
@@ -227,8 +220,8 @@ def job_of(
         files.append(file)
     packets = None
     if len(order) > 1:
-        sketches = sketcher(order, size_of_samples(len(order)))
-        packets = order_of(order, sketches, lambda file: open_anywhere(order[file], 0))
+        sketches = engine.sketch(order, size_of_samples(len(order)))
+        packets = order_of(order, sketches, lambda name: open_anywhere(name, 0))
     if packets is not None:
         _put_in_order(files, packets, before.packets)
     given = [] if schemas is None else identity_of(schemas)
@@ -236,7 +229,7 @@ def job_of(
 
 
 def _put_in_order(files: list[File], order: Order, before: int) -> None:
-    """Tell files which of their packets are read, behind the packets of batches `before`."""
+    """Set which packets of the files are read, after the packets of batches `before`."""
     pieces = order.pieces([file.index.packets for file in files])
     for number, (file, mine) in enumerate(zip(files, pieces, strict=True)):
         file.pieces = [(first, count, frame + before) for first, count, frame in mine]
@@ -247,7 +240,6 @@ def _put_in_order(files: list[File], order: Order, before: int) -> None:
 
 
 def capture_rows(job: Job) -> list[tuple[Any, ...]]:
-    """Return rows of `captures`."""
     shared = {} if job.order is None else {each.file: each for each in job.order.shared}
     base = job.before.files
     rows = []
@@ -270,7 +262,7 @@ def capture_rows(job: Job) -> list[tuple[Any, ...]]:
                 about.first_ns,
                 about.last_ns,
                 about.dropped,
-                file.status,
+                "damaged" if about.damage else "ok" if about.packets else "empty",
                 note or None,
                 *((each.of + base, each.own, each.ahead_ns) if each else (None, None, None)),
             )
@@ -279,7 +271,6 @@ def capture_rows(job: Job) -> list[tuple[Any, ...]]:
 
 
 def split_rows(job: Job) -> list[tuple[Any, ...]]:
-    """Return rows of `splits`."""
     return [
         (
             split.file,

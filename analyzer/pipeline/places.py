@@ -16,10 +16,10 @@ from kafkascope.analyzer.exchanges.offline import FINGERPRINT_BYTES
 from kafkascope.captures.errors import NotACapture
 from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.inputs.opening import (
+    StoredFile,
     format_of,
     is_capture,
     is_regular,
-    open_at,
     open_stream,
 )
 
@@ -67,7 +67,6 @@ class _Remote:
         self._chunk = memoryview(b"")
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        """Read the next bytes; return 0 at the end."""
         if not self._chunk:
             try:
                 self._chunk = memoryview(self._file.read(CHUNK_BYTES))
@@ -79,7 +78,6 @@ class _Remote:
         return size
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 
@@ -90,11 +88,10 @@ def _unreadable(name: str, error: Exception) -> NotACapture:
 
 def open_anywhere(name: str, start: int) -> Stream:
     """Open a file at an offset: an `Opener` for all names that `listed` returns."""
-    return _Remote(name, start) if is_remote(name) else open_at(name, start)
+    return _Remote(name, start) if is_remote(name) else StoredFile(name, start)
 
 
 def size_of(name: str) -> int:
-    """Return the stored size of a file in bytes."""
     if not is_remote(name):
         return Path(name).stat().st_size
     system, path = _connected(name)
@@ -201,13 +198,3 @@ def _fits(name: str, pattern: str) -> bool:
     if "**" in theirs:
         return fnmatch(name, pattern.replace("**/", "*"))
     return len(ours) == len(theirs) and all(map(fnmatch, ours, theirs))
-
-
-__all__ = [
-    "absolute",
-    "fingerprint_of",
-    "is_remote",
-    "listed",
-    "open_anywhere",
-    "size_of",
-]

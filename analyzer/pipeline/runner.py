@@ -2,75 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from errno import ENOSPC
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 import pyarrow.parquet as pq
 
 from kafkascope.analyzer.pipeline import plain
-from kafkascope.analyzer.pipeline.job import Before, File, Job, index_all, job_of, sketch_all
+from kafkascope.analyzer.pipeline.job import Before, Engine, File, Job, Parts, job_of
 from kafkascope.analyzer.pipeline.places import fingerprint_of, listed, size_of
 from kafkascope.analyzer.pipeline.store import Store
 from kafkascope.analyzer.pipeline.tables.logs import LOG_TABLES, Wanted, log_rows, segments_of
 from kafkascope.analyzer.pipeline.tables.schemas import CARRY, TABLES, VERSION
 from kafkascope.captures.errors import CaptureError
-from kafkascope.captures.model import Endpoint
 from kafkascope.captures.parts.split import SPLIT_BYTES, Index
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from kafkascope.analyzer.logdir.model import RecoveryVerdict
     from kafkascope.analyzer.logdir.opening import AtRest
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.payloads.known import KnownSchemas
-    from kafkascope.analyzer.pipeline.tables.collect import TableOptions, Told
+    from kafkascope.analyzer.pipeline.tables.collect import TableOptions
     from kafkascope.analyzer.pipeline.tables.facts import Facts
     from kafkascope.captures.inputs.order import Order
-    from kafkascope.captures.merge.sketches import Sketch
     from kafkascope.captures.tls.keys.keylog import KeyLog
 
 
-class Engine(Protocol):
-    """Makes the tables of a job."""
-
-    name: str
-
-    def index(self, names: list[str], split_bytes: int) -> list[Index]:
-        """Index files."""
-
-    def sketch(self, names: list[str], count: int) -> list[Sketch]:
-        """Sample files."""
-
-    def run(self, job: Job, staging: Path) -> tuple[Path, Facts]:
-        """Make all tables in a folder below `staging`."""
-
-
-class Plain:
-    """The engine in one process."""
-
-    name = "plain"
-
-    def index(self, names: list[str], split_bytes: int) -> list[Index]:
-        """Index files one after the other."""
-        return index_all(names, split_bytes)
-
-    def sketch(self, names: list[str], count: int) -> list[Sketch]:
-        """Sample files one after the other."""
-        return sketch_all(names, count)
-
-    def run(self, job: Job, staging: Path) -> tuple[Path, Facts]:
-        """See `plain.run`."""
-        return plain.run(job, staging)
-
-
-PLAIN: Final = Plain()
+PLAIN: Final = plain.Plain()
 Used: TypeAlias = Literal["refuse", "append", "replace"]
 """What a run does with a folder that has tables."""
 
@@ -99,27 +62,23 @@ def run(
     """Put the tables of the inputs into the folder `out`. `used`: what becomes of those that are
     there."""
     names = listed(inputs)
-    store = Store(out)
-    with store.locked():
-        manifests = store.manifests()
-        check_use(out, manifests, used)
-        before = before_of(store, manifests) if used == "append" else None
+
+    def job_after(before: Before) -> Job:
         job = job_of(
             names,
             options,
             split_bytes=split_bytes,
-            indexer=engine.index,
-            sketcher=engine.sketch,
+            engine=engine,
             before=before,
             keys=keys,
             schemas=schemas,
         )
-        known = {file["fingerprint"] for each in manifests for file in each["files"]}
-        again = [each.name for each in job.files if each.fingerprint.hex() in known]
-        if used == "append" and again:
+        again = [each.name for each in job.files if each.fingerprint in before.fingerprints]
+        if again:
             raise CaptureError(f"{out} already contains the tables of {again[0]}")
-        replaced = [each["batch_id"] for each in manifests] if used == "replace" else []
-        return make(store, job, engine, replaced)
+        return job
+
+    return _run(out, used, engine, job_after)
 
 
 def run_logs(
@@ -132,50 +91,50 @@ def run_logs(
 ) -> Result:
     """Put `records` and `record_batches` of Kafka's own files into the folder `out`; other tables
     are empty."""
+
+    def job_after(before: Before) -> Job:
+        made = [
+            File(number, path, size_of(path), fingerprint_of(path), Index(path, "log"))
+            for number, path in enumerate(segments_of(files), before.files)
+        ]
+        return Job(made, options, before)
+
+    return _run(out, used, _Logs(files, wanted, payloads), job_after)
+
+
+def _run(out: str | Path, used: Used, engine: Engine, job_after: Callable[[Before], Job]) -> Result:
+    """Make the batch of a job that follows the batches of a folder."""
     store = Store(out)
     with store.locked():
         manifests = store.manifests()
         check_use(out, manifests, used)
-        before = before_of(store, manifests) if used == "append" else Before()
-        paths = segments_of(files)
-        job = Job([_file(number, path) for number, path in enumerate(paths, before.files)], options)
-        job.before = before
+        job = job_after(before_of(store, manifests) if used == "append" else Before())
         replaced = [each["batch_id"] for each in manifests] if used == "replace" else []
-        return make(store, job, _Logs(files, wanted, payloads), replaced)
+        return make(store, job, engine, replaced)
 
 
-class _Logs:
+class _Logs(Engine):
     """An engine that reads Kafka's own files in one process."""
-
-    name = "plain"
 
     def __init__(self, files: Sequence[AtRest], wanted: Wanted, payloads: Payloads | None) -> None:
         self._files = files
         self._wanted = wanted
         self._payloads = payloads
 
-    def index(self, names: list[str], split_bytes: int) -> list[Index]:
-        raise AssertionError(names)  # Of captures.
-
-    def sketch(self, names: list[str], count: int) -> list[Sketch]:
-        raise AssertionError(names)  # Of captures.
-
-    def run(self, job: Job, staging: Path) -> tuple[Path, Facts]:
-        """Make all tables."""
+    def rows(self, job: Job, earlier: Facts | None, folder: Path) -> Parts:
+        """Make the rows of records and batches."""
         indexes = iter([file.index for file in job.files])
 
-        def told(verdict: RecoveryVerdict) -> None:
+        def record_damage(verdict: RecoveryVerdict) -> None:
             next(indexes).damage = verdict.problem and f"{verdict.file}: {verdict.problem}"
 
-        def rows() -> Iterator[Told]:
-            for file in self._files:
-                yield from log_rows(file, LOG_TABLES, self._wanted, self._payloads, told)
-
-        return plain.run_rows(job, rows(), staging)
-
-
-def _file(number: int, name: str) -> File:
-    return File(number, name, size_of(name), fingerprint_of(name), Index(name, "log"))
+        writers = plain.Writers(folder, compression=plain.QUICK)
+        for file in self._files:
+            for table, batch in log_rows(
+                file, LOG_TABLES, self._wanted, self._payloads, record_damage
+            ):
+                writers.write(table, batch)
+        return plain.together([writers.close()])
 
 
 def check_use(out: str | Path, manifests: Sequence[dict[str, Any]], used: Used) -> None:
@@ -191,7 +150,6 @@ def check_use(out: str | Path, manifests: Sequence[dict[str, Any]], used: Used) 
 
 
 def before_of(store: Store, manifests: Sequence[dict[str, Any]]) -> Before:
-    """Return the state that earlier batches left for the next one."""
     before = Before()
     for manifest in manifests:
         before.batch = manifest["batch_id"]
@@ -202,19 +160,12 @@ def before_of(store: Store, manifests: Sequence[dict[str, Any]]) -> Before:
         # Missing in manifests from before states of connections were kept.
         before.last_ns = max(before.last_ns, manifest.get("last_ns", 0))
         before.fingerprints += [bytes.fromhex(f["fingerprint"]) for f in manifest["files"]]
-        for host, port, since in manifest["brokers"]:
-            endpoint = Endpoint(host, port)
-            before.brokers[endpoint] = min(since, before.brokers.get(endpoint, since))
         for path in store.files("topic_names", before.batch):
             for row in pq.ParquetFile(path).read().to_pylist():
                 before.topics[Uuid.parse(row["topic_id"])] = row["topic"]
     if before.batch:
         for path in store.files(CARRY.name, before.batch):
-            for row in pq.ParquetFile(path).read().to_pylist():
-                if row["places"]:
-                    before.carried.append(row)
-                else:
-                    before.tls = row["carried"]
+            before.carried += pq.ParquetFile(path).read().to_pylist()
     return before
 
 
@@ -223,7 +174,7 @@ def make(store: Store, job: Job, engine: Engine, replaces: Sequence[str] = ()) -
     batch = store.name(job.identity())
     staging = store.begin(batch)
     try:
-        made, facts = engine.run(job, staging)
+        made, facts = plain.run(job, staging, engine)
         manifest = manifest_of(job, facts, batch, made, engine.name) | {"replaces": list(replaces)}
         store.commit(batch, made, manifest)
     except OSError as error:
@@ -240,7 +191,6 @@ def make(store: Store, job: Job, engine: Engine, replaces: Sequence[str] = ()) -
 
 
 def manifest_of(job: Job, facts: Facts, batch: str, made: Path, engine: str) -> dict[str, Any]:
-    """Return the manifest of a batch."""
     first = [file.index.first_ns for file in job.files if file.index.first_ns is not None]
     return {
         "schema": "batch/1",
@@ -271,15 +221,13 @@ def manifest_of(job: Job, facts: Facts, batch: str, made: Path, engine: str) -> 
         "skipped_bytes": facts.skipped_bytes,
         "opaque": dict(facts.opaque),
         "left_out": sorted(facts.left_out),
-        "brokers": sorted([*endpoint, since] for endpoint, since in facts.brokers.items()),
         "connections": _opened(job, made),
-        "carried": _rows(made / CARRY.name) - (made / CARRY.name / plain.LEFT).exists(),
+        "carried": _rows(made / CARRY.name),
         "rows": {name: _rows(made / name) for name in TABLES},
     }
 
 
 def _opened(job: Job, made: Path) -> int:
-    """Return the number of connections that began in this batch."""
     ranks = [np.zeros(0, np.int64)]
     for path in (made / "connections").glob("*.parquet"):
         ranks.append(pq.read_table(path, columns=["connection"]).column(0).to_numpy())

@@ -1,16 +1,17 @@
-"""Parts of captures to TCP segments as Arrow: the rows that are shuffled to bring each connection
-together. Whole blocks are processed at once, where `packets.columns` knows their headers.
+"""Parts of captures to TCP segments as Arrow: the rows that are shuffled to bring the connections
+of each shard together. Whole blocks are processed at once, where `packets.columns` knows their
+headers.
 
-A row holds the segments of one connection in one block: a thousand packets cost the shuffle as much
-as one.
+A row holds the segments of one shard in one block: a thousand packets cost the shuffle as much as
+one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from hashlib import blake2b
-from itertools import compress, repeat
+from itertools import compress
 from json import dumps, loads
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -22,14 +23,16 @@ from kafkascope.analyzer.pipeline.places import open_anywhere
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.schemas import SEGMENTS
 from kafkascope.captures.errors import CutShort
-from kafkascope.captures.inputs.block import Block
-from kafkascope.captures.model import Packet, Resolved
+from kafkascope.captures.formats.records import Block
+from kafkascope.captures.model import Packet, Resolved, StreamEvent
 from kafkascope.captures.packets.columns import Columns, columns_of
 from kafkascope.captures.packets.fragments import Fragments
 from kafkascope.captures.packets.resolved import in_packet
-from kafkascope.captures.packets.tcp import Segment, endpoints, reverse, segment_of
+from kafkascope.captures.packets.tcp import ACK, QUIET_MASK, Segment, endpoints, reverse, segment_of
 from kafkascope.captures.parts.split import Split, read_split
-from kafkascope.captures.streams.scan import Packets
+from kafkascope.captures.streams import scan as streams_scan
+from kafkascope.captures.streams.reassembly import Reassembler
+from kafkascope.kernel.segments import Packets
 
 SCHEMA: Final = pa.schema(
     [
@@ -40,8 +43,8 @@ SCHEMA: Final = pa.schema(
         ("payload", pa.binary()),
     ]
 )
-"""Key of the connection (the same for both directions), number of the first packet, directions
-(each after its length), `PACKET`s, and their concatenated payloads."""
+"""Key of the shard, number of the first packet, directions (each after its length), `PACKET`s, and
+their concatenated payloads."""
 
 PACKET: Final = np.dtype(
     [
@@ -56,11 +59,13 @@ PACKET: Final = np.dtype(
         ("seq", "<u4"),
         ("ack", "<u4"),
         ("flags", "<u2"),
-        ("flow", "<u2"),
+        ("flow", "<u4"),
     ]
 )
 """`Segment` with the number of its flow, and how much of its payload was captured."""
 
+Key = Callable[[bytes], int]
+"""Returns the key of a flow's shard."""
 COMMON: Final = ("interface", "length", "seq", "ack", "flags")
 """Fields that `Columns` has, too."""
 BLOCK_BYTES: Final = 4 << 20
@@ -73,108 +78,91 @@ KNOWN_FLOWS: Final = 200_000
 """Limit of flows whose keys are kept."""
 
 
-class Keys(dict[bytes, int]):
-    """Keys of connections by flow. A collision is harmless: two connections share a task."""
+def _key_of(flow: bytes, *, by_hosts: bool) -> int:
+    """Return the key of a flow's shard. `by_hosts`: the shard is all connections between two hosts,
+    not a single one. A collision is harmless: two shards share a task."""
+    ends = flow[:-4] + bytes(4) if by_hosts else flow
+    return _digest(min(ends, reverse(ends)))
 
-    def __missing__(self, flow: bytes) -> int:
-        if len(self) > KNOWN_FLOWS:
-            self.clear()
-        digest = blake2b(min(flow, reverse(flow)), digest_size=8).digest()
-        key = self[flow] = int.from_bytes(digest, "big", signed=True)
-        return key
+
+def _digest(data: bytes) -> int:
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
 
 
 def segments(
-    name: str, split: Split, *, block_bytes: int = BLOCK_BYTES
+    name: str, split: Split, *, by_hosts: bool = False, block_bytes: int = BLOCK_BYTES
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the segments of a part. Damage is reported by the index. An IP packet whose fragments
-    lie in two parts is not reassembled: neither reader sees the other's."""
-    keys, fragments = Keys(), Fragments()
+    """Yield the segments of a part, by shard. Damage is reported by the index. An IP packet whose
+    fragments lie in two parts is not reassembled: neither reader sees the other's."""
+    key_of = lru_cache(KNOWN_FLOWS)(partial(_key_of, by_hosts=by_hosts))
+    fragments = Fragments()
     with read_split(name, split, open_anywhere, block_bytes=block_bytes) as source:
         try:
             for block in source.blocks():
-                yield from _of_block(block, keys, fragments)
-                yield from _names(block)
+                columns = columns_of(block) if len(block.positions) > 1 else None
+                others = _others(block, columns)
+                yield from _of_block(block, columns, others, key_of, fragments)
+                yield from _names(block, others)
         except CutShort:
             return
 
 
-def _names(block: Block) -> Iterator[pa.RecordBatch]:
-    """Yield rows of the host names that a block, or its file, resolves."""
-    columns = columns_of(block) if len(block.positions) > 1 else None
-    if columns is None or not columns.tcp.all():
-        tcp = repeat(False) if columns is None else columns.tcp.tolist()
-        packets = compress(block.packets(), (not known for known in tcp))
-        found = [each for packet in packets for each in in_packet(packet)]
-    else:
-        found = []
+def _others(block: Block, columns: Columns | None) -> list[Packet]:
+    """Return the packets whose headers `columns` does not support: fragments, and rare ones."""
+    if columns is None:
+        return list(block.packets())
+    if columns.tcp.all():
+        return []
+    return list(compress(block.packets(), (~columns.tcp).tolist()))
+
+
+def _names(block: Block, others: list[Packet]) -> Iterator[pa.RecordBatch]:
+    found = [each for packet in others for each in in_packet(packet)]
     found += block.format.names
     block.format.names.clear()
     if found:
-        rows = [(_name_key(each), NAMES, b"", b"", dumps(each).encode()) for each in found]
+        keys = [_digest(each.name.encode("utf-8", "surrogatepass")) for each in found]
+        rows = [
+            (key, NAMES, b"", b"", dumps(each).encode())
+            for key, each in zip(keys, found, strict=True)
+        ]
         yield record_batch(rows, SCHEMA)
 
 
-def _name_key(each: Resolved) -> int:
-    digest = blake2b(each.name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)
-
-
 def name_of(row: SegmentRow) -> Resolved:
-    """Return the host name in a row of `NAMES`."""
     name, hosts, source = loads(bytes(row.payload))
     return Resolved(name, tuple(hosts), source)
 
 
-def _of_block(block: Block, keys: Keys, fragments: Fragments) -> Iterator[pa.RecordBatch]:
-    columns = columns_of(block) if len(block.positions) > 1 else None
-    tcp = repeat(False) if columns is None else columns.tcp.tolist()
-    if columns is not None and columns.tcp.all():
-        yield _at_once(block, columns, keys)
-        return
-    odd = _segments(block, fragments.segments_of, (not known for known in tcp))
+def _of_block(
+    block: Block, columns: Columns | None, others: list[Packet], key_of: Key, fragments: Fragments
+) -> Iterator[pa.RecordBatch]:
+    found = [each for packet in others for each in fragments.segments_of(packet)]
     if columns is not None:
-        if not odd:
-            yield _at_once(block, columns, keys)
+        if not any(isinstance(each, Segment) for each in found):
+            yield _at_once(block, columns, key_of)
             return
-        # Headers that `columns` does not support, or fragments: rare.
-        odd += _segments(block, lambda packet: [segment_of(packet)], tcp)
+        found += map(segment_of, compress(block.packets(), columns.tcp.tolist()))
+    odd = [each for each in found if isinstance(each, Segment)]
     # Fragments that waited may be of an earlier block: they get rows of their own, so that rows
     # stay in order.
-    late = [each for each in odd if each.packet < block.number]
-    for each in late:
-        yield _one_by_one([each], keys)
-    yield _one_by_one([each for each in odd if each.packet >= block.number], keys)
+    for each in odd:
+        if each.packet < block.number:
+            yield _one_by_one([each], key_of)
+    yield _one_by_one([each for each in odd if each.packet >= block.number], key_of)
 
 
-def _segments(
-    block: Block,
-    found: Callable[[Packet], Iterable[Segment | str]],
-    wanted: Iterable[bool],
-) -> list[Segment]:
-    return [
-        each
-        for packet in compress(block.packets(), wanted)
-        for each in found(packet)
-        if isinstance(each, Segment)
-    ]
-
-
-def _one_by_one(found: list[Segment], keys: Keys) -> pa.RecordBatch:
+def _one_by_one(found: list[Segment], key_of: Key) -> pa.RecordBatch:
     packets = np.zeros(len(found), PACKET)
     for name in ("packet", "time_ns", "at", "file", *COMMON):
         packets[name] = [getattr(each, name) for each in found]
-    packets["copy"] = [_signed(each.copy) for each in found]
+    packets["copy"] = np.array([each.copy for each in found], np.uint64).view(np.int64)
     payloads = pa.array([bytes(each.payload) for each in found], pa.binary())
     packets["captured"] = [len(each.payload) for each in found]
-    return _packed(packets, [each.flow for each in found], payloads, 1, keys)
+    return _packed(packets, [each.flow for each in found], payloads, 1, key_of)
 
 
-def _signed(value: int) -> int:
-    return value - (1 << 64) if value >= 1 << 63 else value
-
-
-def _at_once(block: Block, columns: Columns, keys: Keys) -> pa.RecordBatch:
+def _at_once(block: Block, columns: Columns, key_of: Key) -> pa.RecordBatch:
     tcp = columns.tcp.nonzero()[0]
     start = columns.payload[tcp]
     end = np.minimum(start + columns.length[tcp], (columns.start + columns.captured)[tcp])
@@ -191,7 +179,7 @@ def _at_once(block: Block, columns: Columns, keys: Keys) -> pa.RecordBatch:
     flows = columns.flows
     if len(tcp) < len(flows):
         flows = [flows[index] for index in tcp.tolist()]
-    return _packed(packets, flows, _between(block.buffer, start, end), 2, keys)
+    return _packed(packets, flows, _between(block.buffer, start, end), 2, key_of)
 
 
 def _between(buffer: bytearray, start: Any, end: Any) -> pa.Array:
@@ -204,13 +192,13 @@ def _between(buffer: bytearray, start: Any, end: Any) -> pa.Array:
 
 
 def _packed(
-    packets: Any, flows: list[bytes], payloads: pa.Array, step: int, keys: Keys
+    packets: Any, flows: list[bytes], payloads: pa.Array, step: int, key_of: Key
 ) -> pa.RecordBatch:
     """Return rows of packets. The payload of each is `payloads[step * index]`."""
     if not flows:
         return pa.RecordBatch.from_pylist([], SCHEMA)
-    directions = sorted(set(flows), key=lambda flow: (keys[flow], flow))
-    ids = np.array([keys[flow] for flow in directions], np.int64)
+    directions = sorted(set(flows), key=lambda flow: (key_of(flow), flow))
+    ids = np.array([key_of(flow) for flow in directions], np.int64)
     first = np.ones(len(ids), np.bool_)
     first[1:] = ids[1:] != ids[:-1]
     row_of = np.cumsum(first) - 1
@@ -251,7 +239,7 @@ def _cut(offsets: Any, data: pa.Buffer) -> pa.Array:
 
 
 class SegmentRow(NamedTuple):
-    """The segments of one connection in one block."""
+    """The segments of one shard in one block."""
 
     flow_id: int
     first: int
@@ -263,7 +251,6 @@ class SegmentRow(NamedTuple):
 
 
 def rows_in(batch: pa.RecordBatch) -> Iterator[SegmentRow]:
-    """Yield the rows of a batch."""
     ids, firsts, heads = (batch.column(index).to_pylist() for index in range(3))
     for flow_id, first, head, packets, payload in zip(
         ids, firsts, heads, batch.column(3), batch.column(4), strict=True
@@ -292,10 +279,10 @@ def segments_of(row: SegmentRow) -> Iterator[Segment]:
         start = end
 
 
-def packets_of(row: SegmentRow) -> Packets:
-    """Return the packets of a row in the form that `streams.scan` takes."""
-    found = row.packets
-    flows = row.flows
+def events_of(row: SegmentRow, reassembler: Reassembler) -> list[StreamEvent]:
+    """Return the events of a row's packets, as `streams.scan` does for a block."""
+    found, flows = row.packets, row.flows
+    plain = (found["flags"] & QUIET_MASK == ACK) & (found["captured"] == found["length"])
     ends = np.cumsum(found["captured"], dtype=np.int64)
     kept: list[Segment] = []
 
@@ -304,8 +291,8 @@ def packets_of(row: SegmentRow) -> Packets:
             kept.extend(segments_of(row))
         return kept[index]
 
-    return Packets(
-        row.payload,
+    packets = Packets(
+        bytes(row.payload),
         int(found["file"][0]),
         found["packet"].tolist(),
         found["time_ns"].tolist(),
@@ -315,12 +302,14 @@ def packets_of(row: SegmentRow) -> Packets:
         [flows[each] for each in found["flow"].tolist()],
         found["seq"].tolist(),
         found["ack"].tolist(),
-        segment,
+        plain.tolist(),
     )
+    marks = found["copy"].tolist(), found["interface"].tolist()
+    few = streams_scan.events_of(packets, marks, reassembler, segment, packets.numbers[-1])
+    return [event for events in few for event in events]
 
 
 def segment_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of the table `segments`."""
     rows = [
         (
             row.flow_id,

@@ -34,10 +34,6 @@ class InUse(CaptureError):
     """Another run writes to the folder."""
 
 
-class Newer(CaptureError):
-    """The tables were written by a newer kafkascope."""
-
-
 def batch_id(*parts: Any) -> str:
     """Return the name of a batch: equal for equal input, options and predecessor."""
     return blake2b(dumps([VERSION, *parts]), digest_size=8).hexdigest()
@@ -79,7 +75,7 @@ class Store:
         for path in sorted((self.path / MANIFEST).glob("*.json")):
             manifest = loads(path.read_bytes())
             if manifest["schema_version"] > VERSION:
-                raise Newer(f"{path} was written by a newer kafkascope")
+                raise CaptureError(f"{path} was written by a newer kafkascope")
             told.append(manifest)
         gone = {batch for each in told for batch in each.get("replaces", ())}
         found = {each["previous"]: each for each in told if each["batch_id"] not in gone}
@@ -114,7 +110,6 @@ class Store:
         shutil.rmtree(self.path / STAGING, ignore_errors=True)
 
     def _sweep(self) -> None:
-        """Remove batches that no manifest names, and manifests that are replaced."""
         known = {manifest["batch_id"] for manifest in self.manifests()}
         for path in (self.path / MANIFEST).glob("*"):
             if path.stem not in known or path.suffix != ".json":
@@ -149,5 +144,4 @@ class Store:
         shutil.rmtree(self.path / STAGING, ignore_errors=True)
 
     def files(self, table: str, batch: str) -> list[Path]:
-        """Return the Parquet files of a table in a batch."""
         return sorted((self.path / table / f"batch_id={batch}").glob("*.parquet"))

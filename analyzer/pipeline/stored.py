@@ -10,22 +10,28 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.parquet as pq
 
 from kafkascope.analyzer.conversation.context import Context
-from kafkascope.analyzer.exchanges.rows import Row, row_of_table
+from kafkascope.analyzer.exchanges.column import columns_of
+from kafkascope.analyzer.exchanges.rows import (
+    TLS_COLUMNS,
+    ZOOKEEPER_COLUMNS,
+    Row,
+    RowError,
+    is_flexible,
+)
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.model import Exchange, Note, Undecoded, ZooKeeperFacts
 from kafkascope.analyzer.pipeline.store import Store
 from kafkascope.analyzer.pipeline.tables.facts import WHOLE
 from kafkascope.analyzer.pipeline.tables.schemas import TEXTS
-from kafkascope.analyzer.statistics import OF_ROWS
+from kafkascope.analyzer.statistics.accumulators import OF_ROWS
 from kafkascope.captures.errors import CaptureError, CutShort
 from kafkascope.captures.inputs.files import Source
-from kafkascope.captures.model import Connection, Endpoint
+from kafkascope.captures.model import Connection, Endpoint, TlsSummary
 from kafkascope.dissectors.codec.jsonform import loads
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.session.session import Session
     from kafkascope.captures.model import Closed, Opened, Resolved
 
 
@@ -56,12 +62,9 @@ class Stored:
         self.filter = next((f for m in self._manifests if (f := m["options"].get("filter"))), "")
         """The filter that selected the exchanges in the tables; empty when all are there."""
         self._states: dict[str, list[Any]] | None = None
-        self._sum_up()
-
-    def _sum_up(self) -> None:
         context, statistics = self.context, self.source.statistics
         for manifest in self._manifests:
-            context.numbers += manifest["exchanges"]
+            context.exchanges += manifest["exchanges"]
             context.skipped_bytes += manifest["skipped_bytes"]
             context.opaque.update(manifest["opaque"])
             context.beyond.update(manifest.get("left_out", ()))
@@ -75,7 +78,7 @@ class Stored:
             for path in self._files("topic_names", manifest):
                 for row in pq.read_table(path, columns=["topic_id", "topic"]).to_pylist():
                     context.names.learn(Uuid.parse(row["topic_id"]), row["topic"])
-        self.exchanges_read = context.numbers
+        self.exchanges_read = context.exchanges
 
     def _files(self, table: str, manifest: dict[str, Any]) -> list[str]:
         return [str(path) for path in self._store.files(table, manifest["batch_id"])]
@@ -134,10 +137,6 @@ class Stored:
                             row = row_of_table(values)
                             yield row, _exchange(row, handshakes.get(values["connection_id"]))
 
-    def exchanges(self) -> Iterator[Exchange]:
-        """Raise the error that says what to do: tables hold no exchanges."""
-        raise self.no_exchanges()
-
     def no_exchanges(self) -> OnlyTables:
         """Return the error for callers that need messages."""
         return OnlyTables(
@@ -145,19 +144,58 @@ class Stored:
         )
 
     def in_flight(self) -> list[Exchange]:
-        """Return nothing: see `exchanges`."""
+        """Return nothing: tables hold no exchanges."""
         return []
-
-    def session(self) -> Session:
-        """Raise `OnlyTables`: see `exchanges`."""
-        raise OnlyTables(f"{self.path} holds tables, not captures")
 
     def close(self) -> None:
         """Do nothing: no file is open."""
 
 
+_LOADED: Final[dict[str, Callable[[Any], Any]]] = {
+    **dict.fromkeys(("strings", "int64s", "int32s"), tuple),
+    "errors": lambda values: tuple([RowError(**each) for each in values]),
+    "undecoded": lambda values: tuple([Undecoded(**each) for each in values]),
+    "notes": lambda values: tuple([Note(**each) for each in values]),
+}
+"""What makes a row's value of a table's, by type; others are the same."""
+
+
+def row_of_table(values: dict[str, Any]) -> Row:
+    """Return the row for the values of the table of exchanges, by column name; tables that were
+    written before a column was declared lack it."""
+    known: dict[str, Any] = {}
+    for name, about in columns_of(Row):
+        value, load = values.get(about.table or name), _LOADED.get(about.kind.arrow)
+        if value is None:
+            value = about.kind.empty
+        elif load is not None:
+            value = load(value)
+        known[name] = value
+    known["topic_ids"] = tuple(map(Uuid.parse, known["topic_ids"]))
+    known["flexible"] = is_flexible(known["api_key"], known["api_version"])
+    if known["tls"] is not None:
+        known["tls"] = _summary_of_table(values)
+    known["zookeeper"] = _zookeeper_of_table(values)
+    return Row(**known)
+
+
+def _summary_of_table(values: dict[str, Any]) -> TlsSummary:
+    name, resumed, *texts = map(values.get, TLS_COLUMNS)
+    server_name, protocol, client = (text or "" for text in texts)
+    return TlsSummary.named(name or "", bool(resumed), server_name, protocol, client)
+
+
+def _zookeeper_of_table(values: dict[str, Any]) -> ZooKeeperFacts | None:
+    if values.get("protocol") != "zookeeper":
+        return None
+    path, event, session, zxid = map(values.get, ZOOKEEPER_COLUMNS)
+    number = None if session is None else int(session, 16)
+    if number is not None and number >> 63:
+        number -= 1 << 64
+    return ZooKeeperFacts(number, path, event or "", zxid)
+
+
 def _exchange(row: Row, handshake_ns: int | None) -> Exchange:
-    """Return an exchange with the values that a row holds."""
     client, broker = _endpoint(row.client_address), _endpoint(row.broker_address)
     return Exchange(
         row.number,

@@ -1,6 +1,6 @@
 """One input read by several processes, each of which takes some of the connections.
 
-A worker does what one process does, and knows when one process would do it; `gathering` puts
-together what they tell, in that order. Where connections must know of each other while they are
-read, one process reads alone (`Alone`). Knows no commands and no output.
+A worker reads its connections as one process does, and never asks the others; `merging` gives the
+numbers, which are ranks of what workers know anyway. Where connections depend on each other, one
+process reads (`NeedsSingleProcess`). Knows no commands and no output.
 """

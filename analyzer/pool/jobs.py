@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
 LARGE: Final = 8 << 20
 """Bytes of input from which on several processes are worth their start."""
-WORTH: Final = 3
-"""Processes that follow one connection sooner than one reads it: a worker spends 24 us on an
-exchange of others, and 60 on one of its own, where one process spends 44."""
 MOST_JOBS: Final = 8
 """Processes that are started unasked: each walks all packets."""
 
@@ -35,9 +32,8 @@ def jobs_for(source: Source, wanted: int = 0) -> int:
         return jobs
     from kafkascope.captures.streams.shares import is_busy, is_divisible
 
-    if jobs < WORTH and is_busy(source.names):
-        return 0
-    return jobs if is_divisible(source.names, source.size) else 0
+    few = is_busy(source.names) or not is_divisible(source.names, source.size)
+    return 0 if few else jobs
 
 
 def can_fork() -> bool:
@@ -48,5 +44,4 @@ def can_fork() -> bool:
 
 
 def cores() -> int:
-    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""The processes of a pool: workers are forked, and tell what they found through pipes."""
+"""The processes of a pool: workers are forked, and send what they found through pipes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,20 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from mmap import mmap
 from secrets import randbelow
+from tempfile import mkstemp
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from kafkascope.analyzer.pool.gathering import Gathering, sums_of
-from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, ShapedBlock, Sums, Work
+from kafkascope.analyzer.pool.merging import WorkerMerge, sum_of
+from kafkascope.analyzer.pool.messages import (
+    Placeholders,
+    ShapedBlock,
+    Work,
+    WorkerBatch,
+    WorkerSummary,
+)
 from kafkascope.analyzer.pool.worker import Worker
-from kafkascope.captures.streams.shares import Share, busiest
+from kafkascope.captures.model import BEHIND_ALL
+from kafkascope.captures.streams.shares import NeedsSingleProcess, Share
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Capture
@@ -27,7 +35,7 @@ if TYPE_CHECKING:
 _SIZES: Final = struct.Struct("<QQ")
 """Bytes of a message, and of the text behind it."""
 PIPE_BYTES: Final = 1 << 20
-"""About what a worker tells of a block; Linux allows no more to everybody."""
+"""About what a worker sends of a block; Linux allows no more to everybody."""
 AHEAD: Final = 2
 """Blocks that a worker may begin while it is told to stop."""
 PATIENCE: Final = 5000
@@ -57,34 +65,75 @@ class _Stop:
         self._words[0] = max(self._words[1:], default=0) + AHEAD
 
 
+class _Names:
+    """Names of topics that the parent knows, in a file that workers read: a pipe could be full, and
+    both wait for each other."""
+
+    def __init__(self) -> None:
+        self._descriptor, name = mkstemp()
+        os.unlink(name)  # noqa: PTH108
+        self._parent = os.getpid()
+        self._written = self._read = 0
+
+    def write(self, names: dict[bytes, str], *, end: bool = False) -> None:
+        """Add the names that are new; `end`: there will be no more."""
+        if len(names) > self._written or end:
+            new = dict(list(names.items())[self._written :])
+            self._written = len(names)
+            data = pickle.dumps((new, end))
+            os.write(self._descriptor, struct.pack("<Q", len(data)) + data)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def read(self, all_: bool) -> dict[bytes, str]:
+        """Return the names that came since; with `all_`, wait for the last ones."""
+        found: dict[bytes, str] = {}
+        descriptor = self._descriptor
+        while True:
+            head = os.pread(descriptor, 8, self._read)
+            size = struct.unpack("<Q", head)[0] if len(head) == 8 else 0
+            data = os.pread(descriptor, size, self._read + 8)
+            if size and len(data) == size:
+                self._read += 8 + size
+                new, end = pickle.loads(data)
+                found |= new
+                if end:
+                    return found
+            elif not all_:
+                return found
+            elif os.getppid() != self._parent:
+                os._exit(1)
+            else:
+                time.sleep(0.001)
+
+
 class Pool:
     """Several workers on one input. A context manager: workers end with it. At ctrl+c they end the
     input where they are, as one process does (`interrupted`); at the second one it is raised."""
 
-    def __init__(
-        self, count: int, names: list[str], open_: Callable[[], Capture], work: Work
-    ) -> None:
-        """`names`: the files; `open_` opens them, in each worker anew."""
-        marks = Marks(_LOW + randbelow(8 * _LOW), f"{_LOW + randbelow(8 * _LOW)}-")
-        self.gathering = Gathering(count, marks, work.reshape)
-        self.sums: Sums | None = None
+    def __init__(self, count: int, open_: Callable[[], Capture], work: Work) -> None:
+        """`open_` opens the input, in each worker anew."""
+        placeholders = Placeholders(_LOW + randbelow(_LOW), 2 * _LOW + randbelow(_LOW))
+        self.merge = WorkerMerge(count, placeholders, prints=work.shape is not None)
+        self.summary: WorkerSummary | None = None
         """What all have counted, at the end."""
         self.interrupted = False
         self._stop = _Stop(count)
+        self._names = _Names()
         self._pipes: list[BinaryIO] = []
         self._children: list[int] = []
-        common = busiest(names, count)
         gc.freeze()
         self._before: Any = signal.getsignal(signal.SIGINT)
         if self._before is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, self._interrupt)
         try:
             for number in range(count):
-                share = Share(number, count, common)
-                self._start(lambda share: Worker(open_(), share, marks, work), share)
+                share = Share(number, count)
+                self._start(lambda share: Worker(open_(), share, placeholders, work), share)
         except OSError:
             self.__exit__()
-            raise Alone from None
+            raise NeedsSingleProcess from None
 
     def _start(self, made: Callable[[Share], Worker], share: Share) -> None:
         reader, writer = os.pipe()
@@ -107,14 +156,15 @@ class Pool:
             for pipe in self._pipes:
                 os.close(pipe.fileno())
             # What several would say is said once, by their parent.
-            sys.stderr = said = io.StringIO()
+            sys.stderr = messages = io.StringIO()
             worker = made(share)
             worker.stop = lambda: self._stop.begins(share.mine)
+            worker.learn = self._names.read
             with os.fdopen(writer, "wb") as out:
-                for told in worker.run():
-                    if isinstance(told, Sums):
-                        told.said = said.getvalue().splitlines()
-                    _send(out, told)
+                for each in worker.run():
+                    if isinstance(each, WorkerSummary):
+                        each.messages = messages.getvalue().splitlines()
+                    _send(out, each)
             code = 0
         finally:
             # Without what the command would do at its end: this is not its process. An exception
@@ -127,6 +177,7 @@ class Pool:
     def __exit__(self, *_: object) -> None:
         signal.signal(signal.SIGINT, self._before)
         gc.unfreeze()
+        self._names.close()
         for pipe in self._pipes:
             pipe.close()
         for child in self._children:
@@ -138,74 +189,72 @@ class Pool:
     def _interrupt(self, *_: object) -> None:
         if self.interrupted:
             raise KeyboardInterrupt
-        self.stop()
-
-    def stop(self) -> None:
-        """Let all workers end the input where they are."""
         self.interrupted = True
         self._stop.now()
 
     def run(self, tick: Callable[[], None]) -> Iterator[ShapedBlock]:
-        """Yield what was made of all exchanges, block by block, in order; raise `Alone`. `tick`:
+        """Yield what was made of all exchanges, in order; raise `NeedsSingleProcess`. `tick`:
         called behind each block."""
-        for told in self.reports():
-            yield self.gathering.take(told)
+        for batches in self._batches():
+            yield self.merge.take(batches)
             tick()
+        yield self.merge.finish()
 
-    def reports(self) -> Iterator[list[BlockReport]]:
-        """Yield what all workers tell of each block; raise `Alone`."""
+    def _batches(self) -> Iterator[list[WorkerBatch]]:
+        """Yield what all workers send of each block, to be taken before the next; raise
+        `NeedsSingleProcess`."""
         while True:
             found = [_received(pipe) for pipe in self._pipes]
-            told = [each for each in found if isinstance(each, BlockReport)]
-            sums = [each for each in found if isinstance(each, Sums)]
-            if len(told) == len(found):
-                yield told
-            elif len(sums) == len(found):
-                self.sums = sums_of(sums)
+            batches = [each for each in found if isinstance(each, WorkerBatch)]
+            summaries = [each for each in found if isinstance(each, WorkerSummary)]
+            if len(batches) == len(found):
+                yield batches
+                end = all(each.watermark == BEHIND_ALL for each in batches)
+                self._names.write(self.merge.names.all(), end=end)
+            elif len(summaries) == len(found):
+                self.summary = sum_of(summaries)
                 return
             else:
-                raise Alone
+                raise NeedsSingleProcess
 
-    def conclude(self, capture: Capture) -> Sums:
-        """Let an open capture tell what all workers counted, as if it had been read; return it."""
-        gathered, sums, context = self.gathering, self.sums, capture.context
-        assert sums is not None
-        capture.source.statistics, capture.damage = sums.statistics, sums.damage
-        context.numbers, context.skipped_bytes = gathered.exchanges, sums.skipped_bytes
-        context.opaque, context.brokers = sums.opaque, sums.brokers
-        context.beyond |= sums.beyond
-        context.encrypted.extend(sums.encrypted)
-        if sums.key_log and context.keys.log is None:
+    def conclude(self, capture: Capture) -> WorkerSummary:
+        """Give an open capture what all workers counted, as if it had been read; return it."""
+        merge, summary, context = self.merge, self.summary, capture.context
+        assert summary is not None
+        capture.source.statistics, capture.damage = summary.statistics, summary.damage
+        context.exchanges, context.skipped_bytes = merge.exchanges, summary.skipped_bytes
+        context.opaque, context.brokers = summary.opaque, summary.brokers
+        context.beyond |= summary.left_out
+        context.encrypted.extend(summary.encrypted)
+        if summary.key_log and context.keys.log is None:
             # What is inside the input, the workers have read.
             from kafkascope.captures.tls.keys.keylog import KeyLog
             from kafkascope.captures.tls.sources import KeySources
 
             context.keys = KeySources(KeyLog())
-        context.names.learn_all(gathered.names.all())
-        return sums
+        context.names.learn_all(merge.names.all())
+        return summary
 
 
-def _send(out: BinaryIO, told: BlockReport | Sums) -> None:
+def _send(out: BinaryIO, message: WorkerBatch | WorkerSummary) -> None:
     """Write a message. The text of a block, which is most of it, is not copied into the rest."""
     text = b""
-    if isinstance(told, BlockReport):
-        text, told.text = told.text, text
-    data = pickle.dumps(told, 5)
+    if isinstance(message, WorkerBatch):
+        text, message.text = message.text, text
+    data = pickle.dumps(message, 5)
     out.write(_SIZES.pack(len(data), len(text)) + data)
     out.write(text)
     out.flush()
 
 
-def _received(pipe: BinaryIO) -> object:
-    """Return the next message; `Alone` from a worker that is gone."""
+def _received(pipe: BinaryIO) -> WorkerBatch | WorkerSummary:
+    """Return the next message; raise `NeedsSingleProcess` where a worker is gone."""
     head = pipe.read(_SIZES.size)
-    if len(head) < _SIZES.size:
-        raise Alone
-    size, text_size = _SIZES.unpack(head)
+    size, text_size = _SIZES.unpack(head) if len(head) == _SIZES.size else (0, 0)
     data, text = pipe.read(size), pipe.read(text_size)
-    if len(data) < size or len(text) < text_size:
-        raise Alone
-    told = pickle.loads(data)
-    if isinstance(told, BlockReport):
-        told.text = text
-    return told
+    if not size or len(data) < size or len(text) < text_size:
+        raise NeedsSingleProcess
+    message: WorkerBatch | WorkerSummary = pickle.loads(data)
+    if isinstance(message, WorkerBatch):
+        message.text = text
+    return message

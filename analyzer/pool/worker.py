@@ -1,245 +1,108 @@
-"""One worker: reads its share of an input's connections and tells what it found. No processes."""
+"""One worker: reads its share of an input's connections and sends what it made of them. No
+processes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkascope.analyzer.bodies.facts import NO_FACTS
-from kafkascope.analyzer.bodies.nodes import NodeAddresses
 from kafkascope.analyzer.conversation.pending import MAX_HELD_IN_ALL
 from kafkascope.analyzer.exchanges.heard import Heard
-from kafkascope.analyzer.exchanges.offline import BROKER_LEG
+from kafkascope.analyzer.exchanges.numbering import MOST_HELD
+from kafkascope.analyzer.exchanges.pairs import Item, Rows, exchange_of, is_named, origin_of
 from kafkascope.analyzer.exchanges.rows import nameless_topics, row_of
-from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, EXCHANGE
-from kafkascope.analyzer.pool.common import Followed, Numbers
+from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, exchange_place
 from kafkascope.analyzer.pool.keys import WorkerKeys
 from kafkascope.analyzer.pool.messages import (
-    USUAL,
-    Alone,
-    BlockReport,
-    Marks,
-    Now,
-    Shape,
-    Sums,
-    Twice,
+    NOT_WANTED,
+    Oddity,
+    Placeholders,
     Work,
+    WorkerBatch,
+    WorkerSummary,
 )
-from kafkascope.analyzer.topics import TopicNames
-from kafkascope.captures.errors import CutShort
-from kafkascope.captures.model import Chunk, Closed, Endpoint, Opened, Resolved, StreamEvent
-from kafkascope.captures.packets.resolved import in_chunk
-from kafkascope.captures.streams.reassembly import MAX_CONNECTIONS, TOTAL_BYTES
-from kafkascope.captures.streams.shares import GIVEN_UP, LEFT, Share, TooMany, shared
-from kafkascope.captures.tls.sources import KeySources, SharedKeys
+from kafkascope.captures.model import BEHIND_ALL
+from kafkascope.captures.streams.shares import NeedsSingleProcess, Share
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.bodies.facts import BodyFacts
+    from collections.abc import Mapping
+
     from kafkascope.analyzer.exchanges.offline import Capture
     from kafkascope.analyzer.exchanges.records import Problem
-    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.captures.streams.reassembly import Reassembler
+
+LOOKS: Final = 4
+"""Connections, and requests in flight, that are looked at for each exchange: see `offline`."""
 
 
-_FIRST = itemgetter(0)
+class _Nameless(NamedTuple):
+    """An exchange that waits for the name of a topic."""
 
-AT_ONCE: Final = 1 << 15
-"""Bytes in which marks are looked for together."""
-
-
-def _keys(now: Now, keys: SharedKeys, readers: int) -> WorkerKeys:
-    """Return what decrypts, and tells and asks names."""
-    assert isinstance(keys, KeySources)
-    return WorkerKeys(
-        keys,
-        readers,
-        lambda name: now.told.sealed.append((now.moment, name)),
-        lambda name: now.told.unsealed.append((now.moment, name)),
-    )
-
-
-class _Names(TopicNames):
-    """Names of topics that this worker's connections told."""
-
-    def __init__(self, now: Now) -> None:
-        super().__init__()
-        self._now = now
-
-    def learn(self, topic_id: bytes, name: str | None) -> None:
-        """Take note of a pair, and tell it."""
-        if name and self.get(topic_id) != name:
-            self._now.told.named.append((self._now.moment, topic_id, name))
-        super().learn(topic_id, name)
-
-
-class _Marked(TopicNames):
-    """Names of topics, with marks in place of those that are not known."""
-
-    def __init__(self, names: TopicNames, mark: str) -> None:
-        super().__init__()
-        self._base = names
-        self._mark = mark
-        self.asked: dict[bytes, None] = {}
-        """Ids that got a mark."""
-
-    def get(self, topic_id: bytes) -> str | None:
-        """Return the name, or what stands for it."""
-        name = self._base.get(topic_id)
-        if name is None and any(topic_id):
-            self.asked[bytes(topic_id)] = None
-            name = f"{self._mark}{topic_id.hex()}"
-        return name
-
-
-class _Nodes(NodeAddresses):
-    """Addresses of nodes that this worker's connections told."""
-
-    def __init__(self, now: Now) -> None:
-        super().__init__()
-        self._now = now
-
-    def learn(self, node: int, host: str | None, port: int, *, replace: bool = True) -> None:
-        """Record an address, and tell its port."""
-        if host and 0 < port < 1 << 16 and node >= 0 and not super().has_port(port):
-            self._now.told.learned.append((self._now.moment, port))
-        super().learn(node, host, port, replace=replace)
-
-    def has_port(self, port: int) -> bool:
-        """Return whether some node listens on that port; tell that it was asked in vain."""
-        known = super().has_port(port)
-        if not known:
-            self._now.told.asked.append((self._now.moment, port))
-        return known
-
-
-class _Brokers(set[Endpoint]):
-    """Brokers that this worker's connections showed."""
-
-    def __init__(self, now: Now) -> None:
-        super().__init__()
-        self._now = now
-
-    def add(self, endpoint: Endpoint) -> None:
-        """Add an endpoint that answered as Kafka."""
-        if not super().__contains__(endpoint):
-            self._now.told.learned.append((self._now.moment, endpoint))
-            super().add(endpoint)
-
-    def __contains__(self, endpoint: object) -> bool:
-        known = super().__contains__(endpoint)
-        if not known and isinstance(endpoint, Endpoint):
-            self._now.told.asked.append((self._now.moment, endpoint))
-        return known
-
-
-class _Made:
-    """What was made of the exchanges of a block, with marks in it: see `BlockReport.text`."""
-
-    def __init__(self, marks: Marks) -> None:
-        self._stem = b"%d" % marks.stem
-        self._end = b"%d" % marks.end
-        self._new: list[bytes] = []
-        """Of which marks were not looked for by now."""
-        self._size = 0
-        self._texts: list[bytes] = []
-        self._kinds: list[bytes] = []
-        self.count = 0
-
-    def add(self, data: bytes) -> None:
-        """Add what was made of the next exchange."""
-        self.count += 1
-        self._new += data, self._end
-        self._size += len(data)
-        if self._size >= AT_ONCE:
-            self._look()
-
-    def _look(self) -> None:
-        """Look for marks in much at once, and put `%d` in their places."""
-        text = b"".join(self._new)
-        self._new.clear()
-        self._size = 0
-        if b"%" in text:
-            text = text.replace(b"%", b"%%")
-        first, *parts = text.split(self._stem)
-        self._kinds.append(bytes(map(_FIRST, parts)))
-        self._texts.append(b"%d".join([first, *[part[1:] for part in parts]]))
-
-    def taken(self) -> tuple[bytes, bytes]:
-        """Return text and kinds for `BlockReport`, and begin anew."""
-        if self._new:
-            self._look()
-        text, kinds = b"".join(self._texts), b"".join(self._kinds)
-        if kinds == USUAL * self.count:
-            kinds = b""
-        self._texts.clear()
-        self._kinds.clear()
-        self.count = 0
-        return text, kinds
+    exchange: Exchange
+    until: int
+    """How many exchanges the worker may have sent before it goes without."""
 
 
 class Worker:
     """Reads a share of a capture, which is open and was not read."""
 
-    def __init__(self, capture: Capture, share: Share, marks: Marks, work: Work) -> None:
-        self._capture = capture
-        self._share = share
-        self._marks = marks
-        self._work = work
-        self._now = now = Now()
+    def __init__(
+        self, capture: Capture, share: Share, placeholders: Placeholders, work: Work
+    ) -> None:
+        self._capture, self._share, self._work = capture, share, work
+        self._placeholders = placeholders
         context = capture.context
-        context.turns = numbers = Numbers(now)
-        context.names = _Names(now)
-        context.nodes = _Nodes(now)
-        context.brokers = _Brokers(now)
-        context.whole = work.whole
-        self._facts: BodyFacts | None = None
-        if work.heads and work.wanted is None and not work.alls:
-            context.only_waits()
-            self._facts = NO_FACTS
-        self._keys = context.keys = _keys(now, context.keys, share.count)
-        self._number, self._connection = marks.number, marks.connection
-        self._made = _Made(marks)
-        if work.begins is not None:
-            work.begins(capture, lambda: now.moment)
-        self._followed = Followed(context, numbers, now, share)
-        self._common = self._followed.connections
-        self._feed, self._names = capture.feed, context.names
+        context.asked = set()
+        self._keys = context.keys = WorkerKeys(
+            context.keys.log, capture.source.secrets, share.count, context.asked
+        )
+        self._rows = Rows(context)
+        capture.share = share
+        share.number_of = self._opened
+        capture.watch, capture.named = work.on_connection, work.on_name
+        self._batch = WorkerBatch()
+        self._made: list[bytes] = []
+        self._nameless: list[_Nameless] = []
+        self._names = self._sent = 0
+        """Names that were looked at for these, and sent."""
+        self._answered = 0
+        """Endpoints that were sent."""
+        self._count = self._enough = 0
+        """Exchanges that were made, and how many are enough for the next look at what is open."""
         self._heard = Heard()
-        self._sides = self._heard.sides
-        self._fresh = True
+        self._first = (BEHIND_ALL, 0)
         self.stop: Callable[[], bool] = bool
-        """Asked before each block whether to read no further."""
+        """Called before each block: whether to read no further."""
+        self.learn: Callable[[bool], Mapping[bytes, str]] = lambda _: {}
+        """Returns names of topics that other workers have; with True all of them, once the others
+        have read as far."""
 
-    def run(self) -> Iterator[BlockReport | Sums]:
-        """Yield what is told of each block, of the end, and the sums. Raises `Alone`."""
-        capture, now, happened = self._capture, self._now, self._happened
-        statistics = capture.source.statistics
-        damage = None
-        named = self._named if self._share.first and self._work.nameds else None
-        try:
-            blocks = shared(capture.source, self._share, self._opened, self._check, named)
-            for moments in blocks:
-                for moment, event in moments:
-                    happened(moment, event)
-                if self._keys.limited():
-                    raise Alone
-                yield self._told(statistics.captured_bytes)
-                if self.stop():
-                    break
-        except TooMany:
-            raise Alone from None
-        except CutShort as error:
-            damage = error
-        now.moment = LEFT
-        self._end()
-        yield self._told(statistics.captured_bytes)
-        context = capture.context
-        self._followed.sum_up(context, statistics)
-        yield Sums(
-            statistics,
-            damage,
+    def run(self) -> Iterator[WorkerBatch | WorkerSummary]:
+        """Yield what is sent of each block, of the end, and the summary. Raises
+        `NeedsSingleProcess`."""
+        capture, context = self._capture, self._capture.context
+        for block in capture.blocks():
+            for found in block:
+                self._take(found)
+            if capture.holds(MAX_HELD_IN_ALL // self._share.count):
+                raise NeedsSingleProcess
+            self._keys.check()
+            context.names.learn_all(self.learn(False))
+            self._name()
+            yield self._sending(self._unsettled)
+            if self.stop():
+                break
+        self._take(capture.rest())
+        yield self._sending(self._nothing_begins)
+        context.names.learn_all(self.learn(True))
+        for each in self._nameless:
+            self._make(each.exchange)
+        self._nameless.clear()
+        yield self._sending(self._nothing_begins)
+        yield WorkerSummary(
+            capture.source.statistics,
+            capture.damage,
             context.skipped_bytes,
             context.opaque,
             list(context.encrypted),
@@ -247,162 +110,122 @@ class Worker:
             self._heard,
             set(context.brokers),
             [] if self._work.result is None else [self._work.result()],
-            beyond=context.left_out(),
+            self._first,
+            left_out=context.left_out(),
         )
 
-    def _end(self) -> None:
-        """Take what the end of the input completes."""
-        for exchange in (*self._capture.in_flight(), *self._followed.finish()):
-            self._make(exchange)
+    # --- what is sent
 
-    def _happened(self, moment: int, event: StreamEvent) -> None:
-        """Take an event, as `Capture.exchanges` does."""
-        comment = event.connection.interface_comment
-        if comment and comment == BROKER_LEG and self._capture.legs != "both":
+    def _sending(self, settle: Callable[[WorkerBatch], None]) -> WorkerBatch:
+        batch, self._batch = self._batch, WorkerBatch()
+        context = self._capture.context
+        batch.text = b"".join(self._made)
+        self._made.clear()
+        settle(batch)
+        names = context.names.all()
+        batch.names = list(islice(reversed(names.items()), len(names) - self._sent))[::-1]
+        self._sent = len(names)
+        if context.asked:
+            batch.asked |= context.asked
+            context.asked.clear()
+        answered = len(context.brokers) + len(context.zookeepers)
+        if answered != self._answered:
+            self._answered = answered
+            batch.answered += [("broker", each) for each in context.brokers]
+            batch.answered += [("zookeeper", each) for each in context.zookeepers]
+        batch.answered += self._keys.given
+        self._keys.given.clear()
+        batch.read = self._capture.source.statistics.captured_bytes
+        return batch
+
+    def _unsettled(self, batch: WorkerBatch) -> None:
+        """Take note of what is not complete, once there is enough for the others to know."""
+        if self._count < self._enough or self._work.shape is None:
             return
-        self._now.moment = moment
-        told = self._now.told
-        if not moment & 1 and moment < GIVEN_UP:
-            told.woken.append(moment)
-        if event.connection.number in self._common:
-            self._followed_on(event)
-            return
-        if not moment & 1:
-            pass
-        elif type(event) is Chunk and len(event.pieces) > 1:
-            self._in_a_run(event)
-            return
-        if type(event) is Chunk:
-            if self._work.nameds and not event.offset:
-                for each in in_chunk(event):
-                    self._named(each)
-        elif isinstance(event, Opened | Closed):
-            for saw in self._work.saws:
-                saw(event)
-        for exchange in self._feed(event):
-            self._make(exchange)
+        batch.watermark, begun = self._capture.unsettled()
+        begun += [each.exchange.origin for each in self._nameless]
+        batch.begun.extend(chain.from_iterable(begun))
+        looked_at = len(begun) + self._capture.connections
+        self._enough = self._count + looked_at // LOOKS
 
-    def _followed_on(self, event: StreamEvent) -> None:
-        """Take an event of a connection that all workers follow."""
-        now, work = self._now, self._work
-        run = False
-        if type(event) is Chunk:
-            run = len(event.pieces) > 1
-            if work.nameds and not event.offset and self._share.first:
-                for each in in_chunk(event):
-                    self._named(each)
-        elif isinstance(event, Opened | Closed) and self._share.first:
-            for saw in work.saws:
-                saw(event)
-        told, moment = now.told, now.moment
-        before = told.learning() if run else None
-        for now.moment, turn, exchange in self._followed.feed(event):
-            self._make(exchange, turn)
-        if type(event) is Chunk and run and before != told.learning():
-            told.spans.extend((2 * event.pieces[0].packet + 1, moment))
+    def _nothing_begins(self, batch: WorkerBatch) -> None:
+        batch.watermark = BEHIND_ALL
+        for each in self._nameless:
+            batch.begun.extend(each.exchange.origin)
 
-    def _in_a_run(self, chunk: Chunk) -> None:
-        """Take the bytes of several packets at once."""
-        if self._work.nameds and not chunk.offset:
-            for each in in_chunk(chunk):
-                self._named(each)
-        told, last = self._now.told, chunk.pieces[-1].packet
-        before = told.learning()
-        found = self._feed(chunk)
-        for exchange in found:
-            self._make(exchange)
-        answers = [each.response for each in found]
-        if before != told.learning() or any(
-            answer is None or answer.frame.parts[-1].packet != last for answer in answers
-        ):
-            told.spans.extend((2 * chunk.pieces[0].packet + 1, self._now.moment))
+    # --- what is read
 
-    def _named(self, name: Resolved) -> None:
-        for named in self._work.nameds:
-            named(name)
-
-    def _told(self, read: int) -> BlockReport:
-        told, self._now.told = self._now.told, BlockReport()
-        told.read = read
-        told.text, told.kinds = self._made.taken()
-        if self._work.block is not None:
-            told.block = self._work.block()
-        return told
-
-    def _opened(self, packet: int, flow: bytes) -> int:
+    def _opened(self, packet: int) -> int:
         """Number a connection by its first packet."""
-        number = CONNECTION + packet
-        common = flow in self._share.common
-        if common:
-            self._common[number] = None
-        if not common or self._share.first:
-            self._now.told.opened.append(packet)
-        return number
+        self._batch.opened.append(packet)
+        return CONNECTION + packet
 
-    def _check(self, reassembler: Reassembler) -> None:
-        """Refuse to go on where all workers together could reach a limit of one process."""
-        count = self._share.count
-        if (
-            reassembler.held > TOTAL_BYTES // count
-            or len(reassembler.flows) >= 2 * MAX_CONNECTIONS // count
-            or self._capture.holds(MAX_HELD_IN_ALL // count)
-            or self._followed.holds(MAX_HELD_IN_ALL // count)
-        ):
-            raise Alone
-
-    def _make(self, exchange: Exchange, turn: int = 0) -> None:
-        """Count an exchange, and make what is wanted of it. `turn`: see `BlockReport.turns`."""
-        told, work = self._now.told, self._work
-        if len(self._sides) < 2 or exchange.undecoded:
-            self._heard.note(exchange)
-        connection = exchange.connection
-        if self._fresh:
-            self._fresh = False
-            told.first = self._now.moment, min(exchange.time_ns, connection.first_ns)
-        row = row_of(exchange, self._names, self._facts)
-        told.exchanges += 1
-        if work.alls:
-            for add in work.alls:
-                add(row, exchange)
-        if work.wanted is not None and not work.wanted(row, exchange):
+    def _take(self, found: list[Item]) -> None:
+        """Make what is wanted of exchanges, unless they wait for a name."""
+        work = self._work
+        if work.on_batch:
+            for item in found:
+                item.number = exchange_place(*origin_of(item))
+                self._count_in(item)
+            self._batch.wanted += len(found)
+            for take in work.on_batch:
+                take(found, self._rows)
             return
-        told.wanted += 1
-        for add in work.adds:
+        names = self._capture.context.names
+        most = MOST_HELD // (2 * self._share.count)
+        for exchange in map(exchange_of, found):
+            if not is_named(exchange, names):
+                self._nameless.append(_Nameless(exchange, self._count + most))
+            else:
+                self._make(exchange)
+
+    def _name(self) -> None:
+        """Make those that have a name by now, or waited for too long."""
+        names, waiting = self._capture.context.names, self._nameless
+        if not waiting or (len(names) == self._names and waiting[0].until > self._count):
+            return
+        self._names, self._nameless = len(names), []
+        for each in waiting:
+            if each.until <= self._count or is_named(each.exchange, names):
+                self._make(each.exchange)
+            else:
+                self._nameless.append(each)
+
+    def _count_in(self, item: Item) -> None:
+        origin = origin_of(item)
+        self._heard.note(item)
+        if origin[0] < self._first[0]:
+            exchange = exchange_of(item)
+            self._first = origin[0], min(exchange.time_ns, exchange.connection.first_ns)
+        self._count += 1
+        self._batch.origins.extend(origin)
+
+    def _make(self, exchange: Exchange) -> None:
+        """Count an exchange, and make what is wanted of it."""
+        batch, work, connection = self._batch, self._work, exchange.connection
+        self._count_in(exchange)
+        exchange.number = exchange_place(*exchange.origin)
+        row = row_of(exchange, self._capture.context.names)
+        for add in work.on_exchange:
             add(row, exchange)
-        if work.shape is not None or work.block is not None:
-            told.moments.append(self._now.moment)
-            told.numbers.append((row.number - EXCHANGE) >> 1)
-            if turn:
-                told.turns[len(told.moments) - 1] = turn
-            told.connections.append(row.connection - CONNECTION)
-        if work.shape is not None:
-            self._shape(work.shape, row, exchange)
-
-    def _shape(self, shape: Shape, row: Row, exchange: Exchange) -> None:
-        told, made = self._now.told, self._made
-        count = made.count
+        wanted = work.wanted is None or work.wanted(row, exchange)
+        if wanted:
+            batch.wanted += 1
+            for add in work.on_match:
+                add(row, exchange)
+        if work.shape is None:
+            return
+        if not wanted:
+            batch.sizes.append(NOT_WANTED)
+            return
+        batch.connections.append(connection.first_packet)
         # Nobody needs these numbers any more; to copy a row takes as long as to make it.
-        row.number, row.connection = self._number, self._connection
+        row.number, row.connection = self._placeholders
         exchange.number = row.number
-        names = self._names
-        stands = nameless_topics(row)
-        if stands and self._work.reshape is not None:
-            told.unusual[count] = row
-            made.add(b"")
-            return
         problems: list[Problem] = []
-        data = shape(row, exchange, names, problems)
-        if not stands:
-            if problems:
-                told.problems[count] = problems
-            made.add(data)
-            return
-        marked = _Marked(names, self._marks.topic)
-        again = row_of(exchange, marked)
-        again.number, again.connection = self._number, self._connection
-        said: list[Problem] = []
-        named = shape(again, exchange, marked, said)
-        topics = [each for each in (*row.topics, *row.implied_topics) if each not in stands]
-        ids = list(marked.asked)
-        told.unusual[count] = Twice(data, named, ids, topics, stands, problems, said)
-        made.add(b"")
+        data = work.shape(row, exchange, self._capture.context.names, problems)
+        nameless = nameless_topics(row)
+        if problems or nameless:
+            batch.odd[len(batch.sizes)] = Oddity(problems, nameless)
+        batch.sizes.append(len(data))
+        self._made.append(data)

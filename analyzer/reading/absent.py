@@ -1,4 +1,4 @@
-"""Names in a filter that no exchange has: why the filter matches nothing."""
+"""Names in a filter that no exchange has, which is why it matches nothing, and numbers of none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.filter.bind import Every, Test
+from kafkascope.analyzer.filter.bind import And, Test
 from kafkascope.analyzer.text import safe
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ MAX_COMPARED: Final = 5_000
 
 def named(bound: Bound | None) -> list[Test]:
     """Return the comparisons with one name that every matching exchange has to pass."""
-    terms = bound.terms if isinstance(bound, Every) else (bound,)
+    terms = bound.terms if isinstance(bound, And) else (bound,)
     return [
         each
         for each in terms
@@ -63,5 +63,4 @@ def listed(name: str, known: Iterable[str]) -> str:
 
 
 def quoted(name: str) -> str:
-    """Return a name in quotes, escaped."""
     return f'"{safe(name)}"'

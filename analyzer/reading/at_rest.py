@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
+from kafkascope.analyzer.filter.decoded.reading import Decoding
+from kafkascope.analyzer.filter.known import Known
 from kafkascope.analyzer.logdir.opening import AtRest, open_at_rest
 from kafkascope.analyzer.logdir.records import field_of
 from kafkascope.analyzer.reading.schemas import payloads_for
@@ -24,9 +26,14 @@ MOST_FOLDERS: Final = 20_000
 
 def payloads_at_rest(options: ReadOptions, files: Sequence[AtRest]) -> Payloads | None:
     """Return what decodes keys and values of Kafka's own files; None when the user wants none of
-    it. The inputs, and folders of partitions beside them, are searched for schemas at the first id
-    that nobody knows."""
+    it. The inputs, and folders of partitions beside them, are searched for schemas at the first
+    unknown id."""
     return payloads_for(options.schemas, lambda: seen_at_rest(files), quiet=options.quiet)
+
+
+def known_at_rest(payloads: Payloads | None) -> Known:
+    """Return what filters of Kafka's own files know: keys and values."""
+    return Known(decoding=None if payloads is None else Decoding(lambda: payloads, TopicNames))
 
 
 def seen_at_rest(files: Sequence[AtRest]) -> SeenSchemas:

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal, TypeAlias
 
 from kafkascope.analyzer.exchanges.rows import Row, blank
-from kafkascope.analyzer.filter.backends.connections import asks_connections
-from kafkascope.analyzer.filter.backends.exchange import Filter
+from kafkascope.analyzer.filter.backends.exchange import Filter, asks_connections
 from kafkascope.analyzer.filter.bind import Bound
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.times import iso_ns
@@ -45,7 +44,6 @@ class Connects:
         them."""
 
     def saw(self, event: Opened | Closed) -> None:
-        """Record the end of a connection."""
         connection = event.connection
         if not isinstance(event, Closed) or event.used or not connection.handshake:
             return
@@ -72,7 +70,6 @@ class Connects:
 
 
 def row_of(connection: Connection, state: Literal["refused", "unreachable"]) -> Row:
-    """Return the row of a connect."""
     return blank(
         number=0,
         id="",
@@ -88,7 +85,6 @@ def row_of(connection: Connection, state: Literal["refused", "unreachable"]) -> 
 
 
 def to_json(row: Row) -> dict[str, Any]:
-    """Return the connect/1 object of a row."""
     return {
         "schema": "connect/1",
         "number": None,

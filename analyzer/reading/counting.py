@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
-from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.reading.reading import Reading, RowAndExchange
 from kafkascope.analyzer.reading.remarks import note_damage
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.feed import Feed
 from kafkascope.captures.model import Closed, Opened, Resolved
-
-Add: TypeAlias = Callable[[Row, Exchange], None]
 
 
 class Through(Protocol):
@@ -61,8 +59,8 @@ def _count(
         whole = None
     others = () if whole is None else (whole,)
     feed, every = Feed(statistics), Feed(others)
-    if whole is not None:
-        reading.every = every.add if through is None else _through(every.add, through)
+    if whole is not None and through is not None:
+        reading.every = lambda *pair: every.give(ExchangeBatch.of(*through.transformed(*pair)))
     nameds = [each.named for each in (*statistics, *others) if hasattr(each, "named")]
 
     def named(event: Resolved) -> None:
@@ -82,12 +80,8 @@ def _count(
         reading.rows_suffice = True
     watching = (*(statistics if watch else ()), *others)
     saws = [each.saw for each in watching if hasattr(each, "saw")]
-    needs = {getattr(each, "NEEDS", "bodies") for each in (*statistics, *others)}
-    if through is None and "bodies" not in needs:
-        reading.rows_suffice = True
-        reading.heads_suffice = needs == {"heads"}
     jobs = 0 if through is not None or reading.capture.watch is not None else reading.jobs
-    if jobs and _together(reading, jobs, (feed, statistics), (every, others), saws, nameds):
+    if jobs and _together(reading, jobs, (feed, statistics), (every, others), saws, named):
         for host in hosts:
             named(host)
         return
@@ -95,13 +89,20 @@ def _count(
         named(host)
     if saws:
         reading.capture.watch = _all(saws, through)
-    if through is None:
-        reading.capture.named = named
-    add = feed.add
-    for row, exchange in reading.rows():
-        if through is not None:
-            row, exchange = through.transformed(row, exchange)
-        add(row, exchange)
+    if through is not None:
+        for row, exchange in reading.rows():
+            feed.give(ExchangeBatch.of(*through.transformed(row, exchange)))
+        return
+    reading.capture.named = named
+    if reading.takes_all:
+        for rows, items in reading.batches():
+            feed.take(items, rows)
+            every.take(items, rows)
+    else:
+        if others:
+            reading.every = every.add
+        for row, exchange in reading.rows():
+            feed.add(row, exchange)
     feed.settle()
     every.settle()
 
@@ -112,12 +113,13 @@ def _together(
     some: tuple[Feed, Sequence[Any]],
     all_: tuple[Feed, Sequence[Any]],
     saws: Sequence[Callable[[Any], None]],
-    nameds: Sequence[Callable[[Resolved], None]],
+    named: Callable[[Resolved], None],
 ) -> bool:
     """Let several processes count what matches in `some`, and everything in `all_`, each in copies
     of the statistics; return whether they could."""
     from kafkascope.analyzer.pipeline.tables.numbers import ranked
-    from kafkascope.analyzer.pool.messages import Alone, Work
+    from kafkascope.analyzer.pool.messages import Work
+    from kafkascope.captures.streams.shares import NeedsSingleProcess
 
     (feed, statistics), (every, others) = some, all_
     counted = (*statistics, *others)
@@ -127,27 +129,27 @@ def _together(
         every.settle()
         return [each.dump() for each in counted]
 
+    all_match = reading.filter is None
     work = Work(
         reading.filter,
-        adds=[feed.add],
-        alls=[every.add] if others else [],
-        saws=saws,
-        nameds=nameds,
+        on_match=[] if all_match else [feed.add],
+        on_exchange=[every.add] if others and not all_match else [],
+        on_batch=[feed.take, every.take] if all_match else [],
+        on_connection=_all(saws, None) if saws else None,
+        on_name=named,
         result=dumped,
-        whole=not reading.rows_suffice,
-        heads=reading.heads_suffice,
     )
     empty = deepcopy(counted)
     try:
         for _ in reading.together(jobs, work):
             pass
-    except Alone:
+    except NeedsSingleProcess:
         return False
     pool = reading.pooled
     assert pool is not None
-    assert pool.sums is not None
-    for worker, states in enumerate(pool.sums.results):
-        rank = partial(pool.gathering.rank, worker)
+    assert pool.summary is not None
+    rank = pool.merge.rank
+    for worker, states in enumerate(pool.summary.results):
         for at, (mine, fresh) in enumerate(zip(counted, empty, strict=True)):
             state = ranked(states[at], rank)
             states[at] = None  # full tables are large, and there are two of them otherwise
@@ -158,12 +160,8 @@ def _together(
     return True
 
 
-def _through(add: Add, through: Through) -> Add:
-    return lambda row, exchange: add(*through.transformed(row, exchange))
-
-
 def _all(
-    functions: list[Callable[[Any], None]], through: Through | None
+    functions: Sequence[Callable[[Any], None]], through: Through | None
 ) -> Callable[[Opened | Closed], None]:
     def told(event: Opened | Closed) -> None:
         if through is not None:

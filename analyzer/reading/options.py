@@ -30,7 +30,6 @@ class SchemaOptions(NamedTuple):
     """Whether keys and values stay what they are."""
 
     def words(self) -> list[str]:
-        """Return the options as a command line has them."""
         words = []
         for name, values in (
             ("--schemas", self.folders),
@@ -84,7 +83,7 @@ class ReadOptions:
 
     def source(self) -> str:
         """Return the inputs, and the options without which they read otherwise, as words of a
-        shell; `CAPTURE` stands for a pipe, which cannot be read again."""
+        shell; `CAPTURE` means a pipe, which cannot be read again."""
         words = ["CAPTURE" if name == "-" else name for name in self.inputs]
         words += [word for port in sorted(self.ports) for word in ("-d", f"tcp.port=={port},kafka")]
         words += [word for path in self.keylog for word in ("--keylog", path)]

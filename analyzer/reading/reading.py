@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice, starmap
+from itertools import chain, starmap
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias, cast
 
 import click
 
-from kafkascope.analyzer.bodies.facts import NO_FACTS
 from kafkascope.analyzer.exchanges import rows
 from kafkascope.analyzer.exchanges.heard import Heard
 from kafkascope.analyzer.exchanges.offline import Capture, open_capture
+from kafkascope.analyzer.exchanges.pairs import Item, Rows, exchange_of
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.filter.known import Known
+from kafkascope.analyzer.heap import large_apart
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.remarks import (
@@ -31,7 +31,7 @@ from kafkascope.analyzer.reading.remarks import (
     one_way,
     remarks,
 )
-from kafkascope.analyzer.render.times import Times
+from kafkascope.analyzer.render.times import Mark, Times
 from kafkascope.analyzer.terminal import say, status
 from kafkascope.analyzer.text import plural, safe
 from kafkascope.captures.inputs.files import Source
@@ -43,10 +43,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Legs
     from kafkascope.analyzer.exchanges.records import Chosen, Problem
     from kafkascope.analyzer.filter.backends.records import RecordFilter
-    from kafkascope.analyzer.filter.decoded.reading import Decoding
     from kafkascope.analyzer.filter.language import Bound, Filter
-    from kafkascope.analyzer.findings.evidence import Evidence
-    from kafkascope.analyzer.findings.expected import ExpectedErrors
+    from kafkascope.analyzer.findings.evidence import Evidence, ExpectedErrors
     from kafkascope.analyzer.findings.model import Finding
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.pipeline.stored import Stored
@@ -59,11 +57,10 @@ RowAndExchange: TypeAlias = tuple[Row, Exchange]
 PARTIAL: Final = 4
 INTERRUPTED: Final = 130
 SHOWN_PROBLEMS: Final = 5
-MOST_WAITING: Final = 20_000
-MOST_BYTES: Final = 128 * 1024 * 1024
-"""Limit for the exchanges that wait for the names of their topics."""
-TICK: Final = 256
-"""Exchanges between two reads of the clock."""
+LARGE_INPUT: Final = 8 << 20
+"""Bytes of input from which on frames may be large: a copy of one of 17 MB that goes leaves a hole
+in the heap that nothing else fits in, 20 MB of 295. Smaller inputs do without, for it imports
+ctypes, 4 ms."""
 
 
 class Reading:
@@ -83,7 +80,12 @@ class Reading:
         # A wrong filter is reported before anything is opened.
         self._known = known or Known()
         if options.filter_text.strip() and not options.schemas.off:
-            self._known.decoding = self._decoding()
+            from kafkascope.analyzer.filter.decoded.reading import Decoding
+
+            # Schemas are read only where a filter asks for them.
+            self._known.decoding = Decoding(
+                lambda: self.payloads, lambda: self.capture.context.names
+            )
         names = (lambda: self.capture.context.names) if records else None
         self._filter, asked = _filter_of(options.filter_text, self._known, names)
         self._asked = asked
@@ -94,8 +96,6 @@ class Reading:
         """Tables in place of captures: see `counting.count`."""
         self.rows_suffice = False
         """Set by callers that need no messages: rows can then come from tables."""
-        self.heads_suffice = False
-        """Set by callers that need no columns of bodies but the wait."""
         self.every: Callable[[Row, Exchange], None] | None = None
         """Called with all exchanges, whether they match or not."""
         self._evidence: Evidence | None = None
@@ -103,8 +103,7 @@ class Reading:
         """Decides about expected errors, where the filter asks and the input can be read twice."""
         twice = self.stored is None and not any(map(is_once, options.inputs))
         if asked.findings or ("expected" in asked.fields and twice):
-            from kafkascope.analyzer.findings.evidence import Evidence
-            from kafkascope.analyzer.findings.expected import ExpectedErrors
+            from kafkascope.analyzer.findings.evidence import Evidence, ExpectedErrors
 
             findings = findings_of(options)
             self._expected = ExpectedErrors(findings)
@@ -127,11 +126,10 @@ class Reading:
                 if kept is not None:
                     kept.close()
                 raise
+            if self.capture.source.size >= LARGE_INPUT:
+                large_apart()
         self.live = any(map(is_live, options.inputs))
         """Whether packets arrive during the reading, so that lines are shown at once."""
-        # Live lines are shown at once, and `time.delta` depends on the order of all exchanges.
-        late = asked.late and self.stored is None and not self.live
-        self._holds = late and "time.delta" not in asked.fields
         if asked.decoded:
             _ = self.payloads  # What is wrong with a schema is said before the reading.
         self.code = 0
@@ -148,8 +146,9 @@ class Reading:
         self._empty: list[str] = []
         """What the tables without rows would list."""
         self._records = records
-        self._divided = 0
-        """Number of exchanges that several processes told of."""
+        self._done: tuple[int, set[int]] = (1, set())
+        """What several processes have told of, before one had to go on: the first number that they
+        have not, and those before it."""
         self._progress = Progress(options, self)
 
     def __enter__(self) -> Self:
@@ -165,14 +164,20 @@ class Reading:
         self.capture.close()
 
     def rows(self) -> Iterator[RowAndExchange]:
-        """Yield the matching exchanges in the order of completion. Ends at ctrl+c, too."""
+        """Yield the matching exchanges, of files in the order of their numbers. Ends at ctrl+c,
+        too."""
         pairs: Iterable[RowAndExchange] = self._all()
-        if self.options.begin is not None or self.options.end is not None:
-            pairs = self._within(pairs)
+        begin, end = self.options.begin, self.options.end
+        early = [None if mark is None or mark.kind == "end" else mark for mark in (begin, end)]
+        if any(early):
+            pairs = self._between(pairs, *early)
         if self._needs_end():
-            pairs = self._within_end(list(pairs))
+            found = list(pairs)
+            self._last_ns = max((row.time_ns for row, _ in found), default=0)
+            pairs = self._between(found, begin, end)
         if self._filter is not None:
-            pairs = self._wanted(pairs, self._filter)
+            wanted = self._filter
+            pairs = (pair for pair in pairs if wanted(*pair))
         count = self.options.count
         try:
             if not self.options.selects:
@@ -194,67 +199,73 @@ class Reading:
                     yield row, exchange
 
     def shaped(
-        self, shape: Callable[[Row, Exchange | None], bytes], asked: Iterable[str] | None = ()
+        self,
+        shape: Callable[[Row, Exchange | None], bytes],
+        asked: Iterable[str] | None = (),
+        batch: Callable[[Rows, list[Item]], bytes] | None = None,
     ) -> Iterator[bytes]:
         """Yield what `shape` makes of the matching exchanges: of one or of many at once. `asked`:
-        the fields that it takes, other than usual columns; None: one process has to print."""
-        apart = None if asked is None or not self.jobs else _apart(asked)
-        if apart is not None:
-            from kafkascope.analyzer.pool.messages import Alone
-
-            def again(row: Row) -> bytes:
-                if not apart:
-                    raise Alone
-                return shape(row, None)
-
-            blocks = self.divided(lambda row, exchange, *_: shape(row, exchange), again)
+        the fields that it takes, other than usual columns; None: one process has to print. `batch`
+        makes the same of exchanges as they were read."""
+        if batch is not None and self.takes_all:
+            # One process writes four times as much as a worker makes of objects, and the parent has
+            # to write it again.
+            yield from starmap(batch, self.batches())
+            return
+        if asked is not None and self.jobs and _in_parts(asked):
+            blocks = self.divided(lambda row, exchange, *_: shape(row, exchange))
             yield from (each.data for each in blocks)
         yield from starmap(shape, self.rest())
 
-    def divided(self, shape: Shape, again: Callable[[Row], bytes] | None) -> Iterator[ShapedBlock]:
+    def divided(self, shape: Shape) -> Iterator[ShapedBlock]:
         """Yield what several processes make of the matching exchanges, as far as they can; `rest`
-        has the others. `shape` and `again`: as those of `Work`."""
+        has the others. `shape`: as that of `Work`."""
         if not (jobs := self.jobs):
             return
-        from kafkascope.analyzer.pool.messages import Alone, Work
+        from kafkascope.analyzer.pool.messages import Work
+        from kafkascope.captures.streams.shares import NeedsSingleProcess
 
-        work = Work(self._filter, shape, again, whole=not self.rows_suffice)
-        with suppress(Alone):
+        work = Work(self._filter, shape)
+        with suppress(NeedsSingleProcess):
             for each in self.together(jobs, work):
-                self._divided += each.exchanges
                 if each.exchanges:
                     yield each
 
     def rest(self) -> Iterator[RowAndExchange]:
-        """Yield what `divided` did not tell of. What it told is what one process yields first."""
         if self.pooled is None:
-            yield from islice(self.rows(), self._divided, None)
+            begin, behind = self._done
+            for row, exchange in self.rows():
+                if row.number >= begin or row.number in behind:
+                    yield row, exchange
 
     def together(self, jobs: int, work: Work) -> Iterator[ShapedBlock]:
         """Yield what several processes make of the exchanges; `pooled` has what they counted then.
-        Raises `Alone` when one process has to read, from the start."""
+        Raises `NeedsSingleProcess` when one has to read, from the start."""
         from kafkascope.analyzer.pool.processes import Pool
+        from kafkascope.captures.streams.shares import NeedsSingleProcess
 
         source = self.capture.source
+        pool = Pool(jobs, self._opened, work)
+        merge = pool.merge
         try:
-            with Pool(jobs, source.names, self._opened, work) as pool:
-                gathered = pool.gathering
+            with pool:
 
                 def tick() -> None:
-                    source.statistics.captured_bytes = gathered.read
-                    self.exchanges_read = gathered.exchanges
+                    source.statistics.captured_bytes = merge.read
+                    self.exchanges_read = merge.exchanges
                     self._progress.tick()
 
                 yield from pool.run(tick)
-        except BaseException:
+        except NeedsSingleProcess:
             source.statistics.captured_bytes = self.exchanges_read = 0
+            self._done = merge.order.done()
             raise
-        sums = pool.conclude(self.capture)
-        self._heard = sums.heard
-        self.exchanges_read, self.first_ns = gathered.exchanges, gathered.first_ns
-        self._shown = gathered.wanted
+        summary = pool.conclude(self.capture)
+        self._heard = summary.heard
+        self.exchanges_read, self.first_ns = merge.exchanges, summary.first[1]
+        self._shown = merge.wanted
         self.pooled = pool
-        for text in sums.said:
+        for text in summary.messages:
             say(text, bare=True)
         if pool.interrupted:
             self.code = INTERRUPTED
@@ -292,24 +303,11 @@ class Reading:
                 self.exchanges_read += 1
                 yield pair
             return
-        names = self.capture.context.names
-        context = self.capture.context
-        context.whole = not self.rows_suffice
-        facts = None
-        if self.heads_suffice and not (self._filter or self.every):
-            context.only_waits()
-            facts = NO_FACTS
-        row_of, heard, sides = rows.row_of, self._heard, self._heard.sides
+        made = self._made
         evidence, expected, every = self._evidence, self._expected, self.every
-        for exchange in self.capture.exchanges():
-            if not self.exchanges_read:
-                self.first_ns = min(exchange.time_ns, exchange.connection.first_ns)
-            self.exchanges_read += 1
-            if len(sides) < 2 or exchange.undecoded:
-                heard.note(exchange)
-            if not self.exchanges_read % TICK:
-                self._progress.tick()
-            row = row_of(exchange, names, facts)
+        for item in chain.from_iterable(self._batches()):
+            exchange = exchange_of(item)
+            row = made.row(item)
             if expected is not None and row.errors:
                 row = replace(row, expected=expected(row, exchange))
             if evidence is not None:
@@ -317,6 +315,42 @@ class Reading:
             if every is not None:
                 every(row, exchange)
             yield row, exchange
+
+    def _batches(self) -> Iterator[list[Item]]:
+        """Yield the same, those that few packets complete at a time."""
+        heard = self._heard
+        for batch in self.capture.batches():
+            if not self.exchanges_read:
+                exchange = exchange_of(batch[0])
+                self.first_ns = min(exchange.time_ns, exchange.connection.first_ns)
+            self.exchanges_read += len(batch)
+            for item in batch:
+                heard.note(item)
+            self._progress.tick()
+            yield batch
+
+    def batches(self) -> Iterator[tuple[Rows, list[Item]]]:
+        """Yield all exchanges as they were read, those that few packets complete at a time, and
+        what makes rows of them; for who `takes_all`. Ends at ctrl+c, too."""
+        try:
+            for items in self._batches():
+                self._shown += len(items)
+                yield self._made, items
+        except KeyboardInterrupt:
+            self.code = INTERRUPTED
+            yield self._made, [*self.capture.in_flight()]
+
+    @cached_property
+    def _made(self) -> Rows:
+        return Rows(self.capture.context)
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether all exchanges are selected, and none is looked at on the way."""
+        options = self.options
+        looked_at = self._filter or self._evidence or self._expected or self.every or self.stored
+        ranged = options.begin is not None or options.end is not None or self._needs_end()
+        return not (looked_at or ranged or options.selects)
 
     def _is_cut(self) -> bool:
         """Return whether the snaplen, or a mirror, cut bytes of Kafka."""
@@ -326,35 +360,6 @@ class Reading:
             not self.exchanges_read or self._heard.holes or self.capture.context.skipped_bytes > 0
         )
 
-    def _wanted(
-        self, pairs: Iterable[RowAndExchange], wanted: Filter | RecordFilter
-    ) -> Iterator[RowAndExchange]:
-        """Yield the matching exchanges. If the filter uses topics, exchanges whose topics have no
-        name yet are held until later ones are read, at most to the end."""
-        if not self._holds:
-            yield from (pair for pair in pairs if wanted(*pair))
-            return
-        names = self.capture.context.names
-        waiting: deque[RowAndExchange] = deque()
-        size = 0
-        for pair in pairs:
-            if not rows.nameless_topics(pair[0]):
-                if wanted(*pair):
-                    yield pair
-                continue
-            waiting.append(pair)
-            size += _bytes_of(pair[0])
-            while len(waiting) > MOST_WAITING or size > MOST_BYTES:
-                row, exchange = waiting.popleft()
-                size -= _bytes_of(row)
-                row = rows.renamed(row, names)
-                if wanted(row, exchange):
-                    yield row, exchange
-        for row, exchange in waiting:
-            row = rows.renamed(row, names)
-            if wanted(row, exchange):
-                yield row, exchange
-
     @cached_property
     def payloads(self) -> Payloads | None:
         """What decodes keys and values by their schemas; None when that is not wanted. Ask before
@@ -362,12 +367,6 @@ class Reading:
         from kafkascope.analyzer.reading.schemas import payloads_of
 
         return payloads_of(self.options, self.capture)
-
-    def _decoding(self) -> Decoding:
-        """Return what filters decode with. Schemas are read only where a filter asks for them."""
-        from kafkascope.analyzer.filter.decoded.reading import Decoding
-
-        return Decoding(lambda: self.payloads, lambda: self.capture.context.names)
 
     @property
     def chosen(self) -> Chosen | None:
@@ -397,7 +396,6 @@ class Reading:
         return times
 
     def span(self) -> tuple[int | None, int | None]:
-        """Return the requested time range, once the exchanges are read; None for no limit."""
         begin, end = self.options.begin, self.options.end
         if not self.exchanges_read:
             # There is nothing to be relative to.
@@ -412,25 +410,14 @@ class Reading:
         marks = (self.options.begin, self.options.end)
         return any(mark is not None and mark.kind == "end" for mark in marks)
 
-    def _within(self, pairs: Iterable[RowAndExchange]) -> Iterator[RowAndExchange]:
-        begin, end = self.options.begin, self.options.end
+    def _between(
+        self, pairs: Iterable[RowAndExchange], begin: Mark | None, end: Mark | None
+    ) -> Iterator[RowAndExchange]:
         for row, exchange in pairs:
-            after = (
-                begin is None or begin.kind == "end" or row.time_ns >= begin.of(self.first_ns, 0)
-            )
-            before = end is None or end.kind == "end" or row.time_ns < end.of(self.first_ns, 0)
-            if after and before:
+            first, last = self.first_ns, self._last_ns
+            after = begin is None or row.time_ns >= begin.of(first, last)
+            if after and (end is None or row.time_ns < end.of(first, last)):
                 yield row, exchange
-
-    def _within_end(self, pairs: list[RowAndExchange]) -> Iterator[RowAndExchange]:
-        last_ns = self._last_ns = max((row.time_ns for row, _ in pairs), default=0)
-        begin, end = self.options.begin, self.options.end
-        for row, exchange in pairs:
-            if begin is not None and row.time_ns < begin.of(self.first_ns, last_ns):
-                continue
-            if end is not None and row.time_ns >= end.of(self.first_ns, last_ns):
-                continue
-            yield row, exchange
 
     def lacks(self, things: str) -> None:
         """Note that a table has no rows: `finish` says that there are no such things."""
@@ -438,7 +425,6 @@ class Reading:
             self._empty.append(things)
 
     def _nothing_shown(self) -> Iterator[str]:
-        """Yield why there are no rows."""
         selects, total = self.options.selects, self.exchanges_read
         if selects and not self._shown:
             what = "have records that match" if self._records else "match"
@@ -459,6 +445,13 @@ class Reading:
             with self._opened() as capture:
                 names = capture.context.names
                 yield from absent(tests, (rows.row_of(e, names) for e in capture.exchanges()))
+
+    def no_exchange(self, numbers: str, where: str = "this capture") -> str:
+        """Return the sentence that there are no such exchanges; all must have been read."""
+        total = self.exchanges_read
+        among = " among the matching ones" if self.options.selects else ""
+        there = f"; {where} has 1 to {total}" if total else ""
+        return f"there is no exchange {numbers}{among}{there}"
 
     def finish(self, *, tls: bool = True) -> int:
         """Write the remarks about the capture to stderr and return the exit code. `tls`: whether
@@ -494,23 +487,19 @@ def _in_tasks(asked: _Asked) -> bool:
     """Return whether a process with some of the connections can judge a filter."""
     if not asked.fields:
         return True
-    from kafkascope.analyzer.filter.places import IN_TASKS
+    from kafkascope.analyzer.filter.bind import IN_TASKS
 
-    return not asked.late and asked.fields <= IN_TASKS
+    return asked.fields <= IN_TASKS
 
 
-def _apart(asked: Iterable[str]) -> bool | None:
-    """Return whether a process that has some of the connections can print fields of rows alone, or
-    of whole exchanges (False); None when it cannot."""
+def _in_parts(asked: Iterable[str]) -> bool:
+    """Return whether a process that has some of the connections can print fields."""
     if not asked:
         return True
-    from kafkascope.analyzer.filter.bind import resolve
-    from kafkascope.analyzer.filter.places import IN_TABLES, IN_TASKS, NUMBERS
+    from kafkascope.analyzer.filter.bind import IN_TASKS, NUMBERS, resolve
 
     found = [field for name in asked if (field := resolve(name)) is not None]
-    if any(not path and field.name not in IN_TASKS | NUMBERS for field, path in found):
-        return None
-    return all(not path and field.name in IN_TABLES for field, path in found)
+    return all(path or field.name in IN_TASKS | NUMBERS for field, path in found)
 
 
 class _Asked(NamedTuple):
@@ -523,8 +512,6 @@ class _Asked(NamedTuple):
     """Those of them that depend on findings."""
     decoded: bool = False
     """Whether keys and values decoded by schema are among them."""
-    late: bool = False
-    """Whether topic names are among them."""
 
 
 def _filter_of(
@@ -538,7 +525,6 @@ def _filter_of(
     from kafkascope.analyzer.filter.bind import fields_of
     from kafkascope.analyzer.filter.fields import DECODED, FOUND, MARKS
     from kafkascope.analyzer.filter.language import compile_filter
-    from kafkascope.analyzer.filter.places import LATE
 
     made: Filter | RecordFilter
     if records is None:
@@ -549,11 +535,7 @@ def _filter_of(
         made = compile_records(text, records, known)
     asked = frozenset(fields_of(made.bound))
     decoded = bool(asked & DECODED)
-    return made, _Asked(asked, asked & MARKS, asked & FOUND, decoded, bool(asked & LATE))
-
-
-def _bytes_of(row: Row) -> int:
-    return (row.request_bytes or 0) + (row.response_bytes or 0)
+    return made, _Asked(asked, asked & MARKS, asked & FOUND, decoded)
 
 
 def _stored(options: ReadOptions) -> Stored | None:
@@ -568,8 +550,8 @@ def _stored(options: ReadOptions) -> Stored | None:
     from kafkascope.analyzer.pipeline.stored import Stored
 
     if text := options.filter_text:
+        from kafkascope.analyzer.filter.bind import IN_TABLES, demand
         from kafkascope.analyzer.filter.language import bind
-        from kafkascope.analyzer.filter.places import IN_TABLES, demand
 
         hint = "filter the captures, or make tables of a selection: kafkascope spark -Y ..."
         demand(bind(text), text, IN_TABLES, "tables have no {}", hint)
@@ -579,6 +561,7 @@ def _stored(options: ReadOptions) -> Stored | None:
 def findings_of(options: ReadOptions) -> list[Finding]:
     """Return the inputs' findings, from a separate pass: they are known only at the end."""
     from kafkascope.analyzer.findings import Findings
+    from kafkascope.analyzer.statistics.feed import Feed
 
     if any(map(is_once, options.inputs)):
         text = "the filter field finding needs seekable input: save it to a file first"
@@ -586,6 +569,7 @@ def findings_of(options: ReadOptions) -> list[Finding]:
     from kafkascope.analyzer.reading.schemas import payloads_of
 
     findings = Findings(payloads=payloads_of(options))
+    feed = Feed((findings,))
     legs: Legs = "both" if options.both_legs else "client"
     with open_capture(
         options.inputs, decode_as=options.ports, legs=legs, keylog=options.keylog
@@ -594,7 +578,8 @@ def findings_of(options: ReadOptions) -> list[Finding]:
         capture.named = findings.named
         names = capture.context.names
         for exchange in capture.exchanges():
-            findings.add(rows.row_of(exchange, names), exchange)
+            feed.add(rows.row_of(exchange, names), exchange)
+        feed.settle()
         note_damage(findings, capture)
         return findings.told(names)
 
@@ -624,7 +609,6 @@ class Progress:
         self._on = self._on and not sys.stdout.isatty()
 
     def tick(self) -> None:
-        """Show the progress when it is due."""
         now = time.monotonic()
         if not self._on or now < self._next:
             return
@@ -639,7 +623,6 @@ class Progress:
         self._shown = True
 
     def clear(self) -> None:
-        """Clear the line."""
         if self._shown:
             status()
             self._shown = False

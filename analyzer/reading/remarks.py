@@ -12,7 +12,7 @@ from kafkascope.analyzer.conversation.undecided import EMPTY, NOT_KAFKA
 from kafkascope.analyzer.exchanges.offline import Capture
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.text import plural
-from kafkascope.captures.formats.gaps import CUT, CUT_SHORT
+from kafkascope.captures.formats.records import CUT, CUT_SHORT
 from kafkascope.captures.model import Connection
 from kafkascope.captures.signatures import TLS
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.findings import Findings
     from kafkascope.analyzer.findings.view import GapCause
     from kafkascope.captures.inputs.order import Order
-    from kafkascope.captures.statistics import Statistics
+    from kafkascope.captures.model import Statistics
 
 UNNAMED: Final = ("not a Kafka request", NOT_KAFKA, "protocol not detected")
 """How reasons begin of connections whose protocol is not known."""
@@ -65,11 +65,12 @@ def nothing_found(capture: Capture, *, so_far: bool = False, piped: bool = False
             f"no exchanges, only {_connections(tls)} that the key log does not decrypt: see "
             "`kafkascope connections` for the reasons, `kafkascope tls-keys check` for its contents"
         )
+    empty = f" and {opaque[EMPTY]} without data" if opaque[EMPTY] else ""
     if tls and not others:
         return (
-            f"no exchanges, only {_connections(tls)}: pass a key log with --keylog (`kafkascope "
-            "tls-keys` shows how to get one), or use `kafkascope proxy`; for plain text on this "
-            "port use -d tcp.port==PORT,kafka"
+            f"no exchanges, only {_connections(tls)}{empty}: pass a key log with --keylog "
+            "(`kafkascope tls-keys` shows how to get one), or use `kafkascope proxy`; for plain "
+            "text on this port use -d tcp.port==PORT,kafka"
         )
     if statistics.damage:
         read = f"{statistics.packets} packet{'s' * (statistics.packets != 1)}"
@@ -248,6 +249,16 @@ def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[st
             f"{count} connection{'s were' if count > 1 else ' was'} captured before and after "
             "address translation, and read once (both addresses: `kafkascope connections`)"
         )
+    if statistics.relayed:
+        yield (
+            f"{plural(statistics.relayed, 'connection')} captured on both sides of a TCP proxy: "
+            "analyzed once (both addresses: `kafkascope connections`)"
+        )
+    if statistics.parted:
+        yield (
+            f"{plural(statistics.parted, 'connection')} from a TCP proxy diverged from the "
+            "client's bytes: analyzed separately from there"
+        )
     if statistics.moved:
         yield (
             f"{plural(statistics.moved, 'packet')} out of order in the file; packets are sorted "
@@ -255,14 +266,14 @@ def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[st
         )
     if statistics.dropped:
         yield f"the capturing program dropped {statistics.dropped} packets: exchanges are missing"
-    if statistics.cut_packets and context.numbers:
+    if statistics.cut_packets and context.exchanges:
         yield cut_packets(capture)
     fragments = statistics.skipped.get("fragment", 0)
     if fragments:
         yield f"{fragments} IP fragments could not be reassembled"
     if context.skipped_bytes:
         yield f"{context.skipped_bytes} bytes were skipped while resynchronizing"
-    if tls and context.numbers and (count := unread(context)):
+    if tls and context.exchanges and (count := unread(context)):
         hint = "use --keylog FILE or `kafkascope proxy`"
         if context.keys.log is not None:
             hint = "see `kafkascope connections` for the reasons"
@@ -278,7 +289,7 @@ def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[st
         return
     yield (
         f"{statistics.packets} packets, {statistics.segments} of them TCP, "
-        f"{statistics.connections} connections, {context.numbers} exchanges, "
+        f"{statistics.connections} connections, {context.exchanges} exchanges, "
         f"{statistics.duplicates} packets captured twice"
     )
     for reason, count in sorted(statistics.skipped.items()):

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def payloads_of(options: ReadOptions, capture: Capture | None = None) -> Payloads | None:
     """Return what decodes keys and values; None when the user wants none of it.
 
-    Of files the capture's own schemas are read in a pass of their own, at the first id that nobody
-    knows. Of input that cannot be read twice they are taken from `capture` while it is read.
+    Of files the capture's own schemas are read in a pass of their own, at the first unknown
+    id. Of input that cannot be read twice they are taken from `capture` while it is read.
     """
     if options.schemas.off:
         return None
@@ -43,8 +43,8 @@ def payloads_for(
     wanted: SchemaOptions, seen: Callable[[], SeenSchemas], *, quiet: bool = False
 ) -> Payloads | None:
     """Return what decodes keys and values of input that can be read twice; None when the user wants
-    none of it. `seen`: reads the input for its own schemas, called at the first id that nobody
-    knows."""
+    none of it. `seen`: reads the input for its own schemas, called at the first unknown
+    id."""
     if wanted.off:
         return None
 

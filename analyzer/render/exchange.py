@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.bodies.fetch_sessions import by_topic
 from kafkascope.analyzer.bodies.nodes import NodeAddresses
 from kafkascope.analyzer.exchanges.embedded import embedded_of, may_hide, token_of
+from kafkascope.analyzer.exchanges.outcome import result
 from kafkascope.analyzer.exchanges.records import fields_of, shareable
-from kafkascope.analyzer.exchanges.rows import Row, result
+from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.model import Exchange, Frame, Request, Response
-from kafkascope.analyzer.render import cells as render_cells
-from kafkascope.analyzer.render.labels import Labels
+from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.render.records import lines_inside
 from kafkascope.analyzer.render.tree import TreeText, dump_lines, holds_records
-from kafkascope.analyzer.render.values import embedded_lines
+from kafkascope.analyzer.render.values import Labels, embedded_lines
 from kafkascope.analyzer.spans import spans
 from kafkascope.analyzer.text import safe
 from kafkascope.analyzer.times import iso_ns
@@ -54,31 +55,13 @@ def exchange_lines(
 
     Names come from traffic: what a terminal would obey is taken out.
     """
-    lines = _lines(row, exchange, names, nodes, show_hex=show_hex, ranges=ranges, payloads=payloads)
-    yield from map(safe, lines)
-
-
-def _lines(
-    row: Row,
-    exchange: Exchange,
-    names: TopicNames,
-    nodes: NodeAddresses | None,
-    *,
-    show_hex: bool,
-    ranges: bool,
-    payloads: Payloads | None,
-) -> Iterator[str]:
-    labels = Labels(names, nodes)
-    yield from _title(row)
-    yield from _session(exchange, names)
+    parts: list[Iterable[str]] = [_title(row), _session(exchange, names)]
+    options: Any = {"show_hex": show_hex, "ranges": ranges, "payloads": payloads}
     for name, side in (("request", exchange.request), ("response", exchange.response)):
-        if side is None:
-            continue
-        yield ""
-        yield _side_title(name, side.frame)
-        yield from _side(
-            exchange, side, names, labels, show_hex=show_hex, ranges=ranges, payloads=payloads
-        )
+        if side is not None:
+            parts.append(("", _side_title(name, side.frame)))
+            parts.append(_side(exchange, side, names, Labels(names, nodes), **options))
+    yield from map(safe, chain.from_iterable(parts))
 
 
 def _session(exchange: Exchange, names: TopicNames) -> Iterator[str]:
@@ -116,8 +99,8 @@ def _title(row: Row) -> Iterator[str]:
     via = f" via {row.via}" if row.via else ""
     client = f"{row.client_address}{via} ({who or 'no client id'}{user})"
     yield f"  from {client} to {row.broker_address}{inside}"
-    wait = f", of which {render_cells.duration(row.wait_ns)} waited" if row.wait_ns else ""
-    latency = "" if row.latency_ns is None else f", {render_cells.duration(row.latency_ns)}{wait}"
+    wait = f", of which {duration(row.wait_ns)} waited" if row.wait_ns else ""
+    latency = "" if row.latency_ns is None else f", {duration(row.latency_ns)}{wait}"
     yield f"  {iso_ns(row.time_ns)}, connection {row.connection}{latency}"
     yield f"  {row.state}: {result(row)}"
     for note in row.notes:
@@ -163,8 +146,8 @@ def _inside(
     return lines
 
 
-def _without_secrets(exchange: Exchange, payload: bytes, names: TopicNames) -> bytes:
-    """The payload with asterisks for secrets in Kafka's own records (SCRAM credentials)."""
+def without_secrets(exchange: Exchange, payload: bytes, names: TopicNames) -> bytes:
+    """Return the payload with asterisks for secrets in Kafka's own records (SCRAM credentials)."""
     for field in fields_of(exchange, names):
         clean = shareable(field)
         if clean != field.data:
@@ -192,27 +175,24 @@ def _side(
             yield from (f"  {line}" for line in embedded_lines(token))
         return
     inside = _inside(exchange, side, names, labels, payloads, show_hex)
-    payload = _without_secrets(exchange, payload, names)
+    payload = without_secrets(exchange, payload, names)
     text = TreeText(
         payload, show_hex=show_hex, mask=True, inside=inside, labels=labels, ranges=ranges
     )
-    decoded = side.decoded
+    decoded, end = side.decoded, 0
     if decoded is not None:
         if decoded.note:
             yield f"  ({decoded.note})"
         for layout, at in decoded.parts:
             yield from _indented(text.message(layout, at), show_hex)
         end = decoded.end
-    else:
-        end = 0
-        header = _header_layout(exchange, side)
-        if header is not None:
-            try:
-                lines = list(text.message(header, 0))
-                end = text.end
-            except DissectError:
-                lines = []
-            yield from _indented(iter(lines), show_hex)
+    elif (header := header_layout(exchange, side)) is not None:
+        try:
+            lines = list(text.message(header, 0))
+        except DissectError:
+            lines = []
+        yield from _indented(lines, show_hex)
+        end = text.end
     left = payload[end:]
     if left and may_hide(exchange, side):
         yield f"  {len(left)} bytes that may hold a secret, not shown"
@@ -224,17 +204,18 @@ def _side(
             yield f"    ... {len(left) - len(shown)} more bytes (--hex shows all)"
 
 
-def _header_layout(exchange: Exchange, side: Request | Response) -> Layout | None:
+def header_layout(exchange: Exchange, side: Request | Response) -> Layout | None:
+    """Return the layout of the header of a message that is not decoded; None if it has none."""
     key, version = exchange.api_key, exchange.api_version
     if key is None or version is None:
         return None
-    if isinstance(side, Request):
-        if side.header is None:
-            return None
-        return layout_of("RequestHeader", request_header_version(key, version))
-    return layout_of("ResponseHeader", response_header_version(key, version))
+    if isinstance(side, Response):
+        return layout_of("ResponseHeader", response_header_version(key, version))
+    if side.header is None:
+        return None
+    return layout_of("RequestHeader", request_header_version(key, version))
 
 
-def _indented(lines: Iterator[str], show_hex: bool) -> Iterator[str]:
+def _indented(lines: Iterable[str], show_hex: bool) -> Iterator[str]:
     for line in lines:
         yield line if show_hex else f"  {line}"

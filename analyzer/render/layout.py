@@ -54,7 +54,7 @@ def taken(widths: Iterable[int]) -> int:
 
 
 def hidden_line(titles: Sequence[str], width: int) -> str:
-    """Return the line that says which columns are hidden and how to see them."""
+    """Return the line with the hidden columns and how to show them."""
     count = plural(len(titles), "column")
     named = f"{count} hidden: {', '.join(titles)} (--wide, or --json)"
     return named if columns_taken(named) <= width else f"{count} hidden: --wide, or --json"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from kafkascope.analyzer.exchanges import rows
+from kafkascope.analyzer.exchanges.outcome import result
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.filter.fields import Field, Type, field_of, printed
@@ -29,8 +29,7 @@ LARGEST_FIRST: Final = frozenset({"duration", "size"})
 SORTED_DOWN: Final = frozenset({"records", "batches"})
 
 
-@dataclass(frozen=True, slots=True)
-class ListColumn:
+class ListColumn(NamedTuple):
     """One column of a table of exchanges."""
 
     name: str
@@ -45,67 +44,27 @@ class ListColumn:
     """Sorts the largest first unless told otherwise."""
 
 
-def _api(row: Row, _: Exchange | None) -> str:
-    return row.api if row.api_version is None else f"{row.api} v{row.api_version}"
-
-
-def _number(row: Row, _: Exchange | None) -> str:
-    """Connects without a connection have none."""
-    return str(row.number or "-")
-
-
-def _client(row: Row, _: Exchange | None) -> str:
-    return row.client_id or row.client_address
-
-
-def _latency(row: Row, _: Exchange | None) -> str:
-    return render_cells.duration(row.latency_ns) + (" w" if row.wait_ns else "")
-
-
-def _result(row: Row, _: Exchange | None) -> str:
-    return rows.result(row)
-
-
 def columns_of(names: Sequence[str], times: Times) -> list[ListColumn]:
     """The columns of these names, or the usual ones; `FilterError` for a name that is no field."""
     wide = {"a": 12, "u": 12, "ad": 23, "ud": 23, "e": 17}.get(times.how, 11)
 
-    def time_cell(row: Row, _: Exchange | None) -> str:
-        return times.text(row.time_ns)
+    def api(row: Row, _: Exchange | None) -> str:
+        return row.api if row.api_version is None else f"{row.api} v{row.api_version}"
+
+    def latency(row: Row, _: Exchange | None) -> str:
+        return render_cells.duration(row.latency_ns) + (" w" if row.wait_ns else "")
 
     usual = {
-        "number": ListColumn(
-            "number",
-            heading("number"),
-            5,
-            True,
-            _number,
-            lambda r, _: (r.number,) if r.number else (),
-            False,
-        ),
-        "time": ListColumn("time", heading("time"), wide, False, time_cell, _get("time"), False),
-        "client": ListColumn(
-            "client", heading("client_id"), 14, False, _client, _get("client"), False
-        ),
-        "broker": ListColumn(
-            "broker",
-            heading("broker_address"),
-            20,
-            False,
-            lambda r, _: r.broker_address,
-            _get("broker"),
-            False,
-        ),
-        "api": ListColumn(
-            "api", heading("api"), 17, False, _api, lambda r, _: (r.api, r.api_version), False
-        ),
+        "number": _default("number", "number", -5, lambda r, _: str(r.number or "-"), _numbers),
+        "time": _default("time", "time", wide, lambda r, _: times.text(r.time_ns)),
+        "client": _default("client", "client_id", 14, lambda r, _: r.client_id or r.client_address),
+        "broker": _default("broker", "broker_address", 20, lambda r, _: r.broker_address),
+        "api": _default("api", "api", 17, api, lambda r, _: (r.api, r.api_version)),
         "request.bytes": _sized("request.bytes", "Req", lambda row: row.request_bytes),
         "response.bytes": _sized("response.bytes", "Resp", lambda row: row.response_bytes),
-        "latency": ListColumn(
-            "latency", heading("latency"), 8, True, _latency, _get("latency"), True
-        ),
-        "result": ListColumn(
-            "result", heading("result"), 0, False, _result, lambda r, _: (rows.result(r),), False
+        "latency": _default("latency", "latency", -8, latency)._replace(downwards=True),
+        "result": _default(
+            "result", "result", 0, lambda r, _: result(r), lambda r, _: (result(r),)
         ),
     }
     short = {"no": "number", "no.": "number", "req": "request.bytes", "resp": "response.bytes"}
@@ -115,7 +74,7 @@ def columns_of(names: Sequence[str], times: Times) -> list[ListColumn]:
     found = [usual.get(key) or _field(name) for key, name in zip(chosen, names, strict=True)]
     if not found[-1].right:
         # The last one takes what is left of the width.
-        found[-1] = replace(found[-1], width=0)
+        found[-1] = found[-1]._replace(width=0)
     return found
 
 
@@ -131,6 +90,20 @@ def _unknown(name: str) -> FilterError:
     from kafkascope.analyzer.filter.bind import unknown_field
 
     return unknown_field(name, name, 0)
+
+
+def _default(
+    name: str, title: str, width: int, cell: Cell, values: CellValues | None = None
+) -> ListColumn:
+    """Return a column; one of a `width` below 0 has its cells at the right."""
+    return ListColumn(
+        name, heading(title), abs(width), width < 0, cell, values or _get(name), downwards=False
+    )
+
+
+def _numbers(row: Row, _: Exchange | None) -> tuple[Any, ...]:
+    """Connects without a connection have no number."""
+    return (row.number,) if row.number else ()
 
 
 def _get(name: str) -> CellValues:
@@ -200,22 +173,6 @@ def sort_key(column: ListColumn) -> Callable[[tuple[Row, Exchange | None]], tupl
     return key
 
 
-class ColumnShape(Protocol):
-    """What sharing a terminal's width needs of a column."""
-
-    @property
-    def name(self) -> str:
-        """What it holds."""
-
-    @property
-    def width(self) -> int:
-        """Columns of the terminal; 0: what is left over."""
-
-    @property
-    def right(self) -> bool:
-        """Whether cells stand at the right."""
-
-
 @dataclass(frozen=True, slots=True)
 class FixedColumn:
     """A column of texts in rows that are printed while they are read."""
@@ -226,11 +183,10 @@ class FixedColumn:
 
     @property
     def title(self) -> str:
-        """The heading for people."""
         return heading(self.name)
 
 
-S = TypeVar("S", bound=ColumnShape)
+S = TypeVar("S", ListColumn, FixedColumn)
 
 PRIORITY: Final = (
     *("number", "api", "result", "client", "time", "latency"),
@@ -249,7 +205,7 @@ def fitted(columns: Sequence[S], width: int, priority: Sequence[str] = ()) -> li
     return [columns[index] for index in sorted(order[index] for index in shown)]
 
 
-def line(columns: Sequence[ColumnShape], cells: Sequence[str], width: int | None) -> str:
+def line(columns: Sequence[S], cells: Sequence[str], width: int | None) -> str:
     """Return one line of a table that is as wide as a terminal, or of whole cells without a
     `width`."""
     rest = 0 if width is None else max(8, width - taken(column.width for column in columns))
@@ -262,11 +218,12 @@ def raw_cell(column: ListColumn, row: Row, exchange: Exchange | None) -> str:
     """The cell for programs: names instead of shortened ones, numbers without units."""
     if column.name in ("api", "result"):
         return column.cell(row, exchange)
-    found = _resolve(column.name)
-    values = column.values(row, exchange)
-    if column.name == "broker":
-        values = values[:1]
-    return render_cells.joined("string" if found is None else found[0].type, values, ";")
+    return render_cells.joined(*_typed(column, row, exchange), ";")
+
+
+def _typed(column: ListColumn, row: Row, exchange: Exchange | None) -> tuple[Type, Sequence[Any]]:
+    found, values = _resolve(column.name), column.values(row, exchange)
+    return found[0].type if found else "string", values[:1] if column.name == "broker" else values
 
 
 def json_value(column: ListColumn, row: Row, exchange: Exchange | None) -> Any:
@@ -274,11 +231,7 @@ def json_value(column: ListColumn, row: Row, exchange: Exchange | None) -> Any:
     as a list."""
     if column.name in ("api", "result"):
         return column.cell(row, exchange)
-    found = _resolve(column.name)
-    kind = "string" if found is None else found[0].type
-    values = column.values(row, exchange)
-    if column.name == "broker":
-        values = values[:1]
+    kind, values = _typed(column, row, exchange)
     if kind == "duration":
         out: list[Any] = [value / render_cells.MS for value in values]
     elif kind in ("time", "api", "error"):

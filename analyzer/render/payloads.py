@@ -41,14 +41,13 @@ def payload_text(
 ) -> PayloadText:
     """Return the text of a key or value. `raw`: its bytes as text, for what cannot be decoded;
     `at`: where it begins, to show the bytes of its fields; None to show none."""
-    title = schema_title(decoded)
+    title, found = schema_title(decoded), decoded.found
     if decoded.error is not None:
         return PayloadText(f"{title} {raw}", [f"! {side} {error_text(decoded.error)}"])
-    if decoded.found is not None and len(decoded.found.data) > LONGEST:
-        size = len(decoded.found.data)
+    if found is not None and (size := len(found.data)) > LONGEST:
         return PayloadText(f"{title} {size:,} bytes, not shown (records --json has all)", [])
-    if at is not None and decoded.found is not None and has_places(decoded, data):
-        whole = payloads.explain(decoded.found)
+    if at is not None and found is not None and has_places(decoded, data):
+        whole = payloads.explain(found)
         return PayloadText(f"{title} {len(data)} bytes", list(_piece_lines(side, whole, at)))
     text = _json(decoded.value)
     if len(text) <= ON_LINE:
@@ -57,7 +56,7 @@ def payload_text(
 
 
 def schema_title(decoded: Decoded) -> str:
-    """Return what says how a key or value was written: `(avro geo.City, schema 2)`."""
+    """Return the schema of a key or value as text: `(avro geo.City, schema 2)`."""
     words = []
     if decoded.found is not None:
         name = decoded.found.codec.type_name
@@ -82,9 +81,7 @@ def has_places(decoded: Decoded, data: bytes) -> bool:
     """Return whether the fields of a payload are shown with their bytes in the key or value: not
     where it is compressed, or long."""
     found = decoded.found
-    if found is None or len(found.data) > EXPLAINED:
-        return False
-    return found.data == data[found.at :]
+    return found is not None and len(found.data) <= EXPLAINED and found.data == data[found.at :]
 
 
 def piece_text(piece: Piece) -> str:
@@ -122,7 +119,6 @@ def _value_lines(name: str, value: Value) -> Iterator[str]:
 
 
 def _piece_lines(side: Side, whole: Piece, at: int) -> Iterator[str]:
-    """Yield a line for each field, with its bytes."""
     stack = [(whole._replace(name=side), 0)]
     shown = 0
     while stack:

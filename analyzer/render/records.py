@@ -4,7 +4,6 @@ take."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from itertools import chain, repeat
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from kafkascope.analyzer.exchanges.records import RecordField
 from kafkascope.analyzer.render.values import internal_lines
 from kafkascope.analyzer.text import escaped
+from kafkascope.analyzer.times import iso_ms
 from kafkascope.dissectors.codec.tree import Node
 from kafkascope.dissectors.embedded.internal import decode, is_internal, without_secrets
 from kafkascope.dissectors.embedded.values import schema_id_of
@@ -41,7 +41,6 @@ HEADERS_SHOWN: Final = 10_000
 PREFIX: Final = 5
 """Bytes of Schema Registry's framing."""
 NOTHING: Final[Mapping[Side, PayloadText]] = MappingProxyType({})
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def lines_inside(
@@ -51,9 +50,9 @@ def lines_inside(
     *,
     show_bytes: bool = False,
 ) -> Iterator[str]:
-    """One line per batch, one per record; what is cut or damaged says so. `field` tells the topic,
-    so that Kafka's own records can say what they mean. `payloads` decodes keys and values, with
-    the bytes of each field when `show_bytes`, unless the batch is compressed."""
+    """One line per batch, one per record; cut or damaged ones are marked. `field`: gives the topic,
+    to decode Kafka's own records. `payloads`: decodes keys and values, with the bytes of each field
+    when `show_bytes`, unless the batch is compressed."""
     data = bytes(node.value)
     at = node.end - len(data)
     try:
@@ -69,6 +68,7 @@ def lines_inside(
                 places = chain(_places(data, each, at), places)
             for record, place_of in zip(opened.records, places, strict=False):
                 yield from _record_lines(record, each, field, payloads, place_of)
+                del record  # it may be large, and the next batch is opened after the last one
             if opened.error is not None:
                 yield f"  ! {opened.error.reason}"
     except DissectError as error:
@@ -79,16 +79,13 @@ def _batch(data: bytes, batch: Batch) -> str:
     words = [f"batch: magic {batch.magic}", batch.codec_name]
     if batch.magic == 2:
         words.append(f"offsets {batch.base_offset}-{batch.last_offset}")
-        words.append(f"{batch.record_count} records")
-        words.append(f"leader epoch {batch.leader_epoch}")
+        words += [f"{batch.record_count} records", f"leader epoch {batch.leader_epoch}"]
     else:
         words.append(f"offset {batch.last_offset}")
     if batch.producer_id >= 0:
         words.append(f"producer {batch.producer_id} epoch {batch.producer_epoch}")
         words.append(f"sequence {batch.base_sequence}")
-    for name in ("transactional", "control"):
-        if getattr(batch, name):
-            words.append(name)
+    words += [name for name in ("transactional", "control") if getattr(batch, name)]
     words.append("log append time" if batch.log_append_time else "create time")
     words.append(f"crc 0x{batch.crc & 0xFFFFFFFF:08x} {'ok' if crc_ok(data, batch) else 'WRONG'}")
     return ", ".join(words)
@@ -171,8 +168,7 @@ def _record(record: Record, texts: Mapping[Side, PayloadText] = NOTHING) -> str:
 
 def _framed(value: bytes | None) -> str:
     """A key or value; behind the number of its schema where Schema Registry's framing is."""
-    schema = None if value is None else schema_id_of(value)
-    if value is None or schema is None:
+    if value is None or (schema := schema_id_of(value)) is None:
         return _begun(value)
     return f"(schema {schema}) {_begun(value[PREFIX:])}"
 
@@ -194,11 +190,7 @@ def milliseconds(time_ms: int | None) -> str:
     """A record's time as ISO-8601 UTC; empty when it has none."""
     if time_ms is None or time_ms == -1:
         return ""
-    try:
-        when = EPOCH + timedelta(milliseconds=time_ms)
-    except OverflowError:
-        return f"{time_ms} ms"
-    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return iso_ms(time_ms) or f"{time_ms} ms"
 
 
 def octets(value: bytes | None) -> str:

@@ -36,38 +36,39 @@ class Times:
     def __init__(self, how: str = "a") -> None:
         self.how = how
         self._first: int | None = None
-        self._told: int | None = None
+        self._last: int | None = None
         self._shown: int | None = None
 
     @property
     def relative(self) -> bool:
-        """Whether a time is told by that of another exchange."""
+        """Whether times are relative to another exchange."""
         return self.how in ("r", "d", "dd")
 
     def saw(self, time_ns: int) -> None:
         """Take note of an exchange that is not shown."""
         if self._first is None:
             self._first = time_ns
-        self._told = time_ns
+        self._last = time_ns
 
     def text(self, time_ns: int) -> str:
         """The time of an exchange that is shown."""
         if self._first is None:
             self._first = time_ns
         if self.relative:
-            base = {"r": self._first, "d": self._told, "dd": self._shown}[self.how]
-            self._told = self._shown = time_ns
-            return _seconds(0 if base is None else time_ns - base)
+            base = {"r": self._first, "d": self._last, "dd": self._shown}[self.how]
+            self._last = self._shown = time_ns
+            return seconds(0 if base is None else time_ns - base)
         if self.how == "e":
-            return _seconds(time_ns)
-        seconds, rest = divmod(time_ns, SECOND)
-        clock = _second(seconds, self.how.startswith("u"), self.how.endswith("d"))
+            return seconds(time_ns)
+        whole, rest = divmod(time_ns, SECOND)
+        clock = _second(whole, self.how.startswith("u"), self.how.endswith("d"))
         return f"{clock}.{rest // 1_000_000:03d}"
 
 
-def _seconds(ns: int) -> str:
-    seconds, rest = divmod(abs(ns), SECOND)
-    return f"{'-' if ns < 0 else ''}{seconds}.{rest // 1000:06d}"
+def seconds(ns: int) -> str:
+    """Return a time as seconds with microseconds."""
+    whole, rest = divmod(abs(ns), SECOND)
+    return f"{'-' if ns < 0 else ''}{whole}.{rest // 1000:06d}"
 
 
 # --- --from and --to ----------------------------------------------------------------------------

@@ -1,11 +1,11 @@
-"""Decoded messages as text: an indented tree, with the bytes of each field when asked for."""
+"""Decoded messages as text: an indented tree, optionally with the bytes of each field."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from kafkascope.analyzer.render.labels import PLAIN, Labels
+from kafkascope.analyzer.render.values import PLAIN, Labels, plain_text
 from kafkascope.analyzer.text import escaped
 from kafkascope.dissectors.codec.jsonform import dumps
 from kafkascope.dissectors.codec.tree import REST, Node, annotate
@@ -25,19 +25,12 @@ SHORT_TEXT: Final = 200
 
 
 def shown(value: Any, *, full: bool = True) -> str:
-    """A value on one line."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, Uuid):
-        return str(value)
-    if isinstance(value, bytes):
+    if isinstance(value, bytes) and not isinstance(value, Uuid):
         return f"{len(value)} bytes" + (f" {_preview(value)}" if value else "")
-    if isinstance(value, str):
-        text = escaped(value)
-        return f'"{text}"' if full or len(text) <= SHORT_TEXT else f'"{text[:SHORT_TEXT]}"...'
-    return str(value)
+    text = plain_text(value)
+    if full or not isinstance(value, str) or len(text) <= SHORT_TEXT + 2:
+        return text
+    return f'{text[: SHORT_TEXT + 1]}"...'
 
 
 def _preview(value: bytes) -> str:
@@ -63,28 +56,23 @@ class TreeText:
         ranges: bool = False,
     ) -> None:
         """`ranges`: structs of a name with the range of its versions take one line."""
-        self.data = data
-        self.show_hex = show_hex
-        self.mask = mask
-        self.inside = inside
-        self.labels = labels
+        self.data, self.show_hex, self.mask = data, show_hex, mask
+        self.inside, self.labels = inside, labels
         self.ranges = ranges and not show_hex
         self.end = 0
         """Offset behind the message that was printed last."""
 
     def message(self, layout: Layout, at: int) -> Iterator[str]:
-        """The lines of one message."""
         root = annotate(layout, self.data, at)
         self.end = root.end
-        title = layout.title
-        yield from self._line(root, 0, title, leaf=False)
+        yield from self._line(root, 0, layout.title, leaf=False)
         for child in root.children:
             yield from self._node(child, 1, "", root.value)
 
     def _node(
         self, node: Node, depth: int, around: str, beside: Any, array: Slot | None = None
     ) -> Iterator[str]:
-        """`beside`: the struct that the node stands in; `array`: the field that it is an element
+        """`beside`: the struct that contains the node; `array`: the field that it is an element
         of."""
         slot = node.slot
         if slot is None and node.name == REST:
@@ -137,18 +125,15 @@ class TreeText:
     def _line(
         self, node: Node, depth: int, text: str, *, leaf: bool, secret: bool = False
     ) -> Iterator[str]:
-        """The line of a node, and the dump below it."""
         if not self.show_hex:
             yield "  " * depth + text
             return
         size = node.end - node.start
         place = f"{node.start}-{node.end - 1}" if size > 1 else str(node.start) if size else "-"
         octets = self.data[node.start : node.end] if leaf else b""
+        beside = octets.hex(" ") if len(octets) <= HEX_COLUMN else ""
         if secret:
             beside = "** " * min(len(octets), HEX_COLUMN)
-            yield f"{place:<11} {beside:<{3 * HEX_COLUMN}}{'  ' * depth}{text}"
-            return
-        beside = octets.hex(" ") if len(octets) <= HEX_COLUMN else ""
         yield f"{place:<11} {beside:<{3 * HEX_COLUMN}}{'  ' * depth}{text}"
         if octets and not beside:
             yield from dump_lines(octets, node.start)
@@ -201,7 +186,6 @@ def path_of(around: str, name: str) -> str:
 
 
 def holds_records(slot: Slot) -> bool:
-    """Whether the field holds record batches."""
     return isinstance(slot.wire, BytesWire) and slot.wire.records
 
 
@@ -223,7 +207,6 @@ def render_message(
 
 
 def text_of(value: Any) -> str:
-    """A value in a line."""
     if isinstance(value, dict | list):
         text = dumps(value).decode("utf-8", "replace")
         return text if len(text) <= 200 else f"{text[:200]}..."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from kafkascope.analyzer.text import safe
@@ -54,16 +55,17 @@ class Track(NamedTuple):
     text: str
 
 
-SIGNS: Final = {"J": "join", ".": "wait", "S": "sync", "=": "stable", "l": "left", "x": "gone"}
-SAID: Final = {
-    "join": "joins",
-    "wait": "waits for other members",
-    "sync": "receives its assignment",
-    "stable": "stable",
-    "left": "leaves",
-    "gone": "evicted",
+SIGNS: Final = {
+    "J": ("join", "joins"),
+    ".": ("wait", "waits for other members"),
+    "S": ("sync", "receives its assignment"),
+    "=": ("stable", "stable"),
+    "l": ("left", "leaves"),
+    "x": ("gone", "evicted"),
 }
-MARKS: Final = {"join": "J", "left": "l", "gone": "x"}
+"""Sign of a lane -> its class, and what the member does."""
+MARKS: Final = "Jlx"
+"""Signs that are written into the lanes."""
 
 
 def escaped(text: str) -> str:
@@ -93,8 +95,7 @@ def bars(title: str, lines: Sequence[Bar]) -> str:
     room = WIDTH - label - VALUE
     inner = []
     for index, line in enumerate(lines):
-        y = index * BAR
-        x = float(label)
+        y, x = index * BAR, float(label)
         inner.append(f"<g><title>{escaped(line.title)}</title>")
         inner.append(_text(label - 8, y + 14, line.label, "end", LETTERS))
         for kind, amount in line.parts:
@@ -149,26 +150,19 @@ def lanes(title: str, tracks: Sequence[Track], ticks: Sequence[tuple[float, str]
     for index, track in enumerate(tracks):
         y = 20 + index * LANE
         inner.append(_text(LABEL - 8, y + 15, track.label, "end", 30))
-        each = room / max(1, len(track.cells))
-        for begin, end, sign in runs(track.cells):
-            kind = SIGNS.get(sign)
-            if kind is None:
+        each, begin = room / max(1, len(track.cells)), 0
+        for sign, run in groupby(track.cells):
+            length = len(list(run))
+            x, width = LABEL + begin * each, max(length * each, 2.0)
+            begin += length
+            if sign not in SIGNS:
                 continue
-            x, width = LABEL + begin * each, max((end - begin) * each, 2.0)
-            what = f"{track.label}: {SAID[kind]}" + (f" ({track.text})" if track.text else "")
+            kind, does = SIGNS[sign]
+            what = f"{track.label}: {does}" + (f" ({track.text})" if track.text else "")
             inner.append(
                 f'<rect x="{x:.1f}" y="{y + 3}" width="{width:.1f}" height="{LANE - 8}" '
                 f'class="{kind}"><title>{escaped(what)}</title></rect>'
             )
-            if kind in MARKS:
-                inner.append(_text(x, y + 15, MARKS[kind], "mark"))
+            if sign in MARKS:
+                inner.append(_text(x, y + 15, sign, "mark"))
     return _svg(WIDTH, 24 + len(tracks) * LANE, title, inner)
-
-
-def runs(cells: str) -> Iterable[tuple[int, int, str]]:
-    """(begin, end, sign) of equal signs in a row."""
-    begin = 0
-    for at in range(1, len(cells) + 1):
-        if at == len(cells) or cells[at] != cells[begin]:
-            yield begin, at, cells[begin]
-            begin = at

@@ -1,21 +1,23 @@
-"""One pass over a capture into everything that a report tells: the commands' own accumulators."""
+"""Collects the contents of a report in one pass over a capture, with the commands' accumulators."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.findings import Cause, Finding, Findings
-from kafkascope.analyzer.findings.causes import unfolded
-from kafkascope.analyzer.findings.expected import settled
+from kafkascope.analyzer.findings import Findings
+from kafkascope.analyzer.findings.causes import Cause, apart, counted, unfolded
+from kafkascope.analyzer.findings.evidence import errors_in_words, settled
 from kafkascope.analyzer.findings.findings import Span
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.remarks import nothing_found, remarks
-from kafkascope.analyzer.statistics import Errors, Rates
-from kafkascope.analyzer.statistics.rates import SECOND
+from kafkascope.analyzer.render.cells import duration
+from kafkascope.analyzer.statistics.errors import Errors
+from kafkascope.analyzer.statistics.rates import SECOND, Rates
+from kafkascope.analyzer.text import plural
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.reading.reading import Reading
@@ -49,14 +51,15 @@ class ReportFacts:
     """Of these, what makes results incomplete."""
 
     @property
-    def found(self) -> list[Finding]:
-        """All findings, consequences behind their cause."""
-        return unfolded(self.causes)
-
-    @property
     def span(self) -> Span:
         """How many exchanges were counted, and when they were."""
         return self.findings.span
+
+    @property
+    def lasted(self) -> str:
+        """How long the exchanges took in all; empty without any."""
+        first, last = self.span.first_ns, self.span.last_ns
+        return "" if first is None else duration((last or first) - first)
 
 
 HIDDEN: Final = "..."
@@ -76,8 +79,8 @@ def _nameless(text: str) -> str:
 def collect(
     reading: Reading, disguise: Disguise | None = None, hosts: Iterable[Resolved] = ()
 ) -> ReportFacts:
-    """Read it all and count; with a disguise what is told has other names throughout. `hosts`:
-    what names of brokers stand for."""
+    """Read all exchanges and count; a disguise replaces names throughout. `hosts`: resolved names
+    of brokers."""
     # Reasons why a value does not fit its schema may quote it.
     tables, hidden = reading.stored is not None, disguise is not None
     payloads = None if tables or hidden else reading.payloads
@@ -120,3 +123,78 @@ def collect(
         said,
         gaps + damage,
     )
+
+
+MOST_CAUSES: Final = 3
+"""With a sentence each; all of them follow below the summary."""
+COMPLETE: Final = "All packets are complete, and all Kafka traffic was decoded."
+LONGEST: Final = 240
+"""Characters of a sentence about a cause, so that a summary stays one."""
+
+
+def summary(facts: ReportFacts, causes: int = MOST_CAUSES) -> list[str]:
+    """Return three to six sentences, with commands between backticks. `causes`: how many of them
+    have a sentence."""
+    return [*_seen(facts), *_found(facts.causes, causes)]
+
+
+def _seen(facts: ReportFacts) -> Iterator[str]:
+    """When, how much, between how many, and how it went."""
+    packets = plural(facts.packets, "packet")
+    only = " matching the filter" if facts.filter_text else ""
+    if facts.span.first_ns is None:
+        yield f"The capture has {packets} and no exchanges{only}."
+        yield from (_sentence(each) for each in facts.remarks[:1])
+        return
+    base = facts.findings.base
+    clients = plural(len({line["client_id"] for line in base.clients.rows()}), "client")
+    exchanges = plural(facts.span.exchanges, "exchange")
+    yield (
+        f"Within {facts.lasted}: {exchanges}{only}, between {clients} and"
+        f" {plural(_brokers(facts), 'broker')}, on {plural(facts.connections, 'connection')}."
+    )
+    lines = facts.rates.rows()
+    unanswered = sum(line["unanswered"] or 0 for line in lines)
+    lost = (
+        f"{plural(unanswered, 'request')} received no response"
+        if unanswered
+        else "every request that expects a response received one"
+    )
+    yield f"{errors_in_words(facts.errors).capitalize()}, and {lost}."
+
+
+def _brokers(facts: ReportFacts) -> int:
+    """Count the brokers with requests. A node has an address for each listener; without node ids,
+    or with two clusters, count addresses."""
+    cluster = facts.findings.base.cluster
+    lines = [line for line in cluster.rows(facts.names) if line["requests"]]
+    nodes = {line["node"] for line in lines if line["node"] is not None}
+    several = len(cluster.facts.ids) > 1
+    return len({line["address"] for line in lines} if several or not nodes else nodes)
+
+
+def _found(causes: Iterable[Cause], most: int) -> Iterator[str]:
+    """How many causes there are, and the most severe ones."""
+    trouble, _ = apart(causes)
+    if not trouble:
+        yield "No findings need attention."
+        return
+    *words, last = [plural(count, word) for word, count in counted(trouble).items() if count]
+    yield f"Findings: {' and '.join(filter(None, [', '.join(words), last]))}."
+    for number, cause in enumerate(trouble[:most]):
+        if number and cause.severity == "note":
+            return
+        therefore = f"; consequences: {cause.therefore()}" if cause.consequences else ""
+        yield _sentence(f"{cause.finding.severity.capitalize()}: {cause.finding.text}{therefore}")
+
+
+def often(count: int) -> str:
+    """Return how often a finding was made."""
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def _sentence(text: str) -> str:
+    """Of bounded length, with its end."""
+    if len(text) > LONGEST:
+        text = text[:LONGEST].rpartition(" ")[0] + " ..."
+    return text if text.endswith((".", "!", "?")) else f"{text}."

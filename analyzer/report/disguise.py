@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from kafkascope.analyzer.bodies.fetch_sessions import FetchSession, Implied
 from kafkascope.analyzer.conversation.tampering import renamed
@@ -25,32 +25,30 @@ from kafkascope.captures.model import (
     Tls,
     TlsSummary,
 )
-from kafkascope.dissectors.registry import Decoded
+from kafkascope.dissectors.registry import Decoded, write_layout
 from kafkascope.dissectors.values import Uuid
 
+T = TypeVar("T")
 MOST_SESSIONS: Final = 256
 """Fetch sessions whose partitions are remembered."""
 
 
 class _Renamed:
-    """A connection between other ends; its counters go on, so they are asked for where they are."""
+    """A connection with renamed endpoints; counters, which still change, are read from the
+    original."""
 
     __slots__ = ("_connection", "_tls", "a", "b", "interface_comment", "origin", "via")
 
     def __init__(
         self,
         connection: Connection,
-        a: Endpoint,
-        b: Endpoint,
-        origin: Endpoint | None,
+        endpoint: Callable[[Endpoint], Endpoint],
         tls: Callable[[Tls], Tls],
     ) -> None:
-        self._connection = connection
-        self._tls = tls
-        self.a = a
-        self.b = b
-        self.origin = origin
-        self.via = str(a) if connection.via else ""
+        self._connection, self._tls = connection, tls
+        self.a, self.b = endpoint(connection.a), endpoint(connection.b)
+        self.origin = None if connection.origin is None else endpoint(connection.origin)
+        self.via = str(self.a) if connection.via else ""
         own = connection.interface_comment == BROKER_LEG
         self.interface_comment = BROKER_LEG if own else ""
 
@@ -91,8 +89,7 @@ class Disguise:
 
     def event(self, event: Opened | Closed) -> Opened | Closed:
         """The beginning or end of a connection."""
-        connection = self._connection(event.connection)
-        return replace(event, connection=connection)
+        return replace(event, connection=self._connection(event.connection))
 
     def learn(self) -> None:
         """Take over the names of topics that were learned since."""
@@ -118,7 +115,7 @@ class Disguise:
             request=self._request(exchange.request),
             response=self._response(exchange.response),
             fetch_session=self._session(exchange.fetch_session),
-            tls=self._summary(exchange.tls),
+            tls=exchange.tls and exchange.tls._replace(**self._named(exchange.tls)),
             facts=None,
             notes=renamed(exchange.notes),
             zookeeper=self._zookeeper(exchange.zookeeper),
@@ -129,19 +126,14 @@ class Disguise:
             return about
         return about._replace(path=renamed_path(self._redaction.names, about.path))
 
-    def _summary(self, tls: TlsSummary | None) -> TlsSummary | None:
-        if tls is None:
-            return None
-        return tls._replace(
-            server_name=self._host(tls.server_name),
-            client=self._name(tls.client, "principal") or "",
-        )
+    def _named(self, tls: Tls | TlsSummary) -> dict[str, Any]:
+        client = self._name(tls.client, "principal") or ""
+        return {"server_name": self._host(tls.server_name), "client": client}
 
     def _tls(self, tls: Tls) -> Tls:
         return replace(
             tls,
-            server_name=self._host(tls.server_name),
-            client=self._name(tls.client, "principal") or "",
+            **self._named(tls),
             certificate=tls.certificate and self._certificate(tls.certificate, tls.server_name),
             client_certificate=tls.client_certificate
             and self._certificate(tls.client_certificate, ""),
@@ -168,9 +160,7 @@ class Disguise:
         return Endpoint(self._redaction.names.host(endpoint.host), endpoint.port)
 
     def _connection(self, connection: Connection) -> Connection:
-        ends = self._endpoint(connection.a), self._endpoint(connection.b)
-        origin = None if connection.origin is None else self._endpoint(connection.origin)
-        return cast("Connection", _Renamed(connection, *ends, origin, self._tls))
+        return cast("Connection", _Renamed(connection, self._endpoint, self._tls))
 
     def _request(self, request: Request | None) -> Request | None:
         if request is None:
@@ -179,21 +169,25 @@ class Disguise:
         if header is not None:
             client_id = self._name(header.client_id, "clientId")
             header = header._replace(client_id=client_id, tagged_fields=[])
-        return Request(_without_bytes(request.frame), header, self._decoded(request.decoded))
+        return Request(*self._written(request.frame, request.decoded, header))
 
     def _response(self, response: Response | None) -> Response | None:
         if response is None:
             return None
-        frame = _without_bytes(response.frame)
-        return Response(frame, response.correlation_id, self._decoded(response.decoded))
+        return Response(*self._written(response.frame, response.decoded, response.correlation_id))
 
-    def _decoded(self, decoded: Decoded | None) -> Decoded | None:
+    def _written(
+        self, frame: Frame, decoded: Decoded | None, between: T
+    ) -> tuple[Frame, T, Decoded | None]:
+        """Return a message with its changed body alone, around what stays as it is: facts are read
+        from its bytes."""
         if decoded is None:
-            return None
-        return decoded._replace(
-            header=self._redaction.body(decoded.header_layout, decoded.header),
-            body=self._redaction.body(decoded.layout, decoded.body),
-        )
+            return frame._replace(payload=b""), between, None
+        body = self._redaction.body(decoded.layout, decoded.body)
+        payload = write_layout(decoded.layout, body)
+        header = self._redaction.body(decoded.header_layout, decoded.header)
+        decoded = decoded._replace(header=header, body=body, body_at=0, end=len(payload))
+        return frame._replace(payload=payload), between, decoded
 
     def _session(self, session: FetchSession | None) -> FetchSession | None:
         if session is None or session.implied is None:
@@ -216,7 +210,3 @@ class Disguise:
         if partitions is not None:
             partitions = tuple([(topics[t], number) for t, number in partitions])
         return Implied(known.size, partitions, tuple(topics.values()))
-
-
-def _without_bytes(frame: Frame) -> Frame:
-    return frame._replace(payload=b"")

@@ -8,13 +8,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from kafkascope.analyzer.findings.causes import Cause, apart, names_of
-from kafkascope.analyzer.findings.commands import exchanges_command
-from kafkascope.analyzer.findings.view import plural
-from kafkascope.analyzer.render.cells import duration
-from kafkascope.analyzer.report.collect import ReportFacts
+from kafkascope.analyzer.findings.model import exchanges_command
+from kafkascope.analyzer.report.collect import COMPLETE, ReportFacts, often, summary
 from kafkascope.analyzer.report.sections import ReportTable, Section
-from kafkascope.analyzer.report.summary import summary
-from kafkascope.analyzer.text import safe
+from kafkascope.analyzer.text import plural, safe
 from kafkascope.analyzer.times import iso_ns
 
 _SPECIAL: Final = re.compile(r"[\\`*_{}\[\]<>|#!~&$^]|(?<!\w)[=+-]")
@@ -73,19 +70,16 @@ def _head(facts: ReportFacts) -> list[str]:
     """Return the title, and when and how much."""
     out = [f"# Kafka traffic: {', '.join(map(_code, facts.inputs))}", ""]
     if facts.span.first_ns is not None:
-        span = (facts.span.last_ns or facts.span.first_ns) - facts.span.first_ns
-        out += [
-            f"{iso_ns(facts.span.first_ns)}, {duration(span)}: {facts.span.exchanges:,} exchanges,"
-            f" {facts.connections:,} connections, {facts.packets:,} packets.",
-            "",
-        ]
+        counts = f"{facts.connections:,} connections, {facts.packets:,} packets."
+        exchanges = f"{facts.lasted}: {facts.span.exchanges:,} exchanges"
+        out += [f"{iso_ns(facts.span.first_ns)}, {exchanges}, {counts}", ""]
     return out
 
 
 def _cause(cause: Cause, names: str) -> list[str]:
     """Return a cause as an item of a list: symptom, consequences, fix, evidence."""
     finding = cause.finding
-    out = [f"- **{finding.severity}**: {_text(finding.text)} ({_often(finding.count)})"]
+    out = [f"- **{finding.severity}**: {_text(finding.text)} ({often(finding.count)})"]
     if cause.consequences:
         out.append(f"  Consequences: {_text(cause.therefore())}")
     out.append(f"  {_text(finding.advice)}")
@@ -105,7 +99,7 @@ def markdown(facts: ReportFacts, parts: list[Section], redacted: str) -> str:
     for cause in trouble:
         out += _cause(cause, names)
         out += [
-            f"  - **{each.severity}**: {_text(each.text)} ({_often(each.count)})"
+            f"  - **{each.severity}**: {_text(each.text)} ({often(each.count)})"
             for each in cause.consequences
         ]
     if chats:
@@ -119,13 +113,8 @@ def markdown(facts: ReportFacts, parts: list[Section], redacted: str) -> str:
             out += [f"**{_text(table.caption)}**", "", *_table(table), ""]
         out += [f"Reproduce with: {_code(part.command)}", ""]
     out += ["## Completeness", ""]
-    notes = facts.remarks or ["All packets are complete, and all Kafka traffic was decoded."]
-    out += [f"- {_text(each)}" for each in notes]
+    out += [f"- {_text(each)}" for each in facts.remarks or [COMPLETE]]
     return "\n".join([*out, "", redacted, ""])
-
-
-def _often(count: int) -> str:
-    return "once" if count == 1 else f"{count:,} times"
 
 
 def _text(text: str) -> str:
@@ -162,10 +151,15 @@ def _escape(text: str) -> str:
 def _code(text: str) -> str:
     """As code, whatever backticks there are in it."""
     text = safe(text)
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
-    fence = "`" * (longest + 1)
-    room = " " if longest or not text.strip() else ""
+    fence = _fence(text)
+    room = " " if len(fence) > 1 or not text.strip() else ""
     return f"{fence}{room}{text}{room}{fence}"
+
+
+def _fence(text: str, least: int = 1) -> str:
+    """Return more backticks than there are in a row in a text."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    return "`" * max(least, longest + 1)
 
 
 def _cell(text: str) -> str:
@@ -174,10 +168,8 @@ def _cell(text: str) -> str:
 
 
 def _block(text: str) -> list[str]:
-    lines = [safe(line) for line in text.splitlines()]
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return [fence, *lines, fence, ""]
+    fence = _fence(text, 3)
+    return [fence, *map(safe, text.splitlines()), fence, ""]
 
 
 def _table(table: ReportTable) -> Iterable[str]:

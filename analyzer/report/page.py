@@ -9,14 +9,13 @@ from typing import Final
 
 from kafkascope.analyzer.findings import Cause, Finding
 from kafkascope.analyzer.findings.causes import apart, counted, names_of
-from kafkascope.analyzer.findings.commands import exchanges_command
-from kafkascope.analyzer.findings.view import plural
-from kafkascope.analyzer.render.cells import duration, size
+from kafkascope.analyzer.findings.model import exchanges_command
+from kafkascope.analyzer.render.cells import size
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.report.charts import escaped
-from kafkascope.analyzer.report.collect import ReportFacts
+from kafkascope.analyzer.report.collect import COMPLETE, ReportFacts, often, summary
 from kafkascope.analyzer.report.sections import ReportTable, Section
-from kafkascope.analyzer.report.summary import summary
+from kafkascope.analyzer.text import plural
 from kafkascope.analyzer.times import iso_ns
 
 MOST_FINDINGS: Final = 100
@@ -93,6 +92,7 @@ def page(facts: ReportFacts, parts: list[Section], release: str, redacted: str) 
     title = f"Kafka traffic: {', '.join(facts.inputs)}"
     # The first chart stands beside the summary: both are seen without scrolling.
     first = int(bool(parts) and bool(parts[0].charts))
+    summed_up = "".join(f"<p>{_prose(sentence)}</p>" for sentence in summary(facts))
     out = [
         "<!DOCTYPE html>\n",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -103,7 +103,7 @@ def page(facts: ReportFacts, parts: list[Section], release: str, redacted: str) 
         f"<title>{escaped(title)}</title><style>{STYLE}</style></head><body>",
         f"<header><h1>{escaped(title)}</h1>",
         f'<p class="dim">{escaped(_range(facts))}</p></header>',
-        f'<section id="summary">{_summary(facts)}{_key_numbers(facts)}</section>',
+        f'<section id="summary">{summed_up}{_key_numbers(facts)}</section>',
         "<main>",
         *(_section(part) for part in parts[:first]),
         _contents(parts),
@@ -120,15 +120,13 @@ def page(facts: ReportFacts, parts: list[Section], release: str, redacted: str) 
 def _range(facts: ReportFacts) -> str:
     if facts.span.first_ns is None:
         return "no exchanges"
-    span = (facts.span.last_ns or facts.span.first_ns) - facts.span.first_ns
     only = f"; filter: {facts.filter_text}" if facts.filter_text else ""
-    return f"{iso_ns(facts.span.first_ns)}, {duration(span)}{only}; all times are UTC"
+    return f"{iso_ns(facts.span.first_ns)}, {facts.lasted}{only}; all times are UTC"
 
 
-def key_numbers(facts: ReportFacts) -> list[tuple[str, str]]:
-    """(what, how many) for the top of the page."""
+def _key_numbers(facts: ReportFacts) -> str:
     counts = counted(facts.causes)
-    return [
+    numbers = (
         ("exchanges", f"{facts.span.exchanges:,}"),
         ("clients", f"{len(facts.findings.base.clients.rows()):,}"),
         ("connections", f"{facts.connections:,}"),
@@ -136,29 +134,18 @@ def key_numbers(facts: ReportFacts) -> list[tuple[str, str]]:
         ("captured", size(facts.captured_bytes)),
         ("errors found", f"{counts['error']:,}"),
         ("warnings", f"{counts['warning']:,}"),
-    ]
-
-
-def _key_numbers(facts: ReportFacts) -> str:
+    )
     cells = (
-        f"<div><dt>{escaped(what)}</dt><dd>{escaped(value)}</dd></div>"
-        for what, value in key_numbers(facts)
+        f"<div><dt>{escaped(what)}</dt><dd>{escaped(value)}</dd></div>" for what, value in numbers
     )
     return f'<dl class="facts">{"".join(cells)}</dl>'
-
-
-def _summary(facts: ReportFacts) -> str:
-    return "".join(f"<p>{_prose(sentence)}</p>" for sentence in summary(facts))
 
 
 def _contents(parts: Iterable[Section]) -> str:
     links = [("findings", "Findings"), *((part.id, part.title) for part in parts)]
     links.append(("complete", "Completeness"))
-    return (
-        "<nav><ul>"
-        + "".join(f'<li><a href="#{name}">{escaped(title)}</a></li>' for name, title in links)
-        + "</ul></nav>"
-    )
+    lines = (f'<li><a href="#{name}">{escaped(title)}</a></li>' for name, title in links)
+    return f"<nav><ul>{''.join(lines)}</ul></nav>"
 
 
 def _findings(facts: ReportFacts) -> str:
@@ -171,16 +158,10 @@ def _findings(facts: ReportFacts) -> str:
     out.append(_left_out(len(trouble)))
     if chats:
         inner = "".join(_cause(each, facts, times) for each in chats[:MOST_FINDINGS])
-        said = f"{plural(len(chats), 'chat')}, normal but often mistaken for problems: "
-        said += names_of(chats)
-        inner += _left_out(len(chats))
-        out.append(f"<details><summary>{escaped(said)}</summary>{inner}</details>")
-    out.append(_command(f"kafkascope check {_names(facts)}"))
+        what = f"{plural(len(chats), 'chat')}, normal but often mistaken for problems: "
+        out.append(_folded(what + names_of(chats), inner + _left_out(len(chats))))
+    out.append(_command(f"kafkascope check {shlex.join(facts.inputs)}"))
     return "".join([*out, "</section>"])
-
-
-def _names(facts: ReportFacts) -> str:
-    return shlex.join(facts.inputs)
 
 
 def _left_out(count: int) -> str:
@@ -193,17 +174,13 @@ def _cause(cause: Cause, facts: ReportFacts, times: Times) -> str:
     if not cause.consequences:
         return _finding(cause.finding, facts, times)
     count = len(cause.consequences)
-    inner = "".join(
-        _finding(each, facts, times) for each in cause.consequences[:MOST_FINDINGS]
-    ) + _left_out(count)
-    said = f"consequences: {cause.therefore()}"
-    folded = f"<details><summary>{escaped(said)}</summary>{inner}</details>"
+    inner = "".join(_finding(each, facts, times) for each in cause.consequences[:MOST_FINDINGS])
+    folded = _folded(f"consequences: {cause.therefore()}", inner + _left_out(count))
     return _finding(cause.finding, facts, times, folded)
 
 
 def _finding(finding: Finding, facts: ReportFacts, times: Times, behind: str = "") -> str:
     when = ""
-    often = "once" if finding.count == 1 else f"{finding.count:,} times"
     if finding.first_ns is not None:
         when = f", {times.text(finding.first_ns)}"
         if finding.last_ns not in (None, finding.first_ns):
@@ -212,10 +189,11 @@ def _finding(finding: Finding, facts: ReportFacts, times: Times, behind: str = "
         f'<article class="{finding.severity}"><h3><span class="sev">'
         f"{SIGNS[finding.severity]} {finding.severity}</span> {escaped(finding.text)}</h3>",
         f'<p>{_prose(finding.advice)} <span class="dim">{escaped(finding.name)},'
-        f" {often}{escaped(when)}</span></p>",
+        f" {often(finding.count)}{escaped(when)}</span></p>",
     ]
     if finding.filter:
-        out.append(f"<p><code>{escaped(exchanges_command(finding, _names(facts)))}</code></p>")
+        command = exchanges_command(finding, shlex.join(facts.inputs))
+        out.append(f"<p><code>{escaped(command)}</code></p>")
     return "".join([*out, behind, "</article>"])
 
 
@@ -236,20 +214,18 @@ def _section(part: Section) -> str:
     for legend, svg in part.charts:
         caption = f"<figcaption>{escaped(legend)}</figcaption>" if legend else ""
         out.append(f"<figure>{caption}{svg}</figure>")
-    out += [_folded(each) if _folds(part, each) else _table(each) for each in part.tables]
+    for table in part.tables:
+        # A chart shows its numbers, or it is long.
+        folds = part.id == "time" or len(table.rows) > FEW_LINES
+        lines = plural(len(table.rows) + table.left_out, "line")
+        text = _table(table)
+        out.append(_folded(f"{table.caption}: {lines}", text) if folds else text)
     out.append(_command(part.command))
     return "".join([*out, "</section>"])
 
 
-def _folds(part: Section, table: ReportTable) -> bool:
-    """Whether somebody has to ask for a table: a chart tells its numbers, or it is long."""
-    return part.id == "time" or len(table.rows) > FEW_LINES
-
-
-def _folded(table: ReportTable) -> str:
-    lines = plural(len(table.rows) + table.left_out, "line")
-    said = f"{table.caption}: {lines}"
-    return f"<details><summary>{escaped(said)}</summary>{_table(table)}</details>"
+def _folded(title: str, inner: str) -> str:
+    return f"<details><summary>{escaped(title)}</summary>{inner}</details>"
 
 
 def _table(table: ReportTable) -> str:
@@ -266,19 +242,17 @@ def _table(table: ReportTable) -> str:
     ]
     rows = []
     for index, row in enumerate(table.rows):
-        kind = ' class="breaks"' if "breaks" in row else ""
+        kind = ' class="breaks"' if "breaks" in row and "verdict" in table.titles else ""
         cells = "".join(
             f"<td{width}>{escaped(text)}</td>" for text, width in zip(row, widths, strict=True)
         )
         if evidence:
             filter_ = table.filters[index]
             cells += f"<td class=y>{f'<code>{escaped(filter_)}</code>' if filter_ else ''}</td>"
-        rows.append(f"<tr{kind if kind and 'verdict' in table.titles else ''}>{cells}</tr>")
-    more = (
-        f'<p class="dim">{table.left_out:,} more rows: see the command below.</p>'
-        if table.left_out
-        else ""
-    )
+        rows.append(f"<tr{kind}>{cells}</tr>")
+    more = ""
+    if table.left_out:
+        more = f'<p class="dim">{table.left_out:,} more rows: see the command below.</p>'
     return (
         f'<div class="wide"><table><caption>{escaped(table.caption)}</caption><thead><tr>{heads}'
         f"</tr></thead><tbody>{''.join(rows)}</tbody></table></div>{more}"
@@ -292,6 +266,5 @@ def _width(texts: Iterable[str]) -> str:
 
 
 def _complete(facts: ReportFacts) -> str:
-    said = facts.remarks or ["All packets are complete, and all Kafka traffic was decoded."]
-    lines = "".join(f"<li>{escaped(each)}</li>" for each in said)
+    lines = "".join(f"<li>{escaped(each)}</li>" for each in facts.remarks or [COMPLETE])
     return f'<section id="complete"><h2>Completeness</h2><ul>{lines}</ul></section>'

@@ -1,18 +1,19 @@
-"""What a report tells, in order: sections of sentences, charts and tables, each with the command
+"""Contents of a report, in order: sections of sentences, charts and tables, each with the command
 that prints the same numbers."""
 
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.findings.clients import VERDICT, judged
+from kafkascope.analyzer.findings.filters import api_is
 from kafkascope.analyzer.findings.outcomes import COLUMNS as OUTCOME
-from kafkascope.analyzer.findings.outcomes import outcomes
-from kafkascope.analyzer.findings.view import api_is
+from kafkascope.analyzer.findings.outcomes import VERDICT, judged, outcomes
+from kafkascope.analyzer.merging.tables import OTHERS
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.report.charts import Bar, Step, Track, bars, columns, lanes
@@ -22,20 +23,24 @@ from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.analyzer.statistics.errors import Errors
 from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.groups.timeline import Scale, lanes_of, title_of
-from kafkascope.analyzer.statistics.latency import Latency
-from kafkascope.analyzer.statistics.merging.tables import OTHERS
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.statistics.producers.producers import Producers
 from kafkascope.analyzer.statistics.rates import Rates
 from kafkascope.analyzer.statistics.table import RIGHT, cell
 from kafkascope.analyzer.statistics.topics import Topics
+from kafkascope.analyzer.statistics.traffic import Latency
+from kafkascope.analyzer.text import plural
+from kafkascope.analyzer.times import MS
 
 MOST_LINES: Final = 60
 """Of a table; a report of a large capture stays a report."""
 MOST_BARS: Final = 15
 MOST_GROUPS: Final = 12
 LANE_CELLS: Final = 140
-MS: Final = 1_000_000
+CLIENT_COLUMNS: Final = (
+    *("client_id", "client_address", "software", "user", "verdict", "breaks_at", "why"),
+    *("roles", "requests", "failed", "negotiates"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,7 @@ class Section:
     says: str
     """What it answers, for people who see it for the first time."""
     command: str = ""
+    """Prints the same numbers; `{}` stands for the inputs and the filter."""
     charts: list[tuple[str, str]] = field(default_factory=list)
     """(legend, SVG)"""
     tables: list[ReportTable] = field(default_factory=list)
@@ -68,30 +74,30 @@ class Section:
 
 
 def sections(facts: ReportFacts, release: str) -> list[Section]:
-    """All sections that have something to tell."""
+    """Return all sections that have a table with rows."""
     times = Times("u")
     if facts.span.first_ns is not None:
         times.saw(facts.span.first_ns)
-    where = _where(facts)
-    made = (
-        _over_time(facts, times, where),
-        _clients(facts, times, where, release),
-        _brokers(facts, times, where),
-        _latency(facts, times, where),
-        _errors(facts, times, where),
-        _groups(facts, times, where),
-        _topics(facts, times, where),
-        _producers(facts, times, where),
-        _connections(facts, times, where),
-    )
-    return [section for section in made if section.tables]
-
-
-def _where(facts: ReportFacts) -> str:
     words = [shlex.quote(name) for name in facts.inputs]
     if facts.filter_text:
         words += ["-Y", shlex.quote(facts.filter_text)]
-    return " ".join(words)
+    made = (
+        _over_time(facts, times),
+        _clients(facts, times, release),
+        _brokers(facts, times),
+        _latency(facts, times),
+        _errors(facts, times),
+        _groups(facts, times),
+        _topics(facts, times),
+        _producers(facts, times),
+        _connections(facts, times),
+    )
+    shown = []
+    for section in made:
+        if tables := [each for each in section.tables if each.rows]:
+            command = section.command.format(" ".join(words))
+            shown.append(replace(section, tables=tables, command=command))
+    return shown
 
 
 def table(
@@ -103,42 +109,51 @@ def table(
 ) -> ReportTable:
     """The first lines as text; columns without any value are left out."""
     kept = list(lines[:MOST_LINES])
-    chosen = [column for column in chosen if not column.wide]
-    cells = [[cell(column, line, times) for column in chosen] for line in kept]
-    used = [
-        index
-        for index in range(len(chosen))
-        if not index or any(row[index] not in ("", "-") for row in cells)
-    ]
+    filled: list[tuple[Column, list[str]]] = []
+    for column in chosen:
+        texts = [cell(column, line, times) for line in kept]
+        if not column.wide and (not filled or any(text not in ("", "-") for text in texts)):
+            filled.append((column, texts))
     return ReportTable(
         caption,
-        [chosen[index].title for index in used],
-        [chosen[index].kind in RIGHT for index in used],
-        [[row[index] for index in used] for row in cells],
+        [column.title for column, _ in filled],
+        [column.kind in RIGHT for column, _ in filled],
+        [list(row) for row in zip(*(texts for _, texts in filled), strict=True)],
         [where(line) for line in kept] if where is not None else [],
         len(lines) - len(kept),
     )
 
 
-def _tables(*made: ReportTable) -> list[ReportTable]:
-    return [each for each in made if each.rows]
+def _equals(field_: str, column: str) -> Callable[[Line], str]:
+    """Return what makes the filter for the value that a line has in a column."""
+
+    def filter_of(line: Line) -> str:
+        value = line[column]
+        known = value not in (None, "", "-", OTHERS)
+        return f"{field_} == {quoted(str(value))}" if known else ""
+
+    return filter_of
 
 
-def _equals(field_: str, value: object) -> str:
-    known = value not in (None, "", "-", OTHERS)
-    return f"{field_} == {quoted(str(value))}" if known else ""
+def _numbered(field_: str, column: str) -> Callable[[Line], str]:
+    """Return what makes the filter for the number that a line has in a column."""
+
+    def filter_of(line: Line) -> str:
+        value = line[column]
+        return f"{field_} == {value}" if isinstance(value, int) and value >= 0 else ""
+
+    return filter_of
 
 
-def _over_time(facts: ReportFacts, times: Times, where: str) -> Section:
-    lines = facts.rates.rows()
-    width = facts.rates.width_ns
+def _over_time(facts: ReportFacts, times: Times) -> Section:
+    lines, width = facts.rates.rows(), facts.rates.width_ns
     steps = [
         Step(
             times.text(line["time"]).partition(".")[0],
             line["requests"],
             line["failed"] + line["unanswered"],
-            f"{times.text(line['time'])}: {line['requests']:,} requests, {line['failed']:,} with"
-            f" errors, {line['unanswered']:,} unanswered",
+            f"{times.text(line['time'])}: {plural(line['requests'], 'request')}, "
+            f"{line['failed']:,} with errors, {line['unanswered']:,} unanswered",
         )
         for line in lines
     ]
@@ -148,14 +163,16 @@ def _over_time(facts: ReportFacts, times: Times, where: str) -> Section:
         "time",
         "Over time",
         f"Requests per {every}. Requests with errors or without a response are highlighted.",
-        f"kafkascope stats rates {where} --every {width // MS}ms",
+        f"kafkascope stats rates {{}} --every {width // MS}ms",
         [("", chart)] if chart else [],
-        _tables(table("Requests over time", Rates.COLUMNS, lines, times)),
+        [table("Requests over time", Rates.COLUMNS, lines, times)],
     )
 
 
-def _clients(facts: ReportFacts, times: Times, where: str, release: str) -> Section:
-    # A part of a capture does not tell how anybody ended.
+def _clients(facts: ReportFacts, times: Times, release: str) -> Section:
+    from kafkascope.analyzer.statistics.clients import Clients
+
+    # A part of a capture does not show how clients ended.
     ends = None if facts.filter_text else outcomes(facts.findings, facts.names)
     lines = judged(facts.findings.base.clients, release, ends)
     broken = [line["client_id"] for line in lines if line.get("verdict") == "breaks"]
@@ -167,51 +184,33 @@ def _clients(facts: ReportFacts, times: Times, where: str, release: str) -> Sect
             says += f" {len(names) - 10} more are incompatible."
     else:
         says += " No incompatible version was used in the capture."
-    front = {"client_id", "client_address", "software", "user", "verdict", "breaks_at", "why"}
-    from kafkascope.analyzer.statistics.clients import Clients
-
-    chosen = [column for column in (*Clients.COLUMNS, *VERDICT) if column.name in front]
-    order = ("client_id", "client_address", "software", "user", "verdict", "breaks_at", "why")
-    chosen.sort(key=lambda column: order.index(column.name))
-    more = [
-        column
-        for column in Clients.COLUMNS
-        if column.name in ("roles", "requests", "failed", "negotiates")
-    ]
+    known = {column.name: column for column in (*Clients.COLUMNS, *VERDICT)}
+    chosen = [known[name] for name in CLIENT_COLUMNS] + list(OUTCOME[:2] if ends else ())
+    caption, of_client = f"Clients, checked against Kafka {release}", _equals("client", "client_id")
     return Section(
         "clients",
         "Clients and versions",
         says,
-        f"kafkascope clients {where} --for {release}",
-        [],
-        _tables(
-            table(
-                f"Clients, checked against Kafka {release}",
-                [*chosen, *more, *(OUTCOME[:2] if ends else ())],
-                lines,
-                times,
-                lambda line: _equals("client", line["client_id"]),
-            )
-        ),
+        f"kafkascope clients {{}} --for {release}",
+        tables=[table(caption, chosen, lines, times, of_client)],
     )
 
 
-def _brokers(facts: ReportFacts, times: Times, where: str) -> Section:
+def _brokers(facts: ReportFacts, times: Times) -> Section:
     found = facts.findings.base.cluster
     return Section(
         "brokers",
         "Brokers as advertised",
         "Addresses that brokers advertised, and whether clients could connect to them.",
-        f"kafkascope cluster {where}",
-        [],
-        _tables(
+        "kafkascope cluster {}",
+        tables=[
             table("Nodes", Cluster.COLUMNS, found.rows(facts.names), times),
             table("Coordinators", Cluster.COORDINATOR_COLUMNS, found.coordinators(), times),
-        ),
+        ],
     )
 
 
-def _latency(facts: ReportFacts, times: Times, where: str) -> Section:
+def _latency(facts: ReportFacts, times: Times) -> Section:
     lines = facts.findings.base.latency.rows(facts.names, by=("api",))
     drawn = [
         Bar(
@@ -231,155 +230,115 @@ def _latency(facts: ReportFacts, times: Times, where: str) -> Section:
         "Latency",
         "Excess is the latency minus the time that the client requested: long polls of Fetch, and"
         " JoinGroup requests that wait for other members.",
-        f"kafkascope latency {where}",
+        "kafkascope latency {}",
         [("95th percentile of excess latency", chart)] if chart else [],
-        _tables(
-            table(
-                "Latency by API",
-                Latency.columns(["api"]),
-                lines,
-                times,
-                lambda line: api_is(line["api"]),
-            )
-        ),
+        [table("Latency by API", Latency.columns(["api"]), lines, times, _of_api)],
     )
 
 
-def _errors(facts: ReportFacts, times: Times, where: str) -> Section:
+def _of_api(line: Line) -> str:
+    return api_is(line.get("api"))
+
+
+def _errors(facts: ReportFacts, times: Times) -> Section:
     lines = facts.errors.rows(facts.names)
     chosen = (Column("error"), *Errors.columns(("api", "client", "topic")))
+    of_client = _equals("client", "client_id")
 
     def evidence(line: Line) -> str:
-        parts = [f"error == {line['error']}" if line["error"] != OTHERS else ""]
-        parts += [api_is(line.get("api")), _equals("client", line["client_id"])]
-        return " and ".join(part for part in parts if part)
+        error = f"error == {line['error']}" if line["error"] != OTHERS else ""
+        return " and ".join(filter(None, [error, _of_api(line), of_client(line)]))
 
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for line in lines:
-        counts[str(line["error"])] = counts.get(str(line["error"]), 0) + line["count"]
-    worst = sorted(counts.items(), key=lambda item: -item[1])[:MOST_BARS]
-    drawn = [Bar(name, (("bad", n),), f"{n:,}", f"{name}: {n:,}") for name, n in worst]
+        counts[str(line["error"])] += line["count"]
+    drawn = [
+        Bar(name, (("bad", n),), f"{n:,}", f"{name}: {n:,}")
+        for name, n in counts.most_common(MOST_BARS)
+    ]
     return Section(
         "errors",
         "Errors",
         "Errors that brokers returned, by API and client. `kafkascope error NAME` explains a code.",
-        f"kafkascope errors {where}",
+        "kafkascope errors {}",
         [("how often", bars("Errors by code", drawn))] if drawn else [],
-        _tables(table("Errors", chosen, lines, times, evidence)),
+        [table("Errors", chosen, lines, times, evidence)],
     )
 
 
-def _groups(facts: ReportFacts, times: Times, where: str) -> Section:
+def _groups(facts: ReportFacts, times: Times) -> Section:
     found: Groups = facts.findings.base.groups
     lines = found.rows(facts.names)
-    charts, texts, tables = [], [], []
-    tables.append(
-        table("Groups", Groups.COLUMNS, lines, times, lambda line: _equals("group", line["group"]))
-    )
+    charts, texts = [], []
+    tables = [table("Groups", Groups.COLUMNS, lines, times, _equals("group", "group"))]
     rebalancing = [str(line["group"]) for line in lines if (line.get("rebalances") or 0) > 1]
     for name in rebalancing[:MOST_GROUPS]:
         story = found.story(name)
         if story is None:
             continue
-        scale = Scale(story.first_ns, story.last_ns, LANE_CELLS)
-        shown = lanes_of(story, scale)
+        shown = lanes_of(story, Scale(story.first_ns, story.last_ns, LANE_CELLS))
         span = max(1, story.last_ns - story.first_ns)
         ticks = [
             (part / 6, times.text(story.first_ns + span * part // 6).partition(".")[0])
             for part in range(6)
         ]
         tracks = [Track(lane.label, lane.cells, lane.text) for lane in shown]
-        charts.append((title_of(story), lanes(f"Members of {name} over time", tracks, ticks)))
-        texts.append(
-            "\n".join([title_of(story), *(f"{lane.label:<25}{lane.cells}" for lane in shown)])
-        )
-        tables.append(
-            table(f"Rebalances of {name}", Groups.REBALANCE_COLUMNS, found.rebalances(name), times)
-        )
+        title = title_of(story)
+        charts.append((title, lanes(f"Members of {name} over time", tracks, ticks)))
+        texts.append("\n".join([title, *(f"{lane.label:<25}{lane.cells}" for lane in shown)]))
+        rebalances = found.rebalances(name)
+        tables.append(table(f"Rebalances of {name}", Groups.REBALANCE_COLUMNS, rebalances, times))
     return Section(
         "groups",
         "Consumer groups",
         "Members that joined, left or were evicted; causes of rebalances. Lanes: J joins,"
         " dotted waiting, solid stable, l leaves, x evicted.",
-        f"kafkascope groups {where}",
+        "kafkascope groups {}",
         charts,
-        _tables(*tables),
+        tables,
         texts,
     )
 
 
-def _topics(facts: ReportFacts, times: Times, where: str) -> Section:
+def _topics(facts: ReportFacts, times: Times) -> Section:
     lines = facts.findings.base.topics.rows(facts.names)
-    drawn = [
-        Bar(
-            str(line["topic"]),
-            (("main", line["produced_bytes"] or 0), ("second", line["fetched_bytes"] or 0)),
-            "",
-            f"{line['topic']}: {line['produced_bytes'] or 0:,} bytes written,"
-            f" {line['fetched_bytes'] or 0:,} read",
-        )
-        for line in lines[:MOST_BARS]
-    ]
+    drawn = []
+    for line in lines[:MOST_BARS]:
+        written, read = line["produced_bytes"] or 0, line["fetched_bytes"] or 0
+        title = f"{line['topic']}: {written:,} bytes written, {read:,} read"
+        drawn.append(Bar(str(line["topic"]), (("main", written), ("second", read)), "", title))
     return Section(
         "topics",
         "Topics",
         "Producers and consumers of each topic. The chart shows bytes written, then bytes read.",
-        f"kafkascope topics {where}",
+        "kafkascope topics {}",
         [("bytes written and read", bars("Bytes by topic", drawn))] if drawn else [],
-        _tables(
-            table(
-                "Topics",
-                Topics.COLUMNS,
-                lines,
-                times,
-                lambda line: _equals("topic", line["topic"]),
-            )
-        ),
+        [table("Topics", Topics.COLUMNS, lines, times, _equals("topic", "topic"))],
     )
 
 
-def _producers(facts: ReportFacts, times: Times, where: str) -> Section:
+def _producers(facts: ReportFacts, times: Times) -> Section:
     lines = facts.findings.base.producers.rows(facts.names)
+    of_id = _numbered("producer.id", "producer_id")
     return Section(
         "producers",
         "Idempotent and transactional producers",
         "Resent and missing sequence numbers; transactions and their outcomes.",
-        f"kafkascope producers {where}",
-        [],
-        _tables(
-            table(
-                "Producers",
-                Producers.COLUMNS,
-                lines,
-                times,
-                lambda line: (
-                    f"producer.id == {line['producer_id']}"
-                    if isinstance(line["producer_id"], int) and line["producer_id"] >= 0
-                    else ""
-                ),
-            )
-        ),
+        "kafkascope producers {}",
+        tables=[table("Producers", Producers.COLUMNS, lines, times, of_id)],
     )
 
 
-def _connections(facts: ReportFacts, times: Times, where: str) -> Section:
+def _connections(facts: ReportFacts, times: Times) -> Section:
     found: Connections = facts.findings.base.connections
+    lines, of_number = found.rows(facts.names), _numbered("conn", "connection")
     return Section(
         "connections",
         "Connections",
         "Connection setup, authentication, and how connections ended.",
-        f"kafkascope connections {where}",
-        [],
-        _tables(
+        "kafkascope connections {}",
+        tables=[
             table("By client", Connections.CLIENT_COLUMNS, found.by_client(), times),
-            table(
-                "Connections",
-                Connections.COLUMNS,
-                found.rows(facts.names),
-                times,
-                lambda line: (
-                    f"conn == {line['connection']}" if isinstance(line["connection"], int) else ""
-                ),
-            ),
-        ),
+            table("Connections", Connections.COLUMNS, lines, times, of_number),
+        ],
     )

@@ -32,10 +32,6 @@ class Growth:
         self._names = len(session.context.names)
         self._dropped = 0
 
-    def name_again(self) -> None:
-        """Take all names of topics once more: the session got others."""
-        self._names = 0
-
     def take(self, limit: int = 0) -> Delta:
         """Return what is new since the last call. `limit`: the most rows to keep, for input without
         end; `apply` drops the same ones."""
@@ -54,14 +50,9 @@ class Growth:
         if limit and (rows > limit or len(self._session.connections) > MOST_CONNECTIONS):
             self._dropped = max(1, min(limit, rows) // SHARE)
             self._session.drop(self._dropped)
-            self._recount()
+            self._taken.clear()
+            self._all({})  # all that is left counts as taken
         return out
-
-    def _recount(self) -> None:
-        """Count everything present as taken."""
-        self._taken.clear()
-        out: Delta = {}
-        self._all(out)
 
     def _all(self, out: Delta) -> None:
         for name, value in self._parts():

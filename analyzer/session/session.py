@@ -8,23 +8,19 @@ apart from the `Read` function that it is given.
 from __future__ import annotations
 
 from array import array
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.analyzer.bodies.dissection import (
-    dissect_request,
-    dissect_response,
-    header_of_cut,
-)
+from kafkascope.analyzer.bodies.dissection import dissect_request, dissect_response, header_of_cut
 from kafkascope.analyzer.exchanges.column import NONE
 from kafkascope.analyzer.exchanges.columns import Frames, Kept, Read, ValueList
 from kafkascope.analyzer.exchanges.rows import NO_ID, Row, row_of
 from kafkascope.analyzer.model import STATES, Exchange, Frame, Note, Request, Response, Undecoded
-from kafkascope.analyzer.session.packing import COLUMNS, TABLES, pack
+from kafkascope.analyzer.session.packing import COLUMNS, TABLES, Packer
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.keyed import read_header
 from kafkascope.dissectors.registry import RequestHeader
 from kafkascope.dissectors.zookeeper.types import is_zookeeper
+from kafkascope.kernel.pairs import Pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -32,6 +28,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.analyzer.exchanges.offline import Capture
+    from kafkascope.analyzer.exchanges.pairs import Item
     from kafkascope.captures.model import Connection
 
 _NOTHING: Final[tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = ((), ())
@@ -45,7 +42,7 @@ GROWING: Final = (
 
 
 class Session:
-    """Rows by index, in the order of completion; `index_of` finds them by number."""
+    """Rows by index, in the order in which they came; `index_of` finds them by number."""
 
     def __init__(
         self,
@@ -86,31 +83,37 @@ class Session:
         self._connection_index: dict[int, int] = {}
         self.dropped = 0
         """Number of rows dropped before the first one: see `drop`."""
+        self._packer: Packer | None = None
 
     def __len__(self) -> int:
         return len(self.columns["number"])
 
-    def add(self, exchange: Exchange, row: Row | None = None) -> int:
-        """Add an exchange and return its index. `row` avoids making the row again."""
-        if row is None:
-            row = row_of(exchange, self.context.names)
-        self.extend([exchange], [row])
+    def add(self, exchange: Item) -> int:
+        self.extend([exchange])
         return len(self.columns["number"]) - 1
 
-    def extend(self, exchanges: Sequence[Exchange], rows: Sequence[Row]) -> None:
-        """Add exchanges with their rows."""
-        pack(self, exchanges, rows)
-        for key, exchange in enumerate(exchanges, self.rows_told):
-            if exchange.undecoded or exchange.notes:
-                self.remarks_by_row[key] = (exchange.undecoded, exchange.notes)
-            if exchange.fetch_session is not None:
-                self.fetch_sessions[key] = exchange.fetch_session
-            if exchange.ended_ns is not None:
-                self.ended_by_row[key] = exchange.ended_ns
-        self.rows_told += len(exchanges)
+    def extend(self, items: Sequence[Item]) -> list[str]:
+        """Add exchanges; return their last columns in the list (`exchanges.outcome.result`)."""
+        if self._packer is None:
+            parts = self.columns, self.tables, self.stored_frames, self.connection_number
+            self._packer = Packer(self.context, *parts)
+        ids, texts = self._packer.add(items)
+        self.id_bytes += bytes.fromhex("".join(ids))
+        for key, item in enumerate(items, self.rows_told):
+            if type(item) is Pair:
+                if item.session is not None:
+                    self.fetch_sessions[key] = item.session
+                continue
+            if item.undecoded or item.notes:
+                self.remarks_by_row[key] = (item.undecoded, item.notes)
+            if item.fetch_session is not None:
+                self.fetch_sessions[key] = item.fetch_session
+            if item.ended_ns is not None:
+                self.ended_by_row[key] = item.ended_ns
+        self.rows_told += len(items)
+        return texts
 
     def index_rows(self) -> None:
-        """Index the new rows by the numbers of their exchanges."""
         index, begin = self._index, self._indexed - self.dropped
         for row, number in enumerate(self.columns["number"][begin:], self._indexed):
             at = number - self._index_from
@@ -132,15 +135,12 @@ class Session:
         for column in self.columns.values():
             del column[:count]
         del self.id_bytes[: 8 * count]
+        self._packer = None
         for name in TABLES:
             self._compact(name)
         self._compact_connections()
         self.dropped += count
-        for remarks in (
-            self.remarks_by_row,
-            self.fetch_sessions,
-            self.ended_by_row,
-        ):
+        for remarks in (self.remarks_by_row, self.fetch_sessions, self.ended_by_row):
             for key in [key for key in remarks if key < self.dropped]:
                 del remarks[key]
         self._late = {n: index for n, index in self._late.items() if index >= self.dropped}
@@ -157,11 +157,7 @@ class Session:
         for column in self.columns.values():
             del column[:]
         self.id_bytes.clear()
-        for remarks in (
-            self.remarks_by_row,
-            self.fetch_sessions,
-            self.ended_by_row,
-        ):
+        for remarks in (self.remarks_by_row, self.fetch_sessions, self.ended_by_row):
             remarks.clear()
         self.stored_frames.release(self.stored_frames.end)
 
@@ -185,7 +181,6 @@ class Session:
         }
 
     def value(self, name: str, index: int) -> Any:
-        """Return the value of a column with a table, for a row."""
         return self.tables[name].values[self.columns[name][index]]
 
     def ids(self, begin: int = 0, end: int | None = None) -> bytes:
@@ -201,7 +196,6 @@ class Session:
         return found
 
     def index_of(self, number: int) -> int | None:
-        """Return the index of an exchange by its number."""
         if self._indexed < self.dropped + len(self.columns["number"]):
             self.index_rows()
         at = number - self._index_from
@@ -222,7 +216,7 @@ class Session:
         ends = connection.ends(client)
         key, version = columns["api_key"][index], columns["api_version"][index]
         id_ = columns["correlation_id"][index]
-        undecoded, notes = self.remarks_by_row.get(self.dropped + index, _NOTHING)
+        undecoded, notes = self.remarks(index)
         asking, answering = self._frames_of(index)
         header, request = self._request_of(index, asking)
         response = self._response_of(index, answering, header)
@@ -254,16 +248,14 @@ class Session:
         )
 
     def frames(self, index: int) -> tuple[int, ...]:
-        """Return the packets with the first byte of request and response."""
         both = (self.columns["request_packet"][index], self.columns["response_packet"][index])
         return tuple([packet for packet in both if packet != NONE])
 
-    def undecoded(self, index: int) -> tuple[Undecoded, ...]:
-        """Return the bytes of an exchange that could not be decoded."""
-        return self.remarks_by_row.get(self.dropped + index, _NOTHING)[0]
+    def remarks(self, index: int) -> tuple[tuple[Undecoded, ...], tuple[Note, ...]]:
+        """Return the bytes of an exchange that could not be decoded, and notes about it."""
+        return self.remarks_by_row.get(self.dropped + index, _NOTHING)
 
     def remarked(self) -> Iterable[int]:
-        """Return the indexes of exchanges with undecoded bytes or notes."""
         return [key - self.dropped for key in self.remarks_by_row]
 
     def row(self, index: int) -> Row:
@@ -271,7 +263,6 @@ class Session:
         return row_of(self.exchange(index), self.context.names)
 
     def _frames_of(self, index: int) -> tuple[Frame | None, Frame | None]:
-        """Return request and response with their bytes, where present."""
         asked = self.columns["request_packet"][index] != NONE
         answered = self.columns["response_packet"][index] != NONE
         found = self.stored_frames.get(self.columns["place"], index, asked + answered, self._read)
@@ -306,16 +297,10 @@ class Session:
         return Response(frame, header.correlation_id, dissect_response(frame, header)[0])
 
 
-TOGETHER: Final = 64
-"""Number of exchanges that are added to a session at once."""
-
-
 def session_of(capture: Capture) -> Session:
     """Return all exchanges of a capture as columns. Bodies are read and decoded again when
     displayed, so the input has to stay open; input that cannot be read twice needs a spool."""
     session = Session(capture.context, capture.source.read, plaintext=capture.plaintext)
-    exchanges, names = capture.exchanges(), capture.context.names
-    while some := list(islice(exchanges, TOGETHER)):
-        rows = [row_of(exchange, names) for exchange in some]
-        session.extend(some, rows)
+    for items in capture.batches():
+        session.extend(items)
     return session

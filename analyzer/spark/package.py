@@ -12,7 +12,7 @@ from kafkascope.analyzer.terminal import out
 
 ZIP: Final = "kafkascope-spark.zip"
 PROGRAM: Final = "kafkascope-job.py"
-PACKAGES: Final = ("analyzer", "bridges", "captures", "dissectors")
+PACKAGES: Final = ("analyzer", "bridges", "captures", "dissectors", "kernel")
 """Packages that a job imports, in the driver and in workers: below `kafkascope`. Of the bridges
 it is the data source."""
 FIXED: Final = (1980, 1, 1, 0, 0, 0)
@@ -42,6 +42,7 @@ def write_zip(path: Path) -> Path:
         for package in PACKAGES:
             # One by one: rglob follows no symlinks below its start, and a checkout has some.
             sources += sorted((ours / package).rglob("*.py"))
+            sources += sorted((ours / package).rglob("*.json"))
         for source in sources:
             about = zipfile.ZipInfo(str(source.relative_to(home)), FIXED)
             about.compress_type = zipfile.ZIP_DEFLATED
@@ -50,7 +51,6 @@ def write_zip(path: Path) -> Path:
 
 
 def write_package(folder: Path) -> list[Path]:
-    """Write both files into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / PROGRAM
     program.write_text(MAIN)

@@ -18,7 +18,8 @@ EVERY_S: Final = 0.5
 def shown(session: Any, size: int, *, quiet: bool) -> Iterator[None]:
     """Show progress on stderr while the body runs, when that is a terminal. `size`: bytes of the
     captures."""
-    context = None if quiet or not sys.stderr.isatty() else _context(session)
+    # Spark Connect has no context, which has the status tracker.
+    context = None if quiet or not sys.stderr.isatty() else getattr(session, "_sc", None)
     if context is None:
         yield
         return
@@ -32,11 +33,6 @@ def shown(session: Any, size: int, *, quiet: bool) -> Iterator[None]:
         done.set()
         thread.join()
         status()
-
-
-def _context(session: Any) -> Any:
-    """Return the Spark context; None with Spark Connect, which has no status tracker."""
-    return getattr(session, "_sc", None)
 
 
 def _watch(tracker: Any, size: int, done: threading.Event) -> None:

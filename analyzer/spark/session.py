@@ -84,7 +84,7 @@ def sweep(parent: str) -> None:
     """Remove the temporary folders of runs that were killed."""
     for path in Path(parent).glob(f"{PREFIX}*"):
         number = path.name.removeprefix(PREFIX).partition("-")[0]
-        if number.isdecimal() and not Path(f"/proc/{number}").exists() and not _runs(int(number)):
+        if number.isdecimal() and not _runs(int(number)):
             shutil.rmtree(path, ignore_errors=True)
 
 
@@ -96,11 +96,6 @@ def _runs(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def free_bytes(folder: str) -> int:
-    """Return the free bytes of a folder's disk."""
-    return shutil.disk_usage(folder).free
 
 
 @contextlib.contextmanager
@@ -128,9 +123,10 @@ def session(
         return
     parent = temporary or tempfile.gettempdir()
     sweep(parent)
-    if shuffle_bytes > free_bytes(parent):
+    free = shutil.disk_usage(parent).free
+    if shuffle_bytes > free:
         raise CaptureError(
-            f"{parent} has {free_bytes(parent) >> 20} MB left, and the shuffle takes about "
+            f"{parent} has {free >> 20} MB left, and the shuffle takes about "
             f"{shuffle_bytes >> 20} MB: choose another folder with --temp-dir"
         )
     folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=parent)

@@ -7,17 +7,21 @@ megabyte; so the first part of some files is read.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkascope.analyzer.exchanges.offline import Capture
-from kafkascope.analyzer.pipeline.places import open_anywhere
+from kafkascope.analyzer.pipeline.places import listed, open_anywhere, size_of
 from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.inputs.files import Source
+from kafkascope.extras import installed
 
 if TYPE_CHECKING:
     from kafkascope.captures.inputs.inflate import Stream
 
+MOST_EXCHANGES: Final = 5000
+"""In a megabyte: more hardly fit."""
 START_S: Final = 14
 """Until Spark does something. All of these are measured: benchmarks/README.md, `spark.py`."""
 SAMPLED_FILES: Final = 3
@@ -56,13 +60,11 @@ class _Beginning:
         self.read = 0
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        """Read the next bytes; return 0 at the end."""
         size = self._stream.readinto(buffer[: max(SAMPLED_BYTES - self.read, 0)])
         self.read += size or 0
         return size
 
     def close(self) -> None:
-        """Close the stream."""
         self._stream.close()
 
 
@@ -83,3 +85,33 @@ def exchanges_per_megabyte(names: Sequence[str], decode_as: Sequence[int] = ()) 
             continue
         size += beginning.read
     return found * 1e6 / size if size else 0.0
+
+
+def engine_for(inputs: Sequence[str], ports: Sequence[int]) -> tuple[str, str]:
+    """Return the faster engine for inputs, `plain` or `spark`, and why. `ports`: Kafka's."""
+    files = listed(inputs)
+    size = sum(map(size_of, files))
+    shown = f"{size / 1e6:.0f} MB"
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    # Whatever it holds.
+    dense = worth_spark(cores, MOST_EXCHANGES)
+    if dense is not None and size < dense:
+        return "plain", f"{shown} are read faster than Spark starts"
+    held = exchanges_per_megabyte(files, ports)
+    least = worth_spark(cores, held)
+    shown += f" with about {held:.0f} exchanges in each"
+    if least is None:
+        return "plain", f"{shown}: on {cores} core{'s' * (cores != 1)} one process is faster"
+    if size < least:
+        return "plain", f"{shown} are read faster than Spark starts"
+    if not installed("spark"):
+        return "plain", f"{shown}, but the extra 'spark' is not installed"
+    from kafkascope.analyzer.spark.session import NoSpark, check
+
+    try:
+        check()
+    except NoSpark as error:
+        return "plain", str(error)
+    return "spark", f"{shown} are worth its start"

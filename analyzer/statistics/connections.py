@@ -1,33 +1,31 @@
-"""One line per connection: who, how long, how it ended, what was on it, how well it went over the
-network.
+"""One line per connection: client, duration, how it ended, its traffic, network quality.
 
 Also takes the beginnings and ends of connections (`saw`), for those without any exchange.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Set
 from functools import lru_cache
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from kafkascope.analyzer.conversation.detect import is_other
 from kafkascope.analyzer.identity import host_of, user_of
-from kafkascope.analyzer.statistics.feed import Alike
+from kafkascope.analyzer.merging.measures import Measures, least, most, total
+from kafkascope.analyzer.merging.tables import Key, Keyed, by_key, table
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.limits import limit
-from kafkascope.analyzer.statistics.merging.compounds import table
-from kafkascope.analyzer.statistics.merging.measures import Measures, least, measured, most, total
-from kafkascope.analyzer.statistics.merging.tables import Key, Keyed
 from kafkascope.analyzer.statistics.model import (
     Column,
-    Exchange,
     Line,
-    Row,
     TopicNames,
+    columns,
+    filled,
     middle,
     per_second,
 )
 from kafkascope.analyzer.statistics.simple import ByKey
-from kafkascope.captures.model import Certificate, Closed, Connection, HandshakeResult, Opened, Tls
+from kafkascope.captures.model import Certificate, Closed, Connection, Opened, Tls
 
 SASL: Final = frozenset({17, 36})
 AUTHENTICATE: Final = 36
@@ -43,14 +41,13 @@ JoinGroup, SyncGroup."""
 KAFKA: Final = "kafka"
 ZOOKEEPER: Final = "zookeeper"
 NAMELESS: Final = ("no", "bytes")
-"""How sentences of detection begin that do not say what it is."""
+"""How sentences of detection begin that name no protocol."""
 FAILED: Final = ("refused", "no answer")
 """Phases of connects that never came to a connection."""
 ENDS: Final = {"fin": "closed", "rst": "reset", "reuse": "forgotten", "idle": "forgotten"}
-"""How a connection ended -> its state; forgotten: neither side said so."""
+"""How a connection ended -> its state; forgotten: neither side closed it."""
 
 
-@measured
 class Wire(Measures):
     """Of one connection. The counters of TCP only grow, so the largest is the newest."""
 
@@ -64,17 +61,15 @@ class Wire(Measures):
     """Requests that are neither ApiVersions nor SASL."""
     opaque: int = total()
     zookeeper: int = total()
-    """Messages of ZooKeeper's protocol."""
     other: str | None = most()
-    """What an opaque one is, as detection says it."""
+    """Protocol of an opaque one, from detection."""
     server: str | None = most()
     """What the broker's first bytes are where they are no Kafka: `Connection.server`."""
     via: str | None = most()
     """Address of the load balancer in between, by its PROXY protocol header."""
     proxy_header: int | None = most()
-    """Version of that header."""
     ends: tuple[str, str] | None = most()
-    """Addresses of client and broker, as exchanges told them."""
+    """Addresses of client and broker, from exchanges."""
     sides: tuple[str, str] | None = most()
     """`a` and `b` of the connection."""
     client_id: str | None = most()
@@ -95,7 +90,8 @@ class Wire(Measures):
     side: int | None = most()
     """1 when the client is `Connection.b`."""
     tls: tuple[str, int, int] | None = most()
-    """Of its TLS handshake: outcome, direction of who ended it, alert; -1 where there is none."""
+    """Of its TLS handshake: outcome, direction of the side that ended it, alert; -1 where there is
+    none."""
     sealed: tuple[Any, ...] | None = most()
     """What is known of its TLS: bytes that were decrypted, which only grow, and `SEALED`."""
     handshake: int | None = most()
@@ -109,132 +105,80 @@ class Wire(Measures):
     closed: tuple[int, int, str] | None = least()
     """(time, minus the direction's rank, how): the first end."""
     packet: int | None = least()
-    """The first one."""
     translated: tuple[str, str] | None = most()
-    """`a` and `b` before or after address translation, where both were captured."""
+    """`a` and `b` before or after address translation, or of a proxy's leg, where both were
+    captured."""
 
 
 class Connections(ByKey[Wire]):
     """Connections by their number in the capture."""
 
     NAME = "connections"
-    VERSION = 11
+    VERSION = 12
     KEY = ("connection", "opened", "a")
-    COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("connection", "count"),
-        Column("client_address"),
-        Column("broker_address"),
-        Column("translated_client", wide=True),
-        Column("translated_broker", wide=True),
-        Column("via", wide=True),
-        Column("client_id"),
-        Column("software"),
-        Column("user", wide=True),
-        Column("opened", "time"),
-        Column("packet", "count", wide=True),
-        Column("life", "duration"),
-        Column("state"),
-        Column("phase"),
-        Column("protocol", wide=True),
-        Column("server_protocol", wide=True),
-        Column("requests", "count"),
-        Column("unanswered", "count"),
-        Column("failed", "count"),
-        Column("client_bytes", "size"),
-        Column("broker_bytes", "size"),
-        Column("handshake", "duration"),
-        Column("tls", wide=True),
-        Column("tls_error", wide=True),
-        Column("tls_note", wide=True),
-        Column("sni", wide=True),
-        Column("alpn", wide=True),
-        Column("tls_client", wide=True),
-        Column("tls_certificate", wide=True),
-        Column("resumed", wide=True),
-        Column("inside", wide=True),
-        Column("tls_offered", "list", wide=True),
-        Column("tls_suites", "count", wide=True),
-        Column("tls_early", "flag", wide=True),
-        Column("tls_alerts", "list", wide=True),
-        Column("tls_updates", "count", wide=True),
-        Column("tls_sent", "size", wide=True),
-        Column("tls_received", "size", wide=True),
-        Column("retransmissions", "count"),
-        Column("out_of_order", "count", wide=True),
-        Column("gap_bytes", "size"),
-        Column("answered", "time", wide=True),
-        Column("waiting", "time", wide=True),
-        Column("idle", "duration", wide=True),
-        Column("end"),
+    COLUMNS = columns(
+        *("connection", "client_address", "broker_address", "translated_client"),
+        *("translated_broker", "via", "client_id", "software", "user", "opened", "packet", "life"),
+        *("state", "phase", "protocol", "server_protocol", "requests", "unanswered", "failed"),
+        *("client_bytes", "broker_bytes", "handshake", "tls", "tls_error", "tls_note", "sni"),
+        *("alpn", "tls_client", "tls_certificate", "resumed", "inside", "tls_offered"),
+        *("tls_suites", "tls_early", "tls_alerts", "tls_updates", "tls_sent", "tls_received"),
+        *("retransmissions", "out_of_order", "gap_bytes", "answered", "waiting", "idle", "end"),
+        wide=(
+            *("translated_client", "translated_broker", "via", "user", "packet", "protocol"),
+            *("server_protocol", "tls", "tls_error", "tls_note", "sni", "alpn", "tls_client"),
+            *("tls_certificate", "resumed", "inside", "tls_offered", "tls_suites", "tls_early"),
+            *("tls_alerts", "tls_updates", "tls_sent", "tls_received", "out_of_order", "answered"),
+            *("waiting", "idle"),
+        ),
     )
 
-    CLIENT_COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("client_id"),
-        Column("client_address"),
-        Column("connections", "count"),
-        Column("open", "count"),
-        Column("per_minute", "rate"),
-        Column("life", "duration"),
-        Column("requests", "count"),
-        Column("per_connection", "rate"),
-        Column("unused", "count"),
-        Column("unanswered", "count"),
-        Column("retransmissions", "count"),
-        Column("resets", "count"),
+    CLIENT_COLUMNS = columns(
+        *("client_id", "client_address", "connections", "open", "per_minute", "life", "requests"),
+        *("per_connection", "unused", "unanswered", "retransmissions", "resets"),
     )
 
     values: Keyed[Wire] = table(Wire, unranked=1)
 
-    def __init__(self, limit: int | None = None) -> None:
-        super().__init__(limit)
+    def __init__(self) -> None:
+        super().__init__()
         self._live: dict[Key, Connection] = {}
-        """Connections that may still count on: their numbers are taken when they are wanted."""
+        """Connections that may still count on: their numbers are read when needed."""
         self._unused: dict[int, Connection] = {}
-        """By number, those of which nothing was heard since they were opened: as many as are open
-        at once. Of floods there are very many, each to be looked up once."""
+        """By number, those that were silent since they were opened: as many as are open at once. Of
+        floods there are very many, each to be looked up once."""
 
-    def add(self, row: Row, exchange: Exchange) -> None:
-        """Count an exchange."""
-        connection = exchange.connection
-        wire = self._wire(connection)
-        _is_used(wire, row)
+    def add(self, batch: ExchangeBatch) -> None:
+        row, exchange, count = batch.row, batch.exchange, len(batch)
+        wire, end = self._wire(exchange.connection), max(batch.ends)
+        ends = row.client_address, row.broker_address
+        client_id, software = row.client_id or None, row.software or None
+        known = wire.ends, wire.client_id, wire.software, wire.user
+        if known != (ends, client_id, software, row.user or None):
+            wire.take(ends=ends, client_id=client_id, software=software, user=user_of(row) or None)
         if row.request_bytes is not None:
-            wire.requests += 1
-        active = row.time_ns + (row.latency_ns or 0)
-        if wire.active_ns is None or active > wire.active_ns:
-            wire.active_ns = active
+            wire.requests += count
+        wire.take(active_ns=end, answered_ns=end if row.state == "answered" else None)
         wire.side = exchange.client_end
-        if row.state == "answered":
-            if wire.answered_ns is None or active > wire.answered_ns:
-                wire.answered_ns = active
-        elif row.state in ("open", "lost"):
+        if row.state in ("open", "lost"):
             wire.unanswered += 1
             wire.stranded += row.api_key not in WAITING
-            if wire.waiting_ns is None or row.time_ns < wire.waiting_ns:
-                wire.waiting_ns = row.time_ns
+            wire.take(waiting_ns=row.time_ns)
         wire.failed += bool(row.errors)
         wire.opaque += row.state == "opaque"
         wire.zookeeper += row.zookeeper is not None
         wire.sasl += row.api_key in SASL or row.api == "SaslToken"
         if row.api_key == AUTHENTICATE:
-            _authenticated(wire, row, exchange)
-        wire.work += row.api_key is not None and row.api_key not in IDLE
-
-    def add_all(self, alike: Alike) -> None:
-        """Count usual exchanges, which are work."""
-        wire = self._wire(alike.connection)
-        _is_used(wire, alike.row)
-        wire.requests += len(alike.ends)
-        wire.work += len(alike.ends)
-        wire.side = int(not alike.from_a)
-        end = max(alike.ends)
-        if wire.active_ns is None or end > wire.active_ns:
-            wire.active_ns = end
-        if wire.answered_ns is None or end > wire.answered_ns:
-            wire.answered_ns = end
+            response = exchange.response_body
+            if response is not None and not response["error_code"]:
+                # The broker counts from a moment between request and response.
+                lifetime = response.get("session_lifetime_ms") or 0
+                expires = row.time_ns + lifetime * MS if lifetime > 0 else 0
+                wire.take(session=(row.time_ns, expires))
+        if row.api_key is not None and row.api_key not in IDLE:
+            wire.work += count
 
     def saw(self, event: Opened | Closed) -> None:
-        """Take note of the beginning or end of a connection."""
         connection = event.connection
         if isinstance(event, Opened):
             self._unused[connection.number] = connection
@@ -254,7 +198,7 @@ class Connections(ByKey[Wire]):
     def _wire(self, connection: Connection) -> Wire:
         key = _key(connection)
         if key not in self._live:
-            if len(self._live) >= self.limit:
+            if len(self._live) >= self.values.limit:
                 self._settle()
             self._live[key] = connection
             self._unused.pop(connection.number, None)
@@ -269,13 +213,11 @@ class Connections(ByKey[Wire]):
                 live.clear()
 
     def merge(self, other: Connections) -> None:
-        """Count what the other one has counted."""
         other._settle()
         self._settle()
         super().merge(other)
 
     def dump(self) -> dict[str, Any]:
-        """Return the state as JSON, with its version."""
         self._settle()
         return super().dump()
 
@@ -296,7 +238,6 @@ class Connections(ByKey[Wire]):
         return lines
 
     def midstream(self) -> set[Any]:
-        """Return the numbers of connections that began before the capture."""
         self._settle(forget=False)
         return {key[0] for key, wire in self.values.items() if wire.handshake == 0}
 
@@ -305,34 +246,10 @@ class Connections(ByKey[Wire]):
     ) -> list[Line]:
         """Return one line per client (its address where it has no id), most connections first; of
         all connections, or of some `lines` of `rows`."""
-        found: dict[str, list[Line]] = {}
-        for line in self.rows(names) if lines is None else lines:
-            found.setdefault(client_of(line), []).append(line)
+        lines = self.rows(names) if lines is None else lines
+        found = by_key((client_of(line), line) for line in lines)
         summed = [_client_line(here) for _, here in sorted(found.items())]
         return sorted(summed, key=lambda line: -line["connections"])
-
-
-def _is_used(wire: Wire, row: Row) -> None:
-    """Take note of who uses a connection."""
-    ends = row.client_address, row.broker_address
-    if wire.ends is None or ends > wire.ends:
-        wire.ends = ends
-    if row.client_id != wire.client_id:
-        wire.take(client_id=row.client_id or None)
-    if row.software != wire.software:
-        wire.take(software=row.software or None)
-    if row.user != wire.user:
-        wire.take(user=user_of(row) or None)
-
-
-def _authenticated(wire: Wire, row: Row, exchange: Exchange) -> None:
-    """Note how long a SASL session lasts. The broker counts from a moment between request and
-    response."""
-    response = exchange.response_body
-    if response is None or response["error_code"]:
-        return
-    lifetime = response.get("session_lifetime_ms") or 0
-    wire.take(session=(row.time_ns, row.time_ns + lifetime * MS if lifetime > 0 else 0))
 
 
 def client_of(line: Line) -> str:
@@ -372,12 +289,11 @@ def _key(connection: Connection) -> Key:
     return connection.number, connection.first_ns, _address(connection.a)
 
 
-def _translated(connection: Connection) -> tuple[str, str] | None:
-    ends = connection.translated
-    return None if ends is None else (_address(ends[0]), _address(ends[1]))
-
-
 def _take(wire: Wire, connection: Connection) -> None:
+    translated, result = connection.translated, connection.tls and connection.tls.result
+    ended_by = [
+        -1 if each is None else each for each in (result and (result.side, result.alert)) or ()
+    ]
     wire.take(
         opened_ns=connection.first_ns,
         last_ns=connection.last_ns or None,
@@ -390,9 +306,9 @@ def _take(wire: Wire, connection: Connection) -> None:
         out_of_order=sum(connection.out_of_order),
         gap_bytes=sum(connection.gap_bytes),
         sealed=None if connection.tls is None else _sealed(connection.tls),
-        tls=_shaken(connection.tls.result if connection.tls is not None else None),
+        tls=result and (result.outcome, *ended_by),
         packet=connection.first_packet or None,
-        translated=_translated(connection),
+        translated=translated and (_address(translated[0]), _address(translated[1])),
         other=_other(connection.other) or None,
         server=connection.server or None,
         via=connection.via or None,
@@ -421,25 +337,34 @@ def connection_columns(lines: Iterable[Line]) -> tuple[Column, ...]:
     )
 
 
-SEALED: Final = (
-    *("tls", "tls_error", "tls_note", "sni", "alpn", "tls_client", "resumed", "inside"),
-    *("tls_offered", "tls_suites", "tls_early", "tls_alerts", "tls_updates", "tls_decrypted"),
-    *("certificate", "client_certificate", "tls_requested", "tls_unauthenticated"),
-    *("cipher_suites", "tls_answer"),
-)
-"""Keys of a line about TLS, in the order of `Wire.sealed`."""
+SEALED: Final = {
+    "tls": "name",
+    "tls_error": "error",
+    "tls_note": "note",
+    "sni": "server_name",
+    "alpn": "protocol",
+    "tls_client": "client",
+    "resumed": "resumed",
+    "inside": "inside",
+    "tls_offered": "offered",
+    "tls_suites": "suites",
+    "tls_early": "early_data",
+    "tls_alerts": "alerts",
+    "tls_updates": "updates",
+    "tls_decrypted": "decrypted",
+    "certificate": "certificate",
+    "client_certificate": "client_certificate",
+    "tls_requested": "requested",
+    "tls_unauthenticated": "unauthenticated",
+    "cipher_suites": "cipher_suites",
+    "tls_answer": "answer",
+}
+"""Keys of a line about TLS, in the order of `Wire.sealed`, and the attributes of `Tls`."""
 
 
 def _sealed(tls: Tls) -> tuple[Any, ...]:
-    return (
-        sum(tls.decrypted),
-        *(tls.name, tls.error, tls.note, tls.server_name, tls.protocol, tls.client),
-        int(tls.resumed),
-        *(tls.inside, tls.offered, tls.suites, int(tls.early_data)),
-        *(tls.alerts, tls.updates, tls.decrypted),
-        *(tls.certificate or (), tls.client_certificate or ()),
-        *(int(tls.requested), int(tls.unauthenticated), tls.cipher_suites, tls.answer),
-    )
+    found = (getattr(tls, name) for name in SEALED.values())
+    return sum(tls.decrypted), *(() if each is None else each for each in found)
 
 
 def _sealed_line(wire: Wire) -> Line:
@@ -450,7 +375,7 @@ def _sealed_line(wire: Wire) -> Line:
     found["tls_certificate"] = None
     found["tls_sent"], found["tls_received"] = decrypted[::-1] if wire.side else decrypted
     if wire.sealed is not None:
-        from kafkascope.captures.tls.alerts import ALERTS
+        from kafkascope.captures.tls.begin import ALERTS
 
         found |= {"resumed": bool(found["resumed"]), "tls_early": bool(found["tls_early"])}
         found |= {"tls_offered": list(found["tls_offered"] or ())}
@@ -458,28 +383,15 @@ def _sealed_line(wire: Wire) -> Line:
         if found["certificate"]:
             from kafkascope.captures.tls.certificates import described
 
-            certificate = _certificate(found["certificate"])
+            certificate = Certificate(*found["certificate"])
             found |= {"certificate": certificate, "tls_certificate": described(certificate)}
         if found["client_certificate"]:
-            found["client_certificate"] = _certificate(found["client_certificate"])
+            found["client_certificate"] = Certificate(*found["client_certificate"])
         found["tls_alerts"] = [
             f"{_side(wire, side)}: {ALERTS.get(number, f'alert {number}')}"
             for side, number in found["tls_alerts"] or ()
         ]
     return found
-
-
-def _certificate(parts: Sequence[Any]) -> Certificate:
-    """Return a certificate of its parts, as they are stored."""
-    owner, issuer, names, begin_ns, end_ns = parts
-    return Certificate(owner, issuer, tuple(names), begin_ns, end_ns)
-
-
-def _shaken(result: HandshakeResult | None) -> tuple[str, int, int] | None:
-    if result is None:
-        return None
-    side = -1 if result.side is None else result.side
-    return result.outcome, side, -1 if result.alert is None else result.alert
 
 
 def _line(number: Any, wire: Wire, end_ns: int, brokers: Set[str]) -> Line:
@@ -495,48 +407,42 @@ def _line(number: Any, wire: Wire, end_ns: int, brokers: Set[str]) -> Line:
         # Neither a SYN nor an exchange says who connected.
         client, broker, ours = broker, client, ours[::-1]
     sent, received = ours[::-1] if wire.side else ours
-    how = None if wire.closed is None else wire.closed[2]
+    ended_ns, _, how = wire.closed or (None, 0, None)
+    idle = None if ended_ns is None or wire.active_ns is None else ended_ns - wire.active_ns
     phase = _phase(wire, how, end_ns)
     tls = _sealed_line(wire)
-    return {
+    # Empty where it is silent or unknown.
+    protocol = KAFKA if wire.requests > wire.opaque else wire.other or ""
+    line = {
         "connection": number,
         "client_address": client,
         "broker_address": broker,
         "translated_client": others[0],
         "translated_broker": others[1],
-        "via": wire.via,
         "proxy_header": wire.proxy_header,
-        "client_id": wire.client_id,
-        "software": wire.software,
         "user": wire.user or (None if wire.sasl else tls["tls_client"]),
         "session": wire.session,
         "opened": opened,
         "life": None if opened is None or last is None else max(0, last - opened),
-        "packet": wire.packet,
         "state": state_of(phase, how),
         "phase": phase,
-        "protocol": _protocol(wire),
+        "protocol": ZOOKEEPER if wire.zookeeper else protocol,
         "server_protocol": _server(wire),
-        "requests": wire.requests,
-        "unanswered": wire.unanswered,
         "stranded": wire.stranded,
         "greeted": wire.requests > wire.work,
-        "failed": wire.failed,
         "client_bytes": sent,
         "broker_bytes": received,
         "handshake": wire.handshake_ns,
         **tls,
         "tls_result": wire.tls,
         "tls_side": _side(wire, wire.tls[1]) if wire.tls is not None else "",
-        "retransmissions": wire.retransmissions,
-        "out_of_order": wire.out_of_order,
-        "gap_bytes": wire.gap_bytes,
         "answered": wire.answered_ns,
         "waiting": wire.waiting_ns,
-        "ended": None if wire.closed is None else wire.closed[0],
-        "idle": _idle(wire),
+        "ended": ended_ns,
+        "idle": None if idle is None else max(0, idle),
         "end": _end(wire),
     }
+    return filled(Connections.COLUMNS, wire, line)
 
 
 def state_of(phase: str, closed: str | None) -> str:
@@ -560,7 +466,6 @@ def silent_phase(
 
 
 def _phase(wire: Wire, closed: str | None, end_ns: int) -> str:
-    """Return how far the connection came."""
     if wire.work:
         return "work"
     if wire.sasl:
@@ -584,23 +489,15 @@ def _other(reason: str) -> str:
     return reason.partition(",")[0] if known else ""
 
 
-def _protocol(wire: Wire) -> str:
-    """Return the protocol of a connection; empty where nothing was said, or not known."""
-    if wire.zookeeper:
-        return ZOOKEEPER
-    return KAFKA if wire.requests > wire.opaque else wire.other or ""
-
-
 def _server(wire: Wire) -> str | None:
     """Return what the broker speaks in place of what its client does; None where it answered, or
-    where that is not known. Of TLS `tls_answer` tells."""
+    where that is not known. For TLS see `tls_answer`."""
     if wire.answered_ns is not None or wire.zookeeper or wire.sealed is not None:
         return None
     return wire.server
 
 
 def _end(wire: Wire) -> str:
-    """Return who ended the connection, and how; empty while it is open."""
     if wire.closed is None:
         return ""
     _, side, how = wire.closed
@@ -610,14 +507,6 @@ def _end(wire: Wire) -> str:
 
 
 def _side(wire: Wire, direction: int) -> str:
-    """Return who sends in a direction; empty for none."""
     if direction < 0:
         return ""
     return "client" if direction == (wire.side or 0) else "broker"
-
-
-def _idle(wire: Wire) -> int | None:
-    """Return how long the connection was silent before its end."""
-    if wire.closed is None or wire.active_ns is None:
-        return None
-    return max(0, wire.closed[0] - wire.active_ns)

@@ -1,22 +1,22 @@
-"""Which errors, how many, for whom, about what."""
+"""Errors by client and subject, counted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from kafkascope.analyzer.exchanges.expected import is_expected
 from kafkascope.analyzer.exchanges.rows import RowError, blank, codes_of
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.merging.compounds import table
-from kafkascope.analyzer.statistics.merging.measures import Measures, least, measured, most, total
-from kafkascope.analyzer.statistics.merging.tables import OTHERS, Keyed
+from kafkascope.analyzer.merging.measures import Measures, least, most, total
+from kafkascope.analyzer.merging.tables import OTHERS, Keyed, table
 from kafkascope.analyzer.statistics.model import (
     Column,
     Exchange,
     Line,
     Row,
     TopicNames,
+    columns,
     topic_id_in,
     topic_key,
 )
@@ -27,7 +27,6 @@ from kafkascope.dissectors.zookeeper.types import PREFIX
 from kafkascope.dissectors.zookeeper.types import error_name as zookeeper_error_name
 
 
-@measured
 class Count(Measures):
     """Of one error."""
 
@@ -44,26 +43,20 @@ class Errors(Breakdown[Count]):
     by the protocol (`exchanges.expected`), unless lines are made by that."""
 
     NAME = "errors"
-    VERSION = 2
+    VERSION = 3
     KEYS = frozenset()
     ODD = True
     USUAL = ("code", "api", "client", "topic")
+    SORT = "count"
     KEY = ("code", "api", "client_id", "host", "broker", "topic", "group", "expected")
-    COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("count", "count"),
-        Column("retriable", "flag"),
-        Column("first", "time"),
-        Column("last", "time"),
-        Column("number", "count"),
-    )
+    COLUMNS = columns("count", "retriable", "first", "last", "number")
 
     values: Keyed[Count] = table(Count)
     is_about: Callable[[Row], bool] | None = None
     """Returns whether a finding is about the errors of a row, once findings are known. Without it
     the exchange alone decides. No part of the state."""
 
-    def add(self, row: Row, exchange: Exchange) -> None:
-        """Count the errors of an answer."""
+    def add_exchange(self, row: Row, exchange: Exchange) -> None:
         if not row.errors:
             return
         host = host_of(row.client_address)
@@ -89,10 +82,8 @@ class Errors(Breakdown[Count]):
         by = by or self.USUAL
         if "expected" in by:
             return super().rows(names, by)
-        found = self.keyed((*by, "expected"), names)
-        found = [(key, count) for key, count in found if key.pop("expected") is not True]
-        found.sort(key=lambda item: -self.weight(item[1]))
-        return [self.line(key, count) for key, count in found]
+        lines = super().rows(names, (*by, "expected"))
+        return [line for line in lines if line.pop("expected") is not True]
 
     def totals(self) -> tuple[int, int]:
         """Return how many errors there are, and how many more are expected."""
@@ -101,7 +92,6 @@ class Errors(Breakdown[Count]):
         return sum(counts.values()), expected
 
     def resolve(self, parts: dict[str, Any]) -> None:
-        """Decide whether errors of a key are expected."""
         state = parts["expected"]
         if self.is_about is None or state == "no":
             parts["expected"] = state == "yes"
@@ -110,21 +100,16 @@ class Errors(Breakdown[Count]):
 
     @classmethod
     def columns(cls, by: Sequence[str]) -> tuple[Column, ...]:
-        """Return the columns, the name of the error before its code."""
         named = (Column("error"),) if "code" in by else ()
         return (*named, *super().columns(by))
 
-    def weight(self, count: Count) -> int:
-        """Return how many there were."""
-        return count.count
-
     def line(self, key: Line, count: Count) -> Line:
-        """Return the line of a key."""
-        code = key.get("code")
+        code, api = key.get("code"), key.get("api") or ""
         known, named = None, {}
         if code == OTHERS:
             named = {"error": code}
-        elif code is not None and _is_zookeeper(code, key.get("api")):
+        elif code is not None and (code < -1 or api.startswith(PREFIX)):
+            # The API may be left out: but for -1, codes of ZooKeeper alone are below 0.
             named = {"error": zookeeper_error_name(code)}
         elif code is not None:
             known, named = ERRORS.get(code), {"error": error_name(code)}
@@ -137,12 +122,6 @@ class Errors(Breakdown[Count]):
             "last": count.last_ns,
             "number": None if count.first_exchange is None else count.first_exchange[1],
         }
-
-
-def _is_zookeeper(code: int, api: str | None) -> bool:
-    """Return whether an error is one of ZooKeeper, where the API may be left out: but for -1 no
-    code is below 0 with Kafka, and above with ZooKeeper."""
-    return code < -1 or (api is not None and api.startswith(PREFIX))
 
 
 def _row(parts: dict[str, Any]) -> Row:

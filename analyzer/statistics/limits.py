@@ -1,6 +1,6 @@
 """The thresholds of statistics that decide whether something is a finding, each with its reason.
 
-Detectors read what the statistics made of them; `analyzer.findings.limits` has all thresholds.
+Detectors read what the statistics made of them; `analyzer.findings.rules` has all thresholds.
 """
 
 from __future__ import annotations
@@ -61,5 +61,4 @@ LIMITS: Final[dict[str, Limit]] = {
 
 
 def limit(name: str) -> int:
-    """Return the value of a threshold."""
     return LIMITS[name].value

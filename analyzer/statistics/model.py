@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
 from typing import (
+    TYPE_CHECKING,
     Any,
     ClassVar,
     Final,
     Literal,
     NamedTuple,
-    Protocol,
+    ParamSpec,
     Self,
     TypeAlias,
 )
 
-from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.exchanges.rows import Row as Row
 from kafkascope.analyzer.headings import heading
-from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.statistics.merging.compounds import Compound
-from kafkascope.analyzer.statistics.merging.tables import OTHERS
-from kafkascope.analyzer.topics import TopicNames, short_id
+from kafkascope.analyzer.merging.measures import Measures
+from kafkascope.analyzer.merging.tables import Keyed
+from kafkascope.analyzer.model import Exchange as Exchange
+from kafkascope.analyzer.topics import TopicNames as TopicNames
+from kafkascope.analyzer.topics import short_id
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 
 Kind: TypeAlias = Literal[
     "text", "count", "size", "duration", "time", "share", "rate", "flag", "list"
@@ -35,14 +41,71 @@ class Column(NamedTuple):
     """Its name in JSON and in the library, where a duration has its unit in JSON."""
     kind: Kind = "text"
     wide: bool = False
-    """Left out of tables for people, unless it is asked for."""
+    """Left out of tables by default."""
     by: str = ""
     """The value of a line that it is sorted by, where that is not its own."""
 
     @property
     def title(self) -> str:
-        """The heading for people, derived from the name."""
         return heading(self.name)
+
+
+_NAMES: Final[dict[Kind, tuple[str, ...]]] = {
+    "count": (
+        *("aborted", "active", "advertised", "again", "attached", "attempts", "back", "batches"),
+        *("beyond", "changes", "children", "commits", "committed", "committed_offset"),
+        *("connection", "connections", "controller_epoch", "count", "end_offset", "events"),
+        *("failed", "fetched_offset", "fetched_records", "first_lag", "first_offset"),
+        *("first_sequence", "gap", "generation", "heartbeats", "lag", "largest", "last_offset"),
+        *("last_sequence", "leader", "leader_epoch", "lost", "lost_batches", "max_lag", "members"),
+        *("missing", "moved", "needless", "no_reply", "node", "number", "open", "out_of_order"),
+        *("packet", "partition", "partitions", "produced_records", "producer_epoch", "producer_id"),
+        *("producers", "reads", "rebalances", "records", "records_max", "records_p50"),
+        *("refused_records", "repeated", "repeats", "requests", "resets", "retransmissions"),
+        *("slowest", "spread", "start_offset", "throttled", "tls_suites", "tls_updates"),
+        *("unanswered", "undecoded", "unfinished", "unpaired", "unused", "version", "waited"),
+        "writes",
+    ),
+    "time": (
+        *("answered", "changed", "created", "deleted", "deletion_requested", "ended", "first"),
+        *("gap_first", "last", "last_error", "opened", "repeated_first", "repeated_last", "time"),
+        "waiting",
+    ),
+    "list": (
+        *("apis", "assigned", "causes", "clients", "codecs", "ephemerals", "errors", "groups"),
+        *("in_sync", "leaders", "lost_nodes", "magics", "offline", "producer_epochs", "readers"),
+        *("refused", "remarks", "replicas", "roles", "same_as", "schemas", "servers", "sources"),
+        *("tls_alerts", "tls_offered", "twice", "unassigned", "versions", "who", "writers"),
+    ),
+    "rate": ("batch_records", "per_connection", "per_minute", "per_second"),
+    "size": (
+        *("broker_bytes", "bytes", "client_bytes", "fetched_bytes", "gap_bytes", "produced_bytes"),
+        *("replicated_bytes", "request_bytes", "response_bytes", "tls_received", "tls_sent"),
+        "total",
+    ),
+    "flag": ("controller", "negotiates", "retriable", "tls_early"),
+    "duration": (
+        *("duration", "excess", "excess_max", "excess_p50", "excess_p95", "excess_p99"),
+        *("handshake", "handshake_p50", "idle", "latency", "life", "longest", "max", "max_latency"),
+        *("median", "p50", "p95", "p99", "requested_timeout", "server_max", "server_p50"),
+        *("server_p95", "session_timeout", "throttle", "width"),
+    ),
+    "share": ("share", "throttled_share", "wait_share"),
+}
+"""Names of columns by their kind: one name is the same thing in all tables. Others are texts."""
+KINDS: Final = {name: kind for kind, names in _NAMES.items() for name in names}
+
+
+def columns(
+    *names: str | Column, wide: Collection[str] = (), kinds: Mapping[str, Kind] | None = None
+) -> tuple[Column, ...]:
+    """Return the columns of a table. `wide`: those that tables for people leave out; `kinds`: of
+    names that mean something else here."""
+    known: Mapping[str, Kind] = KINDS if kinds is None else {**KINDS, **kinds}
+    return tuple(
+        Column(each, known.get(each, "text"), each in wide) if isinstance(each, str) else each
+        for each in names
+    )
 
 
 def shown(columns: Iterable[Column], name: str) -> tuple[Column, ...]:
@@ -52,91 +115,94 @@ def shown(columns: Iterable[Column], name: str) -> tuple[Column, ...]:
 
 Line: TypeAlias = dict[str, Any]
 """One row of a statistic: column name -> value."""
+_ATTRIBUTES: Final = {"first": "first_ns", "last": "last_ns"}
+"""Of measures, by the names of their columns, where these differ."""
 
 
-class Statistic(Protocol):
-    """An accumulator. `merge` commutes; `load(dump())` is the same again."""
+P = ParamSpec("P")
 
-    NAME: ClassVar[str]
-    VERSION: ClassVar[int]
-    """Of the state that `dump` gives."""
-    COLUMNS: ClassVar[tuple[Column, ...]]
 
-    def add(self, row: Row, exchange: Exchange) -> None:
-        """Count an exchange."""
+def listed(
+    order: Callable[[Line], Any] | None = None,
+) -> Callable[[Callable[P, Iterator[Line]]], Callable[P, list[Line]]]:
+    """Make a function that yields lines one that returns all, in an order."""
 
-    def merge(self, other: Self) -> None:
-        """Count what the other one has counted."""
+    def decorate(lines: Callable[P, Iterator[Line]]) -> Callable[P, list[Line]]:
+        @wraps(lines)
+        def made(*args: P.args, **kwargs: P.kwargs) -> list[Line]:
+            found = list(lines(*args, **kwargs))
+            if order is not None:
+                found.sort(key=order)
+            return found
 
-    def rows(self, names: TopicNames | None = None) -> list[Line]:
-        """Return the table, the most important first. `names` tells topics that had only an id."""
+        return made
 
-    def dump(self) -> dict[str, Any]:
-        """Return the state as JSON, with its version."""
+    return decorate
 
-    def load(self, state: dict[str, Any]) -> Self:
-        """Take over what `dump` gave; `WrongState`."""
+
+def picked(measures: Any, *attributes: str) -> Line:
+    return {name.removesuffix("_ns"): getattr(measures, name) for name in attributes}
+
+
+def filled(columns: Iterable[Column], measures: Any, line: Line) -> Line:
+    """Return a line with all columns: those that it lacks are attributes of measures."""
+    names = [each.name for each in columns if each.name not in line]
+    return line | {name: getattr(measures, _ATTRIBUTES.get(name, name)) for name in names}
 
 
 class WrongState(ValueError):
     """A state that this statistic did not write."""
 
 
-class Accumulator(Compound):
-    """Base of the statistics whose state is in declared parts, a table first."""
+class Accumulator(Measures):
+    """A statistic: what it counts is in declared fields, a table first, so that merging, and the
+    state, are the same for all. `merge` commutes."""
 
+    __slots__ = ("__dict__",)
     NAME: ClassVar[str]
     VERSION: ClassVar[int] = 1
+    """Of the state that `dump` gives."""
     COLUMNS: ClassVar[tuple[Column, ...]]
-    NEEDS: ClassVar[Literal["heads", "rows", "bodies"]] = "bodies"
-    """What it counts: columns that headers and times tell, and the wait; rows; or also what bodies
-    of messages say."""
     KEYS: ClassVar[frozenset[int] | None] = None
-    """APIs of which it wants exchanges; None for all: see `feed`."""
+    """APIs of which it takes exchanges; None for all: see `feed`."""
     ODD: ClassVar[bool] = False
-    """Whether it wants all exchanges that are not as they should be."""
+    """Whether it takes all exchanges that are not as they should be."""
+
+    def add(self, batch: ExchangeBatch) -> None:
+        for row, exchange in batch:
+            self.add_exchange(row, exchange)
+
+    def add_exchange(self, row: Row, exchange: Exchange) -> None:
+        """Count an exchange, where each is looked at by itself."""
+
+    def rows(self, names: TopicNames | None = None) -> list[Line]:
+        """Return the table, the most important first. `names` has the names of topic ids."""
+        raise NotImplementedError
 
     @property
-    def limit(self) -> int:
-        """Keys that are counted one by one."""
-        return int(self.parts()[0].limit)
-
-    @property
-    def crowded(self) -> bool:
-        """Whether there are more keys than are counted one by one."""
-        return self.parts()[0].others is not None
+    def subjects(self) -> Keyed[Any]:
+        """The table of what it counts one by one."""
+        return next(getattr(self, name) for name in self.RULES)
 
     def dump(self) -> dict[str, Any]:
-        """Return the state as JSON, with its version."""
-        return stated(self, super().dump())
+        return {"statistic": self.NAME, "version": self.VERSION, "state": super().dump()}
 
     def load(self, state: dict[str, Any]) -> Self:
         """Take over what `dump` gave; `WrongState`."""
-        return super().load(checked(self, state))
-
-
-def checked(statistic: Any, state: dict[str, Any]) -> Any:
-    """Return the state that `stated` wrapped; `WrongState`."""
-    found = state.get("statistic"), state.get("version")
-    if found != (statistic.NAME, statistic.VERSION):
-        raise WrongState(f"a state of {found[0]} {found[1]} is none of {statistic.NAME}")
-    return state["state"]
-
-
-def stated(statistic: Any, state: Any) -> dict[str, Any]:
-    """Wrap a state with its name and version."""
-    return {"statistic": statistic.NAME, "version": statistic.VERSION, "state": state}
+        found = state.get("statistic"), state.get("version")
+        if found != (self.NAME, self.VERSION):
+            raise WrongState(f"a state of {found[0]} {found[1]} is none of {self.NAME}")
+        return super().load(state["state"])
 
 
 # --- subjects -----------------------------------------------------------------------------------
 
 ID_MARK: Final = "\0"
-"""Begins a topic id in a key; no topic's name has it, but for names that somebody made up."""
+"""Begins a topic id in a key; no topic's name has it, but for invented names."""
 
 
 def topic_key(topic: str | None, topic_id: bytes | None) -> str | None:
-    """Return what stands for a topic in a key: its id where there is one, for names may come
-    late."""
+    """Return the key of a topic: its id where there is one, for names may come late."""
     if topic_id is not None and any(topic_id):
         return ID_MARK + topic_id.hex()
     return topic or None
@@ -162,7 +228,6 @@ def topic_label(key: Any, names: TopicNames | None) -> Any:
 
 
 def share(part: int, whole: int) -> float | None:
-    """Return the share that a part is of a whole."""
     return part / whole if whole else None
 
 
@@ -179,26 +244,3 @@ def middle(values: Sequence[int]) -> int:
     ordered = sorted(values)
     half = len(ordered) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) // 2
-
-
-__all__ = [
-    "OTHERS",
-    "Accumulator",
-    "Column",
-    "Exchange",
-    "Kind",
-    "Line",
-    "Row",
-    "Statistic",
-    "TopicNames",
-    "WrongState",
-    "checked",
-    "middle",
-    "per_second",
-    "share",
-    "shown",
-    "stated",
-    "topic_id_in",
-    "topic_key",
-    "topic_label",
-]

@@ -1,24 +1,16 @@
 """Bases of the statistics that are one table of measures by key, with keys that may be left out.
 
-A subclass says what its key is, adds to the measures of keys, and makes lines of both.
+A subclass defines the key, adds to the measures of keys, and makes lines of both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Final, Generic, Self, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
-from kafkascope.analyzer.statistics.merging.measures import Measures
-from kafkascope.analyzer.statistics.merging.tables import OTHERS, Key, Keyed
-from kafkascope.analyzer.statistics.model import (
-    Accumulator,
-    Column,
-    Line,
-    TopicNames,
-    checked,
-    stated,
-    topic_label,
-)
+from kafkascope.analyzer.merging.measures import Measures
+from kafkascope.analyzer.merging.tables import OTHERS, Key, Keyed, sums
+from kafkascope.analyzer.statistics.model import Accumulator, Column, Line, TopicNames, topic_label
 
 M = TypeVar("M", bound=Measures)
 
@@ -52,47 +44,36 @@ class ByKey(Accumulator, Generic[M]):
     values: Keyed[M]
     """Declared by each: `table(Kind)`."""
 
-    def dump(self) -> dict[str, Any]:
-        """Return the state as JSON, with its version."""
-        return stated(self, self.values.dump())
-
-    def load(self, state: dict[str, Any]) -> Self:
-        """Take over what `dump` gave; `WrongState`."""
-        self.values.load(checked(self, state))
-        return self
+    def __init__(self) -> None:
+        super().__init__()
 
     def grouped(
         self, by: Sequence[str], names: TopicNames | None = None
     ) -> list[tuple[dict[str, Any], M]]:
-        """Sum up the measures over all parts of the key that are not in `by`. Topics have their
-        names."""
-        items = self.values.items()
-        sums: dict[tuple[Any, ...], M] = {}
-        for key, value in items:
+        found = sums(self.values.kind, self._parts(by, names))
+        return [(dict(zip(by, key, strict=True)), value) for key, value in found.items()]
+
+    def _parts(self, by: Sequence[str], names: TopicNames | None) -> Iterator[tuple[Key, M]]:
+        for key, value in self.values.items():
             parts = dict(zip(self.KEY, key, strict=True))
             self.resolve(parts)
             if "topic" in parts:
                 parts["topic"] = topic_label(parts["topic"], names)
-            self._into(sums, tuple(parts[part] for part in by), value)
+            yield tuple(parts[part] for part in by), value
         if self.values.others is not None:
-            self._into(sums, (OTHERS,) * len(by), self.values.others)
-        return [(dict(zip(by, key, strict=True)), value) for key, value in sums.items()]
+            yield (OTHERS,) * len(by), self.values.others
 
     def resolve(self, parts: dict[str, Any]) -> None:
         """Replace parts of a key by what they are at the end."""
 
-    def _into(self, sums: dict[tuple[Any, ...], M], key: Key, value: M) -> None:
-        found = sums.get(key)
-        if found is None:
-            found = sums[key] = self.values.kind()
-        found.merge(value)
-
 
 class Breakdown(ByKey[M]):
-    """Measures by key, with lines for whatever parts of the key are asked for."""
+    """Measures by key, with lines for the requested parts of the key."""
 
     USUAL: ClassVar[tuple[str, ...]]
-    """Parts that lines are for unless others are asked for."""
+    """Parts that lines are for by default."""
+    SORT: ClassVar[str]
+    """The column that lines are sorted by, the largest first."""
 
     @classmethod
     def choices(cls) -> tuple[str, ...]:
@@ -101,12 +82,10 @@ class Breakdown(ByKey[M]):
 
     @classmethod
     def key_columns(cls, by: Sequence[str]) -> tuple[Column, ...]:
-        """Return the columns of some parts of the key."""
         return tuple(column for part in by for column in PARTS[part])
 
     @classmethod
     def columns(cls, by: Sequence[str]) -> tuple[Column, ...]:
-        """Return the columns of lines for some parts of the key."""
         return (*cls.key_columns(by), *cls.COLUMNS)
 
     def keyed(self, by: Sequence[str], names: TopicNames | None = None) -> list[tuple[Line, M]]:
@@ -119,16 +98,9 @@ class Breakdown(ByKey[M]):
         ]
 
     def rows(self, names: TopicNames | None = None, by: Sequence[str] = ()) -> list[Line]:
-        """Return one line for each value of some parts of the key, those with the most weight
-        first."""
-        found = self.keyed(by or self.USUAL, names)
-        found.sort(key=lambda item: -self.weight(item[1]))
-        return [self.line(key, measures) for key, measures in found]
-
-    def weight(self, measures: M) -> int:
-        """Return what lines are sorted by, the largest first."""
-        raise NotImplementedError
+        """Return one line for each value of some parts of the key, in the order of `SORT`."""
+        found = [self.line(*each) for each in self.keyed(by or self.USUAL, names)]
+        return sorted(found, key=lambda line: -(line[self.SORT] or 0))
 
     def line(self, key: Line, measures: M) -> Line:
-        """Return the line of a key."""
         raise NotImplementedError

@@ -53,16 +53,12 @@ def _order(value: Any) -> tuple[int, Any]:
 
 @dataclass(slots=True, eq=False)
 class _FilledColumn:
-    """A column with its cells."""
-
     name: str
     title: str
     kind: Kind
     cells: Sequence[str]
     whole: int = 0
-    """The width of its widest cell."""
     width: int = 0
-    """The width that it gets."""
 
     def __post_init__(self) -> None:
         self.whole = max(map(columns_taken, (self.title, *self.cells)))
@@ -80,12 +76,10 @@ class _FilledColumn:
 
     @property
     def empty(self) -> bool:
-        """Whether no row has a value."""
         return all(cell in ("", "-") for cell in self.cells)
 
     @property
     def uniform(self) -> bool:
-        """Whether all of several rows have the same cell."""
         return len(self.cells) > 1 and len(set(self.cells)) == 1
 
 
@@ -97,8 +91,9 @@ def fitted(
 ) -> Iterator[tuple[str, str]]:
     """Yield the lines of a table on a terminal as (line, style), without empty columns.
 
-    Columns that do not fit are hidden, and named in a line at the end; a long sentence stands below
-    its row. Without a `width` all columns are shown, as wide as their cells."""
+    Columns that do not fit are hidden, and named in a line at the end; a long sentence is below its
+    row. Without a `width` all columns are shown, as wide as their cells.
+    """
     subject, *others = (
         _FilledColumn(column.name, column.title, column.kind, [row[index] for row in rows])
         for index, column in enumerate(columns)
@@ -157,7 +152,7 @@ def _narrowed(
 def _with_sentence(
     table: list[_FilledColumn], names: Sequence[str]
 ) -> tuple[list[_FilledColumn], _FilledColumn | None]:
-    """Return a table without its sentences, and a column with the most telling one of each row."""
+    """Return a table without its sentences, and a column with the most useful one of each row."""
     by_name = {column.name: column for column in table[1:]}
     telling = [by_name[name] for name in names if name in by_name]
     if not telling:
@@ -184,7 +179,6 @@ def _share_room(fit: Sequence[_FilledColumn], room: int) -> None:
 
 
 def _lines(table: Sequence[_FilledColumn]) -> Iterator[tuple[str, str]]:
-    """Yield the line of titles and those of rows, with their styles."""
     widths = [column.width for column in table]
     rights = [column.kind in RIGHT for column in table]
     yield laid_out([column.title for column in table], widths, rights), "header"
@@ -193,7 +187,6 @@ def _lines(table: Sequence[_FilledColumn]) -> Iterator[tuple[str, str]]:
 
 
 def cell(column: Column, line: Line, times: Times) -> str:
-    """Return a value as text for people."""
     value = line.get(column.name)
     if value is None:
         return "-" if column.kind in RIGHT else ""
@@ -219,8 +212,7 @@ def cell(column: Column, line: Line, times: Times) -> str:
             return safe(str(value))
 
 
-def told_name(column: Column) -> str:
-    """Return what programs call a column: durations say their unit."""
+def json_name(column: Column) -> str:
     return f"{column.name}_ms" if column.kind == "duration" else column.name
 
 
@@ -257,5 +249,5 @@ def json_line(columns: Sequence[Column], line: Line, schema: str) -> Line:
             value = iso_ns(value)
         elif column.kind == "flag" and value is not None:
             value = bool(value)
-        out[told_name(column)] = value
+        out[json_name(column)] = value
     return out

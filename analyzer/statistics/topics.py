@@ -1,49 +1,42 @@
-"""Who writes to and reads from which topic and partition, and how much."""
+"""Topics and partitions: writers, readers and traffic, and what is stored in log segments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from collections import Counter, defaultdict
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.analyzer.identity import ClientKey, host_of, labels
+from kafkascope.analyzer.identity import labels
+from kafkascope.analyzer.merging.bounded import Distinct, Names
+from kafkascope.analyzer.merging.measures import Measures, least, most, stretch, total, whole
+from kafkascope.analyzer.merging.tables import Keyed, sums, table
 from kafkascope.analyzer.payloads.model import Namespace, SchemaKey
-from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.merging.compounds import table
-from kafkascope.analyzer.statistics.merging.measures import (
-    Measures,
-    least,
-    measured,
-    most,
-    stretch,
-    total,
-    whole,
-)
-from kafkascope.analyzer.statistics.merging.names import Names
-from kafkascope.analyzer.statistics.merging.tables import Keyed
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch, PartitionColumns, Way
 from kafkascope.analyzer.statistics.model import (
     Column,
-    Exchange,
     Line,
-    Row,
     TopicNames,
+    columns,
+    filled,
+    picked,
     share,
-    topic_key,
 )
-from kafkascope.analyzer.statistics.moved import Moved, Parts, moved, replica_id
 from kafkascope.analyzer.statistics.simple import ByKey
 from kafkascope.dissectors.records.batches import CODEC_MASK
 from kafkascope.dissectors.records.compression import name_of
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.logdir.model import LogBatch
+    from kafkascope.analyzer.logdir.records import Place
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.payloads.framing import Side
     from kafkascope.dissectors.records.records import Batch
+
 
 FETCHING: Final = frozenset({1, 78})
 MOVING: Final = FETCHING | {0}
 
 
-@measured
 class Flow(Measures):
     """What went through a partition."""
 
@@ -60,7 +53,7 @@ class Flow(Measures):
     readers: Names = whole(Names)
     codecs: Names = whole(Names)
     schemas: Names = whole(Names)
-    """(key or value, kind of id, id), where somebody wants them"""
+    """(key or value, kind of id, id), where requested"""
     least_offset: int | None = least()
     most_offset: int | None = most()
     first_ns: int | None = least()
@@ -73,145 +66,83 @@ class Topics(ByKey[Flow]):
     NAME = "topics"
     KEYS = MOVING
     KEY = ("topic", "partition")
-    COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("topic"),
-        Column("partitions", "count"),
-        Column("produced_records", "count"),
-        Column("produced_bytes", "size"),
-        Column("batch_records", "rate"),
-        Column("refused_records", "count"),
-        Column("fetched_records", "count"),
-        Column("fetched_bytes", "size"),
-        Column("replicated_bytes", "size", wide=True),
-        Column("failed", "count"),
-        Column("codecs", "list"),
-        Column("writers", "list"),
-        Column("readers", "list"),
-        Column("schemas", "list", wide=True),
-        Column("first", "time", wide=True),
-        Column("last", "time", wide=True),
+    COLUMNS = columns(
+        *("topic", "partitions", "produced_records", "produced_bytes", "batch_records"),
+        *("refused_records", "fetched_records", "fetched_bytes", "replicated_bytes", "failed"),
+        *("codecs", "writers", "readers", "schemas", "first", "last"),
+        wide=("replicated_bytes", "schemas", "first", "last"),
     )
-    PARTITION_COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("topic"),
-        Column("partition", "count"),
-        Column("share", "share"),
+    PARTITION_COLUMNS = columns(
+        *("topic", "partition", "share"),
         *(each for each in COLUMNS if each.name not in ("topic", "partitions")),
-        Column("first_offset", "count"),
-        Column("last_offset", "count"),
+        *("first_offset", "last_offset"),
     )
 
-    VERSION = 2
+    VERSION = 3
 
     values: Keyed[Flow] = table(Flow)
 
     payloads: Payloads | None = None
-    """Knows the schemas that keys and values name; without it these are not looked for, and no
+    """Source of the schemas that keys and values name; without it they are not looked for, and no
     batch is opened."""
 
-    def add(self, row: Row, exchange: Exchange) -> None:
-        """Count the records of an exchange."""
-        if exchange.api_key not in MOVING:
-            return
-        client, time_ns = (row.client_id or "", host_of(row.client_address)), row.time_ns
-        if exchange.api_key in FETCHING:
-            self._asked(client, exchange, row)
-        for each in moved(exchange):
-            flow = self._flow(client, each.way, each.topic, each.partition)
-            stretch(flow, time_ns)
-            self._take(flow, each)
-
-    def add_all(self, alike: Alike) -> None:
-        """Count usual exchanges."""
-        for (topic, number), parts in alike.parts.items():
-            flow = self._flow(alike.who, alike.way, topic, number)
-            stretch(flow, min(parts.begins))
-            stretch(flow, max(parts.begins))
-            self._add_all(flow, alike.way, topic, parts)
-        for place, asked in alike.unmoved.items() if alike.way == "fetch" else ():
+    def add(self, batch: ExchangeBatch) -> None:
+        client, way = batch.client, batch.way
+        for (topic, number, error), parts in batch.parts.items():
+            flow = self.values[(topic, number)]
+            if way == "produce":
+                flow.writers.add(client)
+            elif way == "fetch":
+                flow.readers.add(client)
+            stretch(flow, min(parts.begins), max(parts.begins))
+            if error:
+                flow.errors += len(parts.begins)
+            self._add_records(flow, way, topic, parts, refused=bool(error))
+        for place, asked in batch.unanswered.items() if way == "fetch" else ():
             flow = self.values[place]
-            flow.readers.add(alike.who)
-            stretch(flow, min(asked)[0])
-            stretch(flow, max(asked)[0])
-
-    def _flow(self, client: ClientKey, way: str, topic: str | None, number: int) -> Flow:
-        """Return what went through a partition, after somebody moved something there."""
-        flow = self.values[(topic, number)]
-        if way == "produce":
-            flow.writers.add(client)
-        elif way == "fetch":
             flow.readers.add(client)
-        return flow
+            stretch(flow, min(asked)[0], max(asked)[0])
 
-    def _add_all(self, flow: Flow, way: str, topic: str | None, parts: Parts) -> None:
-        """Take in what usual exchanges moved of one partition."""
-        counts, batches = parts.counts, parts.batches
-        if not counts:
+    def _add_records(
+        self, flow: Flow, way: Way, topic: str | None, parts: PartitionColumns, *, refused: bool
+    ) -> None:
+        size = sum(map(len, parts.blobs))
+        if not size:
             return
-        for codec in {attributes & CODEC_MASK for attributes in batches.attributes}:
+        counts, batches = parts.counts, parts.batches
+        for codec in {batch.attributes & CODEC_MASK for batch in batches}:
             flow.codecs.add(name_of(codec))
         if self.payloads is not None:
-            blobs = parts.by_batch(parts.blobs)
-            for blob, batch in zip(blobs, parts.found, strict=True):
+            for blob, batch in zip(parts.by_batch(parts.blobs), batches, strict=True):
                 if not batch.control:
                     _name_schemas(flow, self.payloads, topic, blob, batch)
-        size = sum(map(len, parts.blobs))
         if way == "replica":
             flow.replicated_bytes += size
         elif way == "fetch":
             flow.fetched_records += sum(counts)
             flow.fetched_bytes += size
-            _offsets(flow, min(batches.base_offset), max(batches.last_offset))
+            if batches:
+                flow.take(
+                    least_offset=min([batch.base_offset for batch in batches]),
+                    most_offset=max([batch.last_offset for batch in batches]),
+                )
+        elif refused:
+            flow.refused_records += sum(counts)
         else:
             flow.produced_records += sum(counts)
             flow.produced_bytes += size
             flow.produced_batches += len(counts)
-            for base, count in zip(parts.given, parts.sums(counts), strict=True):
-                if base is not None and count:
-                    _offsets(flow, base, base + count - 1)
-
-    def _take(self, flow: Flow, each: Moved) -> None:
-        """Take in what was moved of one partition."""
-        way, topic, _, error, _, blob, base, batches, counts = each
-        if error:
-            flow.errors += 1
-        if not blob:
-            return
-        count = sum(counts)
-        for batch in batches:
-            flow.codecs.add(name_of(batch.attributes & CODEC_MASK))
-            if self.payloads is not None and not batch.control:
-                _name_schemas(flow, self.payloads, topic, blob, batch)
-        if way == "replica":
-            flow.replicated_bytes += len(blob)
-        elif way == "fetch":
-            flow.fetched_records += count
-            flow.fetched_bytes += len(blob)
-            for batch in batches:
-                _offsets(flow, batch.base_offset, batch.last_offset)
-        elif error:
-            flow.refused_records += count
-        else:
-            flow.produced_records += count
-            flow.produced_bytes += len(blob)
-            flow.produced_batches += len(batches)
-            if base is not None and count:
-                _offsets(flow, base, base + count - 1)
-
-    def _asked(self, client: tuple[str, str], exchange: Exchange, row: Row) -> None:
-        """Take note of readers: those who ask, even if nothing comes."""
-        asked = exchange.request_body
-        if asked is None or replica_id(asked) >= 0:
-            return
-        for topic in asked["topics"] or ():
-            named = topic_key(topic.get("topic"), topic.get("topic_id"))
-            for each in topic["partitions"]:
-                number = each["partition"] if "partition" in each else each["partition_index"]
-                flow = self.values[(named, number)]
-                flow.readers.add(client)
-                stretch(flow, row.time_ns)
+            appended = [
+                (base, base + count - 1)
+                for base, count in zip(parts.base_offsets, parts.sums(counts), strict=True)
+                if base is not None and count
+            ]
+            if appended:
+                flow.take(
+                    least_offset=min(appended)[0], most_offset=max([last for _, last in appended])
+                )
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
-        """Return one line per topic, the most bytes first."""
         titles = self._titles()
         counts: dict[Any, int] = {}
         for key, _ in self.grouped(("topic", "partition"), names):
@@ -219,7 +150,7 @@ class Topics(ByKey[Flow]):
         found = self.grouped(("topic",), names)
         found.sort(key=_by_bytes)
         return [
-            {**key, "partitions": counts[key["topic"]], **self._line(flow, titles)}
+            self._line(flow, titles, {**key, "partitions": counts[key["topic"]]})
             for key, flow in found
         ]
 
@@ -233,13 +164,17 @@ class Topics(ByKey[Flow]):
         found = self.grouped(("topic", "partition"), names)
         found.sort(key=lambda item: (place[item[0]["topic"]], _by_bytes(item)))
         return [
-            {
-                **key,
-                "share": share(_bytes(flow), _bytes(whole[key["topic"]])),
-                **self._line(flow, titles),
-                "first_offset": flow.least_offset,
-                "last_offset": flow.most_offset,
-            }
+            self._line(
+                flow,
+                titles,
+                {
+                    **key,
+                    "share": share(_bytes(flow), _bytes(whole[key["topic"]])),
+                    "first_offset": flow.least_offset,
+                    "last_offset": flow.most_offset,
+                },
+                self.PARTITION_COLUMNS,
+            )
             for key, flow in found
         ]
 
@@ -249,17 +184,26 @@ class Topics(ByKey[Flow]):
             flows.append(self.values.others)
         return labels({client for flow in flows for client in (*flow.writers, *flow.readers)})
 
-    def _line(self, flow: Flow, titles: dict[Any, str]) -> Line:
+    def _line(
+        self, flow: Flow, titles: dict[Any, str], line: Line, columns: tuple[Column, ...] = COLUMNS
+    ) -> Line:
         schemas = None
         if self.payloads is not None:
             schemas = [_schema_text(self.payloads, *each) for each in flow.schemas]
-        return {**_line(flow, titles), "schemas": schemas}
+        more = {
+            "batch_records": share(flow.produced_records, flow.produced_batches),
+            "failed": flow.errors,
+            "codecs": list(flow.codecs),
+            "writers": sorted({titles[client] for client in flow.writers}),
+            "readers": sorted({titles[client] for client in flow.readers}),
+            "schemas": schemas,
+        }
+        return filled(columns, flow, line | more)
 
 
 def _name_schemas(
     flow: Flow, payloads: Payloads, topic: str | None, blob: bytes, batch: Batch
 ) -> None:
-    """Take note of the schemas that the records of a batch name."""
     from kafkascope.dissectors.embedded.internal import is_internal
     from kafkascope.dissectors.records.records import open_batch
 
@@ -283,13 +227,6 @@ def _schema_text(payloads: Payloads, side: str, namespace: Namespace, value: int
     return f"{side} {key} ({more})"
 
 
-def _offsets(flow: Flow, first: int, last: int) -> None:
-    if flow.least_offset is None or first < flow.least_offset:
-        flow.least_offset = first
-    if flow.most_offset is None or last > flow.most_offset:
-        flow.most_offset = last
-
-
 def _bytes(flow: Flow) -> int:
     return flow.produced_bytes + flow.fetched_bytes
 
@@ -299,23 +236,96 @@ def _by_bytes(item: tuple[Line, Flow]) -> tuple[int, str]:
     return -_bytes(flow), repr(tuple(key.values()))
 
 
-def _called(clients: Iterable[Any], titles: dict[Any, str]) -> list[str]:
-    return sorted({titles[client] for client in clients})
+MOST_PRODUCERS: Final = 100_000
+"""Distinct producer ids of a topic that are counted."""
+NS_PER_MS: Final = 1_000_000
 
 
-def _line(flow: Flow, titles: dict[Any, str]) -> Line:
+class StoredPartition(Measures):
+    """The batches of a partition."""
+
+    records: int = total()
+    bytes: int = total()
+    batches: int = total()
+    lost_batches: int = total()
+    codecs: Names = whole(Names)
+    magics: Names = whole(Names)
+    producers: Distinct = whole(partial(Distinct, MOST_PRODUCERS))
+    least_offset: int | None = least()
+    most_offset: int | None = most()
+    first_ms: int | None = least()
+    last_ms: int | None = most()
+
+    def add(self, batch: LogBatch) -> None:
+        self.lost_batches += batch.lost
+        if not batch.crc_ok:
+            return  # What its head says may be part of the damage.
+        self.records += 0 if batch.control else max(0, batch.records or 0)
+        self.bytes += batch.size
+        self.batches += 1
+        self.codecs.add(batch.codec)
+        self.magics.add(batch.magic)
+        if batch.producer_id >= 0:
+            self.producers.add(batch.producer_id)
+        self.take(least_offset=batch.base_offset, most_offset=batch.last_offset)
+        for stamp in (batch.base_timestamp, batch.max_timestamp):
+            if stamp >= 0:
+                self.take(first_ms=stamp, last_ms=stamp)
+
+
+class StoredTopics:
+    """Records and bytes by topic and partition, of Kafka's own files."""
+
+    COLUMNS = columns(
+        *("topic", "partitions", "records", "bytes", "batches", "batch_records", "lost_batches"),
+        *("codecs", "magics", "producers", "first", "last"),
+    )
+    PARTITION_COLUMNS = columns(
+        *("topic", "partition", "share"),
+        *(each for each in COLUMNS if each.name not in ("topic", "partitions")),
+        *("first_offset", "last_offset"),
+    )
+
+    def __init__(self) -> None:
+        self._values = defaultdict[tuple[str, int], StoredPartition](StoredPartition)
+
+    def add(self, batch: LogBatch, place: Place) -> None:
+        self._values[place.topic or "", place.partition].add(batch)
+
+    def rows(self) -> list[Line]:
+        counts = Counter(topic for topic, _ in self._values)
+        found = sorted(self._by_topic().items(), key=lambda item: (-item[1].bytes, item[0]))
+        return [
+            {"topic": topic, "partitions": counts[topic], **_line(each)} for topic, each in found
+        ]
+
+    def partitions(self) -> list[Line]:
+        topics = self._by_topic()
+        order = sorted(self._values, key=lambda key: (-topics[key[0]].bytes, *key))
+        return [
+            {
+                "topic": topic,
+                "partition": None if number < 0 else number,
+                "share": share(each.bytes, topics[topic].bytes),
+                **_line(each),
+                "first_offset": each.least_offset,
+                "last_offset": each.most_offset,
+            }
+            for topic, number in order
+            for each in [self._values[topic, number]]
+        ]
+
+    def _by_topic(self) -> dict[str, StoredPartition]:
+        return sums(StoredPartition, ((topic, each) for (topic, _), each in self._values.items()))
+
+
+def _line(part: StoredPartition) -> Line:
     return {
-        "produced_records": flow.produced_records,
-        "produced_bytes": flow.produced_bytes,
-        "batch_records": share(flow.produced_records, flow.produced_batches),
-        "refused_records": flow.refused_records,
-        "fetched_records": flow.fetched_records,
-        "fetched_bytes": flow.fetched_bytes,
-        "replicated_bytes": flow.replicated_bytes,
-        "failed": flow.errors,
-        "codecs": list(flow.codecs),
-        "writers": _called(flow.writers, titles),
-        "readers": _called(flow.readers, titles),
-        "first": flow.first_ns,
-        "last": flow.last_ns,
+        **picked(part, "records", "bytes", "batches", "lost_batches"),
+        "batch_records": share(part.records, part.batches),
+        "codecs": list(part.codecs),
+        "magics": list(map(str, part.magics)),
+        "producers": len(part.producers),
+        "first": None if part.first_ms is None else part.first_ms * NS_PER_MS,
+        "last": None if part.last_ms is None else part.last_ms * NS_PER_MS,
     }

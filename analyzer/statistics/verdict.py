@@ -23,7 +23,7 @@ JAVA: Final = "apache-kafka-java"
 OPTIONAL: Final = frozenset({"GetTelemetrySubscriptions", "PushTelemetry"})
 """Clients do without them."""
 FALLS_BACK: Final = "ApiVersions"
-"""A broker answers a version of it that it does not have, and the client asks again."""
+"""A broker answers a version of it that it does not have, and the client retries."""
 
 
 class Reason(NamedTuple):
@@ -142,8 +142,8 @@ def _without(usage: Usage, api: str, what: str, release: str) -> Reason:
 
 
 def _own(usage: Usage, api: str) -> Versions | None:
-    """Return the versions that the client's library knows, where that is a matter of record:
-    Kafka's own clients and brokers share their definitions."""
+    """Return the versions that the client's library has, where that is on record: Kafka's own
+    clients and brokers share their definitions."""
     name, _, version = usage.identity.software.partition(" ")
     if name != JAVA:
         return None
@@ -154,7 +154,7 @@ def _own(usage: Usage, api: str) -> Versions | None:
 
 
 def _since(api: str, missing: list[int]) -> str:
-    """Say when the versions were dropped, and where they came back."""
+    """Return when the versions were dropped, and came back."""
     words = []
     for version in missing:
         span = releases.spans(api).get(version)

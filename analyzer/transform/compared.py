@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.model import Exchange, Request, Response
 from kafkascope.analyzer.transform.diff import Decode, differences
 from kafkascope.dissectors.codec.tree import Node, annotate
+from kafkascope.dissectors.embedded.internal import is_internal
 from kafkascope.dissectors.embedded.masking import has_secrets, masked
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.payloads.decoding import Decoded, Payloads
+    from kafkascope.analyzer.payloads.model import Value
+    from kafkascope.dissectors.records.records import Record
+
 
 OCTETS: Final = 16
 """Bytes of a field that a line shows."""
@@ -89,3 +96,57 @@ def _octets_of(message: Request | Response) -> Any:
         return f"[{node.start}-{max(node.end - 1, node.start)}] {data[:OCTETS].hex(' ')}{more}"
 
     return octets
+
+
+MISSING: Final = object()
+
+
+def decoder(left: Payloads | None, right: Payloads | None) -> Decode | None:
+    """Return what compares decoded keys and values; None where neither side is decoded."""
+    if left is None or right is None:
+        return None
+
+    def decode(
+        topic: str | None, name: str, pair: tuple[Record, Record]
+    ) -> list[tuple[str, Any, Any]] | None:
+        if is_internal(topic, None):
+            return None
+        one, two = (
+            _decoded(payloads, topic, name, record)
+            for payloads, record in zip((left, right), pair, strict=True)
+        )
+        if one is None or two is None:
+            return None
+        was, now = (None if each.key is None else str(each.key) for each in (one, two))
+        found: list[tuple[str, Any, Any]] = [] if was == now else [(" schema", was, now)]
+        found += _differences(one.value, two.value, "")
+        return found or None
+
+    return decode
+
+
+def _decoded(payloads: Payloads, topic: str | None, name: str, record: Record) -> Decoded | None:
+    data = record.key if name == "key" else record.value
+    found = payloads.decode(topic, "key" if name == "key" else "value", data, record.headers)
+    return found if found is not None and found.error is None else None
+
+
+def _differences(one: Value, two: Value, path: str) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(one, dict) and isinstance(two, dict) and "base64" not in one:
+        for name in dict.fromkeys((*one, *two)):
+            was, now = one.get(name, MISSING), two.get(name, MISSING)
+            yield from _pair(was, now, f"{path}.{name}")
+    elif isinstance(one, list) and isinstance(two, list):
+        for index in range(max(len(one), len(two))):
+            was = one[index] if index < len(one) else MISSING
+            now = two[index] if index < len(two) else MISSING
+            yield from _pair(was, now, f"{path}[{index}]")
+    elif type(one) is not type(two) or one != two:
+        yield path, one, two
+
+
+def _pair(was: Any, now: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    if was is MISSING or now is MISSING:
+        yield path, None if was is MISSING else was, None if now is MISSING else now
+    else:
+        yield from _differences(was, now, path)

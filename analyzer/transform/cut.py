@@ -2,13 +2,12 @@
 
 Composed and not copied, because packets do not end where messages do: so the streams are complete,
 with handshakes and no holes, and secrets are hidden. Times of first and last bytes stay.
-Connections without an exchange that tell why there is none (refused, TLS, HTTP, ...) come along
-with their first bytes, of which no contents stay.
+Connections without an exchange that show why there is none (refused, TLS, HTTP, ...) are included
+with their first bytes, without contents.
 
 Two steps, for endless inputs do not fit into memory: `Cutting.add` notes where the bytes of an
-exchange stand, `Cutting.write` reads them again in the order of time. `cut_rewrites` says what
-becomes of them, `cut_packets` makes the packets. Sans-I/O, apart from the `Read` and `Sink` that it
-is given.
+exchange are, `Cutting.write` reads them again in the order of time. `cut_rewrites` rewrites them,
+`cut_packets` makes the packets. Sans-I/O, apart from the `Read` and `Sink` that it is given.
 """
 
 from __future__ import annotations
@@ -17,10 +16,11 @@ import struct
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from heapq import merge
 from typing import Final, NamedTuple
 
 from kafkascope.analyzer.conversation.tampering import BETWEEN, comment_of
-from kafkascope.analyzer.exchanges.columns import Frames, Kept, Overflow, Read
+from kafkascope.analyzer.exchanges.columns import Frames, Kept, Overflow, Read, packed_frames
 from kafkascope.analyzer.model import Exchange, Frame
 from kafkascope.analyzer.transform.cut_packets import (
     ENDS,
@@ -30,7 +30,7 @@ from kafkascope.analyzer.transform.cut_packets import (
     REPEATS,
     Packets,
 )
-from kafkascope.analyzer.transform.cut_rewrites import OPAQUE, TOKEN, Masked, Rewrite
+from kafkascope.analyzer.transform.cut_rewrites import OPAQUE, TOKEN, Masked
 from kafkascope.analyzer.transform.other_traffic import (
     Head,
     OtherTraffic,
@@ -56,15 +56,14 @@ MOST_HOSTS: Final = 64
 MOST_RESENT: Final = 100_000
 """Segments that are written again, as they were sent again; others are written once."""
 MANY: Final = 10_000
-"""Frames whose order numpy finds: it takes a tenth of the memory."""
+"""Frames whose order is made a list at a time."""
 
-_ENDED: Final = struct.Struct("<b?q")
-"""Direction (-1: none), whether by FIN, time."""
+NOTE: Final = struct.Struct("<qIBqIih")
+"""Of a frame: time, index of the connection, side (these sort it, with the position in its stream:
+requests of one packet have one time), offset, number of the exchange, API key, version."""
 
 
 class _End(NamedTuple):
-    """How a connection ended."""
-
     direction: int | None
     how: str
     time_ns: int
@@ -82,27 +81,19 @@ class Cutting:
         self.frames = Frames(Overflow(), plaintext=plaintext)
         self.places = array("q")
         """Their addresses."""
-        self.times = array("q")
-        self.offsets = array("q")
-        """Positions in their streams: requests of one packet have one time."""
-        self.sides = array("B")
-        self.keys = array("i")
-        self.versions = array("h")
-        self.numbers = array("I")
-        """Of exchanges."""
-        self.owners = array("I")
-        """Index of the connection."""
+        self.noted = bytearray()
+        """What is known of them: a `NOTE` each."""
         self.connections: list[Connection] = []
         self.directions = array("B")
         """Direction of the requests, by connection."""
         self._index: dict[int, int] = {}
-        self._ends: dict[int, bytes] = {}
-        """How connections ended, by their number, packed."""
+        self._ends: dict[int, tuple[_End, ...]] = {}
+        """How connections ended, by their number."""
         self.last = array("q")
         """Time of the last byte, twice for each connection, for its sides: ends come behind it."""
         self.short: dict[tuple[int, int], int] = {}
         """Bytes that its frames lack, likewise."""
-        self._seen: Counter[int] = Counter()
+        self.seen: Counter[int] = Counter()
         """Exchanges by number of the connection, chosen or not."""
         self.added = array("I")
         """Chosen ones by index of the connection."""
@@ -131,7 +122,7 @@ class Cutting:
         """Connections that were left out because their TLS cannot be read."""
         self.exchanges = 0
         self.left_out = 0
-        """Exchanges of which a frame could not be written (see `Rewrite.frame`)."""
+        """Exchanges of which a frame could not be written (see `Masked.frame`)."""
         self.resent = 0
         """Segments that came again on connections of which only a part was chosen."""
 
@@ -145,14 +136,14 @@ class Cutting:
         self.others.event(event)
 
     def named(self, event: Resolved) -> None:
-        """Take note of what a host name stands for; for `Capture.named`."""
+        """Note the addresses of a host name; for `Capture.named`."""
         if event.name in self._names or len(self._names) < MAX_NAMES:
             known = self._names.setdefault(event.name, set())
             known.update(event.hosts[: max(0, MOST_HOSTS - len(known))])
 
     def names(self) -> Iterator[Resolved]:
-        """Yield the names of hosts whose connections are written: what answers tell of others is
-        nobody's business."""
+        """Yield the names of hosts whose connections are written; names of others would leak what
+        is left out."""
         places = {end.host for each in self.connections for end in each.ends()}
         for name, hosts in self._names.items():
             if here := tuple(sorted(hosts & places)):
@@ -160,7 +151,7 @@ class Cutting:
 
     def exchange(self, exchange: Exchange) -> None:
         """Take note that a connection is Kafka's; for `Capture.listener`."""
-        self._seen[exchange.connection.number] += 1
+        self.seen[exchange.connection.number] += 1
         if exchange.api_key == HANDSHAKE:
             self._greetings[exchange.connection.number] = exchange
             if len(self._greetings) > MOST_GREETINGS:
@@ -172,15 +163,11 @@ class Cutting:
     def ended(self, number: int, direction: int | None, how: str, time_ns: int) -> None:
         """The same of one that is known by its number."""
         if how in ("fin", "rst"):
-            end = _ENDED.pack(-1 if direction is None else direction, how == "fin", time_ns)
-            self._ends[number] = self._ends.get(number, b"") + end
+            self._ends[number] = (*self.ends(number), _End(direction, how, time_ns))
 
-    def ends(self, number: int) -> list[_End]:
+    def ends(self, number: int) -> tuple[_End, ...]:
         """Return how a connection ended, by its number."""
-        return [
-            _End(None if direction < 0 else direction, "fin" if fin else "rst", time_ns)
-            for direction, fin, time_ns in _ENDED.iter_unpack(self._ends.get(number, b""))
-        ]
+        return self._ends.get(number, ())
 
     def add(self, exchange: Exchange) -> None:
         """Choose an exchange."""
@@ -204,7 +191,6 @@ class Cutting:
         self._take(exchange)
 
     def _take(self, exchange: Exchange) -> None:
-        """Take note of what is written of an exchange."""
         if exchange.notes and (deeds := comment_of(exchange.notes)):
             self._deeds[exchange.number] = deeds
         key = exchange.api_key
@@ -224,7 +210,7 @@ class Cutting:
     def _note(
         self, frame: Frame, side: int, key: int, version: int, number: int, connection: int
     ) -> None:
-        self.places.extend(self.frames.extend([(frame, None)]))
+        self.places.extend(self.frames.extend([packed_frames([frame])]))
         at = 2 * connection + side
         self.last[at] = max(frame.last_ns, self.last[at])
         self.frame_counts[connection] += 1
@@ -232,13 +218,8 @@ class Cutting:
             place = (connection, side)
             short = frame.size - len(frame.payload)
             self.short[place] = self.short.get(place, 0) + short
-        self.times.append(frame.first_ns)
-        self.offsets.append(frame.offset)
-        self.sides.append(side)
-        self.keys.append(key)
-        self.versions.append(version)
-        self.numbers.append(number)
-        self.owners.append(connection)
+        order = (frame.first_ns, connection, side, frame.offset)
+        self.noted += NOTE.pack(*order, number, key, version)
 
     def _connection(self, connection: Connection, client: int) -> int:
         found = self._index.get(connection.number)
@@ -250,10 +231,6 @@ class Cutting:
             self.added.append(0)
             self.frame_counts.append(0)
         return found
-
-    def is_whole(self, index: int) -> bool:
-        """Whether all exchanges of a connection were chosen."""
-        return self._seen[self.connections[index].number] == self.added[index]
 
     def add_others(
         self,
@@ -286,7 +263,7 @@ class Cutting:
         sink: Sink,
         read: Read,
         *,
-        rewrite: Rewrite | None = None,
+        rewrite: Masked | None = None,
         comments: Mapping[int, str] | None = None,
         mss: int = MSS,
     ) -> None:
@@ -302,14 +279,12 @@ class Cutting:
 
 
 class _Writing:
-    """One pass over what was chosen."""
-
     def __init__(
         self,
         cutting: Cutting,
         sink: Sink,
         read: Read,
-        rewrite: Rewrite,
+        rewrite: Masked,
         comments: dict[int, str],
         mss: int,
     ) -> None:
@@ -333,24 +308,19 @@ class _Writing:
     def run(self) -> None:
         cut, packets = self._cut, self._packets
         packets.order(FRAMES)
-        begins = self._begins()
-        begin = next(begins, None)
-        for number in self._in_order():
-            time_ns = cut.times[number]
-            while begin is not None and begin[0] <= time_ns:
-                self._begin(*begin)
-                begin = next(begins, None)
-            packets.flush(time_ns)
-            self._put(number)
-        while begin is not None:
-            self._begin(*begin)
-            begin = next(begins, None)
+        begins = ((time_ns, 0, index) for time_ns, index in self._begins())
+        frames = ((self._note_of(number)[0], 1, number) for number in self._in_order())
+        for time_ns, is_frame, number in merge(begins, frames):
+            if is_frame:
+                packets.flush(time_ns)
+                self._put(number)
+            else:
+                self._begin(time_ns, number)
         packets.flush()
         packets.names(self._rewrite.names(cut.names()))
         cut.left_out = len(self._dropped)
 
     def _begins(self) -> Iterator[tuple[int, int]]:
-        """Yield time and index of each connection, in the order of time."""
         cut = self._cut
         times = array("q")
         for index, connection in enumerate(cut.connections):
@@ -361,7 +331,6 @@ class _Writing:
             yield times[index], index
 
     def _begin(self, time_ns: int, index: int) -> None:
-        """Push what there is of a connection beside its frames."""
         packets = self._packets
         packets.flush(time_ns)
         frames = packets.order(index << INDEX_BITS)
@@ -370,28 +339,18 @@ class _Writing:
         self._put_heads(index)
         packets.order(frames)
 
+    def _note_of(self, number: int) -> tuple[int, ...]:
+        return NOTE.unpack_from(self._cut.noted, number * NOTE.size)
+
     def _in_order(self) -> Iterator[int]:
-        """Yield the numbers of all frames in the order in which they are written."""
-        cut = self._cut
-        if len(cut.times) < MANY:
-            yield from sorted(range(len(cut.times)), key=self._place)
-            return
         import numpy as np
 
-        columns = (
-            np.frombuffer(cut.offsets, np.int64),
-            np.frombuffer(cut.sides, np.uint8),
-            np.frombuffer(cut.owners, np.uint32),
-            np.frombuffer(cut.times, np.int64),
-        )
-        found = np.lexsort(columns)
+        names = ("time", "owner", "side", "offset", "number", "key", "version")
+        forms = ("<i8", "<u4", "u1", "<i8", "<u4", "<i4", "<i2")
+        noted = np.frombuffer(self._cut.noted, list(zip(names, forms, strict=True)))
+        found = np.lexsort([noted[name] for name in reversed(names[:4])])
         for at in range(0, len(found), MANY):
             yield from found[at : at + MANY].tolist()
-
-    def _place(self, number: int) -> tuple[int, int, int, int, int]:
-        cut = self._cut
-        place = cut.times[number], cut.owners[number], cut.sides[number]
-        return (*place, cut.offsets[number], number)
 
     def _open(self, index: int) -> None:
         connection = self._cut.connections[index]
@@ -424,7 +383,8 @@ class _Writing:
             if missing > 0 and last[way]:
                 push(max(over, last[way]), index, way, missing=missing, rank=REPEATS)
             again = connection.retransmissions[way]
-            if again and not (last[way] and cut.is_whole(index)):
+            is_whole = cut.seen[connection.number] == cut.added[index]
+            if again and not (last[way] and is_whole):
                 cut.resent += again
                 continue
             written = min(again, MOST_RESENT - self._resent)
@@ -459,14 +419,13 @@ class _Writing:
     def _put(self, number: int) -> None:
         """Cut a frame into segments: the first at its first time, the others at its last."""
         cut = self._cut
-        exchange, index = cut.numbers[number], cut.owners[number]
-        side = cut.sides[number]
+        _, index, side, _, exchange, key, version = self._note_of(number)
         self._left[index] -= 1
         if exchange in self._dropped:
             self._packets.forget(index)
             return
         (frame,) = cut.frames.get(cut.places, number, 1, self._read)
-        payload = self._rewrite.frame(frame.payload, side, cut.keys[number], cut.versions[number])
+        payload = self._rewrite.frame(frame.payload, side, key, version)
         if payload is None:
             self._dropped.add(exchange)
             self._packets.forget(index)

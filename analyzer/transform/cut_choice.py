@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from kafkascope.analyzer.exchanges.rows import Row, row_of
-from kafkascope.analyzer.filter.bind import Every, Find, Some, Test, Unless
+from kafkascope.analyzer.filter.bind import And, Not, Or, Search, Test
 from kafkascope.analyzer.filter.fields import told_by
 from kafkascope.analyzer.filter.language import Bound, Filter
 from kafkascope.analyzer.model import STATES, Exchange
@@ -47,7 +47,7 @@ class Choice:
         self._clients = clients
         self._begin_ns, self._end_ns = begin_ns, end_ns
         self._judges = [
-            _sure if bound is None else _judge(bound, known)
+            (lambda row: True) if bound is None else _judge(bound, known)
             for known in (OF_CONNECTIONS, OF_OPAQUE)
         ]
 
@@ -63,22 +63,18 @@ class Choice:
         return connection.ends()[0].host in self._clients if judged is None else judged
 
 
-def _sure(row: Row) -> bool:
-    return True
-
-
 def _judge(bound: Bound, known: Collection[str]) -> Judge:
     match bound:
-        case Every(terms):
+        case And(terms):
             return _all([_judge(term, known) for term in terms], False)
-        case Some(terms):
+        case Or(terms):
             return _all([_judge(term, known) for term in terms], True)
-        case Unless(term):
+        case Not(term):
             judge = _judge(term, known)
             return lambda row: None if (found := judge(row)) is None else not found
         case Test() if bound.field.name in known:
             return Filter(bound)
-        case Find() | Test():
+        case Search() | Test():
             return lambda row: None
 
 

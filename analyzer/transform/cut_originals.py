@@ -22,7 +22,7 @@ from kafkascope.analyzer.transform.other_traffic import (
 from kafkascope.captures.formats.write import PcapngWriter, Sink
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.model import Connection, StreamEvent
-from kafkascope.captures.streams.packets import packets_of
+from kafkascope.captures.streams.streams import packets_of
 from kafkascope.captures.tls.keys.epoch import Epoch, key_log_lines
 from kafkascope.captures.tls.keys.keylog import KeyLog
 
@@ -125,7 +125,6 @@ class Originals:
                 )
 
     def _secrets(self, log: KeyLog | None) -> Iterator[bytes]:
-        """Yield the lines of a key log for each connection."""
         for number, connection in sorted(self.chosen.items()):
             tls = connection.tls
             if tls is None or log is None or tls.error == "bad-secret":

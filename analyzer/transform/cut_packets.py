@@ -29,8 +29,6 @@ MAX_JUMP: Final = 32 << 20
 
 
 class _Packet(NamedTuple):
-    """A packet that waits for its time."""
-
     time_ns: int
     rank: int
     order: int
@@ -67,8 +65,8 @@ class Packets:
         comment: Callable[[str], str],
         more: Callable[[int], bool],
     ) -> None:
-        """`endpoint`, `comment`: what becomes of addresses, and of comments of interfaces. `more`
-        tells whether packets of a connection are still to be pushed."""
+        """`endpoint`, `comment`: rewrite addresses, and comments of interfaces. `more`: whether
+        packets of a connection are still to be pushed."""
         self._more = more
         self._waiting: dict[int, int] = {}
         """Packets in the heap, by connection."""
@@ -122,7 +120,7 @@ class Packets:
             self.forget(packet.connection)
 
     def names(self, found: Iterable[Resolved]) -> None:
-        """Write what host names stand for."""
+        """Write host names with their addresses."""
         self._writer.names(found)
 
     def forget(self, connection: int) -> None:

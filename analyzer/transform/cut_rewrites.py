@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import Final
 
+from kafkascope.analyzer.conversation.detect import is_tls, stand_in
 from kafkascope.analyzer.conversation.tampering import BETWEEN, FAULT, nameless
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG, CLIENT_LEG
-from kafkascope.analyzer.transform import hiding, secrets
+from kafkascope.analyzer.transform import secrets
 from kafkascope.analyzer.transform.redaction import Redaction
 from kafkascope.captures.model import Endpoint, Resolved
 from kafkascope.captures.packets.resolved import canonical
@@ -18,78 +19,53 @@ OPAQUE: Final = -1
 """In the column of api keys: a raw SASL token, and bytes without a readable header."""
 
 
-class Rewrite(Protocol):
-    """What becomes of frames and addresses on their way out."""
+class Masked:
+    """What becomes of frames and addresses on their way out: everything stays, but for secrets."""
 
     def frame(self, payload: bytes, side: int, key: int, version: int) -> bytes | None:
-        """The payload to write; None to leave the frame out."""
+        """The payload to write; None to leave out a frame that cannot be identified."""
+        if key == TOKEN:
+            return HIDDEN * len(payload)
+        if key < 0:
+            return _orphan(payload) if side else None
+        return self._message(payload, side, key, version)
+
+    def _message(self, payload: bytes, side: int, key: int, version: int) -> bytes | None:
+        if is_zookeeper(key):
+            return secrets.masked_zookeeper(payload, key, "response" if side else "request")
+        hide = secrets.masked_response if side else secrets.masked_request
+        return hide(bytes(4) + payload, key, version)[4:]
 
     def other(self, head: bytes) -> bytes:
-        """What to write of a direction's first bytes, which are not Kafka's; as many."""
+        """Mask the first bytes of a direction that is not Kafka's, at the same length; the
+        protocol's signature and the public TLS handshake stay."""
+        return hidden(head, names=True)
 
     def endpoint(self, endpoint: Endpoint) -> Endpoint:
         """The address to write."""
-
-    def names(self, found: Iterable[Resolved]) -> Iterable[Resolved]:
-        """What is written of what host names stand for, when all else is."""
-
-    def comment(self, text: str) -> str:
-        """The comment of an interface to write."""
-
-    def deeds(self, text: str) -> str:
-        """What is said of the rules of our proxy, which stands at packets."""
-
-
-class Masked:
-    """Everything as it is, but for secrets."""
-
-    def frame(self, payload: bytes, side: int, key: int, version: int) -> bytes | None:
-        """The same payload with asterisks in place of secrets; None when nobody knows what it
-        is."""
-        if key == TOKEN:
-            return secrets.HIDDEN * len(payload)
-        if key < 0:
-            return _orphan(payload) if side else None
-        if is_zookeeper(key):
-            return secrets.masked_zookeeper(payload, key, "response" if side else "request")
-        if not side:
-            return secrets.masked_request(bytes(4) + payload, key, version)[4:]
-        return secrets.masked_response(bytes(4) + payload, key, version)[4:]
-
-    def other(self, head: bytes) -> bytes:
-        """What tells the protocol, and a TLS handshake as everybody on the line sees it."""
-        return hiding.hidden(head, names=True)
-
-    def endpoint(self, endpoint: Endpoint) -> Endpoint:
-        """The same."""
         return endpoint
 
     def names(self, found: Iterable[Resolved]) -> Iterable[Resolved]:
-        """The same."""
+        """The resolved host names to write, when all else is."""
         return found
 
     def comment(self, text: str) -> str:
-        """The same."""
+        """The comment of an interface to write."""
         return text
 
     def deeds(self, text: str) -> str:
-        """The same."""
+        """The packet comment on our proxy's rules to write."""
         return text
 
 
-class Anonymous:
+class Anonymous(Masked):
     """Names and addresses become pseudonyms, contents asterisks, and so does what cannot be read
     behind a header."""
 
     def __init__(self) -> None:
         self.redaction = Redaction("all")
 
-    def frame(self, payload: bytes, side: int, key: int, version: int) -> bytes | None:
-        """The redacted payload; None when it has no header that can be read."""
-        if key == TOKEN:
-            return secrets.HIDDEN * len(payload)
-        if key < 0:
-            return _orphan(payload) if side else None
+    def _message(self, payload: bytes, side: int, key: int, version: int) -> bytes | None:
         made = self.redaction
         if side:
             found = made.response(payload, key, version)
@@ -101,8 +77,8 @@ class Anonymous:
         return made.unread_request(payload, key) if found is None else found
 
     def other(self, head: bytes) -> bytes:
-        """What tells the protocol; of TLS types and sizes, and alerts."""
-        return hiding.hidden(head, names=False)
+        """Keep the protocol's signature; of TLS types and sizes, and alerts."""
+        return hidden(head, names=False)
 
     def endpoint(self, endpoint: Endpoint) -> Endpoint:
         """Another address, the same port."""
@@ -132,5 +108,87 @@ class Anonymous:
 
 
 def _orphan(payload: bytes) -> bytes:
-    """A response that nobody can read: its correlation id stays."""
-    return payload[: secrets.ID_BYTES] + secrets.HIDDEN * (len(payload) - secrets.ID_BYTES)
+    return payload[: secrets.ID_BYTES] + HIDDEN * (len(payload) - secrets.ID_BYTES)
+
+
+HIDDEN: Final = b"*"
+RECORD_HEAD: Final = 5
+"""Type, version, size (RFC 8446, 5.1)."""
+MESSAGE_HEAD: Final = 4
+"""Type and size of a handshake message (RFC 8446, 4)."""
+
+CHANGE_CIPHER_SPEC: Final = 20
+ALERT: Final = 21
+HANDSHAKE: Final = 22
+RECORD_TYPES: Final = range(20, 25)
+
+PUBLIC_MESSAGES: Final = frozenset({1, 2, 11, 14})
+"""ClientHello, ServerHello, Certificate, ServerHelloDone: shown to everybody on the line."""
+PLAIN_ALERT: Final = 2
+"""Bytes of an alert that is not encrypted."""
+
+
+def hidden(data: bytes, *, names: bool) -> bytes:
+    """The first bytes of a direction, masked at the same length. With `names` the public messages
+    of a TLS handshake stay, with server names and certificates."""
+    start = stand_in(data)
+    if is_tls(data):
+        start = _records(data, PUBLIC_MESSAGES if names else frozenset()) or start
+    return start + HIDDEN * (len(data) - len(start))
+
+
+def _records(data: bytes, kept: frozenset[int]) -> bytes:
+    out, at = bytearray(), 0
+    messages = _Messages(kept)
+    while at + RECORD_HEAD <= len(data):
+        kind, size = data[at], int.from_bytes(data[at + 3 : at + RECORD_HEAD], "big")
+        if kind not in RECORD_TYPES or data[at + 1] != 3:
+            break
+        out += data[at : at + RECORD_HEAD]
+        at += RECORD_HEAD
+        body = data[at : at + size]
+        at += len(body)
+        plain = kind == ALERT and size == PLAIN_ALERT
+        if kind == HANDSHAKE:
+            out += messages.hidden(body)
+        elif plain or (kind == CHANGE_CIPHER_SPEC and size == 1):
+            messages.encrypted |= not plain
+            out += body
+        else:
+            out += HIDDEN * len(body)
+    return bytes(out)
+
+
+class _Messages:
+    """Handshake messages of one direction: they may share a record, or cross records."""
+
+    def __init__(self, kept: frozenset[int]) -> None:
+        self.encrypted = False
+        """Everything behind ChangeCipherSpec is."""
+        self._kept = kept
+        self._left = 0
+        """Bytes of the current message that are still to come."""
+        self._keep = False
+
+    def hidden(self, body: bytes) -> bytes:
+        """The body of the next record."""
+        if self.encrypted:
+            return HIDDEN * len(body)
+        out, at = bytearray(), 0
+        while at < len(body):
+            if not self._left:
+                head = body[at : at + MESSAGE_HEAD]
+                if len(head) < MESSAGE_HEAD:
+                    # Cut in two: where the next message starts would be a guess.
+                    self.encrypted = True
+                    return bytes(out) + HIDDEN * len(head)
+                out += head
+                at += MESSAGE_HEAD
+                self._left = int.from_bytes(head[1:], "big")
+                self._keep = head[0] in self._kept
+                continue
+            part = body[at : at + self._left]
+            out += part if self._keep else HIDDEN * len(part)
+            at += len(part)
+            self._left -= len(part)
+        return bytes(out)

@@ -1,5 +1,5 @@
-"""What two bodies say differently: by field, arrays by what their elements are called, records by
-content. Reads the marks of the declarations, and keeps no list of fields of its own.
+"""Compares two bodies: by field, arrays by the names of their elements, records by content. Reads
+the marks of the declarations, and keeps no list of fields of its own.
 
 Used by `kafkascope diff`, by replay (is the answer the same?) and by fixtures.
 """
@@ -47,8 +47,6 @@ class Difference(NamedTuple):
 
 
 class _At(NamedTuple):
-    """Where the walk is."""
-
     path: str = ""
     left: ValuePath = ()
     right: ValuePath = ()
@@ -131,8 +129,7 @@ def _values(slot: Slot, left: Wire, a: Any, right: Wire, b: Any, at: _At) -> Ite
         yield from _arrays(slot, left.element, a, right.element, b, at)
     elif a != b:
         if isinstance(left, BytesWire) and left.records:
-            for where, one, other, changes in record_differences(a, b, at.decode, at.topic):
-                yield at.found(_kind(one, other), one, other, None, where, changes)
+            yield from _record_differences(at, a, b)
         else:
             yield at.found("changed", a, b, slot)
 
@@ -175,7 +172,7 @@ def _arrays(
 def _keys(
     left: StructWire, right: StructWire, a: Sequence[Any], b: Sequence[Any]
 ) -> tuple[str, ...]:
-    """Names of the fields that tell the elements of both arrays apart; none when nothing does."""
+    """Names of the key fields, unique among the elements of both arrays; none without any."""
     names = {slot.name for slot in right.slots}
     slots = [slot for slot in left.slots if slot.name in names and _may_name(slot)]
     marked = tuple(slot.name for slot in slots if slot.field.map_key)
@@ -223,28 +220,20 @@ LIMIT: Final = 100_000
 """Records of a side that are compared."""
 
 
-class RecordDifference(NamedTuple):
-    """A place within two fields of records."""
+def _record_differences(at: _At, left: bytes, right: bytes) -> Iterator[Difference]:
+    """Record by record; when one side cannot be read, that and nothing more. Offsets and times are
+    volatile: two logs of the same records differ in them."""
 
-    where: str
-    left: Any
-    right: Any
-    volatile: bool
-    """Offsets and times: two logs of the same records differ in them."""
+    def found(where: str, one: Any, other: Any, volatile: bool = False) -> Difference:
+        return at.found(_kind(one, other), one, other, None, where, volatile)
 
-
-def record_differences(
-    left: bytes, right: bytes, decode: Decode | None = None, topic: str | None = None
-) -> Iterator[RecordDifference]:
-    """Record by record; when one side cannot be read, that and nothing more."""
     one, bad = _records(left)
     two, worse = _records(right)
     if bad or worse:
-        texts = bad or f"{len(one)} records", worse or f"{len(two)} records"
-        yield RecordDifference("", *texts, False)
+        yield found("", bad or f"{len(one)} records", worse or f"{len(two)} records")
         return
     if len(one) != len(two):
-        yield RecordDifference(".count", len(one), len(two), False)
+        yield found(".count", len(one), len(two))
     for index, (a, b) in enumerate(zip(one, two, strict=False)):
         if a == b:
             continue
@@ -254,20 +243,18 @@ def record_differences(
             if was == now:
                 continue
             inner = None
-            if decode is not None and name != "headers":
-                inner = decode(topic, name, (a, b))
-            if inner is not None:
-                for path, one, other in inner:
-                    yield RecordDifference(f"{here}.{name}{path}", one, other, False)
-            else:
-                yield RecordDifference(f"{here}.{name}", _short(was), _short(now), False)
+            if at.decode is not None and name != "headers":
+                inner = at.decode(at.topic, name, (a, b))
+            if inner is None:
+                inner = [("", _short(was), _short(now))]
+            for path, before, after in inner:
+                yield found(f"{here}.{name}{path}", before, after)
         for name in ("offset", "timestamp"):
             if (was := getattr(a, name)) != (now := getattr(b, name)):
-                yield RecordDifference(f"{here}.{name}", was, now, True)
+                yield found(f"{here}.{name}", was, now, True)
 
 
 def _records(data: bytes) -> tuple[list[Record], str]:
-    """The records and, when not all could be read, why."""
     found: list[Record] = []
     try:
         for batch in batches(data):

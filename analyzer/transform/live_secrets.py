@@ -13,8 +13,8 @@ from io import BytesIO
 from itertools import takewhile
 from typing import Final
 
+from kafkascope.captures.formats.records import Block
 from kafkascope.captures.formats.write import PcapngWriter, Sink, secrets_block
-from kafkascope.captures.inputs.block import Block
 from kafkascope.captures.model import Connection
 from kafkascope.captures.tls.keys.epoch import Epoch, key_log_lines
 from kafkascope.captures.tls.keys.keylog import KeyLog
@@ -91,10 +91,11 @@ class SecretsRecording:
             self._size -= len(data)
             self._take(data)
         if secrets and now is not None:
-            self._forget(now - 2 * HELD)
+            old = takewhile(lambda each: each[1][0] <= now - 2 * HELD, self._recent.items())
+            for random in [random for random, _ in old]:
+                del self._recent[random]
 
     def _secrets(self) -> None:
-        """Write what the key log has by now."""
         found = []
         for _, epoch, written in self._recent.values():
             lines = key_log_lines(epoch, self._log).splitlines(keepends=True)
@@ -102,12 +103,6 @@ class SecretsRecording:
             written.update(lines)
         if found:
             self._take(secrets_block(b"".join(found)))
-
-    def _forget(self, before: float) -> None:
-        """Forget handshakes whose packets were written."""
-        old = takewhile(lambda each: each[1][0] <= before, self._recent.items())
-        for random in [random for random, _ in old]:
-            del self._recent[random]
 
     def _take(self, data: bytes) -> None:
         if data:

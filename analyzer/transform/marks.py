@@ -30,25 +30,21 @@ def notes_path(inputs: Sequence[str]) -> Path | None:
 
 
 def marks_of(inputs: Sequence[str]) -> Known | None:
-    """What the file of these inputs says, by the numbers of exchanges; None when there is none.
+    """Read the marks file of these inputs, by the numbers of exchanges; None without one.
     `BadMarks`."""
     path = notes_path(inputs)
     if path is None or not path.exists():
         return None
-    marked: set[int] = set()
-    ignored: set[int] = set()
-    comments: dict[int, str] = {}
     try:
-        for each in json.loads(path.read_text("utf-8"))["exchanges"]:
-            number = each.get("number")
-            if not isinstance(number, int):
-                continue  # the UI has not met that exchange since
-            if each.get("marked"):
-                marked.add(number)
-            if each.get("ignored"):
-                ignored.add(number)
-            if each.get("comment"):
-                comments[number] = str(each["comment"])
+        listed = json.loads(path.read_text("utf-8"))["exchanges"]
+        # Without a number: the UI has not met that exchange since.
+        found = [(each["number"], each) for each in listed if isinstance(each.get("number"), int)]
+        return Known(
+            marked={number for number, each in found if each.get("marked")},
+            ignored={number for number, each in found if each.get("ignored")},
+            comments={
+                number: str(each["comment"]) for number, each in found if each.get("comment")
+            },
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadMarks(f"{path.name} cannot be read: {error}") from None
-    return Known(marked=marked, ignored=ignored, comments=comments)

@@ -62,13 +62,13 @@ class Beginning:
 
 
 def handshake_failed(connection: Connection) -> bool:
-    """Return whether the TLS handshake of a connection failed, which findings tell of any port."""
+    """Return whether a connection's TLS handshake failed, which is a finding on any port."""
     result = connection.tls.result if connection.tls is not None else None
     return result is not None and result.outcome != "established"
 
 
 def is_row_of_other(exchange: Exchange) -> bool:
-    """Return whether a row stands for bytes that are not Kafka's."""
+    """Return whether a row describes bytes that are not Kafka's."""
     return exchange.state == "opaque" and is_other(exchange.reason)
 
 

@@ -1,4 +1,4 @@
-"""What a whole capture says, API by API: versions, counts, and which values each field has had. Two
+"""Profiles a whole capture, API by API: versions, counts, and which values each field has had. Two
 profiles side by side show what one client does that another does not."""
 
 from __future__ import annotations
@@ -55,14 +55,12 @@ class ApiProfile:
     """One API of a capture."""
 
     versions: Counter[int] = field(default_factory=Counter)
-    errors: Counter[int] = field(default_factory=Counter)
     fields: dict[str, Tally] = field(default_factory=dict)
     """By path, with [] for elements; those of requests begin with "request.", answers' with
     "response."."""
     requests: int = 0
     unanswered: int = 0
     first: int = 0
-    """Number of the first exchange."""
 
 
 class Profile:
@@ -182,7 +180,6 @@ def contrasts(left: Profile, right: Profile, *, strict: bool = False) -> Iterato
 
 
 def _beginnings(left: Profile, right: Profile) -> Iterator[Contrast]:
-    """How connections begin, and in which order the APIs that both use come first."""
     one, two = left.openings(), right.openings()
     if one and two and one[0][0] != two[0][0]:
         texts = (f"{o[0][0]} ({o[0][1]} of {sum(n for _, n in o)} connections)" for o in (one, two))
@@ -223,7 +220,6 @@ NEVER: Final = "-"
 
 
 def _known(name: str, api: ApiProfile, path: str) -> bool:
-    """Whether a version that was used has that field."""
     side, _, rest = path.partition(".")
     found = TYPES.get(BY_NAME.get(name.lower(), 0) - BASE)
     if found is not None:

@@ -1,6 +1,6 @@
-"""Messages without what must not leave the house. Which fields that are stands in the declarations
-(`secret`, `entity`, `subject`, `word`, `enum`); there is no list of fields here, and a text without
-any of these marks goes.
+"""Redacts messages for sharing. The declarations mark the fields to redact (`secret`, `entity`,
+`subject`, `word`, `enum`); there is no list of fields here, and a text without any of these marks
+is removed.
 
     none     only secrets are hidden: passwords, tokens, SASL
     values   also values of records and of their headers
@@ -12,32 +12,41 @@ any of these marks goes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+import struct
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from ipaddress import ip_address
 from typing import Any, Final, Literal, TypeAlias
 
 from kafkascope.analyzer.transform import secrets
 from kafkascope.analyzer.transform.names.pseudonyms import NOUNS, Pseudonyms
-from kafkascope.analyzer.transform.names.znodes import NAMELESS, renamed_path
-from kafkascope.analyzer.transform.redaction_formats import writer_of
+from kafkascope.analyzer.transform.names.znodes import NAMELESS, renamed_node, renamed_path
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.codec.walk import UNKNOWN_TAGS, changed
+from kafkascope.dissectors.embedded.groups import (
+    CONNECT_ASSIGNMENT,
+    CONNECT_SUBSCRIPTION,
+    STICKY_USER_DATA,
+)
 from kafkascope.dissectors.embedded.masking import CONFIG_VALUE, asterisks, masked
-from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.embedded.table import FORMATS, Format
+from kafkascope.dissectors.errors import DissectError, Malformed, Truncated
 from kafkascope.dissectors.keyed import decode_request, decode_response, read_header
-from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, Slot, UuidWire, Wire
+from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, Slot, UuidWire, Wire, resolve
+from kafkascope.dissectors.records.compression import compress
 from kafkascope.dissectors.records.redaction import redacted_records
 from kafkascope.dissectors.reference.words import WORDS, Words, of_enum, own_part, words_of
 from kafkascope.dissectors.registry import (
     Decoded,
     layout_of,
+    message,
     read_layout,
     read_request_header,
     request_header_version,
     write_layout,
 )
-from kafkascope.dissectors.schema import Field
+from kafkascope.dissectors.schema import Field, Message
 from kafkascope.dissectors.values import Uuid
 from kafkascope.dissectors.zookeeper.types import is_zookeeper
 
@@ -71,15 +80,15 @@ class Redaction:
         return out
 
     def request(self, payload: bytes, key: int | None = None) -> bytes | None:
-        """A request's payload as it may leave; None when it cannot be read, for then nobody knows
-        what it holds. `key`: of a request of ZooKeeper, whose handshake does not tell it."""
+        """The redacted payload of a request; None when it cannot be decoded. `key`: of a ZooKeeper
+        request; its handshake carries no key."""
         try:
             return self._payload(decode_request(payload, read_header(payload, key)), payload)
         except DissectError:
             return None
 
     def response(self, payload: bytes, key: int, version: int) -> bytes | None:
-        """The same of a response to a request of that key and version."""
+        """The redacted payload of a response to a request of that key and version."""
         try:
             return self._payload(decode_response(payload, key, version), payload)
         except DissectError:
@@ -117,7 +126,8 @@ class Redaction:
         if isinstance(wire, BytesWire) and wire.records and isinstance(value, bytes):
             if not self.records:
                 return value
-            return redacted_records(value, keys=self.level != "values", names=self._name_changer())
+            names = self.body if self.level == "all" else None
+            return redacted_records(value, keys=self.level != "values", names=names)
         if self.level != "all":
             return value
         if isinstance(wire, UuidWire):
@@ -126,12 +136,8 @@ class Redaction:
             return self._text(slot.field, value, around)
         return self._bytes(message, slot.name, value, around)
 
-    def _name_changer(self) -> Callable[[Layout, Body], Body] | None:
-        return self.body if self.level == "all" else None
-
     def _text(self, field: Field, value: str, around: Mapping[str, Any]) -> str:
-        """What stands for a text: as its declaration says what it is. A text of which that does not
-        tell anything goes."""
+        """The replacement of a text, by its declaration; asterisks for a text without marks."""
         kind = field.entity or field.subject
         if not value.strip("*"):
             return value  # masked already, or a wildcard
@@ -143,7 +149,7 @@ class Redaction:
             key_type = around.get("key_type", 0)
             return self.names.coordinator_key(value, key_type if isinstance(key_type, int) else 0)
         if kind == CONFIG_VALUE:
-            return value if _says_nothing(value, around) else str(asterisks(value))
+            return value if _is_standard_value(value, around) else str(asterisks(value))
         if kind == "resourceName" and around.get("resource_type") in _BROKERS:
             return value if _NODE.fullmatch(value) else self.names.name(value, kind)
         if kind in NOUNS:
@@ -183,7 +189,7 @@ class Redaction:
         return bytes(asterisks(value))  # type: ignore[arg-type]
 
 
-def _says_nothing(value: str, around: Mapping[str, Any]) -> bool:
+def _is_standard_value(value: str, around: Mapping[str, Any]) -> bool:
     """Whether the value of a config is a word or a number that Kafka's own configs have."""
     if not value or value.lower() in WORDS["ConfigValue"].values:
         return True
@@ -207,3 +213,89 @@ def _drop_unknown_tags(value: Any) -> None:
     elif isinstance(value, list) and value and isinstance(value[0], dict | list):
         for each in value:
             _drop_unknown_tags(each)
+
+
+Change: TypeAlias = Callable[[Layout, Body], Body]
+Around: TypeAlias = Mapping[str, Any]
+FormatWriter: TypeAlias = Callable[[bytes, Change, Pseudonyms, Around], bytes]
+"""(bytes, what becomes of a body, names, the struct around) -> the bytes to write; `DissectError`
+when they are of another format."""
+
+
+def _whole(declared: Message, version: int, value: bytes, at: int, change: Change) -> bytes:
+    """A message that fills the bytes from `at` on; what stands before it stays."""
+    layout = resolve(declared, min(version, declared.versions.high))
+    body, end = read_layout(layout, value, at)
+    if end < len(value):
+        raise Malformed(f"{len(value) - end} bytes left over", offset=end)
+    return value[:at] + write_layout(layout, change(layout, body))
+
+
+def _first(
+    declared: Iterable[tuple[str | Message, int]], value: bytes, at: int, change: Change
+) -> bytes:
+    """What the first of these messages gives, each with its version, that fills the bytes."""
+    *others, last = declared
+    for each, version in others:
+        try:
+            return _whole(_message(each), version, value, at, change)
+        except DissectError:
+            continue
+    return _whole(_message(last[0]), last[1], value, at, change)
+
+
+def _message(declared: str | Message) -> Message:
+    return message(declared) if isinstance(declared, str) else declared
+
+
+def _number(form: str, value: bytes) -> int:
+    if len(value) < struct.calcsize(form):
+        raise Truncated("the version is missing")
+    (version,) = struct.unpack_from(form, value)
+    return int(version)
+
+
+def _versioned(*declared: str | Message) -> FormatWriter:
+    """Return the writer of one of these messages behind its int16 version."""
+
+    def write(value: bytes, change: Change, names: Pseudonyms, around: Around) -> bytes:
+        version = _number(">h", value)
+        return _first([(each, version) for each in declared], value, 2, change)
+
+    return write
+
+
+def _user_data(value: bytes, change: Change, names: Pseudonyms, around: Around) -> bytes:
+    if len(value) == 4 and not value[0]:
+        return value  # the generation of a cooperative assignor
+    sticky = (STICKY_USER_DATA, 1), (STICKY_USER_DATA, 0)
+    if len(value) < 4:
+        return _first(sticky, value, 0, change)
+    return _first((("SubscriptionInfoData", _number(">i", value)), *sticky), value, 0, change)
+
+
+def _address(value: bytes, change: Change, names: Pseudonyms, around: Around) -> bytes:
+    if len(value) not in (4, 16):
+        raise Malformed(f"an address has 4 or 16 bytes, not {len(value)}")
+    return ip_address(names.host(str(ip_address(value)))).packed
+
+
+WRITERS: Final[dict[Format, FormatWriter]] = {
+    "subscription": _versioned("ConsumerProtocolSubscription", CONNECT_SUBSCRIPTION),
+    "assignment": _versioned("ConsumerProtocolAssignment", CONNECT_ASSIGNMENT),
+    "allocation": _versioned(CONNECT_ASSIGNMENT),
+    "user data": _user_data,
+    "principal": _versioned("DefaultPrincipalData"),
+    "address": _address,
+    "metrics": lambda value, change, names, around: compress(
+        around.get("compression_type", 0), b""
+    ),
+    "node": lambda value, change, names, around: renamed_node(names, value),
+}
+"""Format -> how its bytes are written anew; others go."""
+
+
+def writer_of(message: str, field: str) -> FormatWriter | None:
+    """How the bytes of a field are written anew; None when they go."""
+    form = FORMATS.get((message, field))
+    return WRITERS.get(form) if form is not None else None

@@ -63,7 +63,7 @@ def in_response(key: int, version: int) -> bool:
 
 
 def reads_metadata_log(key: int) -> bool:
-    """Whether responses of an API may bring the metadata log, which `TOLD_BY` bytes tell."""
+    """Whether responses of an API may contain the metadata log; `TOLD_BY` bytes decide."""
     return key in METADATA_LOG
 
 
@@ -110,13 +110,13 @@ def _masked_metadata_log(frame: bytes, key: int, version: int) -> bytes:
         return frame[:kept] + HIDDEN * (len(frame) - kept)
     for topic in decoded.body[arrays]:
         name = topic.get("topic", topic.get("name"))
-        if name != METADATA_TOPIC.decode() and (topic.get("topic_id") != CLUSTER_METADATA_ID):
-            continue
-        for partition in topic["partitions"]:
+        is_metadata = (
+            name == METADATA_TOPIC.decode() or topic.get("topic_id") == CLUSTER_METADATA_ID
+        )
+        for partition in topic["partitions"] if is_metadata else ():
             if partition[field]:
                 partition[field] = with_values(partition[field], _without_credentials)
-    written = write_layout(decoded.layout, decoded.body)
-    written = payload[: decoded.body_at] + written + payload[decoded.end :]
+    written = decoded.with_body(payload, decoded.body)
     return len(written).to_bytes(SIZE_BYTES, "big") + written
 
 
@@ -146,11 +146,10 @@ def masked_zookeeper(payload: bytes, key: int, side: Side) -> bytes:
     """Return the payload with asterisks in place of secrets, and of all that cannot be read."""
     try:
         found = decode(payload, key, 0, side)
-        body = masked(found.layout, found.body)
-        written = payload[: found.body_at] + write_layout(found.layout, body)
+        rest = HIDDEN * (len(payload) - found.end)
+        return found.with_body(payload, masked(found.layout, found.body), rest)
     except DissectError:
         return unread_zookeeper(payload, key, side)
-    return written + HIDDEN * (len(payload) - found.end)
 
 
 def unread_zookeeper(payload: bytes, key: int, side: Side) -> bytes:

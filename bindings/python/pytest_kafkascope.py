@@ -49,7 +49,7 @@ _CAPTURES = pytest.StashKey[list["Proxy"]]()
 
 
 class KafkascopeError(Exception):
-    """kafkascope is not there, did not start, or refused what it was asked."""
+    """kafkascope is not installed, did not start, or refused a request."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -256,15 +256,15 @@ class Capture:
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def _seen(self, of: str, where: str) -> list[dict[str, Any]] | None:
-        """Records or findings, as a proxy tells of its own recording; None: read the file."""
+        """Return records or findings of a proxy's own recording; None: read the file."""
 
     def exchanges(self, where: str = "") -> list[dict[str, Any]]:
-        """Requests with their answers, as `kafkascope ls --json` tells them; `where` is a display
-        filter such as `api == Produce and error != 0`."""
+        """Return requests with their responses, as `kafkascope ls --json` prints them; `where` is a
+        display filter such as `api == Produce and error != 0`."""
         return self._lines("ls", *(("-Y", where) if where else ()))
 
     def records(self, where: str = "") -> list[dict[str, Any]]:
-        """Records that were produced and fetched, as `kafkascope records --json` tells them, with
+        """Return produced and fetched records, as `kafkascope records --json` prints them, with
         `value_decoded` where there is a schema. `where` is a display filter that each of them
         meets: `topic == orders and record.value.amount > 100`."""
         found = self._seen("records", where)
@@ -279,7 +279,9 @@ class Capture:
         wanted = "no record" if not found else f"{len(found)} records, not {count},"
         with_what = f" with {where}" if where else ""
         seen = found if found or not where else self.records()
-        told = [*_of_topics(seen), *_undecoded(seen)]
+        counts = Counter(f"{each['topic']} ({each['source']})" for each in seen)
+        told = [f"{count} of {name}" for name, count in sorted(counts.items())]
+        told += _undecoded(seen)
         raise AssertionError(f"{wanted}{with_what}; there were {', '.join(told) or 'none at all'}")
 
     def findings(self, level: str = "chat") -> list[dict[str, Any]]:
@@ -319,17 +321,18 @@ class Capture:
             return {"met": True, "exchanges": found}
         many = "no request" if not found else _times(len(found), "request")
         how = f"{many}, not {count}," if found else many
-        sent = _census(self.exchanges() if where else found)
+        seen = self.exchanges() if where else found
+        counts = Counter(f"{each['api']} v{each['api_version']}" for each in seen)
+        sent = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
         with_what = f" with {where}" if where else ""
-        return {"met": False, "text": f"{how}{with_what}; there were {sent}"}
+        return {"met": False, "text": f"{how}{with_what}; there were {sent or 'none at all'}"}
 
     def assert_no_errors(self, allow: Sequence[str] = ()) -> None:
         """No answer had an error, except those named in `allow`."""
         __tracebackhide__ = True
         bad = []
         for each in self.exchanges():
-            names = [_error_name(error) for error in each["errors"]]
-            rest = [name for name in names if name not in allow]
+            rest = [error["name"] for error in each["errors"] if error["name"] not in allow]
             if rest:
                 bad.append(f"{_line(each)}: {', '.join(sorted(set(rest)))}")
         if bad:
@@ -558,8 +561,8 @@ def _severities(level: str) -> tuple[str, ...]:
 
 
 def _folded(bad: Sequence[dict[str, Any]], every: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Causes, each with its consequences indented below it. A consequence whose cause is milder,
-    or allowed, stands for itself and says what explains it."""
+    """Yield causes, each with its consequences indented below it. A consequence whose cause is
+    milder, or allowed, gets its own entry and names its cause."""
     place = {each["id"]: number for number, each in enumerate(every)}
     shown = {each["id"] for each in bad}
 
@@ -578,33 +581,24 @@ def _folded(bad: Sequence[dict[str, Any]], every: Sequence[dict[str, Any]]) -> I
         if head != each["id"]:
             below[head].append(each)
     for head, consequences in below.items():
-        yield from _told(every[place[head]])
+        yield from _finding_lines(every[place[head]])
         for one in every[place[head]]["because"]:
             if one in place:
                 yield f"    because: {every[place[one]]['text']}"
         if consequences:
             yield "    consequences:"
         for each in consequences:
-            yield from (f"        {line}" for line in _told(each))
+            yield from (f"        {line}" for line in _finding_lines(each))
 
 
-def _told(finding: dict[str, Any]) -> Iterator[str]:
+def _finding_lines(finding: dict[str, Any]) -> Iterator[str]:
     yield f"{finding['severity']} {finding['name']}: {finding['text']}"
     if finding["filter"]:
         yield f"    ls -Y '{finding['filter']}'"
 
 
-def _error_name(error: Any) -> str:
-    return str(error.get("name", error) if isinstance(error, dict) else error)
-
-
 def _line(each: dict[str, Any]) -> str:
     return f"{each['api']} v{each['api_version']} of {each['client_id']} (number {each['number']})"
-
-
-def _of_topics(records: Sequence[dict[str, Any]]) -> Iterator[str]:
-    counts = Counter(f"{each['topic']} ({each['source']})" for each in records)
-    return (f"{count} of {name}" for name, count in sorted(counts.items()))
 
 
 def _undecoded(records: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -618,8 +612,3 @@ def _undecoded(records: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def _times(number: int, noun: str) -> str:
     return f"1 {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _census(seen: Sequence[dict[str, Any]]) -> str:
-    counts = Counter(f"{each['api']} v{each['api_version']}" for each in seen)
-    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "none at all"

@@ -2,5 +2,3 @@
 
 `toolbox` has the tools without the protocol, `server` the protocol, `command` the command.
 """
-
-__all__: list[str] = []

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import click
 
-from kafkascope.analyzer.commands.help import command, option
+from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.commands.options import key_logs, keylog_option
 from kafkascope.extras import require
 
 
 @command()
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
-@option(
-    "-Y",
-    "--filter",
-    "filter_text",
-    default="",
-    metavar="FILTER",
-    help="Serve only matching exchanges",
-)
+@setting("-Y --filter filter_text", "FILTER", "Serve only matching exchanges", default="")
 @keylog_option()
 def mcp(inputs: tuple[str, ...], filter_text: str, keylog: tuple[str, ...]) -> int:
     """Serve captures to an AI assistant (MCP).

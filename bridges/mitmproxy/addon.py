@@ -27,9 +27,8 @@ from kafkascope.captures.model import Endpoint
 from kafkascope.proxy.engine.destinations import Destinations
 from kafkascope.proxy.engine.hub import Hub
 from kafkascope.proxy.relay.connection import Connection
-from kafkascope.proxy.relay.endpoints import Endpoints
-from kafkascope.proxy.relay.versions import Versions
-from kafkascope.proxy.rules.actions import BROKER, CLIENT, Send
+from kafkascope.proxy.relay.endpoints import Endpoints, Versions
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Send
 
 MARK: Final = ":mag:"
 PAIRS: Final = "kafka"
@@ -134,12 +133,12 @@ class KafkaAddon:
                 ctx.master.commands.call("inject.tcp", flow, True, response)
             await self._open_listeners(relayed.cluster)
         found = self._flow(flow)
-        self._told(flow, found.take(flow.messages))
+        self._publish(flow, found.take(flow.messages))
 
     def tcp_end(self, flow: tcp.TCPFlow) -> None:
-        """Tell what waits for an answer that will not come."""
+        """Report requests that are pending at the end of the connection."""
         found = self._flow(flow)
-        self._told(flow, found.take(flow.messages) + found.close(time.time_ns()))
+        self._publish(flow, found.take(flow.messages) + found.close(time.time_ns()))
         self._relayed.pop(flow, None)
 
     def tcp_error(self, flow: tcp.TCPFlow) -> None:
@@ -151,7 +150,7 @@ class KafkaAddon:
         if not isinstance(flow, tcp.TCPFlow):
             return None
         found = self._flow(flow)
-        self._told(flow, found.take(flow.messages))
+        self._publish(flow, found.take(flow.messages))
         return found
 
     def _flow(self, flow: tcp.TCPFlow) -> KafkaFlow:
@@ -162,7 +161,7 @@ class KafkaAddon:
             found = self._flows[flow] = KafkaFlow(*ends)
         return found
 
-    def _told(self, flow: tcp.TCPFlow, pairs: list[Pair]) -> None:
+    def _publish(self, flow: tcp.TCPFlow, pairs: list[Pair]) -> None:
         if not pairs:
             return
         kept = flow.metadata.setdefault(PAIRS, [])
@@ -243,7 +242,7 @@ class KafkaAddon:
         return cluster
 
     async def _open_listeners(self, cluster: Cluster) -> None:
-        """Make mitmproxy listen for the brokers that are known, before a client hears of it."""
+        """Make mitmproxy listen for the known brokers, before their addresses reach a client."""
         wanted = cluster.plan.specs()
         if all(self._made.get(each) is cluster for each in wanted):
             return

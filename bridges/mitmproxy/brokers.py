@@ -19,7 +19,7 @@ MOST_NODES: Final = 500
 
 
 def free_port(host: str) -> int:
-    """A port that nobody listens on now; `OSError` when there is none."""
+    """Return a port that is free now; `OSError` when there is none."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.bind((host, 0))
@@ -34,7 +34,7 @@ class ListenerPlan:
         self, scheme: str, host: str, advertised: str = "", port: Callable[[str], int] = free_port
     ) -> None:
         """`scheme`: tcp or tls, as the user's mode has it. `host`: where that listens, "" for all
-        addresses. `advertised`: what clients are told in place of the address they came to."""
+        addresses. `advertised`: the host for clients in place of the address they came to."""
         self.generation = 0
         self._scheme = scheme
         self._host = host

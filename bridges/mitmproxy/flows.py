@@ -10,8 +10,9 @@ from typing import Any, Final, NamedTuple, Protocol
 import orjson
 
 from kafkascope.analyzer.bodies.dissection import dissect_request
+from kafkascope.analyzer.exchanges.outcome import result
 from kafkascope.analyzer.exchanges.row_json import json_of_row
-from kafkascope.analyzer.exchanges.rows import Row, result, row_of
+from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.model import Exchange, Request, Response, Side, Undecoded
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.render.exchange import exchange_lines
@@ -96,15 +97,15 @@ class KafkaFlow:
             if part.content:
                 time_ns = int(part.timestamp * 1_000_000_000)
                 told = self._follower.feed(int(not part.from_client), part.content, time_ns)
-                out += self._told(at, *told)
+                out += self._record(at, *told)
         self._taken = len(parts)
         return out
 
     def close(self, time_ns: int) -> list[Pair]:
-        """End the flow: what waits is told."""
-        return self._told(self._taken, *self._follower.close(time_ns))
+        """End the flow; return its pending exchanges."""
+        return self._record(self._taken, *self._follower.close(time_ns))
 
-    def _told(self, at: int, messages: list[Message], exchanges: list[Exchange]) -> list[Pair]:
+    def _record(self, at: int, messages: list[Message], exchanges: list[Exchange]) -> list[Pair]:
         for message in messages:
             self.is_kafka = True
             shown = self._shown.setdefault(at, [])
@@ -161,7 +162,7 @@ class KafkaFlow:
 
     def _message(self, message: Message, exchange: Exchange | None) -> Iterator[str]:
         """What the exchange is, as far as it is known, and the message itself."""
-        whole = exchange or self._alone(message)
+        whole = exchange or self._unpaired(message)
         names = self._follower.context.names
         lines = exchange_lines(row_of(whole, names), whole, names, show_hex=False)
         wanted = True
@@ -174,7 +175,7 @@ class KafkaFlow:
             if wanted:
                 yield line.removeprefix("exchange 0: ")
 
-    def _alone(self, message: Message) -> Exchange:
+    def _unpaired(self, message: Message) -> Exchange:
         """A message of which the exchange is not known, or not yet."""
         side, frame, header, reason = message
         request = response = None

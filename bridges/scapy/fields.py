@@ -114,7 +114,22 @@ def built(field: Any, value: Any) -> bytes:
         raise
 
 
-class SlotField(Field):
+class _Built:
+    """What the fields of slots share."""
+
+    __slots__ = ()
+    slot: Slot
+
+    def addfield(self, pkt: Any, s: bytes, val: Any) -> bytes:
+        """Append the bytes of the value; tagged fields are written in their section."""
+        return s if self.slot.tag is not None else s + built(self, val)
+
+    def do_copy(self, x: Any) -> Any:
+        """Copy a value; null stays null."""
+        return x.copy() if isinstance(x, Null) else super().do_copy(x)  # type: ignore[misc]
+
+
+class SlotField(_Built, Field):
     """The field of a slot: a value that is no struct."""
 
     __slots__ = ("codec", "slot")
@@ -144,16 +159,6 @@ class SlotField(Field):
         label = name_of(self.slot.field, x, around)
         shown = str(x) if isinstance(x, Uuid) else repr(x)
         return f"{shown} ({label})" if label else shown
-
-    def addfield(self, pkt: Any, s: bytes, val: Any) -> bytes:
-        """Append the bytes of the value; those of tagged fields stand in their section."""
-        if self.slot.tag is not None:
-            return s
-        return s + built(self, val)
-
-    def do_copy(self, x: Any) -> Any:
-        """Copy a value; null stays null."""
-        return x.copy() if isinstance(x, Null) else super().do_copy(x)
 
     def randval(self) -> Any:
         """Return random values for `fuzz`."""
@@ -193,7 +198,7 @@ class KnownField(SlotField):
         return None
 
 
-class StructField(PacketField):
+class StructField(_Built, PacketField):
     """The field of a slot with a struct; None is null."""
 
     __slots__ = ("codec", "nullable", "slot")
@@ -212,14 +217,8 @@ class StructField(PacketField):
         """Show null as such."""
         return "null" if x is None else repr(x)
 
-    def addfield(self, pkt: Any, s: bytes, val: Any) -> bytes:
-        """Append the bytes of the struct."""
-        if self.slot.tag is not None:
-            return s
-        return s + built(self, val)
 
-
-class StructsField(PacketListField):
+class StructsField(_Built, PacketListField):
     """The field of a slot with an array of structs."""
 
     __slots__ = ("codec", "slot")
@@ -238,20 +237,10 @@ class StructsField(PacketListField):
         given = x if isinstance(x, list | tuple) else [x]
         return [_element(self.cls, pkt, each) for each in given]
 
-    def addfield(self, pkt: Any, s: bytes, val: Any) -> bytes:
-        """Append the bytes of the array."""
-        if self.slot.tag is not None:
-            return s
-        return s + built(self, val)
-
-    def do_copy(self, x: Any) -> Any:
-        """Copy a value; null stays null."""
-        return x.copy() if isinstance(x, Null) else super().do_copy(x)
-
 
 class TagsField(Field):
-    """The tagged section at the end of a struct. Its own value are the tags that nobody knows, as
-    pairs of tag and bytes; the known ones are fields of the packet."""
+    """The tagged section at the end of a struct. Its own value are the unknown tags, as pairs of
+    tag and bytes; the known ones are fields of the packet."""
 
     __slots__ = ("codec", "wire")
     islist = 1
@@ -270,7 +259,7 @@ class TagsField(Field):
         return s + build_part(self.codec, body)
 
     def randval(self) -> Any:
-        """Return nothing: tags that nobody knows mean nothing."""
+        """Return nothing: unknown tags mean nothing."""
         return None
 
 

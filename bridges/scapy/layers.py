@@ -22,6 +22,7 @@ from kafkascope.analyzer.conversation.detect import describe
 from kafkascope.analyzer.conversation.plausible import MAX_SIZE, Plausibility, judge_request
 from kafkascope.bridges.scapy.fields import (
     KnownField,
+    SlotField,
     TagsField,
     field_name,
     field_of,
@@ -156,7 +157,7 @@ class Kafka(KafkaStruct):
 
 
 class KafkaUndecoded(Kafka):
-    """Bytes of Kafka that are no message, or of which nobody knows what they are."""
+    """Bytes of Kafka that are no message, or whose format is unknown."""
 
     name = "Kafka, not decoded"
     api = version = None
@@ -276,15 +277,11 @@ def layer_of(api: str | int, version: int | None = None, kind: str = "request") 
 def made(layout: Layout, version: int) -> Any:
     """Return the class of a layout. `version`: of the request that is answered, which an answer to
     ApiVersions may not have."""
-    message = layout.message
-    kind = message.kind
-    assert kind in ("request", "response")
-    key = message.key
+    message, key, kind = layout.message, layout.message.key, layout.message.kind
     assert key is not None
     side = kind.capitalize()
-    number = (request_header_version if kind == "request" else response_header_version)(
-        key, version
-    )
+    header_version = request_header_version if kind == "request" else response_header_version
+    number = header_version(key, version)
     api = message.name.removesuffix(side)
     releases = f" of Kafka {message.releases}" if message.releases else ""
     header = layout_of(f"{side}Header", number).body
@@ -294,8 +291,8 @@ def made(layout: Layout, version: int) -> Any:
         fields += [
             KnownField(slot, value) for slot, value in zip(known, (key, version), strict=True)
         ]
-    for slot in header.slots:
-        fields.append(field_of(slot, _no_struct))
+    # No header has a struct.
+    fields += [SlotField(slot) for slot in header.slots]
     if kind == "request":
         for field, value in zip(fields[1:3], (key, version), strict=True):
             field.default = value
@@ -304,41 +301,30 @@ def made(layout: Layout, version: int) -> Any:
     suffix = re.sub(r"\W", "_", message.releases)
     name = f"{message.name}{layout.version}{'_' + suffix if suffix else ''}"
     fields += _fields(layout.body, name)
-    return type(Packet)(
+    return _class_of(
         name,
-        (KafkaMessage,),
-        {
-            "__doc__": f"{api} {kind}, version {layout.version}{releases}.",
-            "__module__": __name__,
-            "name": f"Kafka {api} {kind} v{layout.version}{releases}",
-            "fields_desc": fields,
-            "overload_fields": {TCP: {"dport" if kind == "request" else "sport": PORT}},
-            "kind": kind,
-            "layout": layout,
-            "wire": layout.body,
-            "header": header,
-        },
+        KafkaMessage,
+        f"{api} {kind}, version {layout.version}{releases}.",
+        name=f"Kafka {api} {kind} v{layout.version}{releases}",
+        fields_desc=fields,
+        overload_fields={TCP: {"dport" if kind == "request" else "sport": PORT}},
+        kind=kind,
+        layout=layout,
+        wire=layout.body,
+        header=header,
     )
 
 
-def _no_struct(slot: Slot, wire: StructWire) -> Any:
-    raise AssertionError(f"a header has no structs: {slot.name}")
+def _class_of(class_name: str, base: type, doc: str, **members: Any) -> Any:
+    return type(Packet)(class_name, (base,), {"__doc__": doc, "__module__": __name__, **members})
 
 
 def _fields(wire: StructWire, path: str) -> list[Any]:
     def element(slot: Slot, inner: StructWire) -> Any:
         name = f"{path}_{slot.name}"
-        return type(Packet)(
-            f"_{name}",
-            (KafkaStruct,),
-            {
-                "__doc__": f"An element of {slot.name}.",
-                "__module__": __name__,
-                "name": slot.name,
-                "fields_desc": _fields(inner, name),
-                "wire": inner,
-            },
-        )
+        doc = f"An element of {slot.name}."
+        members = {"name": slot.name, "fields_desc": _fields(inner, name), "wire": inner}
+        return _class_of(f"_{name}", KafkaStruct, doc, **members)
 
     fields = [field_of(slot, element) for slot in (*wire.slots, *wire.tags)]
     if wire.flexible:

@@ -108,7 +108,7 @@ def reassembled(data: bytes, metadata: dict[str, Any], session: dict[str, Any]) 
     original = metadata.get("original")
     flow = None if original is None else _flow(original)
     if original is None or flow is None:
-        return _alone(data, metadata)
+        return _standalone(data, metadata)
     payload = bytes(original[TCP].payload.original)
     if not payload:
         return None
@@ -180,7 +180,7 @@ def _flow(packet: Any) -> bytes | None:
     return hosts + struct.pack(">HH", tcp.sport, tcp.dport)
 
 
-def _alone(data: bytes, metadata: dict[str, Any]) -> Any:
+def _standalone(data: bytes, metadata: dict[str, Any]) -> Any:
     """Return the packet of bytes of which the connection is not known, as those of a socket."""
     if len(data) < HEADER:
         return None
@@ -214,7 +214,7 @@ def bind() -> None:
 
 
 def _is_bound(**ports: int) -> bool:
-    """Whether somebody bound one of these ports to Kafka."""
+    """Return whether one of these ports is bound to Kafka."""
     return any(
         cls is Kafka and fields.items() <= ports.items() for fields, cls in TCP.payload_guess
     )

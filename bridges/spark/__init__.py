@@ -1,3 +1,1 @@
 """Captures as DataFrames of Spark: a Python Data Source, and the filters that Spark hands to it."""
-
-__all__: list[str] = []

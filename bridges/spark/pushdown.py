@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from pyspark.sql.datasource import (
@@ -23,17 +24,22 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from kafkascope.bridges.spark.reader import FileReader
+from kafkascope.bridges.spark.wanted import FileReader
 
-COMPARED: Final = (
-    EqualTo,
-    EqualNullSafe,
-    GreaterThan,
-    GreaterThanOrEqual,
-    LessThan,
-    LessThanOrEqual,
-)
-TEXTS: Final = (StringStartsWith, StringEndsWith, StringContains)
+COMPARED: Final[dict[type[Filter], Callable[[Any, Any], Any]]] = {
+    EqualTo: operator.eq,
+    EqualNullSafe: operator.eq,
+    GreaterThan: operator.gt,
+    GreaterThanOrEqual: operator.ge,
+    LessThan: operator.lt,
+    LessThanOrEqual: operator.le,
+}
+TEXTS: Final[dict[type[Filter], str]] = {
+    StringStartsWith: "starts_with",
+    StringEndsWith: "ends_with",
+    StringContains: "match_substring",
+}
+"""Functions of Arrow."""
 
 
 class PushingReader(FileReader):
@@ -77,20 +83,5 @@ def condition_of(filter_: Any, names: set[str]) -> Any:
         return None if len(values) < len(value) else field.isin(values) & field.is_valid()
     if not isinstance(value, str | int | float) or (value != value):
         return None
-    match filter_:
-        case EqualTo() | EqualNullSafe():
-            return field == value
-        case GreaterThan():
-            return field > value
-        case GreaterThanOrEqual():
-            return field >= value
-        case LessThan():
-            return field < value
-        case LessThanOrEqual():
-            return field <= value
-        case StringStartsWith():
-            return pc.starts_with(field, value)
-        case StringEndsWith():
-            return pc.ends_with(field, value)
-        case _:
-            return pc.match_substring(field, value)
+    compare = COMPARED.get(type(filter_)) or getattr(pc, TEXTS[type(filter_)])
+    return compare(field, value)

@@ -12,20 +12,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
     InputPartition,
 )
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
-from kafkascope.bridges.spark.reader import File, FileReader
-from kafkascope.bridges.spark.wanted import NAME, Wanted, rows_of
+from kafkascope.bridges.spark.wanted import NAME, File, FileReader, Wanted, rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
 
 
 def register(spark: SparkSession) -> None:
@@ -47,8 +47,6 @@ class KafkascopeSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns, those of docs/spark.md."""
-        from pyspark.sql.pandas.types import from_arrow_schema
-
         return from_arrow_schema(self._wanted.schema())
 
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -1,10 +1,12 @@
-"""What the options of the source say, and the rows of a file that fit them."""
+"""What the options of the source say, and the rows of a file that fit them, read in tasks."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from kafkascope.errors import Error
 
@@ -51,11 +53,11 @@ class Wanted:
             raise BadOption(f"decode_as must be ports, settle seconds: {error}") from None
 
     def schema(self) -> pa.Schema:
-        """Return the columns of the table that were asked for."""
+        """Return the requested columns of the table."""
         import pyarrow as pa
 
+        from kafkascope.analyzer.filter.bind import IN_TASKS, demand
         from kafkascope.analyzer.filter.language import bind
-        from kafkascope.analyzer.filter.places import IN_TASKS, demand
         from kafkascope.analyzer.pipeline.tables.logs import LOG_TABLES, chosen_by
         from kafkascope.analyzer.pipeline.tables.schemas import TABLES
 
@@ -78,7 +80,7 @@ class Wanted:
         return pa.schema([whole.field(name) for name in self.columns]) if self.columns else whole
 
     def tables(self) -> TableOptions:
-        """Return what the pipeline is asked for."""
+        """Return the table options of the pipeline."""
         from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 
         return TableOptions(
@@ -146,3 +148,29 @@ def rows_of(name: str, wanted: Wanted, condition: Any = None) -> Iterator[pa.Rec
         for batch in scanner.to_batches():
             if batch.num_rows:
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+class File(InputPartition):
+    """One capture."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+class FileReader(DataSourceReader):
+    """Reads captures, each in a task of its own."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._condition: Any = None
+        """An expression of Arrow that rows have to meet."""
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return one partition for each file."""
+        return [File(name) for name in self._wanted.files()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a file."""
+        assert isinstance(partition, File)
+        yield from rows_of(partition.name, self._wanted, self._condition)

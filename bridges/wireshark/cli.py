@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkascope.analyzer.commands.help import CommandGroup, option
+from kafkascope.analyzer.commands.help import CommandGroup, setting
 from kafkascope.analyzer.terminal import document, out, say
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ def wireshark() -> None:
     """
 
 
-_FOLDER: Final = option(
+_FOLDER: Final = setting(
     "--folder",
+    "DIR",
+    "Folder of extcap programs (default: the personal one)",
     type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Folder of extcap programs (default: the personal one)",
 )
 
 

@@ -23,11 +23,6 @@ class Folders(NamedTuple):
     shared: Path | None
     """The one of all users."""
 
-    @property
-    def known(self) -> bool:
-        """Whether a Wireshark was asked."""
-        return bool(self.personal or self.shared)
-
 
 def ask_tshark() -> Folders:
     """Ask `tshark -G folders`; nothing is known where there is none."""
@@ -53,7 +48,7 @@ def read_folders(text: str) -> Folders:
 
 
 def usual() -> Path:
-    """Return the personal folder of a Wireshark that cannot be asked."""
+    """Return the default personal folder, for a Wireshark that cannot be queried."""
     return Path.home() / PERSONAL
 
 

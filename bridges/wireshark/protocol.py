@@ -26,7 +26,7 @@ _PORT: Final = re.compile("[0-9]{1,5}")
 
 
 class WrongCall(Exception):
-    """What was asked cannot be done; one sentence for people."""
+    """An invalid request of Wireshark; one sentence for people."""
 
 
 class Arg(NamedTuple):
@@ -129,6 +129,21 @@ class Asked:
     """Of the interface, by call; flags that are set have an empty value."""
 
 
+FLAGS: Final = {
+    "--extcap-interfaces": "interfaces",
+    "--extcap-dlts": "dlts",
+    "--extcap-config": "config",
+    "--capture": "capture",
+}
+VALUES: Final = {
+    "--extcap-interface": "interface",
+    "--fifo": "fifo",
+    "--extcap-capture-filter": "capture_filter",
+}
+"""Attributes of a call by the words that set them."""
+PASSED_OVER: Final = ("--extcap-reload-option", "--extcap-control-in", "--extcap-control-out")
+
+
 def read_call(words: Sequence[str]) -> Asked:
     """Read a command line; `WrongCall`. Calls of protocols to come are passed over."""
     asked = Asked()
@@ -143,28 +158,15 @@ def read_call(words: Sequence[str]) -> Asked:
                 raise WrongCall(f"{name} needs a value")
             return rest.pop(0)
 
-        match name:
-            case "--extcap-interfaces":
-                asked.interfaces = True
-            case "--extcap-interface":
-                asked.interface = given()
-            case "--extcap-dlts":
-                asked.dlts = True
-            case "--extcap-config":
-                asked.config = True
-            case "--capture":
-                asked.capture = True
-            case "--fifo":
-                asked.fifo = given()
-            case "--extcap-capture-filter":
-                asked.capture_filter = given()
-            case "--extcap-reload-option" | "--extcap-control-in" | "--extcap-control-out":
-                given()
-            case _ if name.startswith("--extcap-"):
-                pass  # --extcap-version=4.4, --extcap-cleanup-postkill, and those to come
-            case _:
-                arg = _arg_of(asked.interface, name)
-                asked.options[name] = "" if arg.is_flag and not equals else given()
+        if name in FLAGS:
+            setattr(asked, FLAGS[name], True)
+        elif name in VALUES:
+            setattr(asked, VALUES[name], given())
+        elif name in PASSED_OVER:
+            given()
+        elif not name.startswith("--extcap-"):  # --extcap-version=4.4, and those to come
+            arg = _arg_of(asked.interface, name)
+            asked.options[name] = "" if arg.is_flag and not equals else given()
     return asked
 
 
@@ -223,7 +225,7 @@ def _known(interface: str) -> None:
 
 
 def words_of(asked: Asked) -> list[str]:
-    """Return the `kafkascope` command, without its target, that captures what was asked for."""
+    """Return the `kafkascope` command, without its target, for the requested capture."""
     _known(asked.interface)
     told = {arg.call: asked.options.get(arg.call, "").strip() for arg in ARGS[asked.interface]}
     for arg in ARGS[asked.interface]:
@@ -262,7 +264,7 @@ def bpf(ports: str, more: str) -> str:
 
 
 def script(command: Sequence[str]) -> str:
-    """Return the program that Wireshark runs: it starts a command with what it is asked."""
+    """Return the program that Wireshark runs: it starts a command with its arguments."""
     return f'#!/bin/sh\n{MARK}\nexec {shlex.join(command)} "$@"\n'
 
 

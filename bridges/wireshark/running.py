@@ -32,8 +32,8 @@ def _stop(number: int, frame: object) -> None:
 
 
 def capture(words: Sequence[str], fifo: str) -> int:
-    """Run `kafkascope` with these words, its packets into a pipe; return the exit code. What the
-    child said is told only where it failed: Wireshark shows all of it as an error."""
+    """Run `kafkascope` with these words, its packets into a pipe; return the exit code. The child's
+    stderr is printed only where it failed: Wireshark shows all of it as an error."""
     target = os.open(fifo, os.O_WRONLY)
     # Held open by nobody but us: the child ends with us, however we end.
     own, other = os.pipe()
@@ -65,13 +65,13 @@ def capture(words: Sequence[str], fifo: str) -> int:
 
 
 def refuse(fifo: str) -> None:
-    """Close a pipe without a packet: who reads it would wait for ever if nobody opened it."""
+    """Close a pipe without a packet: without a writer its reader would wait for ever."""
     os.close(os.open(fifo, os.O_WRONLY))
 
 
 def _watch(child: subprocess.Popen[bytes], target: int, said: bytearray) -> bool:
-    """Wait until nobody reads the pipe (true) or the child ends (false), and gather what the child
-    says."""
+    """Wait until the pipe has no reader (true) or the child ends (false); collect the child's
+    stderr."""
     assert child.stderr is not None
     errors = child.stderr.fileno()
     poll = select.poll()

@@ -76,8 +76,6 @@ class Pcap(Format):
             self.damage = ""
 
     def walk(self, buffer: bytearray, at: int, end: int) -> tuple[list[int], int]:
-        """Return the positions of the whole records in buffer[at:end], and where the walk
-        stopped."""
         positions: list[int] = []
         add = positions.append
         head, skip, limit, fractions = self._head, self.skip, self.limit, self.fractions
@@ -95,7 +93,8 @@ class Pcap(Format):
                     # Files that were joined with cat: their headers stand between records.
                     if at + self.header > end:
                         break
-                    if not self._is_alike(buffer, at):
+                    same_link = buffer[at + 20 : at + 24] == self._link
+                    if not same_link or buffer[at : at + 8] != self._start:
                         self.damage = "a capture of another format starts here"
                         self.hopeless = True
                         break
@@ -151,14 +150,11 @@ class Pcap(Format):
         return good or self._begins(buffer, at)
 
     def search(self, data: bytearray, final: bool, damaged: int = 0) -> Found:
-        """Search `data` for where records go on. `data`: WINDOW bytes, or the `final` ones;
-        `damaged`: offset of the damage, if it is in or behind them."""
         from kafkascope.captures.formats.resync import search_pcap
 
-        return search_pcap(self, data, final, damaged)
+        return search_pcap(data, self.order, self.skip, self.fractions, final, damaged)
 
     def wanted(self, buffer: bytearray, at: int, end: int) -> int:
-        """Return how many bytes the record at `at` needs in all, as far as known."""
         if at + self.skip > end:
             return self.skip
         if self._begins(buffer, at):
@@ -172,13 +168,7 @@ class Pcap(Format):
             return False
         return bytes(buffer[at + 4 : at + 8]) in _VERSIONS
 
-    def _is_alike(self, buffer: bytearray, at: int) -> bool:
-        """Whether records behind that header are read as those before it."""
-        same_link = buffer[at + 20 : at + 24] == self._link
-        return buffer[at : at + 8] == self._start and same_link
-
     def record(self, buffer: bytearray, at: int) -> Record:
-        """Return the record at a position from `walk`."""
         seconds, fraction, captured, wire = self._head(buffer, at)
         time_ns = self.last_ns = seconds * 1_000_000_000 + fraction * self.unit_ns
         return Record(time_ns, self.interfaces[0], at + self.skip, captured, max(wire, captured))

@@ -151,7 +151,6 @@ class Pcapng(Format):
         return positions, at
 
     def _remark(self, buffer: bytearray, at: int, number: int, captured: int, size: int) -> None:
-        """Keep the comment of a packet of ours."""
         if not self.interfaces[self.first + number].comment.startswith(OURS):
             return
         end = at + size
@@ -172,14 +171,11 @@ class Pcapng(Format):
         return True
 
     def search(self, data: bytearray, final: bool, damaged: int = 0) -> Found:
-        """Search `data` for where blocks go on. `data`: WINDOW bytes, or the `final` ones;
-        `damaged`: offset of the damage, if it is in or behind them."""
         from kafkascope.captures.formats.resync import search_pcapng
 
-        return search_pcapng(self, data, final, damaged)
+        return search_pcapng(data, self.order, final, damaged)
 
     def wanted(self, buffer: bytearray, at: int, end: int) -> int:
-        """Return how many bytes the block at `at` needs in all, as far as known."""
         return int(self._one(buffer, at + 4)[0]) if at + 8 <= end else 12
 
     def _complaint(self, size: int, captured: int, interface: int) -> str:
@@ -196,7 +192,7 @@ class Pcapng(Format):
         return f"a packet of {captured} bytes in a block of {size}"
 
     def _section_order(self, buffer: bytearray, at: int) -> bool:
-        """Begin a section; return its byte order."""
+        """Begin a section; return whether its byte order is known."""
         magic = buffer[at + 8 : at + 12]
         if magic == BYTE_ORDER.to_bytes(4, "little"):
             self._use("<")
@@ -309,7 +305,6 @@ class Pcapng(Format):
             at += 4 + (size + 3 & ~3)
 
     def record(self, buffer: bytearray, at: int) -> Record:
-        """Return the record at a position from `walk`."""
         kind, size, number, high, low, captured, wire = self._packet(buffer, at)
         start = at + 28
         if kind == SIMPLE_PACKET:

@@ -1,13 +1,14 @@
-"""Types that the capture formats share: records, interfaces, secrets."""
+"""Types that the capture formats share: records, interfaces, secrets; damaged places and the
+sentence about them; blocks of whole records, which files are read as and all readers take."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, Protocol, cast
 
-if TYPE_CHECKING:
-    from kafkascope.captures.formats.remarks import Remark
-
-from kafkascope.captures.model import Resolved
+from kafkascope.captures.errors import CutShort
+from kafkascope.captures.formats.remarks import Remark
+from kafkascope.captures.model import Packet, Resolved
 
 MAX_RECORD: Final = 16 << 20
 """Largest captured packet (BIG TCP: 512 KB); a length above it is damage or malice."""
@@ -17,6 +18,10 @@ USUAL: Final = 1 << 18
 """Largest usual packet on the wire; the headers of larger ones are checked."""
 MAX_TIME_NS: Final = (1 << 63) - 1
 """Latest time (the year 2262): a hostile clock must not exceed the 64 bits that store it."""
+
+
+TLS_KEY_LOG: Final = 0x544C534B
+"""Type of a decryption secrets block that holds a key log of TLS."""
 
 
 class Interface(NamedTuple):
@@ -38,7 +43,6 @@ class Interface(NamedTuple):
     """Seconds to add to its times."""
 
     def time_ns(self, ticks: int) -> int:
-        """Return the time of a packet in ns since 1970."""
         ns = ticks * self.multiplier // self.divisor + self.offset_s * 1_000_000_000
         return min(max(ns, 0), MAX_TIME_NS)
 
@@ -48,7 +52,7 @@ class DecryptionSecrets(NamedTuple):
 
     file: int
     kind: int
-    """0x544c534b: a TLS key log."""
+    """As `TLS_KEY_LOG`."""
     data: bytes
 
 
@@ -122,3 +126,95 @@ class Format(Protocol):
 
     def record(self, buffer: bytearray, at: int) -> Record:
         """Return the record at a position from `walk`."""
+
+
+MAX_GAPS: Final = 1000
+"""Gaps of one file. A file with more is noise, and each costs a search."""
+
+
+CUT: Final = "the record is incomplete"
+"""Reason why the last record of a file cannot be read."""
+CUT_SHORT: Final = "is cut short"
+
+
+class FileGap(NamedTuple):
+    """Bytes that could not be read as records."""
+
+    at: int
+    """Offset in the (uncompressed) file."""
+    resume: int | None
+    """Where records go on; None: nowhere. It lies before `at` when the length of the record before
+    was wrong and hid others."""
+    reason: str
+
+
+def add_gap(gaps: list[FileGap], gap: FileGap) -> None:
+    """Add a gap, or extend the last one if the new one begins at its end."""
+    if gaps and gaps[-1].resume == gap.at:
+        last = gaps.pop()
+        gap = FileGap(last.at, gap.resume, last.reason)
+    gaps.append(gap)
+
+
+def cut_short(name: str, gaps: Sequence[FileGap]) -> CutShort:
+    first, last = gaps[0], gaps[-1]
+    text = f"{name} is damaged at byte {first.at}: {first.reason}"
+    if gaps[0][1:] == (None, CUT):
+        text = f"{name} {CUT_SHORT}: the record at byte {first.at} is incomplete"
+    elif len(gaps) > 1:
+        text = f"{name} is damaged at {len(gaps)} places, first at byte {first.at}: {first.reason}"
+    skipped = skipped_bytes(gaps)
+    if skipped:
+        text += f"; {skipped} bytes were skipped"
+    if last.resume is None and len(gaps) > 1:
+        text += f"; nothing could be read after byte {last.at}"
+    error = CutShort(text)
+    error.at = first.at
+    return error
+
+
+def skipped_bytes(gaps: Sequence[FileGap]) -> int:
+    """Return the size of all gaps behind which records go on."""
+    return sum(max(gap.resume - gap.at, 0) for gap in gaps if gap.resume is not None)
+
+
+class Block(NamedTuple):
+    """Whole records in a buffer. Valid until the next one is read."""
+
+    file: int
+    format: Format
+    buffer: bytearray
+    base: int
+    """Offset of the buffer's first byte in the (uncompressed) file."""
+    positions: list[int]
+    number: int
+    """Packet number of the first record."""
+    shift_ns: int = 0
+    """To add to the times of all records."""
+
+    def packet(self, index: int) -> Packet:
+        positions = self.positions[index : index + 1]
+        return next(self._replace(positions=positions, number=self.number + index).packets())
+
+    def packets(self) -> Iterator[Packet]:
+        """Yield the records one by one; their data are views of the buffer."""
+        view = memoryview(self.buffer)
+        record = self.format.record
+        number, shift_ns = self.number, self.shift_ns
+        for at in self.positions:
+            time_ns, interface, start, captured, wire = record(self.buffer, at)
+            if shift_ns:
+                time_ns = max(time_ns + shift_ns, 0)
+            # A view in place of bytes: what lives longer than the block is copied where it is kept.
+            data = cast("bytes", view[start : start + captured])
+            yield Packet(
+                number,
+                time_ns,
+                interface.link_type,
+                data,
+                wire,
+                self.file,
+                self.base + start,
+                interface.number,
+            )
+            number += 1

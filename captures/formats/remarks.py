@@ -72,7 +72,6 @@ class Remarks:
                         self._about.setdefault(one.about, []).append((number, one))
 
     def of_file(self, file: int) -> list[Remark]:
-        """Return all comments of a file."""
         return self.files.get(file, [])
 
     def at(self, file: int, at: int) -> str:
@@ -89,6 +88,3 @@ class Remarks:
             if (number, found.start) > (file, at):
                 return found.text
         return ""
-
-
-__all__ = ["OURS", "Remark", "Remarks", "remark"]

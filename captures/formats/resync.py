@@ -12,15 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from kafkascope.captures.formats.records import USUAL, Found
-
-if TYPE_CHECKING:
-    from kafkascope.captures.formats.pcap import Pcap
-    from kafkascope.captures.formats.pcapng import Pcapng
 
 OPTIONS: Final = 4096
 """Bytes of a block beside its packet."""
@@ -33,26 +29,29 @@ KINDS: Final = (1, 2, 3, 4, 5, 6, 9, 10, 0x0BAD, 0x40000BAD, SECTION)
 """Block types that a chain may begin with."""
 
 
-def search_pcap(format_: Pcap, data: bytearray, final: bool, damaged: int) -> Found:
-    """Return the first record in `data`; `final`: the file ends with them."""
+def search_pcap(
+    data: bytearray, order: str, header: int, fractions: int, final: bool, damaged: int
+) -> Found:
+    """Return the first record in `data`; `final`: the file ends with them. `header`: bytes of a
+    record's header; `fractions`: of a second."""
     count = len(data) - 15
     if count < 1:
         return Found(None, 0)
-    fraction, captured, wire = (_words(data, format_.order, at)[:count] for at in (4, 8, 12))
-    good = (captured > 0) & (captured <= wire) & (wire <= USUAL) & (fraction < format_.fractions)
+    fraction, captured, wire = (_words(data, order, at)[:count] for at in (4, 8, 12))
+    good = (captured > 0) & (captured <= wire) & (wire <= USUAL) & (fraction < fractions)
     starts = good.nonzero()[0]
-    ends = starts + format_.skip + captured[starts].astype(np.int64)
+    ends = starts + header + captured[starts].astype(np.int64)
     linked = _linked(starts, ends, count)
     return _decide(
         starts[linked].tolist(), ends[linked].tolist(), None, len(data), final, 15, damaged
     )
 
 
-def search_pcapng(format_: Pcapng, data: bytearray, final: bool, damaged: int) -> Found:
+def search_pcapng(data: bytearray, order: str, final: bool, damaged: int) -> Found:
     """Return the first block in `data`, as `search_pcap`: one of this section, or a section of the
     other byte order."""
-    mine, other = ("<", ">") if format_.order == "<" else (">", "<")
-    found = _search_blocks(data, mine, KINDS, final, damaged)
+    other = ">" if order == "<" else "<"
+    found = _search_blocks(data, order, KINDS, final, damaged)
     section = _search_blocks(data, other, (SECTION,), final, damaged)
     if section.at is not None and (found.at is None or section.at < found.at):
         return section
@@ -138,7 +137,7 @@ def _decide(
         chain = chains[at]
         if (first is not None and not first[index]) or at == damaged or at < damaged >= chain.stop:
             continue
-        if not _is_strong(chain):
+        if chain.links < LINKS and not chain.exact and not (chain.lives and chain.links > 1):
             if chain.lives and not final:
                 rest = min(rest, at)
             continue
@@ -153,7 +152,3 @@ def _decide(
         elif chain.stop > chosen.stop and not chosen.lives:
             best, chosen = at, chain
     return Found(best, rest)
-
-
-def _is_strong(chain: _Chain) -> bool:
-    return chain.links >= LINKS or chain.exact or (chain.lives and chain.links > 1)

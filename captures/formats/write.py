@@ -23,10 +23,10 @@ from kafkascope.captures.formats.pcapng import (
     SECTION,
     STATISTICS,
 )
+from kafkascope.captures.formats.records import TLS_KEY_LOG
 from kafkascope.captures.model import Resolved
 from kafkascope.captures.packets.link import ETHERNET
 
-TLS_KEY_LOG: Final = 0x544C534B
 LONGEST: Final = 0xFFFF
 """Bytes of an option."""
 LONGEST_NAME: Final = 255
@@ -79,12 +79,12 @@ class PcapngWriter:
         head, tail = around(len(data), time_ns, interface, length, comment)
         self._sink.write(b"".join((head, data, tail)))
 
-    def secrets(self, data: bytes, kind: int = TLS_KEY_LOG) -> None:
-        """Write a decryption secrets block; it must come before the packets that need it."""
-        self._sink.write(secrets_block(data, kind))
+    def secrets(self, data: bytes) -> None:
+        """Write a decryption secrets block with a key log, before the packets that need it."""
+        self._sink.write(secrets_block(data))
 
     def names(self, found: Iterable[Resolved]) -> None:
-        """Write what host names stand for, in name resolution blocks."""
+        """Write the addresses of host names, in name resolution blocks."""
         records = [
             _name(name, host)
             for name, hosts, _ in found
@@ -98,9 +98,9 @@ class PcapngWriter:
         self._sink.write(_whole(kind, body))
 
 
-def secrets_block(data: bytes, kind: int = TLS_KEY_LOG) -> bytes:
-    """Return a decryption secrets block of a little-endian section."""
-    return _whole(SECRETS, pack("<II", kind, len(data)) + data + bytes(-len(data) & 3))
+def secrets_block(data: bytes) -> bytes:
+    """Return a decryption secrets block with a key log, of a little-endian section."""
+    return _whole(SECRETS, pack("<II", TLS_KEY_LOG, len(data)) + data + bytes(-len(data) & 3))
 
 
 def dropped_block(packets: int, time_ns: int, comment: str) -> bytes:
@@ -143,7 +143,8 @@ def around(
 
 
 def _text(text: str) -> bytes:
-    r"""What fits an option, in UTF-8; names of traffic may be none (`\udcff` stands for a byte)."""
+    r"""Cut a text to what fits an option, in UTF-8; invalid bytes of names are escaped
+    (`\udcff`)."""
     data = text.encode("utf-8", "backslashreplace")
     return data if len(data) <= LONGEST else data[:LONGEST].decode("utf-8", "ignore").encode()
 

@@ -9,47 +9,50 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafkascope.captures.errors import CutShort
-from kafkascope.captures.formats.gaps import CUT, FileGap, cut_short
-from kafkascope.captures.formats.records import DecryptionSecrets, Format, Interface
+from kafkascope.captures.formats.records import (
+    CUT,
+    Block,
+    DecryptionSecrets,
+    FileGap,
+    Format,
+    Interface,
+    cut_short,
+)
 from kafkascope.captures.formats.remarks import Remarks
-from kafkascope.captures.inputs.block import Block
 from kafkascope.captures.inputs.growing import being_written
 from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.inputs.opening import (
-    Again,
     Impatient,
     Live,
     format_of,
     is_live,
     is_regular,
+    kept_stream,
     open_stream,
     spoken,
 )
 from kafkascope.captures.inputs.order import REST, Order
 from kafkascope.captures.inputs.restored import Restored
-from kafkascope.captures.inputs.spool import NotKept, Spool
-from kafkascope.captures.inputs.time_order import in_time_order
+from kafkascope.captures.inputs.spool import NotKept, PacketPlaces, Spool
+from kafkascope.captures.inputs.time_order import TimeOrder
 from kafkascope.captures.inputs.window import Window, passed
-from kafkascope.captures.model import Packet
-from kafkascope.captures.statistics import Statistics
-
-if TYPE_CHECKING:
-    from kafkascope.captures.inputs.places import PacketPlaces
+from kafkascope.captures.model import Packet, Statistics
 
 BLOCK_BYTES: Final = 1 << 20
 """Bytes to read at once: numpy's fixed cost is small then, and they fit the processor's cache."""
 
 
-class _File:
-    """A file that is read in parts, by the indexes of its records."""
+class Runs:
+    """A file that is read in runs, by the indexes of its records."""
 
-    def __init__(self, blocks: Iterator[Block]) -> None:
+    def __init__(self, blocks: Iterator[Block], first: int = 0) -> None:
+        """`first`: index of the first record in `blocks`."""
         self._blocks = blocks
         self._block: Block | None = None
-        self._first = 0
+        self._first = first
         """Index of the block's first record."""
 
     def take(self, first: int, count: int) -> Iterator[Block]:
@@ -113,7 +116,8 @@ class Source:
         """Packets are put in the order of their times, where a file is not: see `time_order`. Not
         those of streams, whose reader would wait for more of them."""
         self.reads_once = True
-        """Connections that come with two pairs of addresses are read once: `streams.translated`."""
+        """Connections that come with two pairs of addresses are read once: `streams.copies`,
+        `streams.relayed`."""
         self.unsorted: set[int] = set()
         """Files that were read as streams."""
         self.restored: list[str] = []
@@ -134,7 +138,6 @@ class Source:
         self.close()
 
     def close(self) -> None:
-        """Close what `read` opened, and the spool."""
         for stream in self._opened.values():
             stream.close()
         for descriptor in self._readers.values():
@@ -170,9 +173,6 @@ class Source:
         if self.statistics.damage:
             raise self.statistics.damage[0]
 
-    def _count_reordered(self, count: int) -> None:
-        self.statistics.moved += count
-
     def _is_sorted(self, index: int, name: str) -> bool:
         """Return whether a file's packets are put in order. A file that is being written is a
         stream, too; a second reading does the same."""
@@ -189,11 +189,8 @@ class Source:
                 break
             blocks = self._file_blocks(index, name)
             if self._is_sorted(index, name):
-                blocks = in_time_order(blocks, self._count_reordered)
-            try:
-                yield from blocks
-            except CutShort as error:
-                self.statistics.damage.append(error)
+                blocks = TimeOrder(blocks, self.statistics).run()
+            yield from self._noted(blocks)
             format_ = self.formats.get(index)
             self.statistics.dropped += sum(format_.drops.values()) if format_ else 0
             if self.spool is not None:
@@ -202,24 +199,25 @@ class Source:
     def _in_order(self, order: Order) -> Iterator[Block]:
         """Yield the records that `order` names, then read all files to their ends: they may tell
         more, and what is damaged counts."""
-        files = [_File(self._file_blocks(file, name)) for file, name in enumerate(self.names)]
+        files = [Runs(self._file_blocks(file, name)) for file, name in enumerate(self.names)]
         number = 1
         for run in order.runs():
-            for block in self._taken(files[run.file], run.first, run.size):
+            for block in self._noted(files[run.file].take(run.first, run.size)):
                 self._number = number + len(block.positions)
                 shift_ns = order.shifts[run.file]
                 yield block._replace(number=number, shift_ns=shift_ns)
                 number = self._number
         for file in files:
-            for _ in self._taken(file, REST, REST):
+            for _ in self._noted(file.take(REST, REST)):
                 pass
         for index in range(len(self.names)):
             format_ = self.formats.get(index)
             self.statistics.dropped += sum(format_.drops.values()) if format_ else 0
 
-    def _taken(self, file: _File, first: int, count: int) -> Iterator[Block]:
+    def _noted(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        """Yield blocks up to damage, which is noted."""
         try:
-            yield from file.take(first, count)
+            yield from blocks
         except CutShort as error:
             self.statistics.damage.append(error)
 
@@ -267,7 +265,7 @@ class Source:
                 start = self._spooled.get(index)
                 if start is None or self.spool is None:
                     raise NotKept(f"the bytes of {spoken(name)} are no longer available")
-                streams[index] = Again(self.spool, start, self._spool_ends.get(index))
+                streams[index] = kept_stream(self.spool, start, self._spool_ends.get(index))
         again = Source(self.names, None, streams, self.order)
         again.sorts, again.unsorted = self.sorts, self.unsorted
         return again
@@ -303,7 +301,7 @@ class Source:
         if isinstance(stream, Restored):
             self.restored += stream.remarks()
         if self.patience is not None and isinstance(stream, Live):
-            stream = Impatient(stream, stream, self.patience)
+            stream = Impatient(stream, self.patience)
         try:
             spool = self.spool if inflated or opened or not is_regular(name) else None
             if spool is not None:

@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.captures.inputs.opening import open_at
+from kafkascope.captures.inputs.opening import StoredFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ who has it open."""
 
 
 def being_written(name: str) -> bool:
-    """Whether somebody has the file open for writing.
+    """Return whether a process has the file open for writing.
 
     Linux refuses a lease for reading then (fcntl(2)). Elsewhere, and for files of other users, a
     file that changed a moment ago counts as being written.
@@ -53,7 +53,7 @@ def being_written(name: str) -> bool:
 
 
 class Pace:
-    """Follows the last of some inputs while somebody writes it. `open` is a `Source.opener`."""
+    """Follows the last input while it is being written. `open` is a `Source.opener`."""
 
     def __init__(self, last: int) -> None:
         """`last`: index of the input that is followed."""
@@ -70,7 +70,6 @@ class Pace:
         self._last = last
 
     def open(self, index: int, name: str) -> Stream:
-        """Open a file: as far as it goes, and followed."""
         self.begun = max(self.begun, index + 1)
         return _Followed(self, name, last=index == self._last)
 
@@ -80,13 +79,13 @@ class _Followed:
 
     def __init__(self, pace: Pace, name: str, *, last: bool) -> None:
         self._pace, self._name, self._last = pace, name, last
-        self._raw = open_at(name, 0)
+        self._raw = StoredFile(name, 0)
         self._read = 0
         self.close = self._raw.close
         self.peek = self._raw.peek
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        """Fill some of `buffer`; 0 at the end, once nobody writes the file any more."""
+        """Fill some of `buffer`; 0 at the end, once no process writes the file any more."""
         pace, raw = self._pace, self._raw
         while True:
             # A file of which nothing was read would be no capture.

@@ -82,9 +82,7 @@ class KeyLogFollower:
     truncated, or be replaced."""
 
     def __init__(
-        self,
-        paths: Iterable[str | os.PathLike[str]],
-        clock: Callable[[], float] = time.monotonic,
+        self, paths: Iterable[str | os.PathLike[str]], clock: Callable[[], float] = time.monotonic
     ) -> None:
         """Read what is there by now. `clock`: seconds, which never go back."""
         from kafkascope.captures.tls.keys.keylog import KeyLog
@@ -93,7 +91,6 @@ class KeyLogFollower:
         self._files = [_Followed(os.fspath(path), self.log) for path in paths]
         self._clock = clock
         self._due = clock()
-        """Time of the next look."""
         for each in self._files:
             for line in each.all():
                 self.log.take(line)
@@ -102,7 +99,6 @@ class KeyLogFollower:
                 raise unreadable(each.path, each.error)
 
     def close(self) -> None:
-        """Close the files."""
         for each in self._files:
             each.close()
 
@@ -133,7 +129,6 @@ class _Followed:
     """A file that may grow."""
 
     def __init__(self, path: str, log: KeyLog) -> None:
-        """`log`: where the lines go."""
         from kafkascope.captures.tls.keys.keylog import LogLines
 
         self.path = path
@@ -152,7 +147,6 @@ class _Followed:
         """The line without an end that was taken last."""
 
     def close(self) -> None:
-        """Close the file."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -198,7 +192,7 @@ class _Followed:
         return not os.path.samestat(there, os.fstat(self._descriptor))
 
     def _open(self) -> int | None:
-        """Open the file where it is there; return its size, None where it cannot be told."""
+        """Open the file where it exists; return its size, None where it is unknown."""
         if self._over:
             return None
         try:

@@ -16,12 +16,14 @@ from kafkascope.captures.errors import CutShort, NotACapture
 from kafkascope.captures.formats.pcap import Pcap, size_of_header
 from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.captures.formats.records import Format
-from kafkascope.captures.inputs.inflate import Bounded, Counted, Stream, inflate, is_compressed
+from kafkascope.captures.inputs.inflate import Pieces, Stream, inflate
 from kafkascope.captures.inputs.restored import PCAPNG, restored
 from kafkascope.captures.inputs.spool import Spool
 
 _HEAD_BYTES: Final = 28
 """Bytes that are enough to tell a file's format."""
+_KEPT_BYTES: Final = 1 << 20
+"""Bytes of a spool that are read at once."""
 STDIN: Final = "-"
 
 _OTHERS: Final = (
@@ -35,18 +37,11 @@ _OTHERS: Final = (
 
 
 def spoken(name: str) -> str:
-    """Return an input's name for people."""
     return "standard input" if name == STDIN else name
 
 
 def is_capture(head: bytes) -> bool:
-    """Whether these first bytes are those of a capture that we read."""
     return head[:4] == PCAPNG or size_of_header(head) > 0
-
-
-def is_known(head: bytes) -> bool:
-    """Whether these first bytes are those of a capture, or of a compressed file."""
-    return is_capture(head) or is_compressed(head)
 
 
 def is_regular(name: str) -> bool:
@@ -83,8 +78,8 @@ def unreadable(name: str, error: OSError) -> NotACapture:
     return NotACapture(f"{name} cannot be read: {error.strerror or error}")
 
 
-class _File:
-    """An open file that raises our errors."""
+class StoredFile:
+    """A file that is open at an offset, for its bytes as stored; raises our errors."""
 
     def __init__(self, name: str, start: int = 0) -> None:
         self._name = name
@@ -97,7 +92,6 @@ class _File:
         self.close = self._raw.close
 
     def wait(self, seconds: float) -> bool:
-        """Wait for something to read, or the end; return whether there is."""
         return has_come(self._raw.fileno(), seconds)
 
     def peek(self, size: int) -> bytes:
@@ -107,7 +101,6 @@ class _File:
         return os.pread(descriptor, size, 0) if regular else b""
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        """Fill some of `buffer`, as soon as anything is there."""
         try:
             return self._raw.readinto(buffer)
         except OSError as error:
@@ -120,8 +113,8 @@ def has_come(descriptor: int, seconds: float) -> bool:
 
 
 @runtime_checkable
-class Live(Protocol):
-    """A stream of bytes that somebody makes while they are read."""
+class Live(Stream, Protocol):
+    """A stream of bytes that is produced while it is read."""
 
     def wait(self, seconds: float) -> bool:
         """Wait for something to read, or the end; return whether there is."""
@@ -130,45 +123,37 @@ class Live(Protocol):
 class Impatient:
     """A live stream that tells when nothing comes for some seconds."""
 
-    def __init__(self, stream: Stream, live: Live, seconds: float) -> None:
-        self._stream, self._live, self._seconds = stream, live, seconds
+    def __init__(self, stream: Live, seconds: float) -> None:
+        self._stream, self._seconds = stream, seconds
         self.close = stream.close
 
     def readinto(self, buffer: memoryview, /) -> int | None:
         """Fill some of `buffer`; None where nothing came."""
-        return self._stream.readinto(buffer) if self._live.wait(self._seconds) else None
-
-
-def open_at(name: str, start: int) -> _File:
-    """Open a file at an offset, for its bytes as stored."""
-    return _File(name, start)
+        return self._stream.readinto(buffer) if self._stream.wait(self._seconds) else None
 
 
 def open_stream(name: str, opened: Stream | None = None) -> tuple[Stream, bytes, bool]:
     """Open an input. Returns a stream of uncompressed bytes behind the first ones, those first
     bytes, and whether it is compressed, or was changed by a terminal: whether offsets are not those
     of the file."""
-    raw: Stream = opened or _File(name)
+    raw: Stream = opened or StoredFile(name)
     head = _head(raw)
-    whole = restored(raw, head, is_known)
+    whole = restored(raw, head)
     if whole is not None:
         raw = whole
         head = _head(raw)
-    counted = Counted(raw)
-    inner = inflate(head, counted, spoken(name))
-    if inner is None:
-        return raw, head, whole is not None
+    stream, changed = raw, whole is not None
     for _ in range(2):  # .gz in .zst exists; deeper is malice
+        inner = inflate(head, stream, spoken(name))
         if inner is None:
             break
-        stream: Stream = Bounded(inner, counted, spoken(name))
+        stream, changed = inner, True
         try:
             head = _head(stream)
         except CutShort as error:
             stream.close()
             raise NotACapture(str(error)) from None
-        inner = inflate(head, stream, spoken(name))
-    return stream, head, True
+    return stream, head, changed
 
 
 def _head(stream: Stream) -> bytes:
@@ -208,19 +193,9 @@ def format_of(head: bytes, file: int, name: str) -> Format:
     raise NotACapture(f"{name} is not a capture: it starts with {shown}")
 
 
-class Again:
-    """Stream of the bytes of a file in a spool, from the file's start."""
-
-    def __init__(self, spool: Spool, start: int, end: int | None) -> None:
-        self._spool, self._at = spool, start
-        self._end = spool.written if end is None else end
-
-    def readinto(self, buffer: memoryview, /) -> int | None:
-        """Read the next bytes; NotKept when they were overwritten."""
-        size = min(len(buffer), self._end - self._at)
-        buffer[:size] = self._spool.read(self._at, size)
-        self._at += size
-        return size
-
-    def close(self) -> None:
-        """Do nothing: the spool is its owner's."""
+def kept_stream(spool: Spool, start: int, end: int | None) -> Stream:
+    """Return a stream of the bytes of a file in a spool, from the file's start. Reading raises
+    NotKept when they were overwritten."""
+    stop = spool.written if end is None else end
+    places = range(start, stop, _KEPT_BYTES)
+    return Pieces(spool.read(at, min(_KEPT_BYTES, stop - at)) for at in places)

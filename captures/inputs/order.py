@@ -22,13 +22,12 @@ class Run(NamedTuple):
     first: int
     """Index of the first one within the file, from 0."""
     size: int
-    """Number of packets."""
     number: int
     """Number of the first one in the order, from 1."""
 
 
 class Shared(NamedTuple):
-    """What is said of a file that holds packets of another one."""
+    """Overlap and clock offset of a file that holds packets of another one."""
 
     file: int
     of: int
@@ -63,12 +62,7 @@ class Order:
         self.firsts.append(first)
         self.counts.append(count)
 
-    def length(self) -> int:
-        """Return the number of runs, for `cut`."""
-        return len(self.files)
-
     def cut(self, length: int) -> None:
-        """Take back the runs behind the first `length` ones."""
         del self.files[length:], self.firsts[length:], self.counts[length:]
 
     def runs(self, sizes: list[int] | None = None) -> Iterator[Run]:

@@ -184,7 +184,7 @@ def _create_beside(path: Path) -> tuple[int, Path | None]:
 
 
 def _without_name(folder: Path) -> int | None:
-    """Return a new file that nobody finds; None where system or file system do not know such."""
+    """Return a new file without a name (O_TMPFILE); None where system or file system lack it."""
     flag = getattr(os, "O_TMPFILE", None)
     if flag is None or not OPEN_FILES.is_dir():
         return None
@@ -221,6 +221,3 @@ def _refuse_of_others(path: Path, owner: int) -> None:
     if folder.st_mode & stat.S_ISVTX and os.geteuid() not in (0, owner, folder.st_uid):
         why = "it belongs to another user and cannot be replaced"
         raise PermissionError(errno.EPERM, why, str(path))
-
-
-__all__ = ["PrivateFile", "is_special", "make_private_folder"]

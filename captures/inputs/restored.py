@@ -8,11 +8,11 @@ not in the capture, so removing one before each LF gives back exactly what was w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, Protocol, runtime_checkable
 
 from kafkascope.captures.formats.pcap import Pcap, size_of_header
-from kafkascope.captures.inputs.inflate import Pushed, Stream
+from kafkascope.captures.inputs.inflate import Pieces, Stream, is_compressed
 
 LOOKED_BYTES: Final = 1 << 16
 """Bytes at the beginning of a file that show how it was written. Binary data of that size have 256
@@ -48,57 +48,56 @@ class Peekable(Protocol):
         """Return up to `size` bytes of the beginning; nothing for one that cannot be read twice."""
 
 
-class Restored:
+class Restored(Pieces):
     """A stream without what a terminal added."""
 
-    def __init__(self, stream: Stream, *, line_feeds: bool, text: int = 0) -> None:
-        self._stream = stream
-        self.close = stream.close
+    def __init__(self, head: bytes, stream: Stream, *, line_feeds: bool, text: int = 0) -> None:
+        """`head`: the first bytes, which were read already."""
+        pieces = _raw(head, stream)
+        super().__init__(_with_line_feeds(pieces) if line_feeds else pieces, stream.close)
         self.line_feeds = line_feeds
         """Each LF was CR LF."""
         self.text = text
         """Bytes of text before the capture."""
-        self._ready = memoryview(b"")
-        self._carriage = b""
-
-    def readinto(self, buffer: memoryview, /) -> int | None:
-        """Fill some of `buffer` with what was written."""
-        if not self.line_feeds:
-            return self._stream.readinto(buffer)
-        room = bytearray(LOOKED_BYTES)
-        while not self._ready:
-            size = self._stream.readinto(memoryview(room))
-            if size is None:
-                return None
-            data = self._carriage + room[:size]
-            self._carriage = b"\r" if size and data.endswith(b"\r") else b""
-            data = data[: len(data) - len(self._carriage)]
-            self._ready = memoryview(data.replace(b"\r\n", b"\n"))
-            if not size:
-                break
-        size = min(len(buffer), len(self._ready))
-        buffer[:size] = self._ready[:size]
-        self._ready = self._ready[size:]
-        return size
 
     def remarks(self) -> Iterator[str]:
-        """Yield sentences about what was undone."""
         if self.line_feeds:
             yield f"{LINE_FEEDS}; undone"
         if self.text:
             yield f"{self.text} bytes of text before the capture were skipped"
 
 
-def restored(stream: Stream, head: bytes, known: Callable[[bytes], bool]) -> Stream | None:
+def _raw(head: bytes, stream: Stream) -> Iterator[bytes | None]:
+    yield head
+    room = memoryview(bytearray(LOOKED_BYTES))
+    while (size := stream.readinto(room)) != 0:
+        yield None if size is None else bytes(room[:size])
+
+
+def _with_line_feeds(pieces: Iterator[bytes | None]) -> Iterator[bytes | None]:
+    carriage = b""
+    for piece in pieces:
+        if piece is None:
+            yield None
+            continue
+        data = carriage + piece
+        carriage = b"\r" if data.endswith(b"\r") else b""
+        if whole := data[: len(data) - len(carriage)]:
+            yield whole.replace(b"\r\n", b"\n")
+    if carriage:
+        yield carriage
+
+
+def restored(stream: Stream, head: bytes) -> Stream | None:
     """Return the capture inside a stream whose first bytes are `head`, from its beginning, where a
-    terminal changed it; None where that is not so. `known`: whether bytes begin a file that can be
-    read. Streams that cannot be read twice are looked at only where `head` is odd."""
+    terminal changed it; None where that is not so. Streams that cannot be read twice are looked at
+    only where `head` is odd."""
     if head.startswith(PCAPNG_CHANGED):
-        return Restored(Pushed(head, stream), line_feeds=True)
-    if known(head):
+        return Restored(head, stream, line_feeds=True)
+    if head.startswith(PCAPNG) or size_of_header(head) or is_compressed(head):
         sample = stream.peek(LOOKED_BYTES) if isinstance(stream, Peekable) else b""
         if sample and _has_changed_lines(sample):
-            return Restored(Pushed(head, stream), line_feeds=True)
+            return Restored(head, stream, line_feeds=True)
         return None
     return _behind_text(stream, head)
 
@@ -130,7 +129,6 @@ def _records_in(sample: bytes) -> int:
 
 
 def _behind_text(stream: Stream, head: bytes) -> Stream | None:
-    """Return the capture behind some lines of text."""
     data = bytearray(head)
     room = memoryview(bytearray(4096))
     end = 0
@@ -155,7 +153,7 @@ def _behind_text(stream: Stream, head: bytes) -> Stream | None:
         lines = False
     elif lines and isinstance(stream, Peekable) and (sample := stream.peek(2 * LOOKED_BYTES)):
         lines = data.startswith(PCAPNG_CHANGED, at) or _has_changed_lines(sample[at:])
-    return Restored(Pushed(bytes(data[at:]), stream), line_feeds=lines, text=at)
+    return Restored(bytes(data[at:]), stream, line_feeds=lines, text=at)
 
 
 def text_in_place(data: bytes) -> str:

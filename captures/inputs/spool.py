@@ -1,18 +1,29 @@
-"""A bounded ring on disk for bytes that cannot be read a second time. The only writer is the
-reader of the source."""
+"""A bounded ring on disk for bytes that cannot be read a second time, and what is kept in such
+rings. The only writer is the reader of the source."""
 
 from __future__ import annotations
 
 import os
+import struct
 from io import FileIO
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafkascope.captures.errors import CaptureError
+from kafkascope.captures.model import Packet
+
+if TYPE_CHECKING:
+    from kafkascope.captures.formats.records import Block
+    from kafkascope.captures.inputs.private import PrivateFile
 
 DEFAULT_BYTES: Final = 1 << 30
 """Bytes of disk that a live session may take."""
 UNBOUNDED: Final = 1 << 62
 """Capacity of a spool that keeps everything."""
+
+
+_PLACE: Final = struct.Struct("<qIIiIqI")
+"""Time, link type, size, interface, file, offset, size on the wire."""
+MOST_LENGTH: Final = (1 << 32) - 1
 
 
 class NotKept(CaptureError):
@@ -23,12 +34,7 @@ class Spool:
     """Keeps the last `capacity` bytes written. The file has no name, so it goes with the process,
     however that ends."""
 
-    def __init__(
-        self,
-        capacity: int = DEFAULT_BYTES,
-        directory: str | None = None,
-        descriptor: int | None = None,
-    ) -> None:
+    def __init__(self, capacity: int = DEFAULT_BYTES, descriptor: int | None = None) -> None:
         """`descriptor`: an open file in place of a new one, shared with another process."""
         self.capacity = capacity
         self.written = 0
@@ -37,7 +43,7 @@ class Spool:
         from tempfile import TemporaryFile  # slow to import, and few sources need it
 
         self._file = (
-            TemporaryFile(buffering=0, dir=directory)  # noqa: SIM115
+            TemporaryFile(buffering=0)  # noqa: SIM115
             if descriptor is None
             else FileIO(descriptor, "r+")
         )
@@ -78,7 +84,6 @@ class Spool:
         return b"".join(parts)
 
     def fileno(self) -> int:
-        """Return the descriptor of the ring's file."""
         return self._file.fileno()
 
     def state(self) -> tuple[int, int]:
@@ -96,5 +101,60 @@ class Spool:
         self._kept_from = max(self._kept_from, before)
 
     def close(self) -> None:
-        """Free the disk."""
         self._file.close()
+
+
+class Tee(Spool):
+    """Writes all bytes to `copy`; the last `capacity` ones can be read again."""
+
+    def __init__(
+        self, copy: PrivateFile, capacity: int = DEFAULT_BYTES, descriptor: int | None = None
+    ) -> None:
+        """`copy` is unbuffered; the caller publishes, closes or discards it."""
+        self._copy = copy.file
+        super().__init__(capacity, descriptor=descriptor)
+
+    def write(self, data: bytes | memoryview) -> int:
+        view = memoryview(data)
+        while view:
+            view = view[self._copy.write(view) :]
+        return super().write(data)
+
+
+class PacketPlaces:
+    """The places of all packets of a source, by number; of blocks one behind the other."""
+
+    def __init__(self) -> None:
+        self._spool = Spool(UNBOUNDED)
+        self._first: int | None = None
+
+    def add(self, block: Block) -> None:
+        if self._first is None:
+            self._first = block.number
+        self._spool.write(
+            b"".join(
+                _PLACE.pack(
+                    each.time_ns,
+                    each.link_type,
+                    len(each.data),
+                    each.interface,
+                    each.file,
+                    each.at,
+                    min(each.length, MOST_LENGTH),
+                )
+                for each in block.packets()
+            )
+        )
+
+    def get(self, number: int) -> tuple[Packet, int] | None:
+        """Return a packet without its data, and the bytes of it that were captured; None for one
+        that was not read."""
+        at = (number - (self._first or 0)) * _PLACE.size
+        if self._first is None or at < 0 or at >= self._spool.written:
+            return None
+        found = _PLACE.unpack(self._spool.read(at, _PLACE.size))
+        time_ns, link_type, size, interface, file, offset, wire = found
+        return Packet(number, time_ns, link_type, b"", wire, file, offset, interface), size
+
+    def close(self) -> None:
+        self._spool.close()

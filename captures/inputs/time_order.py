@@ -11,7 +11,7 @@ cut into blocks: every reader of a file gives a packet the same number. State wi
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from copy import copy
 from operator import itemgetter
 from struct import Struct
@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kafkascope.captures.formats.pcap import Pcap
 from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.captures.inputs.window import SLACK
-from kafkascope.captures.model import Packet
-from kafkascope.captures.packets.tcp import Segment, distance, segment_of
+from kafkascope.captures.packets.tcp import distance, segment_of
 
 if TYPE_CHECKING:
-    from kafkascope.captures.formats.records import Format
-    from kafkascope.captures.inputs.block import Block
+    from kafkascope.captures.formats.records import Block, Format
+    from kafkascope.captures.model import Statistics
 
 TOLERANCE_NS: Final = 1_000_000
 """Packets that are late by less stay where they are: the processors of a host swap packets within
@@ -58,7 +57,6 @@ class Latest(NamedTuple):
     first_ns: int
 
     def with_time(self, time_ns: int) -> Latest:
-        """Return the same with one more packet."""
         second_ns = max(self.second_ns, min(self.first_ns, time_ns))
         return Latest(second_ns, max(self.first_ns, time_ns))
 
@@ -86,26 +84,15 @@ class _Entry(NamedTuple):
 _SIZE = itemgetter(2)
 
 
-def in_time_order(
-    blocks: Iterator[Block], count_moved: Callable[[int], None] = lambda _: None
-) -> Iterator[Block]:
-    """Yield the packets of a file's blocks in the order of their times, as blocks.
+class TimeOrder:
+    """The packets of a file's blocks in the order of their times: the file's own so far, or windows
+    that are sorted."""
 
-    Calls `count_moved` with numbers of packets that came behind later ones. What `blocks` raises is
-    raised behind all packets before it.
-    """
-    return _TimeOrder(blocks, count_moved).run()
-
-
-class _TimeOrder:
-    """One file: in order so far, or in windows that are sorted."""
-
-    def __init__(self, blocks: Iterator[Block], count_moved: Callable[[int], None]) -> None:
+    def __init__(self, blocks: Iterator[Block], statistics: Statistics) -> None:
         self._blocks = blocks
-        self._count_moved = count_moved
+        self._statistics = statistics
         self._error: Exception | None = None
         self._number = 1
-        """Number of the next packet."""
         self._latest = NO_TIMES
         self._format: Format | None = None
         """Reads copies of blocks: as the file's own format was when these were walked."""
@@ -121,7 +108,8 @@ class _TimeOrder:
         self._sorting = False
 
     def run(self) -> Iterator[Block]:
-        """Yield the blocks."""
+        """Yield the packets as blocks. What the file's blocks raise is raised behind all packets
+        before it."""
         block = self._next()
         if block is not None:
             self._number = block.number
@@ -207,7 +195,6 @@ class _TimeOrder:
             walked = _Walked(block._replace(positions=block.positions[first:]), state)
 
     def _numbered(self, block: Block) -> Block:
-        """Return a block with the numbers of its packets."""
         if self._format is not None and block.format is not self._format:
             block.format.last_ns = self._format.last_ns  # for simple packets, which have no time
             self._format = None
@@ -277,7 +264,7 @@ class _TimeOrder:
         self._bytes = sum(map(_SIZE, self._entries))
         self._parts = [(base, buffer)] if self._entries else []
         if self._late:
-            self._count_moved(self._late)
+            self._statistics.moved += self._late
             latest_ns = max(entry.time_ns for entry in self._entries or ready[-1:])
             self._latest = Latest(latest_ns, latest_ns)
             self._late = 0
@@ -306,7 +293,9 @@ class _TimeOrder:
         against = in_favour = 0
         positions = [entry.offset - base for entry in self._entries[:MAX_EVIDENCE]]
         some = block._replace(buffer=buffer, base=base, positions=positions)
-        for segment in _segments(some.packets()):
+        for segment in map(segment_of, some.packets()):
+            if isinstance(segment, str):
+                continue
             time_ns, seq, ack = before.get(segment.flow, (0, 0, 0))
             if time_ns - segment.time_ns > TOLERANCE_NS:
                 ahead = distance(seq, segment.seq) or distance(ack, segment.ack)
@@ -316,15 +305,7 @@ class _TimeOrder:
         return against > in_favour
 
 
-def _segments(packets: Iterable[Packet]) -> Iterator[Segment]:
-    for packet in packets:
-        segment = segment_of(packet)
-        if isinstance(segment, Segment):
-            yield segment
-
-
 def _times(block: Block) -> Iterator[int]:
-    """Yield the times of a block's packets, one by one."""
     format_, buffer = block.format, block.buffer
     if isinstance(format_, Pcap):
         head, unit_ns = Struct(format_.order + "II").unpack_from, format_.unit_ns

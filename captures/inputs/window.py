@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafkascope.captures.formats.gaps import CUT, MAX_GAPS, FileGap, add
-from kafkascope.captures.formats.records import WINDOW, Format
+from kafkascope.captures.formats.records import CUT, MAX_GAPS, WINDOW, FileGap, Format, add_gap
 from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.inputs.restored import (
     LINE_FEEDS,
@@ -112,7 +111,7 @@ def passed(format_: Format, window: Window, gaps: list[FileGap]) -> bool:
         resume = window.offset
     elif not format_.hopeless and len(gaps) < MAX_GAPS:
         resume = _searched(format_, window)
-    add(gaps, FileGap(begin, resume, reason))
+    add_gap(gaps, FileGap(begin, resume, reason))
     return resume is not None
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkascope.captures.inputs.block import Block
+from kafkascope.captures.formats.records import Block
 from kafkascope.captures.merge import LOOKED
 from kafkascope.captures.model import Packet
 from kafkascope.captures.packets.columns import Columns, Words, columns_of
@@ -94,22 +94,14 @@ def heads_of(block: Block, flows: Flows) -> Heads:
 
 def _at_once(found: Heads, block: Block, columns: Columns, flows: Flows) -> None:
     """Fill in the heads of segments whose headers numpy has read."""
-    tcp = columns.tcp
     room = columns.start + columns.captured - columns.payload
-    captured = np.clip(np.minimum(room, columns.length), 0, None)
+    length = np.clip(columns.length, 0, None)
+    captured = np.clip(np.minimum(room, length), 0, None)
+    at = np.where(columns.tcp & (captured >= LOOKED), columns.payload, 0)
+    words = np.ndarray((len(block.buffer) - 7,), "<u8", block.buffer, strides=(1,))
     numbers = np.array([flows[flow] for flow in columns.flows], np.uint64)
-    enough = tcp & (captured >= LOOKED)
-    at = np.where(enough, columns.payload, 0)
-    words = np.ndarray((max(len(block.buffer) - 7, 1),), "<u8", block.buffer, strides=(1,))
-    first, second = words[at], words[np.where(enough, at + 8, 0)]
-    start = _mixed(_mixed(numbers ^ columns.seq * _ODD) ^ first, second)
-    start = np.where(enough, start, np.uint64(0))
-    key = _keys(numbers, columns.seq, columns.ack, columns.flags, columns.length, start)
-    found["start"], found["key"], found["flow"] = start, key, numbers
-    found["seq"], found["copy"] = columns.seq, columns.copy
-    found["length"] = np.clip(columns.length, 0, None)
-    found["captured"] = captured
-    found["kind"] = np.where(columns.length > 0, DATA, BARE)
+    numbered = numbers, columns.seq, columns.ack, columns.flags
+    _fill(found, words[at], words[at + 8], *numbered, length, captured, columns.copy)
 
 
 _ODD: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
@@ -123,13 +115,28 @@ def _mixed(one: Words, two: Words | int = 0) -> Words:
     return out
 
 
-def _keys(
-    flows: Words, seqs: Words, acks: Words, flags: Words, lengths: Any, starts: Words
-) -> Words:
-    lengths = lengths.astype(np.uint64)
-    bare = np.where(lengths == 0, acks, np.uint64(0)) << np.uint64(32)
-    kind = (flags & np.uint64(_FLAGS)) << np.uint64(32) | lengths
-    return _mixed(_mixed(flows ^ seqs * _ODD, kind) ^ bare, starts)
+def _fill(
+    found: Heads,
+    first: Words,
+    second: Words,
+    flow: Words,
+    seq: Words,
+    ack: Words,
+    flags: Words,
+    length: Any,
+    captured: Any,
+    copy: Words,
+) -> None:
+    """Fill in the heads of segments. `first`, `second`: the words that a payload of `LOOKED` bytes
+    begins with."""
+    start = _mixed(_mixed(flow ^ seq * _ODD) ^ first, second)
+    found["start"] = start = np.where(captured >= LOOKED, start, np.uint64(0))
+    bare = np.where(length == 0, ack, np.uint64(0)) << np.uint64(32)
+    kind = (flags & np.uint64(_FLAGS)) << np.uint64(32) | length.astype(np.uint64)
+    found["key"] = _mixed(_mixed(flow ^ seq * _ODD, kind) ^ bare, start)
+    found["flow"], found["seq"], found["copy"] = flow, seq, copy
+    found["length"], found["captured"] = length, captured
+    found["kind"] = np.where(length > 0, DATA, BARE)
 
 
 def _one_by_one(
@@ -141,30 +148,12 @@ def _one_by_one(
         head["time"] = packet.time_ns
         segment = segment_of(packet)
         if isinstance(segment, Segment):
-            _of_segment(head, segment, flows)
+            captured = min(len(segment.payload), segment.length)
+            values = flows[segment.flow], segment.seq, segment.ack, segment.flags, segment.length
+            columns = np.array((*values, captured, segment.copy), np.uint64)[:, None]
+            begin = bytes(segment.payload[:LOOKED]).ljust(LOOKED, b"\0")
+            _fill(found[at : at + 1], *np.frombuffer(begin, "<u8")[:, None], *columns)
             continue
         head["kind"], head["start"], head["flow"] = OTHER, 0, 0
         head["length"] = head["captured"] = 0
         head["key"] = head["copy"] = _hashed(bytes(packet.data))
-
-
-def _of_segment(head: Any, segment: Segment, flows: Flows) -> None:
-    captured = min(len(segment.payload), segment.length)
-    one = {
-        name: np.array([value], np.uint64)
-        for name, value in (
-            ("flow", flows[segment.flow]),
-            ("seq", segment.seq),
-            ("ack", segment.ack),
-            ("flags", segment.flags),
-            ("length", segment.length),
-        )
-    }
-    start = np.zeros(1, np.uint64)
-    if captured >= LOOKED:
-        first, second = np.frombuffer(bytes(segment.payload[:LOOKED]), "<u8")[:, None]
-        start = _mixed(_mixed(one["flow"] ^ one["seq"] * _ODD) ^ first, second)
-    key = _keys(one["flow"], one["seq"], one["ack"], one["flags"], one["length"], start)
-    head["start"], head["key"], head["flow"] = start[0], key[0], one["flow"][0]
-    head["seq"], head["length"], head["captured"] = segment.seq, segment.length, captured
-    head["kind"], head["copy"] = DATA if segment.length else BARE, segment.copy

@@ -4,7 +4,7 @@ traffic side by side."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kafkascope.captures.errors import NotACapture
@@ -19,16 +19,10 @@ from kafkascope.captures.inputs.opening import (
 )
 from kafkascope.captures.inputs.order import Order
 from kafkascope.captures.inputs.spool import Spool
-from kafkascope.captures.merge.groups import groups
-from kafkascope.captures.merge.sketches import FEW_BYTES, Sketch, size_of_samples, sketch_of
+from kafkascope.captures.merge.groups import FEW_BYTES, Sketch, groups, size_of_samples, sketch_of
 
 if TYPE_CHECKING:
-    from kafkascope.captures.inputs.inflate import Stream
-
-
-def by_name(file: int) -> Stream | None:
-    """Let a file be opened by its name."""
-    return None
+    from kafkascope.captures.merge.merging import Open
 
 
 def open_inputs(paths: Iterable[str | os.PathLike[str]], *, spool: Spool | None = None) -> Source:
@@ -69,9 +63,7 @@ def open_inputs(paths: Iterable[str | os.PathLike[str]], *, spool: Spool | None 
     return source
 
 
-def order_of(
-    names: list[str], sketches: list[Sketch], open_: Callable[[int], Stream | None] = by_name
-) -> Order | None:
+def order_of(names: list[str], sketches: list[Sketch], open_: Open | None = None) -> Order | None:
     """Return the order of files that hold the same packets; None: there are none, and one file is
     read after the other."""
     found = groups(sketches, names)
@@ -87,7 +79,7 @@ def order_of(
             continue
         group = of_file.get(file)
         if group is not None:
-            length = order.length()
+            length = len(order.files)
             try:
                 merge(group, names, order, open_)
             except OutOfOrder:

@@ -37,8 +37,8 @@ MOST_HELD: Final = 1 << 21
 MOST_PAIRS: Final = 1 << 12
 """Pairs of packets of one key that are compared with each other."""
 
-Open = Callable[[int], "Stream | None"]
-"""Opens a file by index; None: by its name."""
+Open = Callable[[str], "Stream"]
+"""Opens a file by name."""
 
 
 class OutOfOrder(Exception):
@@ -48,7 +48,7 @@ class OutOfOrder(Exception):
 class _Place:
     """Packets of the files of one place, in their order."""
 
-    def __init__(self, number: int, group: Group, names: list[str], open_: Open) -> None:
+    def __init__(self, number: int, group: Group, names: list[str], open_: Open | None) -> None:
         self.number = number
         self._blocks = self._read(group, names, open_)
         self.waiting: Heads = np.zeros(0, HEAD)
@@ -56,12 +56,11 @@ class _Place:
         self.counts: dict[int, int] = {}
         """Packets by file."""
 
-    def _read(self, group: Group, names: list[str], open_: Open) -> Iterator[Heads]:
+    def _read(self, group: Group, names: list[str], open_: Open | None) -> Iterator[Heads]:
         flows = Flows()
         latest = serial = 0
         for file in group.places[self.number]:
-            stream = open_(file)
-            opened = {} if stream is None else {0: stream}
+            opened = {} if open_ is None else {0: open_(names[file])}
             count = 0
             with Source([names[file]], None, opened) as source, suppress(CutShort):
                 source.sorts = False
@@ -97,7 +96,7 @@ class _Place:
         return taken
 
 
-def merge(group: Group, names: list[str], order: Order, open_: Open) -> None:
+def merge(group: Group, names: list[str], order: Order, open_: Open | None) -> None:
     """Append the packets of a group to an order, and what was found of each of its files. Raises
     OutOfOrder."""
     places = [_Place(number, group, names, open_) for number in range(len(group.places))]

@@ -1,6 +1,9 @@
 """Headers of all packets of a block at once, with numpy: what `segment_of` tells, as columns.
 
-What is not plainly TCP over IPv4 or IPv6 behind a usual link header is left to `segment_of`.
+What is not plainly TCP over IPv4 or IPv6 behind a usual link header is left to `segment_of`; so are
+other tunnels than those that mirror ports, clouds and overlay networks send by the gigabyte: VXLAN
+and Geneve with IPv4 in Ethernet, plain GRE, ERSPAN II, and IP in IP (positions as of
+`tunnels.inner_ip`).
 """
 
 from __future__ import annotations
@@ -13,12 +16,21 @@ from numpy.typing import NDArray
 from kafkascope.captures.formats.pcap import Pcap
 from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.captures.formats.records import MAX_TIME_NS, Format
-from kafkascope.captures.packets.ip import TCP
+from kafkascope.captures.packets.ip import MAX_TUNNELS, TCP
 from kafkascope.captures.packets.link import ETHERNET, IPV4, IPV6, LINUX_SLL, LINUX_SLL2, VLAN_TAGS
-from kafkascope.captures.packets.peel import peel
+from kafkascope.captures.packets.tunnels import (
+    ERSPAN_2,
+    ETHERNET_INSIDE,
+    GENEVE_PORT,
+    GRE,
+    IP_IN_IP,
+    UDP,
+    VXLAN_PORTS,
+)
 
 if TYPE_CHECKING:
-    from kafkascope.captures.inputs.block import Block
+    from kafkascope.captures.formats.records import Block
+
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -96,12 +108,8 @@ def _u2(buffer: bytearray, at: Ints) -> Ints:
     return _view(buffer, np.dtype(">u2"))[at].astype(np.int64)
 
 
-class _Records(NamedTuple):
-    time_ns: Ints
-    start: Ints
-    captured: Ints
-    wire: Ints
-    interface: Ints
+_Records = tuple[Ints, Ints, Ints, Ints, Ints]
+"""The first five of `Columns`, but times without the block's shift."""
 
 
 def _pcap(format_: Pcap, buffer: bytearray, at: Ints) -> _Records:
@@ -110,7 +118,7 @@ def _pcap(format_: Pcap, buffer: bytearray, at: Ints) -> _Records:
     time_ns = fields[:, 0] * 1_000_000_000 + fields[:, 1] * format_.unit_ns
     captured = fields[:, 2]
     wire = np.maximum(fields[:, 3], captured)
-    return _Records(time_ns, at + format_.skip, captured, wire, np.zeros(len(at), np.int64))
+    return time_ns, at + format_.skip, captured, wire, np.zeros(len(at), np.int64)
 
 
 def _pcapng(format_: Pcapng, buffer: bytearray, at: Ints) -> _Records | None:
@@ -133,7 +141,7 @@ def _pcapng(format_: Pcapng, buffer: bytearray, at: Ints) -> _Records | None:
             return None
         time_ns[mine] = few * known.multiplier + offset
     captured = fields[:, 5]
-    return _Records(time_ns, at + 28, captured, np.maximum(fields[:, 6], captured), interface)
+    return time_ns, at + 28, captured, np.maximum(fields[:, 6], captured), interface
 
 
 def _records(format_: Format, buffer: bytearray, at: Ints) -> _Records | None:
@@ -147,7 +155,6 @@ def _shifted(times: Ints, block: Block) -> Ints:
 
 
 def times_of(block: Block) -> Ints:
-    """Return the times of a block's records."""
     format_, at = block.format, np.array(block.positions, np.int64)
     if format_.uniform and isinstance(
         format_, Pcap
@@ -158,7 +165,7 @@ def times_of(block: Block) -> Ints:
     if format_.uniform:
         found = _records(format_, block.buffer, at)
         if found is not None:
-            return _shifted(found.time_ns, block)
+            return _shifted(found[0], block)
     return np.array([packet.time_ns for packet in block.packets()], np.int64)
 
 
@@ -334,3 +341,61 @@ def _flows(
         wides: list[bytes] = wide.view("V36").tolist()
         flows = [w if v6 else f for f, w, v6 in zip(flows, wides, is6.tolist(), strict=True)]
     return flows
+
+
+_CARRIERS: Final = np.array([IP_IN_IP, GRE, UDP])
+_VXLAN: Final = np.array(sorted(VXLAN_PORTS))
+_PLAIN: Final = 0x45
+"""IPv4 without options."""
+_ROOM: Final = 20
+"""Bytes that have to be there behind the outer header: the tunnel's own, or an IP header."""
+
+
+def peel(buffer: bytearray, ip_at: Ints, good: Flags, end: Ints) -> Ints:
+    """Return the position of each record's innermost IP header; `ip_at` where there is no
+    tunnel."""
+    octets = np.frombuffer(buffer, np.uint8)
+    for _ in range(MAX_TUNNELS):
+        carrier = good & (octets[ip_at] == _PLAIN) & np.isin(octets[ip_at + 9], _CARRIERS)
+        rows = (carrier & (ip_at + 20 + _ROOM <= end)).nonzero()[0]
+        if not len(rows):
+            break
+        inner = _inner(octets, ip_at[rows], end[rows])
+        moved = inner > 0
+        if not moved.any():
+            break
+        ip_at = ip_at.copy()
+        ip_at[rows[moved]] = inner[moved]
+        # Rows that do not move will not in the next turn either.
+        good = np.zeros(len(good), np.bool_)
+        good[rows[moved]] = True
+    return ip_at
+
+
+def _inner(octets: NDArray[np.uint8], ip_at: Ints, end: Ints) -> Ints:
+    """Return positions of inner IP headers of packets that may be tunnels; 0 where there is
+    none."""
+
+    def two(at: Ints) -> Any:
+        return octets[at].astype(np.int64) << 8 | octets[at + 1]
+
+    protocol, at = octets[ip_at + 9], ip_at + 20
+    whole = two(ip_at + 6) & 0x3FFF == 0
+    first, second = two(at), two(at + 2)
+
+    udp = protocol == UDP
+    vxlan = udp & np.isin(second, _VXLAN) & (octets[at + 8] & 8 != 0)
+    geneve = udp & (second == GENEVE_PORT) & (octets[at + 8] >> 6 == 0)
+    geneve &= two(at + 10) == ETHERNET_INSIDE
+    options = 4 * (octets[at + 8].astype(np.int64) & 0x3F)
+    erspan = (protocol == GRE) & (first == 0x1000) & (second == ERSPAN_2)
+    frame = np.where(geneve, at + 16 + options, at + 16)
+    framed = (vxlan | geneve | erspan) & (frame + 34 <= end)
+    framed &= two(np.where(framed, frame + 12, at)) == IPV4
+
+    gre = (protocol == GRE) & (first == 0) & (second == IPV4)
+    plain = gre | (protocol == IP_IN_IP)
+    inner = np.where(framed, frame + 14, np.where(gre, at + 4, at))
+    found = whole & (framed | plain)
+    found &= octets[np.where(found, inner, at)] >> 4 == 4
+    return np.where(found, inner, 0)

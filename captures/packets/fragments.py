@@ -63,8 +63,9 @@ class Fragments:
 
     def parts(self, packet: Packet) -> list[Segment | str]:
         """Return the same for a record that holds a fragment."""
-        part = _fragment_of(packet)
-        if part is None:
+        start = LINK_TYPES[packet.link_type][1](packet.data)
+        part = payload_of(packet.data, start, packet.length)
+        if not isinstance(part, Fragment) or part.size <= 0:
             return [FRAGMENT]
         out: list[Segment | str] = list(self._forget(packet.time_ns))
         known = self._known.get(part.key)
@@ -74,7 +75,9 @@ class Fragments:
         if not part.offset:
             first = _first(packet, part)
             out.append(_trimmed(first, part))
-            known.first = first = _headers(first)
+            if not isinstance(first.segment, str):
+                first = first._replace(segment=first.segment._replace(payload=b""))
+            known.first = first
             out += [_later(first, *each) for each in self._taken(known)]
         elif known.first is not None:
             out.append(_later(known.first, packet, part))
@@ -109,13 +112,6 @@ class Fragments:
             del self._known[key]
 
 
-def _fragment_of(packet: Packet) -> Fragment | None:
-    """Return the fragment in a record."""
-    start = LINK_TYPES[packet.link_type][1](packet.data)
-    found = payload_of(packet.data, start, packet.length)
-    return found if isinstance(found, Fragment) and found.size > 0 else None
-
-
 def _first(packet: Packet, part: Fragment) -> First:
     """Read the first fragment as if it were the whole packet."""
     data = bytearray(packet.data)
@@ -127,29 +123,20 @@ def _first(packet: Packet, part: Fragment) -> First:
     return First(found, base, found.length if found.length != part.size - base else None)
 
 
-def _headers(first: First) -> First:
-    """Return a segment without its bytes, which nobody needs again."""
-    segment = first.segment
-    if isinstance(segment, str):
-        return first
-    return first._replace(segment=segment._replace(payload=b""))
-
-
 def _trimmed(first: First, part: Fragment) -> Segment | str:
-    """Return the segment of the first fragment itself."""
     segment = first.segment
     if isinstance(segment, str):
         return segment
     length = min(segment.length, part.size - first.base)
     if length < 0:
         return FRAGMENT  # not even the TCP header is in it: nobody sends such
-    flags = segment.flags if length == segment.length and not part.more else _calm(segment.flags)
-    data = segment.payload[:length]
-    return segment._replace(flags=flags, payload=data, length=length)
+    flags = segment.flags
+    if length < segment.length or part.more:
+        flags &= ~(FIN | PSH)  # they belong to the end of the packet
+    return segment._replace(flags=flags, payload=segment.payload[:length], length=length)
 
 
 def _later(first: First, packet: Packet, part: Fragment) -> Segment | str:
-    """Return the segment of a later fragment."""
     segment = first.segment
     if isinstance(segment, str):
         return segment
@@ -170,8 +157,3 @@ def _later(first: First, packet: Packet, part: Fragment) -> Segment | str:
         length=length,
         copy=segment.copy ^ begin << 32,
     )
-
-
-def _calm(flags: int) -> int:
-    """Return a segment without what belongs to the end of the packet."""
-    return flags & ~(FIN | PSH)

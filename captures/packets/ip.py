@@ -60,20 +60,9 @@ class Fragment(NamedTuple):
     """Offset in the record of the 16 bits that make it a fragment."""
 
 
-class Datagram(NamedTuple):
-    """The payload of a UDP packet."""
-
-    source: int
-    """Port that sent it."""
-    at: int
-    """Offset of the payload in the record."""
-    size: int
-    """Bytes of it that were captured."""
-
-
-def udp_of(data: Data, at: int) -> Datagram | None:
-    """Return the UDP part of the IP packet at `at`; None for fragments, tunnels and everything
-    else."""
+def udp_of(data: Data, at: int) -> tuple[int, Data] | None:
+    """Return the port that sent the UDP packet in the IP packet at `at`, and its payload; None for
+    fragments, tunnels and everything else."""
     captured = len(data)
     if at + 28 > captured:
         return None
@@ -92,8 +81,7 @@ def udp_of(data: Data, at: int) -> Datagram | None:
     if at + 8 > captured:
         return None
     source, _, length = unpack_from(">HHH", data, at)
-    size = min(length - 8, captured - at - 8)
-    return Datagram(source, at + 8, size) if size > 0 else None
+    return source, data[at + 8 : at + max(length, 8)]
 
 
 def payload_of(data: Data, at: int, wire: int, tunnels: int = 0) -> Payload | Fragment | str:

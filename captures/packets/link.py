@@ -1,8 +1,8 @@
 """Link layers: finds the IP header in a captured record. Stateless.
 
 Each reader takes the captured bytes and returns the offset of the IP header, or one of
-the negative numbers below. Add a link layer: one function here (`wireless` has those of radio, and
-of programs that put a header of their own before others) and one row of `link_types.LINK_TYPES`.
+the negative numbers below. Add a link layer: one function here (`link_types` has those of
+radio, and of programs that put a header of their own before others) and one row of `LINK_TYPES`.
 """
 
 from __future__ import annotations
@@ -98,16 +98,6 @@ def after_ppp(data: Data, at: int) -> int:
     return at + 2 if data[at] == 0 and data[at + 1] in (0x21, 0x57) else NOT_IP
 
 
-def ethernet(data: Data) -> int:
-    """Destination 6, source 6, EtherType 2; VLAN, QinQ, MPLS, PPPoE and SNAP are followed."""
-    return after_type(data, 12)
-
-
-def raw(data: Data) -> int:
-    """The record starts with the IP header."""
-    return by_version(data, 0)
-
-
 def loopback(data: Data) -> int:
     """BSD loopback: an address family in the byte order of the capturing machine.
 
@@ -118,11 +108,6 @@ def loopback(data: Data) -> int:
     head = bytes(data[:4])
     family = min(int.from_bytes(head, "little"), int.from_bytes(head, "big"))
     return 4 if family in (2, 10, 23, 24, 28, 30) else NOT_IP
-
-
-def linux_sll(data: Data) -> int:
-    """Linux cooked v1: packet type 2, hardware type 2, address length 2, address 8, protocol 2."""
-    return after_type(data, 14)
 
 
 def linux_sll2(data: Data) -> int:
@@ -137,11 +122,6 @@ def linux_sll2(data: Data) -> int:
     if kind in MPLS:
         return after_labels(data, 20)
     return after_ppp(data, 26) if kind == PPPOE_SESSION else NOT_IP
-
-
-def pppoe(data: Data) -> int:
-    """PPPoE without the Ethernet header: version 1, code 1, session 2, length 2."""
-    return after_ppp(data, 6)
 
 
 def ppp(data: Data) -> int:
@@ -188,13 +168,3 @@ def pflog(data: Data) -> int:
     if len(data) < 1:
         return SHORT
     return by_version(data, data[0] + 3 & ~3)
-
-
-def enc(data: Data) -> int:
-    """BSD's IPsec interface: address family 4, key 4, flags 4."""
-    return by_version(data, 12)
-
-
-def ipnet(data: Data) -> int:
-    """Solaris' IP observability: 24 bytes of versions, zones and interfaces."""
-    return by_version(data, 24)

@@ -44,9 +44,8 @@ def in_packet(packet: Packet) -> Iterator[Resolved]:
     link = LINK_TYPES.get(packet.link_type)
     start = -1 if link is None else link[1](packet.data)
     found = udp_of(packet.data, start) if start >= 0 else None
-    if found is None or found.source not in DNS_PORTS:
-        return
-    yield from in_message(bytes(packet.data[found.at : found.at + found.size]))
+    if found is not None and found[0] in DNS_PORTS:
+        yield from in_message(bytes(found[1]))
 
 
 def in_stream(data: bytes) -> Iterator[Resolved]:
@@ -176,8 +175,8 @@ def in_hosts_file(text: str) -> Iterator[Resolved]:
 
 
 def in_chunk(chunk: Chunk) -> Iterator[Resolved]:
-    """Yield the names in the first bytes of a direction: of a DNS response over TCP, or the name
-    that a TLS client asks for, which stands for the address that it connected to."""
+    """Yield the names in the first bytes of a direction: of a DNS response over TCP, or the server
+    name (SNI) of a TLS client, as the name of the address that it connected to."""
     if chunk.offset:
         return
     data = chunk.data

@@ -102,7 +102,7 @@ def _vxlan(data: Data, at: int) -> int:
 
 
 def _vxlan_gpe(data: Data, at: int) -> int:
-    """As VXLAN, but the last reserved byte before the id tells what follows."""
+    """Return as for VXLAN, but the last reserved byte before the id is the next protocol."""
     kind = data[at + 3] if data[at] & 0x04 else 3
     if kind == 3:
         return _frame(data, at + 8)
@@ -160,7 +160,6 @@ def _tzsp(data: Data, at: int) -> int:
 
 
 def _frame(data: Data, at: int) -> int:
-    """Skip the Ethernet header at `at`."""
     return after_type(data, at + 12)
 
 

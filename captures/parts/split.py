@@ -8,24 +8,20 @@ before a part (byte order, interfaces) is part of it. Compressed files are one p
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
 
 from kafkascope.captures.errors import CutShort
-from kafkascope.captures.formats.gaps import FileGap
 from kafkascope.captures.formats.pcap import Pcap
 from kafkascope.captures.formats.pcapng import Pcapng
-from kafkascope.captures.formats.records import Format, Interface
+from kafkascope.captures.formats.records import TLS_KEY_LOG, Block, FileGap, Format, Interface
 from kafkascope.captures.formats.remarks import Remark
-from kafkascope.captures.inputs.block import Block
-from kafkascope.captures.inputs.files import BLOCK_BYTES, Source
+from kafkascope.captures.inputs.files import BLOCK_BYTES, Runs, Source
 from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.inputs.opening import format_of, open_stream
 from kafkascope.captures.inputs.time_order import AHEAD_BYTES, NO_TIMES, TOLERANCE_NS
-from kafkascope.captures.tls.sources import TLS_KEY_LOG
 
 SPLIT_BYTES: Final = 64 << 20
 """Size of a part: some seconds of work, and few enough parts for a terabyte."""
@@ -49,12 +45,12 @@ class Split:
     """Number of its first packet; 1 is the first of the file, or of the input."""
     head: bytes
     """pcap: the file header. Empty for pcapng."""
-    order: str
-    section: int
+    order: str = "<"
+    section: int = 0
     """Number of the section's first interface."""
-    interfaces: tuple[Interface, ...]
+    interfaces: tuple[Interface, ...] = ()
     """Interfaces declared before the part."""
-    last_ns: int
+    last_ns: int = 0
     """Time of the packet before: simple packet blocks have none of their own."""
     gaps: tuple[FileGap, ...] = ()
     """Damage of the file, which a reader of one part may not be able to tell."""
@@ -63,28 +59,6 @@ class Split:
     are read; None: all."""
     shift_ns: int = 0
     """To add to times."""
-
-    def to_json(self) -> list[Any]:
-        """Return plain values for `from_json`."""
-        values = [getattr(self, name) for name in self.__slots__]
-        values[6] = self.head.hex()
-        values[9] = [
-            [*each[:6], str(each.multiplier), str(each.divisor), each.offset_s]
-            for each in self.interfaces
-        ]
-        return values
-
-    @classmethod
-    def from_json(cls, values: list[Any]) -> Split:
-        """Make a split of the values of `to_json`."""
-        values = list(values)
-        values[6] = bytes.fromhex(values[6])
-        values[9] = tuple(
-            Interface._make((*each[:6], int(each[6]), int(each[7]), each[8])) for each in values[9]
-        )
-        values[11] = tuple(FileGap(*each) for each in values[11])
-        values[12] = None if values[12] is None else tuple(map(tuple, values[12]))
-        return cls(*values)
 
 
 @dataclass(slots=True)
@@ -139,20 +113,14 @@ class _Walk(Source):
 
 
 def index(
-    name: str,
-    open_: Opener,
-    *,
-    file: int = 0,
-    split_bytes: int = SPLIT_BYTES,
-    block_bytes: int = BLOCK_BYTES,
+    name: str, open_: Opener, *, split_bytes: int = SPLIT_BYTES, block_bytes: int = BLOCK_BYTES
 ) -> Index:
     """Index a file. Raises `NotACapture` when it is none; damage is part of the index."""
     from kafkascope.captures.packets.columns import first_late, times_of
 
-    raw = open_(name, 0)
-    stream, head, inflated = open_stream(name, raw)
+    stream, head, inflated = open_stream(name, open_(name, 0))
     try:
-        format_ = format_of(head, file, name)
+        format_ = format_of(head, 0, name)
     finally:
         stream.close()
     out = Index(name, compressed=inflated)
@@ -160,7 +128,7 @@ def index(
     out.format = "pcap" if pcap_head else "pcapng"
     # The first part begins with the file itself, so that what has no packets is read, too.
     first_order = format_.order if isinstance(format_, Pcap) else "<"
-    starts = [(0, first_order, 0, 0, 0, 0)]
+    splits = [Split(0, 0, 0, None, 0, 1, pcap_head, first_order)]
     walk = _Walk(name, open_(name, 0), min(block_bytes, split_bytes))
     late, ahead = False, True
     latest: tuple[int, int] = NO_TIMES
@@ -176,9 +144,12 @@ def index(
             hidden = walk.gaps[0][-1].at if walk.gaps[0] else 0
             # Where a record was hidden by a longer one, the latter would not be whole.
             here = walk.before >= hidden and not inflated
-            if here and walk.before - starts[-1][0] >= split_bytes:
-                starts.append((walk.before, *walk.state, out.packets))
-            # What stands in the bytes that `in_time_order` reads ahead is known from the start.
+            if here and walk.before - splits[-1].start >= split_bytes:
+                order, section, known, last_ns = walk.state
+                place = 0, len(splits), walk.before, None, 0, out.packets + 1
+                interfaces = tuple(format_.interfaces[:known])
+                splits.append(Split(*place, pcap_head, order, section, interfaces, last_ns))
+            # What stands in the bytes that `TimeOrder` reads ahead is known from the start.
             out.secrets += walk.taken(1 if ahead else out.packets + 1)
             begin = block.base + block.positions[0]
             first_at = begin if first_at is None else first_at
@@ -199,27 +170,13 @@ def index(
     out.remarks = walk.remarks.of_file(0)
     formats = walk.formats.get(0, format_)
     out.dropped = sum(formats.drops.values())
-    out.interfaces = [each._replace(file=file) for each in formats.interfaces]
-    ends: list[int | None] = [start[0] for start in starts[1:]]
-    counts = [start[5] for start in starts] + [out.packets]
-    for number, (start, end) in enumerate(zip(starts, [*ends, None], strict=True)):
-        at, order, section, known, last_ns, before = start
-        out.splits.append(
-            Split(
-                file,
-                number,
-                at,
-                end,
-                counts[number + 1] - before,
-                before + 1,
-                pcap_head,
-                order,
-                section,
-                tuple(out.interfaces[:known]),
-                last_ns,
-                tuple(gap for gap in out.gaps if at <= gap.at and (end is None or gap.at < end)),
-            )
-        )
+    out.interfaces = list(formats.interfaces)
+    ends = [*(each.start for each in splits[1:]), None]
+    firsts = [*(each.first for each in splits[1:]), out.packets + 1]
+    for split, end, following in zip(splits, ends, firsts, strict=True):
+        count, start = following - split.first, split.start
+        gaps = tuple(gap for gap in out.gaps if start <= gap.at and (end is None or gap.at < end))
+        out.splits.append(replace(split, end=end, packets=count, gaps=gaps))
     return out
 
 
@@ -273,35 +230,24 @@ class _Part(Source):
         if pieces is None:
             yield from self._all()
             return
-        begins = [first for first, _, _ in pieces]
-        for block in self._all():
-            begin = block.number - 1
-            end = begin + len(block.positions)
-            at = max(bisect_right(begins, begin) - 1, 0)
-            while at < len(pieces) and begins[at] < end:
-                first, count, number = pieces[at]
-                low, high = max(first, begin), min(first + count, end)
-                if low < high:
-                    yield block._replace(
-                        positions=block.positions[low - begin : high - begin],
-                        number=number + low - first,
-                        shift_ns=self._split.shift_ns,
-                    )
-                at += 1
+        begin = self._split.first - 1
+        runs = Runs(self._all(), begin)
+        for first, count, number in pieces:
+            start = max(first, begin)
+            number += start - first
+            for block in runs.take(start, first + count - start):
+                yield block._replace(number=number, shift_ns=self._split.shift_ns)
+                number += len(block.positions)
 
     def _all(self) -> Iterator[Block]:
         split = self._split
-        if not split.start:
-            for block in super()._blocks():
-                yield block._replace(file=split.file)
-            return
-        format_ = self._format()
-        self.formats[0] = format_
-        try:
-            for block in self._records(0, format_, self._opened[0], b"", None, split.start):
-                yield block._replace(file=split.file)
-        except CutShort as error:
-            self.statistics.damage.append(error)
+        if split.start:
+            format_ = self.formats[0] = self._format()
+            found = self._records(0, format_, self._opened[0], b"", None, split.start)
+        else:
+            found = super()._blocks()
+        for block in self._noted(found):
+            yield block._replace(file=split.file)
 
     def _format(self) -> Format:
         split = self._split

@@ -9,23 +9,19 @@ began at records. Where that is not so, the stretch is walked again from where t
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from kafkascope.captures.errors import CutShort
-from kafkascope.captures.formats.gaps import MAX_GAPS, FileGap, add, cut_short
 from kafkascope.captures.formats.pcap import Pcap
-from kafkascope.captures.formats.records import WINDOW
-from kafkascope.captures.inputs.block import Block
-from kafkascope.captures.inputs.files import BLOCK_BYTES, Source
-from kafkascope.captures.inputs.inflate import Stream
+from kafkascope.captures.formats.records import MAX_GAPS, WINDOW, FileGap, add_gap, cut_short
+from kafkascope.captures.inputs.files import BLOCK_BYTES
 from kafkascope.captures.inputs.opening import format_of, open_stream
 from kafkascope.captures.inputs.time_order import TOLERANCE_NS
 from kafkascope.captures.inputs.window import Window
 from kafkascope.captures.packets.columns import lateness, times_of
-from kafkascope.captures.parts.split import SPLIT_BYTES, Index, Opener, Split, index
+from kafkascope.captures.parts.split import SPLIT_BYTES, Index, Opener, Split, index, read_split
 
 
 @dataclass(slots=True)
@@ -47,17 +43,6 @@ class Stretch:
     late: bool = False
     """Packets are not in the order of their times."""
     gaps: list[FileGap] = field(default_factory=list)
-    """Damaged places."""
-
-    def to_json(self) -> list[Any]:
-        """Return plain values for `from_json`."""
-        return [getattr(self, each.name) for each in fields(self)]
-
-    @classmethod
-    def from_json(cls, values: list[Any]) -> Stretch:
-        """Make a stretch of the values of `to_json`."""
-        values = [*values[:-1], [FileGap(*each) for each in values[-1]]]
-        return cls(*values)
 
 
 def head_of(name: str, open_: Opener) -> bytes | None:
@@ -82,13 +67,7 @@ def bounds(size: int, split_bytes: int) -> list[tuple[int, int]]:
 
 
 def walked(
-    name: str,
-    open_: Opener,
-    head: bytes,
-    start: int,
-    end: int,
-    *,
-    block_bytes: int = BLOCK_BYTES,
+    name: str, open_: Opener, head: bytes, start: int, end: int, *, block_bytes: int = BLOCK_BYTES
 ) -> Stretch:
     """Walk a stretch from the first offset at which a record seems to begin."""
     begin = start
@@ -102,23 +81,20 @@ def walked(
 
 
 def walk(
-    name: str,
-    open_: Opener,
-    head: bytes,
-    begin: int,
-    end: int,
-    *,
-    block_bytes: int = BLOCK_BYTES,
+    name: str, open_: Opener, head: bytes, begin: int, end: int, *, block_bytes: int = BLOCK_BYTES
 ) -> Stretch:
     """Walk from a record (or what is taken for one) to the first at or behind `end`."""
     out = Stretch(begin, end, begin)
     if begin >= end:
         return out
-    source = _Walk(name, head, begin, open_(name, begin))
-    source.block_bytes = block_bytes
-    with source:
+    seen = begin
+    whole = Split(0, 0, begin, None, 0, 1, head)
+    with read_split(name, whole, open_, block_bytes=block_bytes) as source:
+        source.told = None
         try:
             for block in source.blocks():
+                last = block.format.record(block.buffer, block.positions[-1])
+                seen = block.base + last.start + last.captured
                 count = bisect_left(block.positions, end - block.base)
                 if count:
                     times = times_of(block)[:count]
@@ -133,36 +109,8 @@ def walk(
                     return out
         except CutShort:
             out.gaps = source.gaps.get(0, [])
-    out.landed = max(end, source.seen)
+    out.landed = max(end, seen)
     return out
-
-
-class _Walk(Source):
-    """Source of a pcap from a record on."""
-
-    def __init__(self, name: str, head: bytes, begin: int, stream: Stream) -> None:
-        super().__init__([name], None, {0: stream})
-        self.sorts = False
-        self._head = head
-        self._begin = begin
-        self.seen = begin
-
-    def _blocks(self) -> Iterator[Block]:
-        format_ = Pcap(self._head, 0)
-        if self._begin:
-            found = self._records(0, format_, self._opened[0], b"", None, self._begin)
-        else:
-            found = super()._blocks()
-        try:
-            for block in found:
-                last = block.positions[-1]
-                size = int.from_bytes(
-                    block.buffer[last + 8 : last + 12], "little" if format_.order == "<" else "big"
-                )
-                self.seen = block.base + last + format_.skip + size
-                yield block
-        except CutShort as error:
-            self.statistics.damage.append(error)
 
 
 def joined(name: str, open_: Opener, head: bytes, found: Iterable[Stretch]) -> Index:
@@ -187,7 +135,7 @@ def joined(name: str, open_: Opener, head: bytes, found: Iterable[Stretch]) -> I
         out.packets += right.packets
         at = right.landed
         for gap in right.gaps:
-            add(out.gaps, gap)
+            add_gap(out.gaps, gap)
         hidden = hidden or bool(right.gaps and right.landed < right.gaps[-1].at)
         if right.gaps and right.gaps[-1].resume is None:
             break

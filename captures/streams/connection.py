@@ -1,33 +1,182 @@
-"""State of reassembly for one connection, and its start: who opened it, and where each direction
-begins. No I/O."""
+"""State of reassembly for one connection: how far each direction has come, and bytes that wait.
+
+Stream offsets are plain integers that grow; sequence numbers wrap around. Decisions are made in
+`reassembly`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, Self
+from bisect import bisect_left, insort
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from operator import itemgetter
+from typing import Final, NamedTuple, Self
 
 from kafkascope.captures.model import Connection
-from kafkascope.captures.packets.tcp import (
-    ACK,
-    FIN,
-    MASK,
-    PSH,
-    RST,
-    SYN,
-    Segment,
-    distance,
-    endpoints,
-    reverse,
-)
-from kafkascope.captures.resumable import Dump, Resumable
-from kafkascope.captures.streams.direction import ITEM_OVERHEAD, DirectionState
-from kafkascope.captures.streams.translated import TranslatedCopies
+from kafkascope.captures.packets.tcp import MASK, Segment
+from kafkascope.captures.resumable import TRANSIENT, Dump, Resumable
+from kafkascope.captures.streams.copies import TranslatedCopies
 
-SETTLE_BYTES: Final = 1 << 20
-"""Kept of a connection without SYN before its directions are given a start, whatever the time."""
 NEAR_BYTES: Final = 1 << 26
 """A sequence or acknowledgement number is believed when it is this close (64 MiB, above the windows
 in use) to what the connection knows."""
+ITEM_OVERHEAD: Final = 700
+"""Memory of a waiting item beside its bytes, so that many tiny ones do not escape the limits."""
+
+
+class Waiting(NamedTuple):
+    """Bytes that cannot be delivered yet."""
+
+    start: int
+    """Stream offset."""
+    end: int
+    data: bytes
+    """Empty for bytes that the snaplen cut off."""
+    at: int
+    """Offset in the file of the first byte."""
+    segment: Segment
+
+
+_START = itemgetter(0)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class DirectionState(Resumable):
+    """What reassembly knows of one direction."""
+
+    state: ConnectionState = field(metadata=TRANSIENT)
+    """Of the connection, with both directions."""
+    connection: Connection = field(metadata=TRANSIENT)
+    number: int
+    """0: from `Connection.a` to `Connection.b`; 1: back."""
+    flow: bytes
+    """Addresses and ports as in `Segment.flow`."""
+    other: DirectionState = field(init=False, metadata=TRANSIENT)
+    next: int | None = None
+    """Sequence number of the next byte to deliver; None until the direction has started."""
+    offset: int = 0
+    """Stream offset of that byte."""
+    in_order: bool = False
+    """Nothing is missing or waiting in either direction: bytes at `next` are delivered at
+    once."""
+    ack: int | None = None
+    """Highest acknowledgement number that this side sent."""
+    waiting: list[Waiting] = field(default_factory=list)
+    """Bytes that came too early, by `start`, without overlaps."""
+    held: int = 0
+    """Bytes of memory in `waiting`."""
+    top: int = 0
+    """Highest stream offset among bytes that had to wait."""
+    stray: int | None = None
+    """Sequence number behind the last segment that lay implausibly far ahead."""
+    acked_gap: int = 0
+    """Size of the gap right before `offset` that only an ACK told of; 0 once bytes followed."""
+    fin: tuple[int, int] | None = None
+    """Stream offset of the FIN and its time."""
+    reset_ns: int | None = None
+    """Time of the RST that this side sent."""
+    closed: bool = False
+    """`Closed` was emitted for the FIN or RST."""
+    gap_since_ns: int | None = None
+    """Capture time since which bytes are missing; None: none are."""
+    gap_since_packet: int = 0
+    """The same as a packet number."""
+    gap_offset: int = 0
+    """Stream offset of the gap; the clock starts anew when the direction gets on."""
+    deadline_ns: int = 0
+    """When to look at the gap again."""
+    queued_ns: int | None = None
+    """Time of its valid entry in the queue of deadlines; older entries are ignored."""
+
+    def acknowledge(self, ack: int) -> None:
+        if self.ack is None or 0 < (ack - self.ack) & MASK < 1 << 31:
+            self.ack = ack
+
+    def passed(self, packets: int, size: int, time_ns: int, following: int) -> None:
+        """Count packets that were delivered at once, with `size` bytes in all; `following` is the
+        next sequence number."""
+        connection, number = self.connection, self.number
+        connection.packets[number] += packets
+        connection.bytes[number] += size
+        if time_ns > connection.last_ns:
+            connection.last_ns = time_ns
+        self.next = following
+        if size:
+            self.offset += size
+            self.acked_gap = 0
+
+    def acked_unseen(self) -> int:
+        """Number of bytes that the other side acknowledged and we have not seen. Its ACK of a FIN
+        is not a byte."""
+        ack = self.other.ack
+        if ack is None or self.next is None or self.closed:
+            return 0
+        missing = (ack - self.next) & MASK
+        return missing if 1 < missing < 1 << 30 else 0
+
+    def gap_end(self) -> int | None:
+        """Stream offset where the first gap ends, as far as later bytes or the FIN tell."""
+        if self.waiting:
+            start = self.waiting[0].start
+            return start if start > self.offset else None
+        if self.fin is not None and self.fin[0] > self.offset:
+            return self.fin[0]
+        return None
+
+    def gap_size(self) -> int:
+        """Return the size of the first gap, as far as it is known to reach; 0 when there is
+        none."""
+        end = self.gap_end()
+        if end is not None:
+            size = end - self.offset
+            return min(size, self.acked_unseen() or size)
+        # Bytes that wait at the offset itself wait for the other direction: nothing is missing.
+        return 0 if self.waiting else self.acked_unseen()
+
+    def awaits(self, ack: int) -> bool:
+        """Whether `ack` of the other side covers bytes of this direction that were not delivered
+        yet."""
+        return self.next is not None and 1 < (ack - self.next) & MASK <= self.acked_unseen()
+
+    def keep(self, start: int, end: int, skip: int, segment: Segment) -> int:
+        """Keep the payload of `segment` from byte `skip` on as [start, end); return the overlap.
+
+        Bytes that are there already stay: the first segment wins.
+        """
+        waiting = self.waiting
+        origin = start - skip
+        payload = segment.payload
+        captured = origin + len(payload)
+        segment = segment._replace(payload=b"")  # its buffer is used again by the reader
+        at = bisect_left(waiting, start + 1, key=_START)
+        if at and waiting[at - 1].end > start:
+            at -= 1
+        free: list[tuple[int, int]] = []
+        begin = start
+        while begin < end:
+            if at == len(waiting) or waiting[at].start >= end:
+                free.append((begin, end))
+                break
+            if begin < waiting[at].start:
+                free.append((begin, waiting[at].start))
+            begin = waiting[at].end
+            at += 1
+        for first, last in free:
+            middle = min(max(captured, first), last)
+            if middle > first:
+                part = bytes(payload[first - origin : middle - origin])
+                self._insert(Waiting(first, middle, part, segment.at + first - origin, segment))
+            if last > middle:
+                self._insert(Waiting(middle, last, b"", 0, segment))
+        return end - start - sum(last - first for first, last in free)
+
+    def _insert(self, item: Waiting) -> None:
+        waiting = self.waiting
+        if not waiting or item.start > waiting[-1].start:
+            waiting.append(item)
+        else:
+            insort(waiting, item, key=_START)
+        self.held += len(item.data) + ITEM_OVERHEAD
 
 
 class ConnectionState(Resumable):
@@ -64,13 +213,11 @@ class ConnectionState(Resumable):
         """Time of the SYN, until the handshake is complete."""
 
     def dump(self) -> Dump:
-        """Return the state, both directions included."""
         # A direction is its own other only in the connection of a "land" packet.
         directions = [{"alone": each.other is each, **each.dump()} for each in self.directions]
         return {"connection": self.connection, "directions": directions, **super().dump()}
 
     def load(self, state: Dump) -> Self:
-        """Take over what `dump` gave."""
         super().load(state)
         for direction, each in zip(self.directions, state["directions"], strict=True):
             direction.load(each)
@@ -78,160 +225,62 @@ class ConnectionState(Resumable):
         return self
 
 
-Comment = Callable[[int, int], str]
-"""(file, interface) -> the interface's comment."""
+NEVER: Final = (1 << 63) - 1
 
 
-def new_connection(segment: Segment, number: int, comment_of: Comment | None) -> ConnectionState:
-    """Make the state of a connection from its first packet."""
-    flow, back = segment.flow, reverse(segment.flow)
-    if segment.flags & (SYN | ACK) == SYN | ACK:
-        flow, back = back, flow
-    a, b = endpoints(flow)
-    connection = Connection(number, a, b, segment.time_ns, first_packet=segment.packet)
-    connection.handshake = bool(segment.flags & SYN)
-    if comment_of is not None:
-        connection.interface_comment = comment_of(segment.file, segment.interface & MASK)
-    return ConnectionState(connection, flow, back)
+class Deadlines:
+    """When to look at which gap again, in capture time: one valid deadline per direction. Entries
+    that were replaced are skipped."""
 
+    def __init__(self) -> None:
+        self.wake_ns = NEVER
+        self._entries: list[tuple[int, int, DirectionState]] = []
+        self._serial = 0
 
-def translate(state: ConnectionState, direction: DirectionState, flow: bytes) -> None:
-    """Take note that a direction of a connection also comes with other addresses."""
-    state.flows += flow, reverse(flow)
-    if state.copies is None:
-        state.copies = TranslatedCopies()
-    ends = endpoints(flow)
-    if state.connection.translated is None:
-        state.connection.translated = ends[::-1] if direction.number else ends
-    for each in state.directions:
-        each.in_order = False
+    def set(self, direction: DirectionState, deadline_ns: int) -> None:
+        """Set the deadline of a direction, in place of an earlier or later one."""
+        direction.deadline_ns = deadline_ns
+        if direction.queued_ns is None or deadline_ns < direction.queued_ns:
+            direction.queued_ns = deadline_ns
+            self._serial += 1
+            heappush(self._entries, (deadline_ns, self._serial, direction))
+            self.wake_ns = self._entries[0][0]
 
+    def due(self, time_ns: int) -> DirectionState | None:
+        """Take out the direction with the earliest deadline, if that has come by `time_ns`."""
+        entries = self._entries
+        found = None
+        while found is None and entries and entries[0][0] <= time_ns:
+            direction = self._pop()
+            if direction is not None and direction.deadline_ns > time_ns:
+                self.set(direction, direction.deadline_ns)
+            else:
+                found = direction
+        self.wake_ns = entries[0][0] if entries else NEVER
+        return found
 
-def is_beginning(state: ConnectionState) -> bool:
-    """Return whether only the first packet of a connection, or of what the capture has of it, has
-    come so far."""
-    if state.settling is not None or state.copies is not None:
-        return True
-    return sum(state.connection.packets) - sum(state.connection.duplicates) == 1
-
-
-def is_delivered(direction: DirectionState, segment: Segment) -> bool:
-    """Return whether all bytes of a segment were delivered: one that was cut up or joined before
-    its addresses were translated has no exact copy."""
-    if direction.next is None or not segment.length:
-        return False
-    return distance(direction.next, segment.seq + segment.length & MASK) <= 0
-
-
-def settle_with(
-    state: ConnectionState, direction: DirectionState, segment: Segment, copy: bool
-) -> int:
-    """Put a segment aside until the connection has settled; return the memory that it takes."""
-    if segment.flags & SYN:
-        _orient(state, direction, segment)
-        start_at_syn(direction, segment)
-    kept = segment._replace(payload=bytes(segment.payload))
-    assert state.settling is not None
-    state.settling.append((kept, copy))
-    size = len(kept.payload) + ITEM_OVERHEAD
-    state.settling_bytes += size
-    return size
-
-
-def is_settled(state: ConnectionState) -> bool:
-    """Whether both directions have a start, or too much was put aside."""
-    return state.settling_bytes > SETTLE_BYTES or all(
-        direction.next is not None for direction in state.directions
-    )
-
-
-def find_starts(state: ConnectionState) -> list[tuple[DirectionState, Segment]]:
-    """Find directions that start without a SYN, each with its first segment among those put aside.
-
-    Where only the SYN-ACK is missing, the first ACK of the other side is as good: no gap.
-    """
-    starts = []
-    for direction in state.directions:
-        mine = [s for s, _ in state.settling or () if s.flow == direction.flow and s.length]
-        if direction.next is not None or not mine:
-            continue
-        anchor = mine[0].seq
-        first = min(mine, key=lambda s: (distance(anchor, s.seq), -s.length))
-        acks = [
-            s.ack for s, _ in state.settling or () if s.flow != direction.flow and s.flags & ACK
+    def waiting(self) -> list[DirectionState]:
+        """Return the directions with a deadline, the earliest first."""
+        return [
+            direction for ns, _, direction in sorted(self._entries) if direction.queued_ns == ns
         ]
-        if state.connection.handshake and acks:
-            numbers = (distance(first.seq, ack) for ack in acks)
-            direction.next = first.seq + min(0, *numbers) & MASK
-        else:
-            starts.append((direction, first))
-    return starts
 
+    def wait(self, directions: list[DirectionState]) -> None:
+        for direction in directions:
+            assert direction.queued_ns is not None
+            self._serial += 1
+            self._entries.append((direction.queued_ns, self._serial, direction))
+        self.wake_ns = self._entries[0][0] if self._entries else NEVER
 
-def start_midstream(direction: DirectionState, segment: Segment) -> None:
-    """Start a direction without SYN at its first bytes."""
-    direction.next = segment.seq
-    ack = direction.other.ack
-    if ack is not None and -1 <= distance(ack, segment.seq) < NEAR_BYTES:
-        direction.next = ack  # what came before is known to have arrived
-    elif segment.length == 1 and not segment.flags & (PSH | FIN | SYN):
-        direction.next = segment.seq + 1 & MASK  # a keep-alive's garbage byte (RFC 9293, 3.8.4)
+    def _pop(self) -> DirectionState | None:
+        deadline_ns, _, direction = heappop(self._entries)
+        if direction.queued_ns != deadline_ns:
+            return None
+        direction.queued_ns = None
+        return direction
 
-
-def start_at_syn(direction: DirectionState, segment: Segment) -> None:
-    """Start a direction behind its SYN; a SYN-ACK also tells where the other one starts."""
-    if not direction.state.opened:
-        # What was told of a connection stays: others may have heard of it before this SYN came.
-        direction.connection.handshake = True
-    if direction.next is None:
-        direction.next = segment.seq + 1 & MASK
-    if segment.flags & ACK:
-        if direction.other.next is None:
-            direction.other.next = segment.ack
-    elif direction.state.syn_ns is None and direction.connection.handshake:
-        direction.state.syn_ns = segment.time_ns
-
-
-def _orient(state: ConnectionState, direction: DirectionState, segment: Segment) -> None:
-    """Swap the ends if a SYN that came behind the first segments tells that `b` connected."""
-    connection = state.connection
-    if state.opened or connection.handshake or (direction.number == 0) != bool(segment.flags & ACK):
-        return
-    connection.a, connection.b = connection.b, connection.a
-    if connection.translated is not None:
-        connection.translated = connection.translated[::-1]
-    connection.duplicates = connection.duplicates[::-1]
-    connection.packets.reverse()
-    connection.bytes.reverse()
-    state.directions.reverse()
-    for number, each in enumerate(state.directions):
-        each.number = number
-
-
-def is_own_syn(direction: DirectionState, segment: Segment) -> bool:
-    """Whether a SYN belongs to this connection, not to a new one with the same ports."""
-    state = direction.state
-    start = segment.seq + 1 & MASK
-    if direction.next is not None:
-        fin = direction.closed and direction.fin is not None
-        return (start + direction.offset + fin) & MASK == direction.next
-    if state.settling is None:
-        return not state.over
-    return all(
-        -1 <= distance(start, held.seq) < NEAR_BYTES
-        for held, _ in state.settling
-        if held.flow == direction.flow and not held.flags & RST
-    )
-
-
-def is_port_reuse(direction: DirectionState, segment: Segment) -> bool:
-    """Whether data lie far from where a closed connection ended: its ports are in use again, and
-    the SYN was lost."""
-    if (
-        not direction.state.over
-        or not segment.length
-        or direction.next is None
-        or segment.flags & RST
-    ):
-        return False
-    return abs(distance(direction.next, segment.seq)) > NEAR_BYTES
+    def purge(self, keep: int) -> None:
+        """Drop replaced entries when there are more than `keep`: time may stand still."""
+        if len(self._entries) > keep:
+            self._entries = [entry for entry in self._entries if entry[2].queued_ns == entry[0]]
+            heapify(self._entries)

@@ -1,7 +1,11 @@
-"""Exact copies of segments: a capture on all interfaces of a container host holds everything twice.
+"""Packets that a capture holds twice: exact copies, and with translated addresses. State without
+I/O.
 
-Copies are only recognised here; reassembly treats their bytes like those of a retransmission. State
-without I/O.
+A capture on all interfaces of a container host holds exact copies of everything. A node that
+forwards (kube-proxy, Docker, a router) shows each packet before and after DNAT, SNAT or both:
+sequence numbers and payload stay the same, and such packets are given to the connection that was
+seen first, as copies. Both are only recognised here; reassembly treats their bytes like those of a
+retransmission.
 """
 
 from __future__ import annotations
@@ -9,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Self
 
+from kafkascope.captures.packets.tcp import ACK, SYN, Segment, folded
 from kafkascope.captures.resumable import Dump, Resumable
 
 WINDOW: Final = 256
@@ -21,8 +26,8 @@ Mark = tuple[int, int, int]
 
 
 class Copies(Resumable):
-    """Remembers the fingerprints of the last packets. Packets are told apart by their numbers, so
-    that a connection alone gives the same answers as the whole capture."""
+    """Remembers the fingerprints of the last packets. Packets are identified by number, so that a
+    connection alone gives the same results as the whole capture."""
 
     def __init__(self) -> None:
         self._marks: list[tuple[Mark, int]] = []
@@ -81,7 +86,6 @@ class Copies(Resumable):
         return {"marks": marks, "number": self._number}
 
     def load(self, state: Dump) -> Self:
-        """Take over what `dump` gave."""
         self._number = state["number"]
         self._marks = [((copy, at, card), number) for copy, at, card, number in state["marks"]]
         self._indexed = False
@@ -94,3 +98,117 @@ class Copies(Resumable):
     def _index(self) -> None:
         self._latest = {entry[0][0]: entry for entry in self._marks}
         self._indexed = True
+
+
+FIRST_PACKETS: Final = 4096
+"""First packets of connections that are remembered: those of the same moment."""
+FORWARD_NS: Final = 100_000_000
+"""The same packet comes again within 100 ms; in a kernel it takes microseconds."""
+NEAR_NS: Final = 1_000_000
+"""Within 1 ms where the IP id does not tell that it is the same packet: IPv6 has none, and some
+systems leave it 0."""
+NEAR_PACKETS: Final = 64
+"""Packets of a batch of a driver: the copies of one may stand behind all of it."""
+PACKETS: Final = 256
+"""Packets of a translated connection whose copies are waited for."""
+LOOKED: Final = 16
+"""Bytes of payload that are compared."""
+
+_BITS: Final = (1 << 64) - 1
+_TURNED_BACK: Final = pow(0xC2B2_AE3D_27D4_EB4F, -1, 1 << 64)
+
+
+def sign_of(segment: Segment) -> int:
+    """Return the IP id of a segment, or its checksum where that is 0, out of its fingerprint."""
+    mixed = segment.copy - segment.length * 0x1656_67B1_9E37_79F9
+    mixed -= folded(segment.flow[:-4]) * 0x85EB_CA77_C2B2_AE63
+    mixed ^= ((segment.seq << 32 | segment.ack) * 0x9E37_79B9_7F4A_7C15) & _BITS
+    return ((mixed & _BITS) * _TURNED_BACK & _BITS) >> 16 & 0xFFFF
+
+
+Key = tuple[int, int, int, int, bytes]
+
+
+def _key(segment: Segment) -> Key:
+    """Return what translation leaves alone."""
+    start = bytes(segment.payload[:LOOKED])
+    return segment.seq, segment.ack, segment.length, segment.flags, start
+
+
+_End = tuple[bytes, bytes]
+"""Host, port."""
+
+
+def _ends(flow: bytes) -> tuple[_End, _End]:
+    half = len(flow) - 4 >> 1
+    return (flow[:half], flow[-4:-2]), (flow[half : 2 * half], flow[-2:])
+
+
+def may_be_translated(one: bytes, other: bytes) -> bool:
+    """Return whether translation can turn one flow into another one: it changes addresses, and
+    never the port alone.
+
+    Programs that write captures, and scanners, give many connections of one host the same sequence
+    numbers and IP ids; only their ports differ.
+    """
+    pairs = zip(_ends(one), _ends(other), strict=True)
+    return one != other and all(old == new or old[0] != new[0] for old, new in pairs)
+
+
+class FirstPackets:
+    """First packets of connections, by which another pair of addresses is recognised."""
+
+    def __init__(self) -> None:
+        self._found: dict[Key, Segment] = {}
+
+    def add(self, segment: Segment) -> None:
+        key = _key(segment)
+        self._found.pop(key, None)
+        self._found[key] = segment._replace(payload=b"")
+        if len(self._found) > FIRST_PACKETS:
+            del self._found[next(iter(self._found))]
+
+    def twin(self, segment: Segment) -> Segment | None:
+        """Return the same packet as it came before, with other addresses.
+
+        What is made is often made alike: programs that scan use one sequence number for many hosts,
+        and generated traffic one for all clients. So it has to be the same IP id, or one end and
+        the same moment; and another interface, or the same sender: translation of the receiver's
+        address alone. In one capture of Ethernet, two clients may be two.
+        """
+        first = self._found.get(_key(segment))
+        if first is None or not segment.seq:
+            return None
+        if not may_be_translated(first.flow, segment.flow):
+            return None
+        if segment.packet - first.packet > NEAR_PACKETS:
+            return None
+        one, two = _ends(first.flow), _ends(segment.flow)
+        shares = one[0] == two[0] or one[1] == two[1]
+        same = sign_of(first) == sign_of(segment)
+        apart = abs(segment.time_ns - first.time_ns)
+        if apart > (FORWARD_NS if same else NEAR_NS) or not (same or shares):
+            return None
+        if first.interface == segment.interface:
+            keeps = one[0] == two[0] if segment.flags & (SYN | ACK) == SYN else shares
+            return first if keeps else None
+        return first
+
+
+class TranslatedCopies:
+    """Packets of a translated connection that came with one pair of addresses only so far."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[tuple[int, int, int, int, int], bytes] = {}
+
+    def seen(self, direction: int, segment: Segment) -> bool:
+        """Enter a packet; return whether it came before with other addresses."""
+        key = direction, segment.seq, segment.ack, segment.length, segment.flags
+        flow = self._waiting.get(key)
+        if flow is not None and flow != segment.flow:
+            del self._waiting[key]
+            return True
+        self._waiting[key] = segment.flow
+        if len(self._waiting) > PACKETS:
+            del self._waiting[next(iter(self._waiting))]
+        return False

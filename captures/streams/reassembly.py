@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Final, Literal, Self
 
 from kafkascope.captures.formats.remarks import OURS
-from kafkascope.captures.model import Closed, more
+from kafkascope.captures.model import BEHIND_ALL, Closed, more
 from kafkascope.captures.packets.fragments import Fragments
 from kafkascope.captures.packets.tcp import (
     ACK,
@@ -32,23 +32,17 @@ from kafkascope.captures.packets.tcp import (
 )
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.captures.streams.connection import (
+    ITEM_OVERHEAD,
     NEAR_BYTES,
-    Comment,
+    NEVER,
     ConnectionState,
-    find_starts,
-    is_beginning,
-    is_delivered,
-    is_own_syn,
-    is_port_reuse,
-    is_settled,
-    new_connection,
-    settle_with,
-    start_at_syn,
-    translate,
+    Deadlines,
+    DirectionState,
 )
-from kafkascope.captures.streams.copies import Copies
-from kafkascope.captures.streams.deadlines import NEVER, Deadlines
+from kafkascope.captures.streams.copies import Copies, FirstPackets
 from kafkascope.captures.streams.delivery import (
+    SETTLE_BYTES,
+    Comment,
     Out,
     Reason,
     begin_midstream,
@@ -58,10 +52,17 @@ from kafkascope.captures.streams.delivery import (
     emit_closed,
     emit_gap,
     emit_opened,
+    find_starts,
+    is_beginning,
+    is_delivered,
+    is_own_syn,
+    is_port_reuse,
     must_wait,
+    new_connection,
+    settle_with,
+    start_at_syn,
+    translate,
 )
-from kafkascope.captures.streams.direction import ITEM_OVERHEAD, DirectionState
-from kafkascope.captures.streams.translated import FirstPackets
 
 REORDER_WINDOW_NS: Final = 100_000_000
 """Captures swap packets within one batch of a driver (well below 1 ms); a fast retransmission takes
@@ -94,13 +95,11 @@ class Reassembler(Resumable):
         self.packets = 0
         """Number of the last packet that was fed."""
         self.connections = 0
-        """Connections seen."""
         self.duplicates = 0
         """Exact copies among the segments."""
         self._comment_of = comment_of
-        self.numbering: Callable[[int, bytes], int] | None = None
-        """Gives connections their numbers, by numbers and flows of their first packets; None: 0,
-        1..."""
+        self.number_of: Callable[[int], int] | None = None
+        """Gives connections their numbers, by those of their first packets; None: 0, 1..."""
         self.first_packets = FirstPackets() if translations else None
         self.translated = 0
         """Connections that came with other addresses, too."""
@@ -108,7 +107,6 @@ class Reassembler(Resumable):
         """Memory of all bytes that wait."""
 
     def feed(self, segment: Segment) -> Out:
-        """Take the next segment and return the events that it caused."""
         mark = (segment.copy, segment.time_ns, segment.interface)
         number = max(self.packets + 1, segment.packet)
         return self.feed_marked(segment, self.copies.seen(mark, number))
@@ -172,11 +170,17 @@ class Reassembler(Resumable):
         for direction in early:
             self.deadlines.set(direction, direction.deadline_ns)
 
-    def pass_time(self, number: int, time_ns: int, out: Out) -> None:
-        """Take note of a packet that is none of these connections'."""
-        self.packets = number
-        if time_ns >= self.deadlines.wake_ns:
-            self.check(time_ns, out)
+    @property
+    def first_waiting(self) -> int:
+        """Number of the first packet of which bytes wait; `BEHIND_ALL` where none do."""
+        first = BEHIND_ALL
+        for direction in self.deadlines.waiting() if self.held else ():
+            state = direction.state
+            for each in state.directions:
+                first = min([first, *(item.segment.packet for item in each.waiting)])
+            if state.settling:
+                first = min([first, *(segment.packet for segment, _ in state.settling)])
+        return first
 
     def finish(self, end_ns: int | None = None) -> Out:
         """End the capture: give up all gaps, deliver what waits, close what is open. `end_ns`: the
@@ -199,6 +203,22 @@ class Reassembler(Resumable):
         self.deadlines = Deadlines()
         return out
 
+    def end(self, over: Callable[[ConnectionState], bool], end_ns: int) -> Out:
+        """End connections of which no packet will come, as `finish` ends all, and forget them."""
+        ended = {state for state in self._states() if over(state)}
+        waiting = self.deadlines.waiting()
+        self.deadlines = Deadlines()
+        self.deadlines.wait([each for each in waiting if each.state in ended])
+        out = self.give_up()
+        self.packets -= REORDER_WINDOW_PACKETS
+        for state in self._states():
+            if state in ended:
+                self._close(state, "end", state.connection.last_ns, out, end_ns)
+                self._forget(state)
+        self.deadlines = Deadlines()
+        self.deadlines.wait([each for each in waiting if each.state not in ended])
+        return out
+
     def dump(self) -> Dump:
         """Return the state, but of `fragments`: those stay where packets are read."""
         states = {each.connection.number: each.state for each in self.flows.values()}
@@ -210,7 +230,6 @@ class Reassembler(Resumable):
         }
 
     def load(self, state: Dump) -> Self:
-        """Take over what `dump` gave."""
         super().load(state)
         loaded = {}
         for each in state["states"]:
@@ -229,7 +248,7 @@ class Reassembler(Resumable):
         return [each.state for flow, each in flows if each.number == 0 and each.flow == flow]
 
     def _twin(self, segment: Segment) -> DirectionState | None:
-        """Return the direction whose packets come with these addresses, too: see `translated`."""
+        """Return the direction whose packets come with these addresses, too: see `copies`."""
         if self.first_packets is None:
             return None
         twin = self.first_packets.twin(segment)
@@ -253,8 +272,8 @@ class Reassembler(Resumable):
         if len(self.flows) >= 2 * MAX_CONNECTIONS:
             self._evict(out)
         number = self.connections
-        if self.numbering is not None:
-            number = self.numbering(segment.packet, segment.flow)
+        if self.number_of is not None:
+            number = self.number_of(segment.packet)
         state = new_connection(segment, number, self._comment_of)
         self.connections += 1
         for direction in reversed(state.directions):
@@ -358,7 +377,8 @@ class Reassembler(Resumable):
             self._take(direction, segment, copy, segment.time_ns, out)
         else:
             self.held += settle_with(state, direction, segment, copy)
-            if is_settled(state):
+            started = all(each.next is not None for each in state.directions)
+            if started or state.settling_bytes > SETTLE_BYTES:
                 self._settle(state, segment.time_ns, out)
         self._limit_total(segment.time_ns, out)
 

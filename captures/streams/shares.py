@@ -1,173 +1,149 @@
 """A share of an input's connections: several readers of the same file take some each.
 
-Every reader walks all packets, so all divide the connections alike without asking each other, and
-each knows when a packet of others lets time pass. Events carry the moment at which a reader of all
-connections would have them. Connections with much of the traffic are common: all readers follow
-them, and take turns.
+Every reader walks all packets, so all divide the connections alike without asking each other. A
+reader reassembles its own alone: what time does to a connection, only its own packets decide
+(`Reassembler.check`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
-from itertools import chain, compress
+from itertools import compress
 from typing import TYPE_CHECKING, Final, NamedTuple
+from zlib import crc32
 
 from kafkascope.captures.errors import CutShort
-from kafkascope.captures.formats.records import Format
-from kafkascope.captures.inputs.block import Block
 from kafkascope.captures.inputs.files import Source
-from kafkascope.captures.model import Chunk, Resolved, StreamEvent
-from kafkascope.captures.packets.tcp import SYN, Segment, reverse, segment_of
-from kafkascope.captures.streams.delivery import Out
-from kafkascope.captures.streams.reassembly import MAX_CONNECTIONS, Reassembler
-from kafkascope.captures.streams.scan import AFRESH, scan
-from kafkascope.captures.streams.streams import segments_in, sum_up, tell
-from kafkascope.captures.streams.translated import FirstPackets, may_be_translated
+from kafkascope.captures.packets.tcp import ACK, SYN, Segment, endpoints, reverse, segment_of
+from kafkascope.captures.streams.copies import FirstPackets, may_be_translated
+from kafkascope.captures.streams.reassembly import MAX_CONNECTIONS, TOTAL_BYTES, Reassembler
+from kafkascope.captures.streams.starts import Start, Starts
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from kafkascope.captures.formats.records import Block
+    from kafkascope.captures.packets.columns import Columns
 
-    from kafkascope.captures.packets.columns import Columns, Flags, Ints
-
-MOST_FLOWS: Final = 400_000
-"""Directions that are divided; nobody may forget whose one is."""
+MOST_FLOWS: Final = 4096
+"""Directions that are given to the reader with the fewest packets; of others a hash decides, which
+is as fair for so many."""
 LOOKED_AT: Final = 20_000
 """Packets that tell which connections have much of the traffic."""
-MUCH: Final = 4 / 3
-"""Of what each reader would have if all had the same: a connection with more is common."""
 SOME: Final = 100
 """One in so many packets with data that come with two pairs of addresses is no chance: sequence
 and acknowledgement numbers are 64 bits."""
-TURN_BITS: Final = 8
-"""Packets of a reader's turn, as a power of two: each block has several turns."""
-GIVEN_UP: Final = 1 << 60
-"""Moment at which the input ends: all gaps are given up."""
-CLOSED: Final = GIVEN_UP + 1
-"""Behind it, plus twice the number of its first packet: a connection is closed."""
-LEFT: Final = 1 << 62
-"""Behind that: what no connection's end completed."""
-
-Moment = int
-"""Twice the number of a packet for what a deadline brings before that packet is looked at, one more
-for what the packet itself brings; or one of the above."""
 
 
-class TooMany(Exception):
-    """There are more connections than can be divided, or some that belong together."""
+class NeedsSingleProcess(Exception):
+    """One process has to read the input: connections depend on each other, or on a limit that all
+    of them share."""
 
 
 class Share:
     """The connections of one of several readers."""
 
-    def __init__(self, mine: int, count: int, common: frozenset[bytes] = frozenset()) -> None:
-        """`common`: flows of the connections that all readers follow, in both directions."""
-        self.count = count
-        self.common = common
+    def __init__(self, mine: int, count: int) -> None:
         self.mine = mine
+        self.count = count
+        self.number_of: Callable[[int], int] | None = None
+        """Gives a connection its number, by that of its first packet; None: 0, 1..."""
         self._owners: dict[bytes, int] = {}
-        self._begins = FirstPackets()
-        """Those of all connections: of one with two pairs of addresses, a reader may have each."""
         self._loads = [0] * count
         """Packets of the connections of each reader."""
+        self._begins = FirstPackets()
+        """Those of all connections: of one with two pairs of addresses, a reader may have each."""
+        self._starts: Starts[bytes] = Starts()
+        """The same of a proxy's leg."""
 
     @property
     def first(self) -> bool:
-        """Whether this is the reader that tells what all see."""
+        """Return whether this reader reports what all readers see."""
         return self.mine == 0
 
-    def is_others(self, packet: int) -> bool:
-        """Return whether what begins on common connections with a packet, 0 where that is not
-        known, is another reader's turn."""
-        return (packet >> TURN_BITS) % self.count != self.mine
+    def _owner(self, flow: bytes, packets: int) -> int:
+        owner = self._owners.get(flow)
+        if owner is None:
+            back = reverse(flow)
+            if len(self._owners) >= MOST_FLOWS:
+                return crc32(min(flow, back)) % self.count
+            owner = self._loads.index(min(self._loads))
+            self._owners[flow] = self._owners[back] = owner
+        self._loads[owner] += packets
+        return owner
 
-    def divide(self, flows: Iterable[bytes]) -> None:
-        """Give the new ones of a block's directions to readers, each to the one with least."""
-        self._divide(Counter(flows))
+    def takes(self, segment: Segment) -> bool:
+        """Return whether a segment is the reader's; ask for all, in their order. Raises
+        `NeedsSingleProcess`."""
+        self._begin(segment)
+        return self._owner(segment.flow, 1) == self.mine
 
-    def _divide(self, flows: Counter[bytes]) -> None:
-        owners, loads, common = self._owners, self._loads, self.common
-        for flow, count in flows.items():
-            if flow in common:
-                continue
-            owner = owners.get(flow)
-            if owner is None:
-                owner = loads.index(min(loads))
-                owners[flow] = owners[reverse(flow)] = owner
-                if len(owners) > MOST_FLOWS:
-                    raise TooMany
-            loads[owner] += count
-
-    def foreign(self, flow: bytes) -> bool:
-        """Return whether a direction is another reader's."""
-        return flow not in self.common and self._owners[flow] != self.mine
-
-    def begin(self, segment: Segment | str) -> None:
-        """Take note of a SYN."""
-        if isinstance(segment, Segment) and segment.flags & SYN:
+    def _begin(self, segment: Segment) -> None:
+        """Take note of a SYN, or of what comes before the first response."""
+        flow, starts = segment.flow, self._starts
+        if segment.flags & SYN:
             if self._begins.twin(segment) is not None:
-                raise TooMany
+                raise NeedsSingleProcess
             self._begins.add(segment)
+            if not segment.flags & ACK:
+                starts.open(flow, Start(*endpoints(flow), segment.time_ns))
+        elif segment.length:
+            start = starts.get(flow)
+            if start is None:
+                starts.answer(reverse(flow))
+                return
+            data = bytes(segment.payload)
+            if start.linked and not start.sent and starts.leaders(start, data) != ([], 0):
+                raise NeedsSingleProcess
+            starts.send(flow, data)
 
-    def others(self, columns: Columns, block: Block) -> Others:
-        """Divide the connections of a block; return the packets of other readers."""
+    def _begin_all(self, columns: Columns, block: Block) -> Counter[bytes]:
+        """Do the same for the packets of a block; return how many each flow has."""
         import numpy as np
 
-        first = block.number
+        tcp, flows = columns.tcp, columns.flows
+        found = Counter(flows if tcp.all() else compress(flows, tcp.tolist()))
+        syn = tcp & ((columns.flags & SYN) > 0)
+        self._starts.expire(int(columns.time_ns[0]))
+        begun = {*self._starts, *compress(flows, syn.tolist())} & found.keys()
+        looked_at = syn
+        if begun:
+            begun |= set(map(reverse, begun))
+            of_begun = np.fromiter(map(begun.__contains__, flows), np.bool_, len(flows))
+            looked_at = syn | of_begun & tcp & (columns.length > 0)
+        answered: set[bytes] = set()
+        for at in looked_at.nonzero()[0].tolist():
+            flow = flows[at]
+            if syn[at]:
+                answered -= {flow, reverse(flow)}
+            elif flow in answered:
+                continue
+            segment = segment_of(block.packet(at))
+            assert isinstance(segment, Segment)
+            self._begin(segment)
+            if not syn[at] and self._starts.get(flow) is None:
+                answered |= {flow, reverse(flow)}
+        return found
 
-        flows: Iterable[bytes] = columns.flows
-        if not columns.tcp.all():
-            flows = compress(columns.flows, columns.tcp.tolist())
-        found = Counter(flows)
-        self._divide(found)
-        syn = columns.tcp & ((columns.flags & SYN) > 0)
-        for at in syn.nonzero()[0].tolist():
-            self.begin(segment_of(block.packet(at)))
-        of_others = {flow for flow in found if self.foreign(flow)}
-        marks = map(of_others.__contains__, columns.flows)
-        foreign = np.fromiter(marks, np.bool_, len(columns.flows)) & columns.tcp
-        return Others(foreign, first)
-
-
-class Others:
-    """Packets of a block that other readers take: their time passes, and they end runs."""
-
-    latest: list[int]
-    """The latest time of those before each of one's own packets, and behind the last one."""
-
-    def __init__(self, foreign: Flags, first: int) -> None:
-        self.foreign = foreign
-        """Which packets they are."""
-        self._first = first
-
-    def stand_between(self, kept: Ints, plain: NDArray[np.int8], time_ns: Ints) -> None:
-        """Take note of where one's own packets stand, and mark those of them that are `plain` which
-        may not be taken in a row with the one before."""
+    def keep_own(self, columns: Columns, block: Block) -> None:
+        """Leave the packets of other readers out of `columns.tcp`. Raises `NeedsSingleProcess`."""
         import numpy as np
 
-        self._time_ns = time_ns
-        self._begins = np.concatenate((np.zeros(1, np.int64), kept + 1))
-        times = np.append(np.where(self.foreign, time_ns, 0), 0)
-        latest = np.maximum.reduceat(times, self._begins)
-        self.latest = latest.tolist()
-        plain[(kept > self._begins[:-1]) & (plain > 0)] = AFRESH
-        # A packet that comes before its time is looked at closely.
-        plain[latest[:-1] > time_ns[kept]] = 0
+        found = self._begin_all(columns, block)
+        own = {flow for flow, count in found.items() if self._owner(flow, count) == self.mine}
+        columns.tcp[:] &= np.fromiter(
+            map(own.__contains__, columns.flows), np.bool_, len(columns.flows)
+        )
 
-    def before(self, index: int) -> Iterator[tuple[int, int]]:
-        """Yield number and time of those before one's own packet at an index, or behind the
-        last."""
-        begin, *end = self._begins[index : index + 2].tolist()
-        stop = end[0] - 1 if end else len(self.foreign)
-        for at in range(begin, stop):
-            if self.foreign[at]:
-                yield self._first + at, int(self._time_ns[at])
-
-
-Moments = Iterable[tuple[Moment, StreamEvent]]
+    def check(self, reassembler: Reassembler) -> None:
+        """Raise `NeedsSingleProcess` where all readers together could reach a limit of one."""
+        if (
+            reassembler.translated
+            or reassembler.held > TOTAL_BYTES // self.count
+            or len(reassembler.flows) >= 2 * MAX_CONNECTIONS // self.count
+        ):
+            raise NeedsSingleProcess
 
 
 class _Beginning(NamedTuple):
@@ -231,103 +207,3 @@ def is_busy(names: list[str]) -> bool:
     """Return whether one connection seems to have most packets of an input, by its beginning."""
     counts = _beginning(*names).counts
     return 3 * max(counts.values(), default=0) > 2 * counts.total()
-
-
-def busiest(names: list[str], count: int) -> frozenset[bytes]:
-    """Return the flows of the connections that have much of an input, by its beginning, for this
-    many readers."""
-    counts = _beginning(*names).counts
-    least = MUCH * counts.total() / count
-    found = [flow for flow, packets in counts.items() if flow and packets > least]
-    return frozenset(chain(found, map(reverse, found)))
-
-
-def shared(
-    source: Source,
-    share: Share,
-    opened: Callable[[int, bytes], int],
-    check: Callable[[Reassembler], None],
-    named: Callable[[Resolved], None] | None = None,
-) -> Iterator[Moments]:
-    """Yield the events of a share's connections with their moments, those of one block after the
-    other, each to be read before the next; at last those of the end.
-
-    `opened` gives connections their numbers, by first packets and flows; `check` is called behind
-    each block, and may raise. `named` is told of host names that DNS answers over UDP, or the
-    files, resolve. Raises `TooMany`, and CutShort at the end, as `streams.batches`.
-    """
-    reassembler = Reassembler(source.comment_of, translations=source.reads_once)
-    reassembler.numbering = opened
-    damage: CutShort | None = None
-    formats: dict[int, Format] = {}
-    try:
-        for block in source.blocks():
-            marks: list[tuple[int, int]] = []
-            formats[block.file] = block.format
-            if named is not None:
-                tell([block.format], named)
-            events = scan(block, reassembler, source.statistics, named, share, marks)
-            if events is None:
-                yield _one_by_one(block, reassembler, source, share, named)
-            else:
-                assert isinstance(events, list)
-                yield _timed(events, marks)
-            sum_up(reassembler, source)
-            if reassembler.translated:
-                raise TooMany
-            check(reassembler)
-    except CutShort as error:
-        damage = error
-    for reason in reassembler.fragments.finish():
-        source.statistics.skip(reason, 0)
-    end_ns = source.statistics.last_ns
-    last: list[tuple[Moment, StreamEvent]] = [(GIVEN_UP, event) for event in reassembler.give_up()]
-    for event in reassembler.close(end_ns):
-        last.append((CLOSED + 2 * event.connection.first_packet, event))
-    sum_up(reassembler, source)
-    if named is not None:
-        tell(formats.values(), named)
-    yield last
-    if damage is not None:
-        raise damage
-
-
-def _timed(events: Out, marks: list[tuple[int, int]]) -> Iterator[tuple[Moment, StreamEvent]]:
-    """Yield events with their moments, and keep none. `marks`: (events before it, moment)."""
-    later = iter((*marks, (len(events), 0)))
-    begin, moment = next(later)
-    now = count = 0
-    events.reverse()
-    while events:
-        event = events.pop()
-        while begin <= count:
-            now = moment
-            begin, moment = next(later)
-        if type(event) is Chunk:
-            own = 2 * event.pieces[-1].packet + 1
-            if own > now:
-                now = own
-        count += 1
-        yield now, event
-
-
-def _one_by_one(
-    block: Block,
-    reassembler: Reassembler,
-    source: Source,
-    share: Share,
-    named: Callable[[Resolved], None] | None,
-) -> Moments:
-    found = list(segments_in(block, reassembler.fragments, source.statistics, named))
-    share.divide(each.flow for each in found)
-    out: list[tuple[Moment, StreamEvent]] = []
-    for one in found:
-        share.begin(one)
-        number = max(reassembler.packets + 1, one.packet)
-        events: Out = []
-        reassembler.pass_time(number, one.time_ns, events)
-        out += [(2 * number, event) for event in events]
-        if not share.foreign(one.flow):
-            reassembler.packets = number - 1
-            out += [(2 * number + 1, event) for event in reassembler.feed(one)]
-    return out

@@ -1,7 +1,5 @@
-"""What the first bytes of a direction tell: whether they are TLS, and which side is the client.
-
-Stateless.
-"""
+"""What the first bytes of a direction tell: whether they are TLS, and which side is the client; and
+the alerts of TLS by number. Stateless."""
 
 from __future__ import annotations
 
@@ -18,6 +16,45 @@ from kafkascope.captures.tls.records import (
     LEAST_SEALED,
     MOST_RECORD,
 )
+
+ALERTS: Final[dict[int, str]] = {
+    0: "close_notify",
+    10: "unexpected_message",
+    20: "bad_record_mac",
+    21: "decryption_failed",
+    22: "record_overflow",
+    30: "decompression_failure",
+    40: "handshake_failure",
+    41: "no_certificate",
+    42: "bad_certificate",
+    43: "unsupported_certificate",
+    44: "certificate_revoked",
+    45: "certificate_expired",
+    46: "certificate_unknown",
+    47: "illegal_parameter",
+    48: "unknown_ca",
+    49: "access_denied",
+    50: "decode_error",
+    51: "decrypt_error",
+    60: "export_restriction",
+    70: "protocol_version",
+    71: "insufficient_security",
+    80: "internal_error",
+    86: "inappropriate_fallback",
+    90: "user_canceled",
+    100: "no_renegotiation",
+    109: "missing_extension",
+    110: "unsupported_extension",
+    111: "certificate_unobtainable",
+    112: "unrecognized_name",
+    113: "bad_certificate_status_response",
+    114: "bad_certificate_hash_value",
+    115: "unknown_psk_identity",
+    116: "certificate_required",
+    120: "no_application_protocol",
+}
+"""The IANA registry of TLS alerts."""
+
 
 CLIENT_HELLO: Final = 1
 SERVER_HELLO: Final = 2
@@ -44,7 +81,6 @@ def looks_like_tls(data: bytes) -> bool:
 
 
 def begins_hello(data: bytes) -> bool:
-    """Return whether a record with a ClientHello begins here."""
     return len(data) > HEADER and data[0] == HANDSHAKE and data[HEADER] == CLIENT_HELLO
 
 

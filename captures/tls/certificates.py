@@ -90,8 +90,8 @@ def may_be_for(certificate: Certificate, address: str) -> bool:
 
 
 def trouble_with(certificate: Certificate, time_ns: int | None, host: str) -> str:
-    """Return what is wrong with a certificate for whoever connects to a host at a time; empty where
-    nothing can be seen: who signed it may be unknown to a client."""
+    """Return why a certificate is invalid for a host at a time; empty where no reason is visible: a
+    client may not trust its issuer."""
     if time_ns is not None and time_ns > certificate.end_ns:
         return f"it expired on {_day(certificate.end_ns)}"
     if time_ns is not None and time_ns < certificate.begin_ns:
@@ -138,7 +138,6 @@ def _name(read: X509, whose: str) -> str:
 
 
 def _names(read: X509) -> tuple[str, ...]:
-    """Return host names and addresses."""
     from cryptography.x509 import DNSName, IPAddress, SubjectAlternativeName
 
     try:

@@ -7,6 +7,7 @@ or, when it is much smaller, an alert.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Final
 
 from kafkascope.captures.model import HandshakeResult, Outcome
@@ -36,39 +37,27 @@ UNEXPECTED: Final = 10
 """unexpected_message."""
 
 
+@dataclass(slots=True, eq=False)
 class Handshake(Resumable):
     """Follows the handshake of one connection in both directions. State without I/O."""
 
-    STATE = __slots__ = (
-        "_answered",
-        "_changed",
-        "_client",
-        "_finished",
-        "_modern",
-        "_reply",
-        "_spoke",
-        "_sizes_tell",
-        "result",
-    )
-
-    def __init__(self, client: int) -> None:
-        """`client`: the direction of the side that sent the ClientHello."""
-        self._client = client
-        self._spoke = [False, False]
-        """Per direction: a record came."""
-        self._changed = [False, False]
-        """Per direction: a ChangeCipherSpec came."""
-        self._answered = False
-        """The client sent a handshake message that is no hello: TLS 1.2."""
-        self._modern = False
-        """TLS 1.3: the server encrypted before the client did anything but hello."""
-        self._finished = False
-        """The client's Finished of TLS 1.3 came."""
-        self._reply = 0
-        """Bytes of the client's first encrypted record of TLS 1.3."""
-        self.result: HandshakeResult | None = None
-        self._sizes_tell = True
-        """Encrypted records tell by their size what they hold: not behind early data."""
+    _client: int
+    """The direction of the side that sent the ClientHello."""
+    _spoke: list[bool] = field(default_factory=lambda: [False, False])
+    """Per direction: a record came."""
+    _changed: list[bool] = field(default_factory=lambda: [False, False])
+    """Per direction: a ChangeCipherSpec came."""
+    _answered: bool = False
+    """The client sent a handshake message that is no hello: TLS 1.2."""
+    _modern: bool = False
+    """TLS 1.3: the server encrypted before the client did anything but hello."""
+    _finished: bool = False
+    """The client's Finished of TLS 1.3 came."""
+    _reply: int = 0
+    """Bytes of the client's first encrypted record of TLS 1.3."""
+    result: HandshakeResult | None = None
+    _sizes_tell: bool = True
+    """Encrypted records tell by their size what they hold: not behind early data."""
 
     def record(self, record: TlsRecord, direction: int) -> None:
         """Take the next record of a direction, as long as there is no result."""

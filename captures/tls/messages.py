@@ -8,6 +8,7 @@ RFC 5077 (tickets), RFC 7627 (extended master secret), RFC 7366 (encrypt-then-MA
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from struct import unpack_from
 from typing import Final, NamedTuple
 
@@ -88,15 +89,13 @@ class ServerHello(NamedTuple):
         return self.random == RETRY
 
 
+@dataclass(slots=True, eq=False)
 class Messages(Resumable):
     """Puts the handshake messages of one direction together: they share records, or cross them."""
 
-    STATE = __slots__ = ("_data", "lost")
-
-    def __init__(self) -> None:
-        self._data = bytearray()
-        self.lost = False
-        """A message is too large, or bytes are missing."""
+    _data: bytearray = field(default_factory=bytearray)
+    lost: bool = False
+    """A message is too large, or bytes are missing."""
 
     @property
     def held(self) -> int:

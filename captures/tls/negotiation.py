@@ -4,16 +4,16 @@ found. State without I/O."""
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass, field
 from typing import Final
 
 from kafkascope.captures.model import Tls
 from kafkascope.captures.resumable import Resumable
 from kafkascope.captures.tls import messages as m
 from kafkascope.captures.tls.begin import CLIENT_HELLO, OLD_HELLO, SERVER_HELLO, begins_hello
-from kafkascope.captures.tls.keys.epoch import Epoch
-from kafkascope.captures.tls.keys.sessions import Origin
+from kafkascope.captures.tls.keys.epoch import Epoch, Origin
 from kafkascope.captures.tls.keys.suites import TLS_1_3, suite_of, version_name
-from kafkascope.captures.tls.sources import SharedKeys
+from kafkascope.captures.tls.sources import KeySources
 
 HELLO_REQUEST: Final = 0
 """No part of what is hashed (RFC 5246, 7.4.1.1)."""
@@ -25,34 +25,24 @@ MOST_CERTIFICATE: Final = 1 << 14
 """Bytes of a certificate that is kept to be described; usual ones have one or two thousand."""
 
 
+@dataclass(slots=True, eq=False)
 class Negotiation(Resumable):
     """One handshake after the other: TLS 1.2 may negotiate anew."""
 
-    STATE = __slots__ = (
-        "_certificate",
-        "_client_certificate",
-        "_epoch",
-        "_ticket",
-        "_transcript",
-        "client_hello",
-        "first",
-    )
-
-    def __init__(self) -> None:
-        self.client_hello: m.ClientHello | None = None
-        self.first = True
-        """It is the connection's first handshake."""
-        self._epoch: Epoch | None = None
-        """What the ServerHello chose, as far as it is known by now."""
-        self._transcript: bytearray | None = bytearray()
-        """TLS 1.2 with RSA key exchange: all messages, for the extended master secret; None when
-        nobody needs them."""
-        self._ticket = b""
-        """The one that the server gave out."""
-        self._certificate = b""
-        """The server's, as DER, as long as the handshake lasts."""
-        self._client_certificate = b""
-        """The same of the client."""
+    client_hello: m.ClientHello | None = None
+    first: bool = True
+    """It is the connection's first handshake."""
+    _epoch: Epoch | None = None
+    """What the ServerHello chose, as far as it is known by now."""
+    _transcript: bytearray | None = field(default_factory=bytearray)
+    """TLS 1.2 with RSA key exchange: all messages, for the extended master secret; None when
+    nobody needs them."""
+    _ticket: bytes = b""
+    """The one that the server gave out."""
+    _certificate: bytes = b""
+    """The server's, as DER, as long as the handshake lasts."""
+    _client_certificate: bytes = b""
+    """The same of the client."""
 
     @property
     def held(self) -> int:
@@ -68,7 +58,7 @@ class Negotiation(Resumable):
         if self.client_hello is not None:
             self.client_hello = self.client_hello._replace(ticket=b"")
 
-    def message(self, message: bytes, *, client: bool, keys: SharedKeys, tls: Tls) -> Epoch | None:
+    def message(self, message: bytes, *, client: bool, keys: KeySources, tls: Tls) -> Epoch | None:
         """Take a message of a handshake that is not TLS 1.3, or not yet; return what a ServerHello
         chose."""
         kind = message[0]
@@ -95,7 +85,7 @@ class Negotiation(Resumable):
             pass
         return None
 
-    def _client_hello(self, message: bytes, keys: SharedKeys, tls: Tls) -> None:
+    def _client_hello(self, message: bytes, keys: KeySources, tls: Tls) -> None:
         again, self.client_hello = self.client_hello, m.client_hello(message)
         hello = self.client_hello
         if again is not None and again.random == hello.random and self._epoch is None:
@@ -110,7 +100,7 @@ class Negotiation(Resumable):
             tls.suites = hello.suites
             tls.early_data = hello.early_data
 
-    def cut_hello(self, data: bytes, keys: SharedKeys, tls: Tls) -> bool:
+    def cut_hello(self, data: bytes, keys: KeySources, tls: Tls) -> bool:
         """Take what is there of a ClientHello that the capture has in part; return whether the
         client's random is. `data`: its record."""
         end = HELLO_RANDOM + RANDOM
@@ -204,7 +194,7 @@ class Negotiation(Resumable):
         except m.Malformed:
             pass
 
-    def changed(self, *, client: bool, keys: SharedKeys) -> Epoch | None:
+    def changed(self, *, client: bool, keys: KeySources) -> Epoch | None:
         """Return what the records behind a ChangeCipherSpec are encrypted with (TLS 1.2)."""
         epoch, hello = self._epoch, self.client_hello
         if epoch is None or hello is None or epoch.modern:
@@ -217,7 +207,7 @@ class Negotiation(Resumable):
         given = () if client else (own.session_id, self._ticket)
         return epoch._replace(origins=keys.resume(own, offered, given))
 
-    def may_open(self, keys: SharedKeys) -> bool:
+    def may_open(self, keys: KeySources) -> bool:
         """Return whether the key log may have the secret of the client that has just begun."""
         log, hello = keys.log, self.client_hello
         if log is None or hello is None:

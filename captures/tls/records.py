@@ -1,19 +1,25 @@
-"""Records of TLS in the chunks of one direction (RFC 8446, 5.1; RFC 5246, 6.2.1).
+"""Records of TLS in the chunks of one direction (RFC 8446, 5.1; RFC 5246, 6.2.1), and their
+plaintext as chunks whose pieces lead to the packets that carried it. No I/O.
 
   type    version  length          type 20 change cipher spec, 21 alert, 22 handshake,
 +-------+---------+---------+           23 application data
 | 1     | 2       | 2       | ...
 +-------+---------+---------+
+
+Each byte of plaintext stands where its byte of ciphertext stands. The first byte of a record has
+the time and the packet of the record's header, the last one those of the record's end: nobody can
+read it earlier.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from kafkascope.captures.model import Piece
+from kafkascope.captures.model import Chunk, Connection, Gap, Piece, StreamEvent
 from kafkascope.captures.resumable import Resumable
 
 CHANGE_CIPHER_SPEC: Final = 20
@@ -36,7 +42,7 @@ piece_of = partial(tuple.__new__, Piece)
 
 
 class TlsRecord(NamedTuple):
-    """A record, or the head of one that nobody wants whole."""
+    """A record, or the head of one whose body is not needed."""
 
     kind: int
     version: int
@@ -50,32 +56,29 @@ class TlsRecord(NamedTuple):
     """Offset of the header in what `pieces` counts."""
 
 
+@dataclass(slots=True, eq=False)
 class RecordBuffer(Resumable):
     """Cuts the bytes of one direction into records. State without I/O."""
 
-    STATE = ("_blocks", "_kept", "_pieces", "_total", "lost", "passed", "whole")
-    __slots__ = STATE
-
-    def __init__(self) -> None:
-        self._blocks: list[bytes] = []
-        self._kept = 0
-        """Bytes in `_blocks`."""
-        self._pieces: list[Piece] = []
-        """Of `_blocks`."""
-        self.passed = 0
-        """Bytes of the current record that went by, kept or not, the header included; 0 where the
-        next byte begins one."""
-        self._total = 0
-        """The same when the record is complete; 0 while its header is not."""
-        self.lost = False
-        """No more records can be found: bytes are missing, or this is no TLS."""
-        self.whole = True
-        """Whether the bodies of application data are wanted; others are small, and always are."""
+    _blocks: list[bytes] = field(default_factory=list)
+    _kept: int = 0
+    """Bytes in `_blocks`."""
+    pieces: list[Piece] = field(default_factory=list)
+    """Of `_blocks`."""
+    passed: int = 0
+    """Bytes of the current record that went by, kept or not, the header included; 0 where the
+    next byte begins one."""
+    _total: int = 0
+    """The same when the record is complete; 0 while its header is not."""
+    lost: bool = False
+    """No more records can be found: bytes are missing, or this is no TLS."""
+    whole: bool = True
+    """Whether the bodies of application data are wanted; others are small, and always are."""
 
     @property
     def held(self) -> int:
         """Memory that the record takes which is not complete."""
-        return self._kept + len(self._pieces) * PIECE_BYTES
+        return self._kept + len(self.pieces) * PIECE_BYTES
 
     @property
     def head(self) -> bytes:
@@ -86,11 +89,6 @@ class RecordBuffer(Resumable):
     def application(self) -> bool:
         """Whether the first bytes of a record of application data are here, but not its last."""
         return bool(self._blocks) and self._blocks[0][0] == APPLICATION_DATA
-
-    def feed(self, data: bytes, pieces: list[Piece]) -> list[TlsRecord]:
-        """Return the records that these bytes complete."""
-        joined = self.joined(data, pieces)
-        return [] if joined is None else self.cut(*joined)
 
     def joined(self, data: bytes, pieces: list[Piece]) -> tuple[bytes, list[Piece]] | None:
         """Return the bytes from the start of a record on, with what was kept of it; None as long as
@@ -109,7 +107,7 @@ class RecordBuffer(Resumable):
             if self._total and self.passed + len(data) < self._total:
                 self._keep(data, pieces)
                 return None
-            pieces = [*self._pieces, *shifted(pieces, self._kept)]
+            pieces = [*self.pieces, *shifted(pieces, self._kept)]
             data = b"".join((*self._blocks, data))
             self._forget()
         return data, pieces
@@ -159,13 +157,13 @@ class RecordBuffer(Resumable):
         self.lost = False
 
     def _keep(self, data: bytes, pieces: list[Piece]) -> None:
-        self._pieces += shifted(pieces, self._kept)
+        self.pieces += shifted(pieces, self._kept)
         self._blocks.append(data)
         self._kept += len(data)
         self.passed += len(data)
 
     def _forget(self) -> None:
-        self._blocks, self._pieces = [], []
+        self._blocks, self.pieces = [], []
         self._kept = self.passed = self._total = 0
 
 
@@ -184,7 +182,6 @@ def data_records(data: bytes) -> list[tuple[int, int]]:
 
 
 def is_header(kind: int, version: int, length: int) -> bool:
-    """Whether the fields of a record's header are possible."""
     return CHANGE_CIPHER_SPEC <= kind <= HEARTBEAT and version >> 8 == 3 and length <= MOST_RECORD
 
 
@@ -208,3 +205,110 @@ def beginning(pieces: list[Piece], at: int) -> list[Piece]:
     begin, time_ns, packet, file, where = pieces[first]
     head = Piece(0, time_ns, packet, file, where + at - begin)
     return [head, *shifted(pieces[first + 1 :], -at)]
+
+
+class Plaintext:
+    """Collects what a chunk turns into."""
+
+    def __init__(self, connection: Connection, direction: int, offset: int) -> None:
+        self._connection = connection
+        self._direction = direction
+        self.begin = self.end = offset
+        self._from = offset
+        self._blocks: list[bytes] = []
+        self._pieces: list[Piece] = []
+        self._events: list[StreamEvent] = []
+
+    def add(self, data: bytes, record: TlsRecord, start: int) -> None:
+        """Add the plaintext of a record, whose first byte is `start` bytes into the body."""
+        if not data:
+            return
+        self._blocks.append(data)
+        at = self.end - self._from
+        self.end += len(data)
+        body = record.begin + HEADER
+        span = record.begin, body + record.size
+        _spread(record.pieces, span, body + start, at, len(data), self._pieces)
+
+    def extend(
+        self, blocks: list[bytes], spans: list[tuple[int, int]], pieces: list[Piece], start: int
+    ) -> None:
+        """Add the plaintexts of several records, none of them empty, which stand at `spans`, their
+        headers included. As `add` for each, and faster."""
+        at = self.end - self._from
+        self._pieces += places(blocks, spans, pieces, start, at)
+        self._blocks += blocks
+        self.end += sum(map(len, blocks))
+
+    def gap(self, time_ns: int, reason: str) -> None:
+        self._flush()
+        if self._events and isinstance(self._events[-1], Gap):
+            return
+        gap = Gap(self._connection, self._direction, self.end, None, time_ns, reason)  # type: ignore[arg-type]
+        self._events.append(gap)
+
+    def _flush(self) -> None:
+        if self._blocks:
+            data = self._blocks[0] if len(self._blocks) == 1 else b"".join(self._blocks)
+            chunk = Chunk(self._connection, self._direction, self._from, data, self._pieces)
+            self._events.append(chunk)
+            self._blocks, self._pieces = [], []
+        self._from = self.end
+
+    def events(self) -> list[StreamEvent]:
+        self._flush()
+        return self._events
+
+
+def places(
+    texts: list[bytes], spans: list[tuple[int, int]], pieces: list[Piece], start: int, at: int
+) -> list[Piece]:
+    """Return pieces for the plaintexts of several records, none of them empty, from offset `at` on:
+    the records stand at `spans` of `pieces`, their headers included."""
+    out: list[Piece] = []
+    starts = [piece[0] for piece in pieces]
+    index = 0
+    for text, span in zip(texts, spans, strict=True):
+        size = len(text)
+        begin = span[0] + HEADER + start
+        first = bisect_right(starts, span[0], index) - 1
+        index = bisect_right(starts, begin, first) - 1
+        stop = bisect_right(starts, span[1] - 1, index) - 1
+        if first != index or (stop > index and starts[stop] >= begin + size):
+            _spread(pieces, span, begin, at, size, out)
+        else:
+            origin, time_ns, packet, file, where = pieces[index]
+            out.append(piece_of((at, time_ns, packet, file, where + begin - origin)))
+            if stop > index:
+                out += shifted(pieces[index + 1 : stop + 1], at - begin)
+        at += size
+    return out
+
+
+def _spread(
+    pieces: list[Piece], span: tuple[int, int], begin: int, at: int, size: int, out: list[Piece]
+) -> None:
+    """Add pieces for a record that may cross packets."""
+    header, last = span[0], span[1] - 1
+    first = bisect_right(pieces, header, key=_start) - 1
+    index = bisect_right(pieces, begin, key=_start) - 1
+    stop = bisect_right(pieces, last, key=_start) - 1
+    if first != index:
+        head = pieces[first]
+        out.append(head._replace(start=at, at=head.at + header - head.start))
+        begin, at, size = begin + 1, at + 1, size - 1
+        if not size:
+            return
+        index = bisect_right(pieces, begin, key=_start) - 1
+    end, by = begin + size, at - begin
+    final = bisect_left(pieces, end, index, key=_start) - 1
+    start, time_ns, packet, file, where = pieces[index]
+    out.append(Piece(at, time_ns, packet, file, where + begin - start))
+    out += shifted(pieces[index + 1 : final + 1], by)
+    if final == stop:
+        return
+    # The record ends in a later packet than its last byte of plaintext.
+    start, time_ns, packet, file, where = pieces[stop]
+    if out[-1].start == end - 1 + by:
+        out.pop()
+    out.append(Piece(end - 1 + by, time_ns, packet, file, where + last - start))

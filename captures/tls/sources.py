@@ -3,22 +3,26 @@ resumed, and how much may be tried. No I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafkascope.captures.formats.records import TLS_KEY_LOG, DecryptionSecrets
 from kafkascope.extras import installed
 
 if TYPE_CHECKING:
-    from kafkascope.captures.formats.records import DecryptionSecrets
     from kafkascope.captures.model import Connection
-    from kafkascope.captures.tls.keys.epoch import Epoch
+    from kafkascope.captures.resumable import Dump
+    from kafkascope.captures.tls.keys.epoch import Epoch, Origin, Sessions
     from kafkascope.captures.tls.keys.keylog import KeyLog
-    from kafkascope.captures.tls.keys.sessions import Origin, Sessions
     from kafkascope.captures.tls.records import TlsRecord
-    from kafkascope.captures.tls.search import FoundKeys
 
-TLS_KEY_LOG: Final = 0x544C534B
-"""Type of a Decryption Secrets Block that holds a key log."""
+USUAL_SUITES: Final = (0x1301, 0x1302)
+"""Of TLS 1.3, those with AES-GCM: nearly all connections of Kafka have one of them."""
+RARE_SUITES: Final = (0x1304, 0x1305, 0x1303)
+"""The one with ChaCha20, which takes ten times as long to try, comes last."""
+RARE_COST: Final = 12
+"""What trying these takes, AES-GCM taking 1."""
+MODERN_SUITES: Final = (*USUAL_SUITES, *RARE_SUITES)
 MOST_TRIALS: Final = 1200
 """Secrets that are tried in vain on all connections without a handshake together, each with all its
 sequence numbers: some 2 s."""
@@ -38,56 +42,21 @@ MOST_SEQUENCES: Final = 10_000_000
 """Sequence numbers that are tried behind holes, on all connections together: some 30 s."""
 
 
-class SharedKeys(Protocol):
-    """What a connection asks for and tells. All that one connection learns of another passes here,
-    so that a task that has some of the connections only can be told what it asks."""
+class FoundKeys(NamedTuple):
+    """What trying the secrets of a key log gave."""
 
-    growing: bool
-    """Whether the key log may get more lines, so that records wait for a secret that it lacks."""
-    sequences: int
-    """Sequence numbers that may still be tried behind holes."""
-    opened: Callable[[Connection, Epoch], None] | None
-    """Called with the handshakes of a connection whose secrets are known."""
-
-    @property
-    def trials(self) -> int:
-        """Secrets that may still be tried in vain."""
-
-    @property
-    def log(self) -> KeyLog | None:
-        """The key log, as far as it was read."""
-
-    def log_for(self, epoch: Epoch) -> KeyLog | None:
-        """Return the key log, to make keys for an epoch."""
-
-    def claim(self, client_random: bytes) -> None:
-        """Keep the secrets of a connection whose handshake was seen from being tried on others."""
-
-    def origins(self, client_random: bytes, name: bytes) -> tuple[Origin, ...]:
-        """Return the handshakes behind a ticket or session id that the client with this random
-        offers."""
-
-    def resume(
-        self, own: Origin, offered: tuple[bytes, ...], given: tuple[bytes, ...]
-    ) -> tuple[Origin, ...]:
-        """Return the handshakes whose master secret a connection uses: its own, and those behind
-        the names that it resumes. They are behind the names that its server gave out, too."""
-
-    def midstream(
-        self,
-        record: TlsRecord,
-        tried: set[tuple[bytes, bool]],
-        place: tuple[int, int],
-        *,
-        client: bool | None,
-        epoch: Epoch | None,
-    ) -> FoundKeys:
-        """Try the secrets that no other connection has claimed on a record of a connection without
-        a handshake: see `search.midstream_keys`. `place`: number of the connection, direction."""
+    epoch: Epoch | None = None
+    client: bool = False
+    """Whether the record is the client's."""
+    sequence: int = 0
+    text: str = ""
+    """How far was tried."""
 
 
 class KeySources:
-    """`log` is None as long as nobody gave one, and no file had one inside."""
+    """Secrets that connections request and offer. All that one connection learns from another
+    passes here, so that a task with only some of the connections can be given what it requests.
+    `log` is None without a key log, given or inside a file."""
 
     def __init__(
         self,
@@ -104,10 +73,13 @@ class KeySources:
         self.claimed: set[bytes] = set()
         """Client randoms of connections whose handshake was seen."""
         self.trials = MOST_TRIALS
+        """Secrets that may still be tried in vain."""
         self.rare = MOST_RARE
         self.before = MOST_BEFORE
         self.sequences = MOST_SEQUENCES
+        """Sequence numbers that may still be tried behind holes."""
         self.opened: Callable[[Connection, Epoch], None] | None = None
+        """Called with the handshakes of a connection whose secrets are known."""
         self._blocks = blocks
         self._taken = 0
         """How many of them were taken."""
@@ -117,6 +89,24 @@ class KeySources:
         """Where in it the one stands that was found last."""
         self._looked: KeyLog | None = None
         """The log of which they are."""
+
+    def next_shard(self) -> KeySources:
+        """Return the sources of other connections: the same log, and the trials that are left."""
+        made = KeySources(self._log)
+        made.trials, made.rare = self.trials, self.rare
+        made.before, made.sequences = self.before, self.sequences
+        return made
+
+    def dump(self) -> Dump:
+        """Return what later connections need to know of earlier ones, for another process: names
+        of handshakes, no secrets."""
+        sessions = None if self._sessions is None else self._sessions.dump()
+        return {"sessions": sessions, "claimed": self.claimed}
+
+    def load(self, state: Dump) -> None:
+        self.claimed = state["claimed"]
+        if state["sessions"] is not None:
+            self.sessions.load(state["sessions"])
 
     @property
     def log(self) -> KeyLog | None:
@@ -186,11 +176,8 @@ class KeySources:
     def limited(self, readers: int) -> bool:
         """Return whether a limit may be near where so many `readers` of one input each try as much
         as was tried here."""
-        secrets = rare = 2 * len(self._free)
-        if secrets:
-            from kafkascope.captures.tls.search import RARE_COST
-
-            rare *= RARE_COST
+        secrets = 2 * len(self._free)
+        rare = RARE_COST * secrets
         return (
             readers * (MOST_TRIALS - self.trials) + secrets > MOST_TRIALS
             or readers * (MOST_RARE - self.rare) + rare > MOST_RARE
@@ -202,29 +189,31 @@ class KeySources:
     def sessions(self) -> Sessions:
         """The sessions of TLS 1.2 that connections may resume."""
         if self._sessions is None:
-            from kafkascope.captures.tls.keys.sessions import Sessions
+            from kafkascope.captures.tls.keys.epoch import Sessions
 
             self._sessions = Sessions()
         return self._sessions
 
     def log_for(self, epoch: Epoch) -> KeyLog | None:
-        """See `SharedKeys`."""
+        """Return the key log, to make keys for an epoch."""
         return self.log
 
     def claim(self, client_random: bytes) -> None:
-        """See `SharedKeys`."""
+        """Keep the secrets of a connection whose handshake was seen from being tried on others."""
         log = self.log
         if log is not None and log.secrets(client_random) is not None:
             self.claimed.add(client_random)
 
     def origins(self, client_random: bytes, name: bytes) -> tuple[Origin, ...]:
-        """See `SharedKeys`."""
+        """Return the handshakes behind a ticket or session id that the client with this random
+        offers."""
         return self.sessions.of(name)
 
     def resume(
         self, own: Origin, offered: tuple[bytes, ...], given: tuple[bytes, ...]
     ) -> tuple[Origin, ...]:
-        """See `SharedKeys`."""
+        """Return the handshakes whose master secret a connection uses: its own, and those behind
+        the names that it resumes. They are behind the names that its server gave out, too."""
         sessions = self.sessions
         found = [each for name in offered for each in sessions.of(name)]
         origins = (own, *(each for each in found if each != own))
@@ -241,7 +230,64 @@ class KeySources:
         client: bool | None,
         epoch: Epoch | None,
     ) -> FoundKeys:
-        """See `SharedKeys`."""
-        from kafkascope.captures.tls.search import midstream_keys
+        """Try the secrets of TLS 1.3 that no other connection has claimed on a record of a
+        connection without a handshake. `tried`: client randoms and sides whose secrets do not fit
+        it; grows. `place`: number of the connection, direction. `client`: who sent the record,
+        where that is known. `epoch`: what the other direction was found to use."""
+        log = self.log
+        if log is None:
+            return FoundKeys()
+        from kafkascope.captures.tls.keys.epoch import Epoch
+        from kafkascope.captures.tls.keys.midstream import TRIES, find
+        from kafkascope.captures.tls.keys.suites import TLS_1_3, suite_of
 
-        return midstream_keys(self, record, tried, client=client, epoch=epoch)
+        # The other direction of a connection has one secret only, and costs nothing.
+        randoms, left_out = self.unclaimed() if epoch is None else ([epoch.client_random], 0)
+        named: list[tuple[bytes, bool]] = []
+        secrets: list[bytes] = []
+
+        def offered() -> Iterator[bytes]:
+            for random in randoms:
+                known = log.secrets(random)
+                if known is None:
+                    continue
+                for mine, secret in ((True, known.client_traffic), (False, known.server_traffic)):
+                    if secret is None or client not in (None, mine) or (random, mine) in tried:
+                        continue
+                    named.append((random, mine))
+                    secrets.append(secret)
+                    yield secret
+
+        suites = USUAL_SUITES if epoch is None else (epoch.suite,)
+        found = find(map(suite_of, suites), offered(), record.body)
+        rare: list[bytes] = []
+        left = 0
+        if found is None and epoch is None:
+            most = max(0, self.rare) // RARE_COST
+            size = suite_of(RARE_SUITES[0]).secret_size
+            rare = [secret for secret in secrets if len(secret) == size]
+            left, rare = len(rare[most:]), rare[:most]
+            found = find(map(suite_of, RARE_SUITES), rare, record.body)
+            if found is not None:
+                found = found._replace(which=secrets.index(rare[found.which]))
+                self.before -= RARE_COST * len(rare)
+        if found is not None:
+            random, mine = named[found.which]
+            self.before -= found.which + 1
+            self.found(random)
+            return FoundKeys(Epoch(TLS_1_3, found.suite.number, random, b""), mine, found.sequence)
+        self.trials -= len(secrets)
+        self.rare -= RARE_COST * len(rare)
+        tried.update(named)
+        if not tried and not left_out:
+            return FoundKeys(
+                text="the key log has no unused TLS 1.3 secret, and TLS 1.2 cannot be decrypted "
+                "without its handshake"
+            )
+        more = f" (those of {left_out} other connections were not tried)" if left_out else ""
+        only = f"; {left} of them were tried with AES-GCM only" if left else ""
+        count = f"{len(tried)} secret{'s' * (len(tried) != 1)}"
+        return FoundKeys(
+            text=f"{count} of the key log, with {TRIES} sequence numbers each, do not "
+            f"match{only}{more}"
+        )

@@ -4,121 +4,86 @@ stream = TlsStream(connection, client, keys)
 for event in stream.feed(event): ...        # of the plaintext; Closed events pass through
 connection.tls                              # what is known of its TLS, and why it cannot be read
 
-Where each byte stands: `plaintext`. State without I/O; knows nothing of what is inside.
+Where each byte stands: `records.Plaintext`. State without I/O; knows nothing of what is inside.
 
-    chunk ─► records ─► decryption ─► plaintext
-                           │  ▲
-          key changes ◄────┘  └──── resync, behind missing bytes
+    chunk ─► records ─► decryption ─► Plaintext
+                              ▲
+                              └──── resync, behind missing bytes
 """
 
 from __future__ import annotations
 
 from typing import Self
 
-from kafkascope.captures.model import Chunk, Closed, Connection, Gap, Piece, StreamEvent, Tls
-from kafkascope.captures.resumable import Dump, Resumable
-from kafkascope.captures.tls.changes import KeyChanges
-from kafkascope.captures.tls.decryption import Decryption, texts_of
+from kafkascope.captures.model import BEHIND_ALL, Chunk, Closed, Gap, Piece, StreamEvent, Tls
+from kafkascope.captures.resumable import Dump
+from kafkascope.captures.tls.decryption import (
+    take_bytes,
+    take_late_alert,
+    take_messages,
+    take_records,
+    texts_of,
+)
 from kafkascope.captures.tls.keys.epoch import Stage
-from kafkascope.captures.tls.plaintext import Plaintext, places
 from kafkascope.captures.tls.records import (
     ALERT,
     APPLICATION_DATA,
     HANDSHAKE,
     HEADER,
     MOST_RECORD,
+    Plaintext,
     data_records,
     piece_of,
+    places,
 )
-from kafkascope.captures.tls.resync import TlsResync
+from kafkascope.captures.tls.resync import begin_midstream, lacks_handshake, search_record
 from kafkascope.captures.tls.search import Search
-from kafkascope.captures.tls.side import Side
-from kafkascope.captures.tls.sources import SharedKeys
-from kafkascope.captures.tls.state import NO_KEY_LOG, Stall, TlsState
+from kafkascope.captures.tls.state import NO_KEY_LOG, Side, TlsState
 
 
-class TlsStream(Resumable):
+class TlsStream(TlsState):
     """One connection. `feed` events in order; `over` when nothing more can be learned."""
 
-    def __init__(self, connection: Connection, client: int | None, keys: SharedKeys) -> None:
-        """`client`: direction of the side that sent the ClientHello; None where the handshake is
-        not in the capture."""
-        self.connection = connection
-        self._state = state = TlsState(connection, client, keys)
-        self._sides = state.sides
-        self._changes = KeyChanges(state)
-        self._resync = TlsResync(state)
-        self._decryption = Decryption(state, self._changes, self._resync)
-
     def begin(self) -> None:
-        """Begin with a connection that is new."""
-        state = self._state
-        state.tls = self.connection.tls = Tls()
-        if state.midstream:
-            self._resync.begin()
-        elif state.keys.log is None:
-            state.fail("no-key-log", NO_KEY_LOG)
-
-    def dump(self) -> Dump:
-        """Return the state, without keys."""
-        return self._state.dump()
+        self.tls = self.connection.tls = Tls()
+        if self.midstream:
+            begin_midstream(self)
+        elif self.keys.log is None:
+            self.fail("no-key-log", NO_KEY_LOG)
 
     def load(self, state: Dump) -> Self:
-        """Take over what `dump` gave."""
-        self._state.load(state)
-        self.connection = self._state.connection
+        super().load(state)
         self._settle()
         return self
 
     @property
-    def tls(self) -> Tls:
-        """What is known of it."""
-        return self._state.tls
-
-    @property
-    def client(self) -> int | None:
-        """Direction of the side that sent the ClientHello; None where that is not known."""
-        return self._state.client
-
-    @property
-    def midstream(self) -> bool:
-        """Whether the handshake is not in the capture, or not enough of it."""
-        return self._state.midstream
-
-    @property
-    def waiting(self) -> Stall | None:
-        """What waits for a secret. Nothing may be fed until `go_on` found it."""
-        return self._state.waiting
-
-    @property
     def readable(self) -> bool:
         """Whether any of it was read, or may still be."""
-        return any(side.readable or side.opened for side in self._sides)
+        return any(side.readable or side.opened for side in self.sides)
 
     @property
     def over(self) -> bool:
         """Whether nothing more can be learned."""
-        if any(side.readable for side in self._sides):
+        if any(side.readable for side in self.sides):
             return False
-        state, client = self._state, self._state.client
-        if client is not None and not state.midstream and self._sides[client].buffer.lost:
+        client = self.client
+        if client is not None and not self.midstream and self.sides[client].buffer.lost:
             # An alert may follow, see `_bare_alert`.
-            return all(each.buffer.lost for each in self._sides)
-        handshake = state.handshake.result is not None or state.midstream
-        return handshake or any(each.buffer.lost for each in self._sides)
+            return all(each.buffer.lost for each in self.sides)
+        handshake = self.handshake.result is not None or self.midstream
+        return handshake or any(each.buffer.lost for each in self.sides)
 
     @property
     def held(self) -> int:
         """Memory of what waits for more bytes."""
-        return self._state.incomplete + self._state.negotiation.held
+        return self.incomplete + self.negotiation.held
 
     def relieve(self) -> None:
         """Give up what waits for more bytes."""
-        state = self._state
-        state.negotiation.relieve()
-        if state.incomplete:
-            state.fail("damaged", "evicted: too many connections wait for more bytes at once")
-            for side in self._sides:
+        self.negotiation.relieve()
+        if self.incomplete:
+            self.fail("damaged", "evicted: too many connections wait for more bytes at once")
+            for side in self.sides:
                 side.buffer.lost = True
                 side.messages.clear()
                 side.search = None
@@ -129,13 +94,13 @@ class TlsStream(Resumable):
         """Whether both directions are read record by record, with nothing to be found out."""
         return all(
             side.opener is not None and side.stage is Stage.TRAFFIC and side.search is None
-            for side in self._sides
+            for side in self.sides
         )
 
-    def begun(self, direction: int) -> bool:
-        """Whether the first bytes of a record with application data are here, but not its last."""
-        side = self._sides[direction]
-        return side.opened > 0 and side.stage is Stage.TRAFFIC and side.buffer.application
+    @property
+    def first_waiting(self) -> int:
+        """Number of the first packet with bytes that wait for more; `BEHIND_ALL` where none do."""
+        return min((piece.packet for piece in self.pieces), default=BEHIND_ALL)
 
     def feed(self, event: StreamEvent) -> list[StreamEvent]:
         """Take the next event of the connection; return those of the plaintext."""
@@ -145,36 +110,39 @@ class TlsStream(Resumable):
         if isinstance(event, Gap):
             return self._gap(event)
         if isinstance(event, Closed):
-            state = self._state
-            if state.handshake.result is None and event.how in ("fin", "rst"):
-                state.handshake.closed(event.direction)
-                state.ended()
+            if self.handshake.result is None and event.how in ("fin", "rst"):
+                self.handshake.closed(event.direction)
+                self.ended()
             self._end(event)
         return [event]
 
     # --- chunks
 
     def _chunk(self, chunk: Chunk) -> list[StreamEvent]:
-        direction = chunk.direction
-        side = self._sides[direction]
-        plain = Plaintext(self.connection, direction, side.offset)
+        side = self._turn_to(chunk.direction)
         if side.search is not None:
             if not side.readable:
                 return []
-            self._searched(side, chunk.data, chunk.pieces, direction, plain)
+            self._search(side, chunk.data, chunk.pieces)
         else:
-            self._decryption.take(side, chunk.data, chunk.pieces, direction, plain)
-            if side.buffer.lost and side.stage is Stage.PLAIN and direction == self._state.client:
-                self._bare_alert(chunk)
+            take_bytes(self, side, chunk.data, chunk.pieces)
+            if side.buffer.lost and side.stage is Stage.PLAIN and side.number == self.client:
+                self._bare_alert(side, chunk)
                 if not chunk.offset:
-                    self._state.negotiation.old_hello(chunk.data, self._state.tls)
-        return self._read(side, plain, direction)
+                    self.negotiation.old_hello(chunk.data, self.tls)
+        return self._read(side)
+
+    def _turn_to(self, direction: int) -> Side:
+        """Return a direction, whose plaintext is collected from now on."""
+        side = self.sides[direction]
+        self.plain = Plaintext(self.connection, direction, side.offset)
+        return side
 
     def straight(self, chunk: Chunk) -> Chunk | None:
         """Return what a chunk holds that is nothing but whole records of application data; None for
         any other, of which nothing is taken: `feed` gives the same, and takes longer."""
         direction, data, pieces = chunk.direction, chunk.data, chunk.pieces
-        side = self._sides[direction]
+        side = self.sides[direction]
         protection = side.steady
         if protection is None or side.buffer.passed:
             return None
@@ -202,13 +170,11 @@ class TlsStream(Resumable):
             if not opened:
                 return None
             text = opened
-            side.records += 1
-            side.sequence += 1
-            side.opened += 1
+            side.took(1)
             _, time_ns, packet, file, at = pieces[0]
             where = [piece_of((0, time_ns, packet, file, at + HEADER + start))]
         side.offset = end = offset + len(text)
-        tls = self._state.tls
+        tls = self.tls
         read = tls.decrypted
         tls.decrypted = (read[0], end) if direction else (end, read[1])
         return Chunk(self.connection, direction, offset, text, where)
@@ -216,9 +182,8 @@ class TlsStream(Resumable):
     def _settle(self) -> None:
         """Note for each direction whether the next records are application data, as far as one can
         tell."""
-        state = self._state
-        calm = state.data and state.waiting is None
-        for side in self._sides:
+        calm = self.data and self.waiting is None
+        for side in self.sides:
             opener = side.opener
             steady = (
                 calm
@@ -230,77 +195,65 @@ class TlsStream(Resumable):
             )
             side.steady = opener.protection if opener is not None and steady else None
 
-    def _bare_alert(self, chunk: Chunk) -> None:
+    def _bare_alert(self, side: Side, chunk: Chunk) -> None:
         """Take an alert that is alone in its packet, though it follows bytes that are no record:
         clients of Kafka 2.4 send all of a buffer before it."""
         data = chunk.data[chunk.pieces[-1].start :]
         if len(data) == HEADER + 2 and data[0] == ALERT and data[3:HEADER] == b"\0\2":
-            self._changes.late_alert(chunk.direction, data[-1])
+            take_late_alert(self, side, data[-1])
 
     def go_on(self) -> list[StreamEvent]:
         """Take what waits, as far as the key log has the secrets by now; return what is inside."""
-        state = self._state
-        waiting, state.waiting = state.waiting, None
+        waiting, self.waiting = self.waiting, None
         if waiting is None:
             return []
-        direction = waiting.direction
-        side = self._sides[direction]
-        plain = Plaintext(self.connection, direction, side.offset)
+        side = self._turn_to(waiting.direction)
         if waiting.records:
-            self._decryption.records(side, waiting.records, waiting.pieces, direction, plain)
+            take_records(self, side, waiting.records, waiting.pieces)
         else:
-            self._searched(side, b"", [], direction, plain)
-        if state.waiting is None and not state.midstream:
-            state.keys.claim(state.tls.random)
-        return self._read(side, plain, direction)
+            self._search(side, b"", [])
+        if self.waiting is None and not self.midstream:
+            self.keys.claim(self.tls.random)
+        return self._read(side)
 
     def give_up(self, waited: str) -> None:
         """Wait no more; `go_on` takes what waits as it is. `waited`: for how long."""
-        state = self._state
-        state.patient, state.waited = False, f"; it was waited for {waited}"
-        if not state.midstream and not any(side.opened for side in self._sides):
-            state.hopeless()
+        self.patient, self.waited = False, f"; it was waited for {waited}"
+        if not self.midstream and not any(side.opened for side in self.sides):
+            self.hopeless()
 
-    def _searched(
-        self, side: Side, data: bytes, pieces: list[Piece], direction: int, plain: Plaintext
-    ) -> None:
-        """Look for a record that fits, and go on from there."""
-        found = self._resync.found(side, data, pieces, direction, plain)
+    def _search(self, side: Side, data: bytes, pieces: list[Piece]) -> None:
+        found = search_record(self, side, data, pieces)
         if found is not None:
-            self._decryption.take(side, *found, direction, plain)
+            take_bytes(self, side, *found)
 
-    def _read(self, side: Side, plain: Plaintext, direction: int) -> list[StreamEvent]:
+    def _read(self, side: Side) -> list[StreamEvent]:
         """Return what was read, and the early data that waited for it."""
-        state = self._state
-        out = self._told(side, plain, direction)
-        client = state.client
-        if state.early and state.waiting is None and client is not None:
-            asking = self._sides[client]
-            if asking.epoch is not None:
-                # The ServerHello says how they are encrypted.
-                early, state.early = state.early, []
-                plain = Plaintext(self.connection, client, asking.offset)
-                self._decryption.records(asking, early, early[-1].pieces, client, plain)
-                out += self._told(asking, plain, client)
+        out = self._plaintext(side)
+        client = self.sides[self.client] if self.client is not None else None
+        if self.early and self.waiting is None and client is not None and client.epoch is not None:
+            # The ServerHello says how they are encrypted.
+            early, self.early = self.early, []
+            side = self._turn_to(client.number)
+            take_records(self, side, early, early[-1].pieces)
+            out += self._plaintext(side)
         self._settle()
         return out
 
-    def _told(self, side: Side, plain: Plaintext, direction: int) -> list[StreamEvent]:
-        side.offset = plain.end
-        if plain.end != plain.begin:
-            tls = self._state.tls
-            read = list(tls.decrypted)
-            read[direction] = plain.end
-            tls.decrypted = (read[0], read[1])
+    def _plaintext(self, side: Side) -> list[StreamEvent]:
+        plain, tls = self.plain, self.tls
+        side.offset = end = plain.end
+        if end != plain.begin:
+            first, second = tls.decrypted
+            tls.decrypted = (first, end) if side.number else (end, second)
         return plain.events()
 
     # --- gaps and ends
 
     def _gap(self, gap: Gap) -> list[StreamEvent]:
-        side = self._sides[gap.direction]
-        plain = Plaintext(self.connection, gap.direction, side.offset)
+        side = self._turn_to(gap.direction)
         if side.readable and side.stage is Stage.PLAIN:
-            self._cut_record(side, side.buffer.head, gap.direction)
+            self._cut_record(side, side.buffer.head)
         if side.search is not None:
             side.search.gap(gap.size)
         elif gap.size is not None and side.buffer.skip(gap.size):
@@ -308,39 +261,38 @@ class TlsStream(Resumable):
                 side.sequence += 1
             else:
                 side.messages.lost = True
-                self._resync.lacks_handshake(side, gap)
+                lacks_handshake(self, side)
         elif side.epoch is None or side.stage is not Stage.TRAFFIC or not side.readable:
             # Where the handshake goes on cannot be known; application data is looked for.
             side.buffer.lost = True
             if side.readable:
                 side.search = Search.behind(0, gap.size)
-                self._resync.lacks_handshake(side, gap)
+                lacks_handshake(self, side)
             return []
         else:
             side.search = Search.behind(side.sequence, gap.size)
         self._settle()
         if side.readable and side.opened:
-            self._state.damaged("a gap in the capture")
-            plain.gap(gap.time_ns, gap.reason)
-        return self._told(side, plain, gap.direction)
+            self.damaged("a gap in the capture")
+            self.plain.gap(gap.time_ns, gap.reason)
+        return self._plaintext(side)
 
-    def _cut_record(self, side: Side, head: bytes, direction: int) -> None:
+    def _cut_record(self, side: Side, head: bytes) -> None:
         """Take the messages of a record whose end is missing, and the start of a ClientHello."""
         if head[:1] != bytes((HANDSHAKE,)):
             return
-        state = self._state
-        self._changes.messages(side, head[HEADER:], direction)
-        cut = direction == state.client and side.epoch is None
-        if cut and state.negotiation.cut_hello(head, state.keys, state.tls):
-            state.hopeless()
+        take_messages(self, side, head[HEADER:])
+        cut = side.number == self.client and side.epoch is None
+        if cut and self.negotiation.cut_hello(head, self.keys, self.tls):
+            self.hopeless()
 
     def _end(self, closed: Closed) -> None:
         """Nothing more comes in a direction, or in both."""
-        for direction, side in enumerate(self._sides):
+        for direction, side in enumerate(self.sides):
             if closed.how == "fin" and closed.direction == direction and side.buffer.application:
-                self._state.damaged("the connection ends inside a record")
+                self.damaged("the connection ends inside a record")
             if closed.direction in (None, direction) and self.midstream and not side.opened:
                 search = side.search
-                if side.readable and search is not None and self._sides[1 - direction].opened:
+                if side.readable and search is not None and self.sides[1 - direction].opened:
                     continue
                 side.readable = False

@@ -28,7 +28,6 @@ from kafkascope.dissectors.layout import (
 )
 from kafkascope.dissectors.reference.codes import ENUMS
 from kafkascope.dissectors.reference.releases import late_tags
-from kafkascope.dissectors.values import Uuid
 
 MARGIN: Final = 56
 """Column of comments; they follow longer lines directly."""
@@ -40,7 +39,6 @@ FRAME: Final = "# on a connection: int32 size of what follows, header, body"
 
 
 def grammar(layout: Layout) -> str:
-    """Return the layout as text."""
     return _Text(layout).text()
 
 
@@ -192,7 +190,7 @@ def _default(slot: Slot) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(slot.wire, UuidWire):
-        return "zero" if not any(value) else str(Uuid(value))
+        return "zero" if not any(value) else str(value)
     if value in ("", b"", []):
         return "empty"
     return str(value)

@@ -69,7 +69,6 @@ def _parent(path: str) -> str:
 
 
 def _fields(layout: Layout) -> dict[str, Slot]:
-    """Return the fields by path, in wire order."""
     found: dict[str, Slot] = {}
 
     def walk(wire: StructWire, prefix: str) -> None:

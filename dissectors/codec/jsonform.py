@@ -22,7 +22,6 @@ from kafkascope.dissectors.layout import (
     BytesWire,
     Layout,
     NumberWire,
-    Slot,
     StringWire,
     StructWire,
     UuidWire,
@@ -160,7 +159,7 @@ def _of_struct(wire: StructWire) -> Converter:
         name = ""
         try:
             for name, field, slot in slots:
-                body[name] = field(value[name]) if name in value else _default(slot)
+                body[name] = field(value[name]) if name in value else default_of(slot)
             if not value.keys() <= names:
                 name = next((key for key in value if key not in names | {"_tagged_fields"}), "")
                 if name:
@@ -175,11 +174,6 @@ def _of_struct(wire: StructWire) -> Converter:
         return body
 
     return convert
-
-
-def _default(slot: Slot) -> Any:
-    value = default_of(slot)
-    return Uuid(value) if isinstance(slot.wire, UuidWire) else value
 
 
 def _tagged(value: Any, flexible: bool) -> list[Body]:

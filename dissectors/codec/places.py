@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kafkascope.dissectors.codec.jsonform import json_value, loads
+from kafkascope.dissectors.codec.jsonform import dumps, json_value, loads
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError, Malformed
 from kafkascope.dissectors.layout import ArrayWire, Layout, NumberWire, StructWire, Wire
@@ -41,7 +41,6 @@ class Elements(NamedTuple):
     value: Any = None
 
     def has(self, element: Any) -> bool:
-        """Return whether an element is meant."""
         if not self.field:
             return True
         if not isinstance(element, dict) or self.field not in element:
@@ -104,8 +103,6 @@ def value_of(text: str) -> Any:
 
 def spelled(value: Any) -> str:
     """Write a value so that `value_of` reads it again."""
-    from kafkascope.dissectors.codec.jsonform import dumps
-
     text = dumps(value).decode()
     if (
         isinstance(value, str)
@@ -117,7 +114,6 @@ def spelled(value: Any) -> str:
 
 
 def text_of(place: Place) -> str:
-    """Return the text of a place."""
     out = ""
     for step in place:
         out += f".{step}" if isinstance(step, str) else f"[{step}]"
@@ -129,12 +125,10 @@ def wire_at(layout: Layout, place: Place) -> Wire | None:
     wire: Wire = layout.body
     for step in place:
         if isinstance(step, str):
-            if not isinstance(wire, StructWire):
+            found = _field(wire, step)
+            if found is None:
                 return None
-            slot = next((s for s in (*wire.slots, *wire.tags) if s.name == step), None)
-            if slot is None:
-                return None
-            wire = slot.wire
+            wire = found
         else:
             if not isinstance(wire, ArrayWire):
                 return None
@@ -147,7 +141,7 @@ def wire_at(layout: Layout, place: Place) -> Wire | None:
 def _comparable(wire: Wire, step: Elements) -> bool:
     """Return whether elements of a kind have the field that they are chosen by, and it may have the
     value that it is compared to."""
-    kind = wire_of_field(wire, step)
+    kind = _field(wire, step.field)
     if kind is None:
         return False
     for value in (step.value, str(step.value)):
@@ -159,12 +153,9 @@ def _comparable(wire: Wire, step: Elements) -> bool:
     return False
 
 
-def wire_of_field(wire: Wire, step: Elements) -> Wire | None:
-    """Return the kind of the field that elements are chosen by."""
-    if not isinstance(wire, StructWire):
-        return None
-    slots = (*wire.slots, *wire.tags)
-    return next((slot.wire for slot in slots if slot.name == step.field), None)
+def _field(wire: Wire, name: str) -> Wire | None:
+    slots = (*wire.slots, *wire.tags) if isinstance(wire, StructWire) else ()
+    return next((slot.wire for slot in slots if slot.name == name), None)
 
 
 def fitting(wire: Wire, value: Any) -> Any:
@@ -195,12 +186,10 @@ def _changed(
         return change(wire, value), 1
     step, rest = place[0], place[1:]
     if isinstance(step, str):
-        if not isinstance(wire, StructWire) or value is None:
+        field = _field(wire, step)
+        if field is None or value is None:
             return value, 0
-        slot = next((s for s in (*wire.slots, *wire.tags) if s.name == step), None)
-        if slot is None:
-            return value, 0
-        new, count = _changed(slot.wire, value[step], rest, change)
+        new, count = _changed(field, value[step], rest, change)
         return ({**value, step: new} if count else value), count
     if not isinstance(wire, ArrayWire) or value is None:
         return value, 0
@@ -219,18 +208,3 @@ def _indexes(step: int | Elements, elements: list[Any]) -> Iterator[int]:
     for index, each in enumerate(elements):
         if step.has(each):
             yield index
-
-
-__all__ = [
-    "DissectError",
-    "Elements",
-    "Place",
-    "Step",
-    "changed_at",
-    "fitting",
-    "place_of",
-    "spelled",
-    "text_of",
-    "value_of",
-    "wire_at",
-]

@@ -5,9 +5,6 @@ generated code checks every length and count against the bytes that are left, bu
 explain: on anything wrong it raises one of `REFUSALS`, and the caller parses the same bytes with
 the reference Struct to learn where and why. Good frames never pay for that. Only `TooLarge` is the
 last word: to parse such a body again would take long.
-
-A reader of some fields only makes bodies without the others, over which it goes with the same
-checks.
 """
 
 from __future__ import annotations
@@ -15,11 +12,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias, assert_never
 
 from kafkascope.dissectors.codec.source import Lines, compile_function
-from kafkascope.dissectors.codec.weights import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, too_large, weight
-from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.errors import DissectError, TooLarge
 from kafkascope.dissectors.layout import (
     OPERATION_HEAD,
     ArrayWire,
@@ -35,6 +31,57 @@ from kafkascope.dissectors.layout import (
     minimum_size,
 )
 from kafkascope.dissectors.values import Uuid, finite, read_uvarint
+
+BODY_LIMIT: Final = 128 << 20
+"""Bytes of memory that one decoded body may take beside the content of its texts. An element of two
+bytes on the wire is a dict of three hundred: a frame of 100 MB could take 15 GB. There is room for
+a Metadata response with 150 000 partitions."""
+
+UNKNOWN_TAG_WEIGHT: Final = 340
+"""Bytes of a tagged field that the layout lacks: a dict with a number and bytes."""
+
+
+def weight(wire: Wire) -> int:
+    """Return the memory of a decoded value beside its content. Elements of an array come on top,
+    each with its own weight. The reference Structs keep the same count."""
+    match wire:
+        case NumberWire():
+            return 32
+        case BoolWire():
+            return 8
+        case UuidWire():
+            return 72
+        case StringWire() | BytesWire() | ArrayWire():
+            return 64
+        case StructWire():
+            slots = (*wire.slots, *wire.tags)
+            return 64 + sum(32 + weight(slot.wire) for slot in slots)
+        case _:
+            assert_never(wire)
+
+
+def memory_of(value: object) -> int:
+    """Estimate the memory of a decoded value; without recursion, for bodies may be deep."""
+    total = 0
+    left = [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, dict):
+            total += 64 + 48 * len(each)
+            left.extend(each.values())
+        elif isinstance(each, list):
+            total += 64 + 8 * len(each)
+            left.extend(each)
+        elif isinstance(each, str | bytes):
+            total += 48 + len(each)
+    return total
+
+
+def too_large(at: int, path: str = "") -> TooLarge:
+    """Return the error of a body beyond `BODY_LIMIT`."""
+    reason = f"decoded it would take more than {BODY_LIMIT >> 20} MB of memory"
+    return TooLarge(reason, offset=at, path=path)
+
 
 Body: TypeAlias = dict[str, Any]
 """A decoded message: snake_case names to int, float, bool, str, bytes, Uuid, None, lists and
@@ -52,9 +99,8 @@ REFUSALS = (Refusal, struct.error, IndexError, DissectError)
 
 
 @cache
-def reader(layout: Layout, wanted: frozenset[int] | None = None) -> Reader:
-    """Return the reader of a layout, generated once. `wanted`: what `id` gives for the slots that
-    bodies are to have; None for all of them."""
+def reader(layout: Layout) -> Reader:
+    """Return the reader of a layout, generated once."""
     names: dict[str, Any] = {
         "Uuid": Uuid,
         "Refusal": Refusal,
@@ -63,48 +109,31 @@ def reader(layout: Layout, wanted: frozenset[int] | None = None) -> Reader:
         "uvarint": read_uvarint,
         "unpack_from": struct.unpack_from,
     }
-    source = reader_source(layout, names, wanted)
+    source = reader_source(layout, names)
     origin = f"reader of {layout.message.name} {layout.version} {layout.message.releases}".strip()
-    if wanted is not None:
-        origin = f"short {origin}"
     function: Reader = compile_function("read", source, names, origin)
     return function
 
 
-def reader_source(
-    layout: Layout, names: dict[str, Any] | None = None, wanted: frozenset[int] | None = None
-) -> str:
+def reader_source(layout: Layout, names: dict[str, Any] | None = None) -> str:
     """Return the source of a reader; adds the struct objects that it refers to to `names`."""
-    writer = _ReaderSource({} if names is None else names, wanted)
+    writer = _ReaderSource({} if names is None else names)
     return writer.function(layout.body)
 
 
 class _ReaderSource(Lines):
-    def __init__(self, names: dict[str, Any], wanted: frozenset[int] | None) -> None:
+    def __init__(self, names: dict[str, Any]) -> None:
         super().__init__()
         self.names = names
-        self.wanted = wanted
         self.run: list[tuple[str, str]] = []
-        """Fixed-size values not read yet: (struct code, variable); no variable for padding."""
-
-    def keeps(self, slot: Slot) -> bool:
-        """Return whether bodies get a slot."""
-        return self.wanted is None or id(slot) in self.wanted
+        """Fixed-size values not read yet: (struct code, variable)."""
 
     def function(self, body: StructWire) -> str:
-        self.add("def read(data, at):")
-        self.depth = 1
-        self.add("size = len(data)", f"room = {BODY_LIMIT}")
-        value = self.struct(body)
-        self.add(f"return {value}, at")
+        with self.block("def read(data, at):"):
+            self.add("size = len(data)", f"room = {BODY_LIMIT}")
+            value = self.struct(body)
+            self.add(f"return {value}, at")
         return self.text()
-
-    def kept(self, wire: Wire, default: Any) -> Any:
-        """Return what bodies get of a default."""
-        if not isinstance(wire, StructWire) or not isinstance(default, dict):
-            return default
-        slots = filter(self.keeps, (*wire.slots, *wire.tags))
-        return {slot.name: self.kept(slot.wire, default[slot.name]) for slot in slots}
 
     def flush(self) -> None:
         """Read the pending run with one call."""
@@ -113,51 +142,37 @@ class _ReaderSource(Lines):
         form = ">" + "".join(code for code, _ in self.run)
         name = "read_" + form[1:].replace("?", "o")
         packer = struct.Struct(form)
-        variables = [variable for _, variable in self.run if variable]
-        if variables:
-            self.names[name] = packer.unpack_from
-            self.add(f"{', '.join(variables)}{',' * (len(variables) == 1)} = {name}(data, at)")
+        variables = [variable for _, variable in self.run]
+        self.names[name] = packer.unpack_from
+        self.add(f"{', '.join(variables)}{',' * (len(variables) == 1)} = {name}(data, at)")
         self.add(f"at += {packer.size}")
-        if not variables:
-            self.add("if at > size:", "    raise Refusal")
         self.run = []
 
     def struct(self, wire: StructWire) -> str:
         """Emit a struct that is not null; return the expression of its value."""
-        items = []
-        for slot in wire.slots:
-            if self.keeps(slot):
-                items.append(f"{slot.name!r}: {self.value(slot.wire)}")
-            else:
-                self.skip(slot.wire)
+        items = [f"{slot.name!r}: {self.value(slot.wire)}" for slot in wire.slots]
         if not wire.flexible:
             self.flush()
             return "{" + ", ".join(items) + "}"
         self.flush()
         count = self.fresh("n")
         self.add(f"{count} = data[at]", "at += 1")
-        extra = self.fresh("extra") if self.wanted is None else ""
-        variables = {slot.name: self.fresh("t") for slot in wire.tags if self.keeps(slot)}
+        extra = self.fresh("extra")
+        variables = {slot.name: self.fresh("t") for slot in wire.tags}
         for slot in wire.tags:
-            if slot.name in variables:
-                self.add(f"{variables[slot.name]} = {_literal(self.kept(slot.wire, slot.default))}")
+            self.add(f"{variables[slot.name]} = {_literal(slot.default)}")
         items += [f"{name!r}: {variable}" for name, variable in variables.items()]
-        self.add(f"if {count}:")
-        self.depth += 1
-        self.section(wire, count, extra, variables)
-        if not extra:
-            self.depth -= 1
-            return "{" + ", ".join(items) + "}"
-        result = self.fresh("s")
-        self.add(f"{result} = {{{', '.join(items)}}}")
-        self.add(f"if {extra}:", f"    {result}['_tagged_fields'] = {extra}")
-        self.depth -= 1
+        with self.block(f"if {count}:"):
+            self.section(wire, count, extra, variables)
+            result = self.fresh("s")
+            self.add(f"{result} = {{{', '.join(items)}}}")
+            self.add(f"if {extra}:", f"    {result}['_tagged_fields'] = {extra}")
         self.add("else:", f"    {result} = {{{', '.join(items)}}}")
         return result
 
     def section(self, wire: StructWire, count: str, extra: str, known: dict[str, str]) -> None:
         """Emit the loop over a tagged section that is not empty. `extra`: variable for unknown
-        tags, empty where nobody wants them."""
+        tags."""
         tag, last, length, stop = (self.fresh(p) for p in ("tag", "last", "size", "stop"))
         self.add(f"if {count} > 127:", f"    {count}, at = uvarint(data, at - 1)")
         # A tagged field takes two bytes at least.
@@ -165,8 +180,7 @@ class _ReaderSource(Lines):
         self.add(
             f"room -= {count} * {UNKNOWN_TAG_WEIGHT}", "if room < 0:", "    raise too_large(at)"
         )
-        if extra:
-            self.add(f"{extra} = []")
+        self.add(f"{extra} = []")
         self.add(f"{last} = -1", f"for _ in range({count}):")
         self.depth += 1
         self.add(f"{tag}, at = uvarint(data, at)", f"{length}, at = uvarint(data, at)")
@@ -174,36 +188,24 @@ class _ReaderSource(Lines):
         self.add(f"if {tag} <= {last} or {stop} > size:", "    raise Refusal", f"{last} = {tag}")
         word = "if"
         for slot in wire.tags:
-            self.add(f"{word} {tag} == {slot.tag}:")
-            self.depth += 1
-            self.tagged(slot, known.get(slot.name))
-            self.add(f"if at != {stop}:", "    raise Refusal")
-            self.depth -= 1
+            with self.block(f"{word} {tag} == {slot.tag}:"):
+                self.tagged(slot, known[slot.name])
+                self.add(f"if at != {stop}:", "    raise Refusal")
             word = "elif"
         if wire.tags:
             self.add("else:")
             self.depth += 1
-        if extra:
-            self.add(f"{extra}.append({{'tag': {tag}, 'data': data[at:{stop}]}})")
+        self.add(f"{extra}.append({{'tag': {tag}, 'data': data[at:{stop}]}})")
         self.add(f"at = {stop}")
         self.depth -= 2 if wire.tags else 1
 
-    def tagged(self, slot: Slot, target: str | None) -> None:
-        """Emit the value of a tagged field into `target`; without one, what goes over it."""
+    def tagged(self, slot: Slot, target: str) -> None:
+        """Emit the value of a tagged field into `target`."""
         if isinstance(slot.wire, StructWire) and slot.wire.nullable:
             self.add("marker, at = uvarint(data, at)", "if marker == 0:")
-            self.add(f"    {target} = None" if target else "    pass", "elif marker == 1:")
-            self.depth += 1
-            if target:
+            with self.block(f"    {target} = None", "elif marker == 1:"):
                 self.add(f"{target} = {self.struct(slot.wire)}")
-            else:
-                self.skip_struct(slot.wire)
-            self.depth -= 1
             self.add("else:", "    raise Refusal")
-            return
-        if not target:
-            self.skip(slot.wire)
-            self.flush()
             return
         value = self.value(slot.wire)
         self.flush()
@@ -273,23 +275,21 @@ class _ReaderSource(Lines):
         if wire.compact:
             self.add(f"{count} -= 1")
         smallest = max(1, minimum_size(wire.element))
-        self.add(f"if {count} >= 0:")
-        self.depth += 1
-        # A hostile count is refused before anything is allocated for it.
-        self.add(f"if {count} * {smallest} > size - at:", "    raise Refusal")
-        self.add(f"room -= {count} * {8 + weight(wire.element)}", "if room < 0:")
-        self.add("    raise too_large(at)")
-        if isinstance(wire.element, NumberWire) and wire.element.code != "d":
-            self.add(f"{value} = list(unpack_from(f'>{{{count}}}{wire.element.code}', data, at))")
-            self.add(f"at += {count} * {wire.element.size}")
-        else:
-            self.add(f"{value} = []", f"for _ in range({count}):")
-            self.depth += 1
-            element = self.value(wire.element)
-            self.flush()
-            self.add(f"{value}.append({element})")
-            self.depth -= 1
-        self.depth -= 1
+        with self.block(f"if {count} >= 0:"):
+            # A hostile count is refused before anything is allocated for it.
+            self.add(f"if {count} * {smallest} > size - at:", "    raise Refusal")
+            self.add(f"room -= {count} * {8 + weight(wire.element)}", "if room < 0:")
+            self.add("    raise too_large(at)")
+            if isinstance(wire.element, NumberWire) and wire.element.code != "d":
+                self.add(
+                    f"{value} = list(unpack_from(f'>{{{count}}}{wire.element.code}', data, at))"
+                )
+                self.add(f"at += {count} * {wire.element.size}")
+            else:
+                with self.block(f"{value} = []", f"for _ in range({count}):"):
+                    element = self.value(wire.element)
+                    self.flush()
+                    self.add(f"{value}.append({element})")
         self.null_or_refuse(value, f"{count} == -1", wire.nullable)
         return value
 
@@ -303,124 +303,37 @@ class _ReaderSource(Lines):
         self.names[known := self.fresh("known")] = frozenset().union(
             *(slot.only for slot in element.slots)
         )
-        self.add(f"{value} = []", "while True:")
-        self.depth += 1
-        self.add(f"{kind}, {last}, {err} = read_head(data, at)", f"at += {OPERATION_HEAD}")
-        self.add(f"if {last}:", "    break", f"if {kind} not in {known}:", "    raise Refusal")
-        self.add(f"room -= {8 + weight(element)}", "if room < 0:", "    raise too_large(at)")
-        heads = zip(element.slots, (kind, err), strict=False)
-        items = [f"{slot.name!r}: {each}" for slot, each in heads if self.keeps(slot)]
-        for slot in element.slots[2:]:
-            part = self.fresh()
-            self.names[types := self.fresh("types")] = slot.only
-            self.add(f"{part} = None", f"if {kind} in {types}:")
-            self.depth += 1
-            if self.keeps(slot):
-                found = self.value(slot.wire)
-                self.flush()
-                self.add(f"{part} = {found}")
-                items.append(f"{slot.name!r}: {part}")
-            else:
-                self.skip(slot.wire)
-                self.flush()
-            self.depth -= 1
-        self.add(f"{value}.append({{{', '.join(items)}}})")
-        self.depth -= 1
+        with self.block(f"{value} = []", "while True:"):
+            self.add(f"{kind}, {last}, {err} = read_head(data, at)", f"at += {OPERATION_HEAD}")
+            self.add(f"if {last}:", "    break", f"if {kind} not in {known}:", "    raise Refusal")
+            self.add(f"room -= {8 + weight(element)}", "if room < 0:", "    raise too_large(at)")
+            heads = zip(element.slots, (kind, err), strict=False)
+            items = [f"{slot.name!r}: {each}" for slot, each in heads]
+            for slot in element.slots[2:]:
+                part = self.fresh()
+                self.names[types := self.fresh("types")] = slot.only
+                with self.block(f"{part} = None", f"if {kind} in {types}:"):
+                    found = self.value(slot.wire)
+                    self.flush()
+                    self.add(f"{part} = {found}")
+                    items.append(f"{slot.name!r}: {part}")
+            self.add(f"{value}.append({{{', '.join(items)}}})")
         return value
 
     def nullable_struct(self, wire: StructWire) -> str:
         marker, value = self.fresh("n"), self.fresh("s")
         self.run.append(("b", marker))
         self.flush()
-        self.add(f"if {marker} == 1:")
-        self.depth += 1
-        self.add(f"{value} = {self.struct(wire)}")
-        self.depth -= 1
+        with self.block(f"if {marker} == 1:"):
+            self.add(f"{value} = {self.struct(wire)}")
         self.null_or_refuse(value, f"{marker} == -1", nullable=True)
         return value
-
-    # --- what nobody wants
-
-    def skip(self, wire: Wire) -> None:
-        """Emit what goes over a value: the checks of `value`, without the value."""
-        match wire:
-            case NumberWire():
-                self.run.append((f"{wire.size}x", ""))
-            case BoolWire():
-                self.run.append(("x", ""))
-            case UuidWire():
-                self.run.append(("16x", ""))
-            case StringWire():
-                self.skip_blob(wire, wire.code)
-            case BytesWire():
-                self.skip_blob(wire, "i")
-            case ArrayWire() if wire.operations:
-                self.operations(wire)
-            case ArrayWire():
-                self.skip_array(wire)
-            case StructWire():
-                if wire.nullable:
-                    marker = self.fresh("n")
-                    self.run.append(("b", marker))
-                    self.flush()
-                    self.add(f"if {marker} == 1:")
-                    self.depth += 1
-                    self.skip_struct(wire)
-                    self.depth -= 1
-                    self.add(f"elif {marker} != -1:", "    raise Refusal")
-                else:
-                    self.skip_struct(wire)
-            case _:
-                assert_never(wire)
-
-    def skip_blob(self, wire: StringWire | BytesWire, code: str) -> None:
-        length = self.length(wire.compact, code)
-        if wire.compact:
-            self.add(f"{length} -= 1")
-        self.add(f"if {length} >= 0:", f"    at += {length}")
-        self.add("    if at > size:", "        raise Refusal")
-        self.refuse_null(length, wire.nullable)
-
-    def refuse_null(self, length: str, nullable: bool) -> None:
-        """Emit the other branch after `if it is there`."""
-        self.add(f"elif {length} != -1:" if nullable else "else:", "    raise Refusal")
-
-    def skip_array(self, wire: ArrayWire) -> None:
-        count, smallest = self.length(wire.compact, "i"), max(1, minimum_size(wire.element))
-        if wire.compact:
-            self.add(f"{count} -= 1")
-        self.add(f"if {count} >= 0:")
-        self.depth += 1
-        self.add(f"if {count} * {smallest} > size - at:", "    raise Refusal")
-        self.add(f"room -= {count} * {8 + weight(wire.element)}", "if room < 0:")
-        self.add("    raise too_large(at)")
-        if isinstance(wire.element, NumberWire | BoolWire | UuidWire):
-            self.add(f"at += {count} * {smallest}")
-        else:
-            self.add(f"for _ in range({count}):")
-            self.depth += 1
-            self.skip(wire.element)
-            self.flush()
-            self.depth -= 1
-        self.depth -= 1
-        self.refuse_null(count, wire.nullable)
-
-    def skip_struct(self, wire: StructWire) -> None:
-        for slot in wire.slots:
-            self.skip(slot.wire)
-        self.flush()
-        if wire.flexible:
-            count = self.fresh("n")
-            self.add(f"{count} = data[at]", "at += 1", f"if {count}:")
-            self.depth += 1
-            self.section(wire, count, "", {})
-            self.depth -= 1
 
 
 def _literal(value: Any) -> str:
     """Return a default as source; containers are made anew each time."""
     if isinstance(value, bytes) and len(value) == 16:
-        return f"Uuid({value!r})"
+        return f"Uuid({bytes(value)!r})"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k!r}: {_literal(v)}" for k, v in value.items()) + "}"
     if isinstance(value, float):

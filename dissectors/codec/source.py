@@ -7,6 +7,8 @@ grammar API VERSION --source` prints it.
 from __future__ import annotations
 
 import linecache
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 MOST_SOURCES: Final = 5_000
@@ -42,11 +44,18 @@ class Lines:
         """Append lines at the current depth."""
         self.lines += ["    " * self.depth + line for line in lines]
 
+    @contextmanager
+    def block(self, *lines: str) -> Iterator[None]:
+        """Append lines, the last of which begins a block of what is appended inside."""
+        self.add(*lines)
+        self.depth += 1
+        yield
+        self.depth -= 1
+
     def fresh(self, prefix: str = "v") -> str:
         """Return a variable name that was not used yet."""
         self.count += 1
         return f"{prefix}{self.count}"
 
     def text(self) -> str:
-        """Return the source so far."""
         return "\n".join(self.lines) + "\n"

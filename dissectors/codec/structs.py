@@ -30,7 +30,6 @@ from kafkascope.dissectors.layout import (
 
 @cache
 def struct_of(layout: Layout) -> construct.Construct:
-    """Return the Struct of a layout."""
     return _fields(layout.body)
 
 
@@ -47,14 +46,9 @@ def _tagged(slot: Slot) -> kafka.Member:
 
 
 def construct_of(wire: Wire) -> construct.Construct:
-    """Return the Construct of one wire kind."""
     match wire:
-        case NumberWire():
-            return kafka.Number(wire)
-        case BoolWire():
-            return kafka.Flag()
-        case UuidWire():
-            return kafka.Identifier()
+        case NumberWire() | BoolWire() | UuidWire():
+            return kafka.Plain(wire)
         case StringWire() | BytesWire():
             return kafka.Blob(wire)
         case ArrayWire() if wire.operations:

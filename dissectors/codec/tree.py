@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kafkascope.dissectors.codec.structs import parse
+from kafkascope.dissectors.codec.wire import Trace
 from kafkascope.dissectors.layout import Layout, Slot
 
 NODE_LIMIT: Final = 300_000
@@ -36,7 +37,6 @@ class Node:
     """Expanded content, where the node's bytes are compressed."""
 
     def leaves(self) -> Iterator[Node]:
-        """Yield the nodes without children, in order."""
         if not self.children:
             yield self
         for child in self.children:
@@ -51,7 +51,7 @@ class Inside:
     nodes: list[Node]
 
 
-class _Recorder:
+class _Recorder(Trace):
     """Makes nodes while a parse goes on, up to `NODE_LIMIT`."""
 
     def __init__(self, root: Node) -> None:

@@ -7,10 +7,21 @@ lists of names.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from functools import cache
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.dissectors.layout import ArrayWire, Layout, Slot, StructWire, Wire
+from kafkascope.dissectors.layout import (
+    ArrayWire,
+    Layout,
+    Slot,
+    StructWire,
+    UuidWire,
+    Wire,
+    default_of,
+    implied_default,
+)
+from kafkascope.dissectors.values import Uuid
 
 UNKNOWN_TAGS: Final = "_tagged_fields"
 """Key of a struct's tagged fields that its layout lacks."""
@@ -78,3 +89,76 @@ def _changed_leaf(
     if isinstance(wire, ArrayWire):
         return [_changed_leaf(slot, wire.element, each, around, change) for each in value]
     return change(slot, value, around)
+
+
+def fitted(layout: Layout, body: Body) -> Body:
+    """Return a body of another version as a complete body of a layout: fields that it lacks are
+    left out, new ones get their defaults."""
+    made: Body = _fitted(layout.body, body)
+    return made
+
+
+def _fitted(wire: Wire, value: Any) -> Any:
+    if value is None and not getattr(wire, "nullable", False):
+        value = implied_default(wire)
+    if isinstance(wire, StructWire) and isinstance(value, dict):
+        return {
+            slot.name: _fitted(slot.wire, value.get(slot.name, default_of(slot)))
+            for slot in (*wire.slots, *wire.tags)
+        }
+    if isinstance(wire, ArrayWire) and isinstance(value, list):
+        return [_fitted(wire.element, each) for each in value]
+    return Uuid(value) if isinstance(wire, UuidWire) else value
+
+
+_T = TypeVar("_T")
+
+
+class Visit(NamedTuple):
+    """The parts of a struct to visit."""
+
+    found: Any
+    """What is sought in the struct itself; None where it is not there."""
+    inside: tuple[tuple[str, bool, Visit], ...]
+    """For each field: its name, whether it is an array, and the parts of its structs to visit."""
+
+
+def struct_of(wire: Wire) -> StructWire | None:
+    """Return the struct that a field or the elements of its array are."""
+    wire = wire.element if isinstance(wire, ArrayWire) else wire
+    return wire if isinstance(wire, StructWire) else None
+
+
+@cache
+def visits(layout: Layout, find: Callable[[StructWire], object | None]) -> Visit | None:
+    """Return where in a body the structs are in which `find` finds something; None without any."""
+    return _visits(layout.body, find)
+
+
+def _visits(wire: StructWire, find: Callable[[StructWire], object | None]) -> Visit | None:
+    inside = []
+    for slot in (*wire.slots, *wire.tags):
+        inner = struct_of(slot.wire)
+        if inner is not None and (visit := _visits(inner, find)) is not None:
+            inside.append((slot.name, isinstance(slot.wire, ArrayWire), visit))
+    found = find(wire)
+    return Visit(found, tuple(inside)) if found or inside else None
+
+
+def structs(
+    layout: Layout, body: Body, find: Callable[[StructWire], _T | None]
+) -> Iterator[tuple[_T, Mapping[str, Any]]]:
+    """Yield what `find` finds in each struct of a body, with the struct's values."""
+    visit = visits(layout, find)
+    if visit is not None:
+        yield from _structs(visit, body)
+
+
+def _structs(visit: Visit, value: Mapping[str, Any]) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+    if visit.found is not None:
+        yield visit.found, value
+    for name, many, inner in visit.inside:
+        found = value[name]
+        if found:
+            for each in found if many else (found,):
+                yield from _structs(inner, each)

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import struct
 from io import BytesIO
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import construct
 
-from kafkascope.dissectors.codec.weights import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, too_large, weight
+from kafkascope.dissectors.codec.reader import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, too_large, weight
 from kafkascope.dissectors.errors import DissectError, Malformed, Truncated
 from kafkascope.dissectors.layout import (
     ArrayWire,
+    BoolWire,
     BytesWire,
     NumberWire,
     Slot,
     StringWire,
     StructWire,
+    UuidWire,
     default_of,
 )
 from kafkascope.dissectors.values import Uuid, finite, write_uvarint
@@ -29,33 +31,18 @@ from kafkascope.dissectors.values import Uuid, finite, write_uvarint
 ENDLESS: Final = 1 << 62
 
 
-class Trace(Protocol):
-    """Listens to a parse: begins and ends of values, and their leaves."""
+class Trace:
+    """Listens to a parse: begins and ends of values, and their leaves. This one ignores them."""
 
-    def begin(self, name: str, start: int, slot: Slot | None) -> None:
-        """Take the begin of a value."""
+    def begin(self, name: str, start: int, slot: Slot | None) -> None: ...
 
     def leaf(self, name: str, start: int, end: int, value: Any) -> None:
         """Take bytes of the open value: a length, a count, a tag, its content."""
 
-    def end(self, end: int, value: Any) -> None:
-        """Take the end of the open value."""
+    def end(self, end: int, value: Any) -> None: ...
 
 
-class Silence:
-    """A trace that ignores everything."""
-
-    def begin(self, name: str, start: int, slot: Slot | None) -> None:
-        """Do nothing."""
-
-    def leaf(self, name: str, start: int, end: int, value: Any) -> None:
-        """Do nothing."""
-
-    def end(self, end: int, value: Any) -> None:
-        """Do nothing."""
-
-
-SILENCE = Silence()
+SILENCE: Final = Trace()
 
 
 def trace_of(context: Any) -> Trace:
@@ -101,6 +88,18 @@ def take(stream: Input, size: int, path: str, what: str = "") -> bytes:
     return stream.read(size)
 
 
+def read_uvarint(stream: Input, context: Any, path: str, role: str) -> int:
+    """Read an unsigned varint: at most 5 bytes, at most 32 bits. `role` is what it is for."""
+    start, value = stream.tell(), 0
+    for shift in range(0, 35, 7):
+        byte = take(stream, 1, path, role)[0]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80 and value <= 0xFFFFFFFF:
+            trace_of(context).leaf(role, start, stream.tell(), value)
+            return value
+    raise Malformed("a varint of more than 32 bits", offset=start, path=dotted(path))
+
+
 class Kafka(construct.Construct):
     """Base of these classes: a leaf reports itself under the name `value`."""
 
@@ -111,83 +110,53 @@ class Kafka(construct.Construct):
         offset = at if at is not None else stream.tell() if stream else 0
         return Malformed(reason, offset=offset, path=dotted(path))
 
+    def part(self, body: dict[str, Any], member: Member, stream: BytesIO, path: str) -> Any:
+        """Return the value of a field that has to be there."""
+        if member.name not in body:
+            raise self.refuse(f"{member.name} is missing", stream, path)
+        return body[member.name]
 
-class Number(Kafka):
-    """A big-endian number of the struct module's letter `code`."""
 
-    def __init__(self, wire: NumberWire) -> None:
+class Plain(Kafka):
+    """A value of fixed size: a big-endian number, a bool (0 is false, anything else true, written
+    as 1), a uuid."""
+
+    def __init__(self, wire: NumberWire | BoolWire | UuidWire) -> None:
         super().__init__()
         self.wire = wire
-        self.format = struct.Struct(">" + wire.code)
+        match wire:
+            case NumberWire():
+                code, self.role, self.what = wire.code, wire.name, "a number"
+            case BoolWire():
+                code, self.role, self.what = "?", "bool", "a bool"
+            case UuidWire():
+                code, self.role, self.what = "16s", "uuid", "16 bytes"
+        self.format = struct.Struct(f">{code}")
 
-    def _parse(self, stream: Input, context: Any, path: str) -> int | float:
+    def _parse(self, stream: Input, context: Any, path: str) -> Any:
         start = stream.tell()
-        (value,) = self.format.unpack(take(stream, self.format.size, path, self.wire.name))
-        value = finite(value) if self.wire.code == "d" else value
+        (value,) = self.format.unpack(take(stream, self.format.size, path, self.role))
+        if isinstance(value, float):
+            value = finite(value)
+        elif isinstance(value, bytes):
+            value = Uuid(value)
         trace_of(context).leaf("", start, stream.tell(), value)
         return value
 
     def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
-        if isinstance(obj, bool) or not isinstance(obj, int | float):
-            raise self.refuse(f"{obj!r} is not a number", stream, path)
+        match self.wire:
+            case NumberWire():
+                fits = isinstance(obj, int | float) and not isinstance(obj, bool)
+            case BoolWire():
+                fits = isinstance(obj, int)
+            case UuidWire():
+                fits = isinstance(obj, bytes) and len(obj) == self.format.size
+        if not fits:
+            raise self.refuse(f"{obj!r} is not {self.what}", stream, path)
         try:
             stream.write(self.format.pack(obj))
         except (struct.error, OverflowError):
-            raise self.refuse(f"{obj} does not fit {self.wire.name}", stream, path) from None
-        return obj
-
-
-class Flag(Kafka):
-    """A bool: 0 is false, anything else true, written as 1."""
-
-    def _parse(self, stream: Input, context: Any, path: str) -> bool:
-        start = stream.tell()
-        value = take(stream, 1, path, "bool") != b"\0"
-        trace_of(context).leaf("", start, stream.tell(), value)
-        return value
-
-    def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
-        if not isinstance(obj, int):
-            raise self.refuse(f"{obj!r} is not a bool", stream, path)
-        stream.write(b"\1" if obj else b"\0")
-        return obj
-
-
-class Identifier(Kafka):
-    """A uuid of 16 bytes."""
-
-    def _parse(self, stream: Input, context: Any, path: str) -> Uuid:
-        start = stream.tell()
-        value = Uuid(take(stream, 16, path, "uuid"))
-        trace_of(context).leaf("", start, stream.tell(), value)
-        return value
-
-    def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
-        if not isinstance(obj, bytes) or len(obj) != 16:
-            raise self.refuse(f"{obj!r} is not 16 bytes", stream, path)
-        stream.write(obj)
-        return obj
-
-
-class UVarint(Kafka):
-    """An unsigned varint: at most 5 bytes, at most 32 bits. `name` is what it is for."""
-
-    def __init__(self, role: str = "length") -> None:
-        super().__init__()
-        self.role = role
-
-    def _parse(self, stream: Input, context: Any, path: str) -> int:
-        start, value = stream.tell(), 0
-        for shift in range(0, 35, 7):
-            byte = take(stream, 1, path, self.role)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80 and value <= 0xFFFFFFFF:
-                trace_of(context).leaf(self.role, start, stream.tell(), value)
-                return value
-        raise self.refuse("a varint of more than 32 bits", stream, path, start)
-
-    def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
-        stream.write(write_uvarint(obj))
+            raise self.refuse(f"{obj} does not fit {self.role}", stream, path) from None
         return obj
 
 
@@ -196,13 +165,13 @@ class Length(Kafka):
 
     def __init__(self, code: str, *, compact: bool, nullable: bool, role: str) -> None:
         super().__init__()
-        self.format, self.varint = struct.Struct(">" + code), UVarint(role)
+        self.format = struct.Struct(">" + code)
         self.compact, self.nullable, self.role = compact, nullable, role
 
     def _parse(self, stream: Input, context: Any, path: str) -> int:
         start = stream.tell()
         if self.compact:
-            value = self.varint._parsereport(stream, context, path) - 1
+            value = read_uvarint(stream, context, path, self.role) - 1
         else:
             (value,) = self.format.unpack(take(stream, self.format.size, path, self.role))
             trace_of(context).leaf(self.role, start, stream.tell(), value)
@@ -341,9 +310,7 @@ class Series(Kafka):
                 raise self.refuse("err does not fit int32", stream, here) from None
             for member in self.members[2:]:
                 if kind in member.slot.only:
-                    if member.name not in each:
-                        raise self.refuse(f"{member.name} is missing", stream, here)
-                    member._build(each[member.name], stream, context, here)
+                    member._build(self.part(each, member, stream, here), stream, context, here)
         stream.write(self.head.pack(-1, True, -1))
         return obj
 
@@ -387,9 +354,7 @@ class Fields(Kafka):
         if not isinstance(obj, dict):
             raise self.refuse(f"{obj!r:.60} is no struct", stream, path)
         for member in self.members:
-            if member.name not in obj:
-                raise self.refuse(f"{member.name} is missing", stream, path)
-            member._build(obj[member.name], stream, context, path)
+            member._build(self.part(obj, member, stream, path), stream, context, path)
         if self.tags is not None:
             self.tags._build(obj, stream, context, path)
         return obj
@@ -406,15 +371,14 @@ class Tags(Kafka):
         trace, start = trace_of(context), stream.tell()
         trace.begin("_tagged_fields", start, None)
         body: dict[str, Any] = {m.name: default_of(m.slot) for m in self.members.values()}
-        body = {k: Uuid(v) if isinstance(v, bytes) and len(v) == 16 else v for k, v in body.items()}
         # What is wrong with the section itself is not wrong with the struct around it.
         section = f"{path} -> _tagged_fields"
-        count, last, unknown = UVarint("count")._parsereport(stream, context, section), -1, []
+        count, last, unknown = read_uvarint(stream, context, section, "count"), -1, []
         stream.weigh(min(count, stream.limit - stream.tell()), UNKNOWN_TAG_WEIGHT, section)
         for _ in range(count):
             at = stream.tell()
-            tag = UVarint("tag")._parsereport(stream, context, section)
-            size = UVarint("size")._parsereport(stream, context, section)
+            tag = read_uvarint(stream, context, section, "tag")
+            size = read_uvarint(stream, context, section, "size")
             if tag <= last:
                 raise self.refuse(f"tag {tag} stands after tag {last}", stream, section, at)
             last, begin = tag, stream.tell()
@@ -441,11 +405,10 @@ class Tags(Kafka):
     def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
         fields: dict[int, bytes] = {}
         for tag, member in self.members.items():
-            if member.name not in obj:
-                raise self.refuse(f"{member.name} is missing", stream, path)
-            if obj[member.name] != member.slot.default:
+            value = self.part(obj, member, stream, path)
+            if value != member.slot.default:
                 part = BytesIO()
-                member._build(obj[member.name], part, context, path)
+                member._build(value, part, context, path)
                 fields[tag or 0] = part.getvalue()
         for field in obj.get("_tagged_fields") or ():
             if field["tag"] in fields:
@@ -468,7 +431,7 @@ class NullableFields(Kafka):
     def _parse(self, stream: Input, context: Any, path: str) -> dict[str, Any] | None:
         start = stream.tell()
         if self.tagged:
-            marker = UVarint("marker")._parsereport(stream, context, path)
+            marker = read_uvarint(stream, context, path, "marker")
         else:
             marker = int.from_bytes(take(stream, 1, path, "marker"), "big", signed=True)
             trace_of(context).leaf("marker", start, stream.tell(), marker)
@@ -485,21 +448,3 @@ class NullableFields(Kafka):
             return None
         stream.write(b"\1")
         return self.fields._build(obj, stream, context, path)
-
-
-__all__ = [
-    "Blob",
-    "Counted",
-    "Fields",
-    "Flag",
-    "Identifier",
-    "Length",
-    "Member",
-    "NullableFields",
-    "Number",
-    "Series",
-    "StructWire",
-    "Tags",
-    "Trace",
-    "UVarint",
-]

@@ -86,11 +86,10 @@ class _WriterSource(Lines):
         """Fixed-size values not written yet: (struct letter, expression)."""
 
     def function(self, body: StructWire) -> str:
-        self.add("def write(body):")
-        self.depth = 1
-        self.add("out = bytearray()")
-        self.struct(body, "body", "out")
-        self.add("return bytes(out)")
+        with self.block("def write(body):"):
+            self.add("out = bytearray()")
+            self.struct(body, "body", "out")
+            self.add("return bytes(out)")
         return self.text()
 
     def flush(self, out: str) -> None:
@@ -122,20 +121,16 @@ class _WriterSource(Lines):
     def tagged(self, slot: Slot, body: str, fields: str) -> None:
         value, default, part = self.fresh(), self.fresh("default"), self.fresh("part")
         self.names[default] = slot.default
-        self.add(f"{value} = {body}[{slot.name!r}]", f"if {value} != {default}:")
-        self.depth += 1
-        self.add(f"{part} = bytearray()")
-        if isinstance(slot.wire, StructWire) and slot.wire.nullable:
-            self.add(f"if {value} is None:", f"    {part} += b'\\x00'", "else:")
-            self.depth += 1
-            self.add(f"{part} += b'\\x01'")
-            self.struct(slot.wire, value, part)
-            self.depth -= 1
-        else:
-            self.value(slot.wire, value, part)
-            self.flush(part)
-        self.add(f"{fields}.append(({slot.tag}, bytes({part})))")
-        self.depth -= 1
+        with self.block(f"{value} = {body}[{slot.name!r}]", f"if {value} != {default}:"):
+            self.add(f"{part} = bytearray()")
+            if isinstance(slot.wire, StructWire) and slot.wire.nullable:
+                with self.block(f"if {value} is None:", f"    {part} += b'\\x00'", "else:"):
+                    self.add(f"{part} += b'\\x01'")
+                    self.struct(slot.wire, value, part)
+            else:
+                self.value(slot.wire, value, part)
+                self.flush(part)
+            self.add(f"{fields}.append(({slot.tag}, bytes({part})))")
 
     def value(self, wire: Wire, expression: str, out: str) -> None:
         """Emit what appends a value, or add it to the run."""
@@ -147,23 +142,13 @@ class _WriterSource(Lines):
             case UuidWire():
                 self.run.append(("16s", f"uuid_bytes({expression})"))
             case StringWire():
-                text = self.fresh()
-                self.flush(out)
-                self.add(f"{text} = {expression}")
-                if wire.nullable:
-                    self.add(f"if {text} is not None:")
-                    self.depth += 1
+                text = self.begin(wire, expression, out)
                 self.add(f"{text} = {text}.encode('utf-8', 'surrogateescape')")
                 self.length(wire.compact, f"len({text})", wire.code, out)
                 self.add(f"{out} += {text}")
                 self.null(wire, wire.code, out)
             case BytesWire():
-                data = self.fresh()
-                self.flush(out)
-                self.add(f"{data} = {expression}")
-                if wire.nullable:
-                    self.add(f"if {data} is not None:")
-                    self.depth += 1
+                data = self.begin(wire, expression, out)
                 self.length(wire.compact, f"len({data})", "i", out)
                 self.add(f"{out} += {data}")
                 self.null(wire, "i", out)
@@ -178,13 +163,23 @@ class _WriterSource(Lines):
                 if not wire.nullable:
                     self.struct(wire, body, out)
                     return
-                self.add(f"if {body} is None:", f"    {out} += b'\\xff'", "else:")
-                self.depth += 1
-                self.add(f"{out} += b'\\x01'")
-                self.struct(wire, body, out)
-                self.depth -= 1
+                with self.block(f"if {body} is None:", f"    {out} += b'\\xff'", "else:"):
+                    self.add(f"{out} += b'\\x01'")
+                    self.struct(wire, body, out)
             case _:
                 assert_never(wire)
+
+    def begin(
+        self, wire: StringWire | BytesWire | ArrayWire, expression: str, out: str, prefix: str = "v"
+    ) -> str:
+        """Emit the begin of a value that may be null; return its variable."""
+        value = self.fresh(prefix)
+        self.flush(out)
+        self.add(f"{value} = {expression}")
+        if wire.nullable:
+            self.add(f"if {value} is not None:")
+            self.depth += 1
+        return value
 
     def length(self, compact: bool, length: str, code: str, out: str) -> None:
         self.add(
@@ -195,7 +190,8 @@ class _WriterSource(Lines):
         """Emit the other branch of a nullable value."""
         if wire.nullable:
             self.depth -= 1
-            self.add("else:", f"    {out} += {_null(wire.compact, code)!r}")
+            null = b"\x00" if wire.compact else b"\xff" * struct.calcsize(code)
+            self.add("else:", f"    {out} += {null!r}")
 
     def operations(self, wire: ArrayWire, expression: str, out: str) -> None:
         item, kind, element = self.fresh("e"), self.fresh("kind"), wire.element
@@ -205,39 +201,24 @@ class _WriterSource(Lines):
         self.names[known := self.fresh("known")] = frozenset().union(
             *(slot.only for slot in element.slots)
         )
-        self.add(f"for {item} in {expression}:")
-        self.depth += 1
-        self.add(f"{kind} = {item}['type']", f"if {kind} not in {known}:")
-        self.add("    raise ValueError('no such operation')")
-        self.add(f"{out} += write_head({kind}, False, {item}['err'])")
-        for slot in element.slots[2:]:
-            self.names[types := self.fresh("types")] = slot.only
-            self.add(f"if {kind} in {types}:")
-            self.depth += 1
-            self.value(slot.wire, f"{item}[{slot.name!r}]", out)
-            self.flush(out)
-            self.depth -= 1
-        self.depth -= 1
+        with self.block(f"for {item} in {expression}:"):
+            self.add(f"{kind} = {item}['type']", f"if {kind} not in {known}:")
+            self.add("    raise ValueError('no such operation')")
+            self.add(f"{out} += write_head({kind}, False, {item}['err'])")
+            for slot in element.slots[2:]:
+                self.names[types := self.fresh("types")] = slot.only
+                with self.block(f"if {kind} in {types}:"):
+                    self.value(slot.wire, f"{item}[{slot.name!r}]", out)
+                    self.flush(out)
         self.add(f"{out} += write_head(-1, True, -1)")
 
     def array(self, wire: ArrayWire, expression: str, out: str) -> None:
-        items, item = self.fresh("a"), self.fresh("e")
-        self.flush(out)
-        self.add(f"{items} = {expression}")
-        if wire.nullable:
-            self.add(f"if {items} is not None:")
-            self.depth += 1
+        items, item = self.begin(wire, expression, out, "a"), self.fresh("e")
         self.length(wire.compact, f"len({items})", "i", out)
         if isinstance(wire.element, NumberWire):
             self.add(f"{out} += pack(f'>{{len({items})}}{wire.element.code}', *{items})")
         else:
-            self.add(f"for {item} in {items}:")
-            self.depth += 1
-            self.value(wire.element, item, out)
-            self.flush(out)
-            self.depth -= 1
+            with self.block(f"for {item} in {items}:"):
+                self.value(wire.element, item, out)
+                self.flush(out)
         self.null(wire, "i", out)
-
-
-def _null(compact: bool, code: str) -> bytes:
-    return b"\x00" if compact else b"\xff" * struct.calcsize(code)

@@ -11,27 +11,25 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.dissectors.embedded import streams
 from kafkascope.dissectors.embedded.model import Embedded
 from kafkascope.dissectors.embedded.values import describe
 from kafkascope.dissectors.errors import DissectError, Malformed, Truncated
 from kafkascope.dissectors.layout import resolve
-from kafkascope.dissectors.registry import message, read_layout
+from kafkascope.dissectors.registry import decode_body, message, read_layout
 from kafkascope.dissectors.schema import Array, Bytes, Int16, Int32, Int64, Message, String, data
 
 STICKY_USER_DATA = data("StickyAssignorUserData", versions="0-1").of(
     Array("previous_assignment", "0+").of(
-        String("topic", "0+", entity="topicName"),
-        Array("partitions", "0+").of(Int32),
+        String("topic", "0+", entity="topicName"), Array("partitions", "0+").of(Int32)
     ),
     Int32("generation", "1+", default=-1, doc="the first form lacks it"),
 )
 
 COOPERATIVE_USER_DATA = data("CooperativeStickyAssignorUserData", versions="0").of(
-    Int32("generation", "0+"),
+    Int32("generation", "0+")
 )
 
 _CONNECTORS = (
@@ -63,6 +61,12 @@ CONNECT_SUBSCRIPTION = data("ConnectSubscription", versions="0-2").of(
 
 _SHORT: Final = struct.Struct(">h")
 
+STREAMS: Final = "stream"
+"""What Streams members call their assignor."""
+
+NEWEST_STREAMS: Final = 11
+"""Assignment versions whose layout is known; newer ones are shown by their version only."""
+
 CONSUMER: Final = "consumer"
 CONNECT: Final = "connect"
 
@@ -87,46 +91,40 @@ def _versioned(declared: Message, value: bytes) -> tuple[int, Body, str]:
 def subscription(value: bytes, protocol_type: str, assignor: str) -> Embedded | None:
     """Decode the metadata of a member in JoinGroup; `protocol_type` is empty where it is not
     known."""
-    return _by_type(protocol_type, value, assignor, _consumer_subscription, _connect_subscription)
+    return _by_type("subscription", protocol_type, value, assignor)
 
 
 def assignment(value: bytes, protocol_type: str, assignor: str) -> Embedded | None:
     """Decode the assignment of a member in SyncGroup."""
-    return _by_type(protocol_type, value, assignor, _consumer_assignment, _connect_assignment)
+    return _by_type("assignment", protocol_type, value, assignor)
 
 
-Reader: TypeAlias = Callable[[bytes, str], Embedded]
-
-
-def _by_type(
-    protocol_type: str, value: bytes, assignor: str, consumer: Reader, connect: Reader
-) -> Embedded | None:
-    if protocol_type == CONSUMER:
-        return consumer(value, assignor)
-    if protocol_type == CONNECT:
-        return connect(value, assignor)
+def _by_type(what: str, protocol_type: str, value: bytes, assignor: str) -> Embedded | None:
+    if protocol_type in (CONSUMER, CONNECT):
+        return _read(protocol_type, what, value, assignor)
     if protocol_type:
         return _of_others(value, protocol_type)
     # SyncGroup before version 5 does not say; bytes of the one do not fit the other.
-    for read in (consumer, connect):
+    for each in (CONSUMER, CONNECT):
         try:
-            found = read(value, assignor)
+            found = _read(each, what, value, assignor)
         except DissectError:
             continue
         if "left over" not in found.note:
             return found
-    return _of_others(value, "group protocol") or consumer(value, assignor)
+    return _of_others(value, "group protocol") or _read(CONSUMER, what, value, assignor)
+
+
+def _declared(protocol_type: str, what: str) -> Message:
+    if protocol_type == CONSUMER:
+        return message(f"ConsumerProtocol{what.capitalize()}")
+    return CONNECT_SUBSCRIPTION if what == "subscription" else CONNECT_ASSIGNMENT
 
 
 def fault_of(what: str, value: bytes, protocol_type: str) -> str:
     """Return why members of a protocol type cannot read a subscription or an assignment; empty
     where they can. User data is the assignor's own, and is not judged."""
-    declared = {
-        (CONSUMER, "subscription"): lambda: message("ConsumerProtocolSubscription"),
-        (CONSUMER, "assignment"): lambda: message("ConsumerProtocolAssignment"),
-        (CONNECT, "subscription"): lambda: CONNECT_SUBSCRIPTION,
-        (CONNECT, "assignment"): lambda: CONNECT_ASSIGNMENT,
-    }[protocol_type, what]()
+    declared = _declared(protocol_type, what)
     try:
         _versioned(declared, value)
     except DissectError as error:
@@ -146,32 +144,19 @@ def _of_others(value: bytes, kind: str) -> Embedded | None:
     return Embedded(kind, shown.value) if shown.kind in ("json", "text") else None
 
 
-def _consumer_subscription(value: bytes, assignor: str) -> Embedded:
-    version, body, note = _versioned(message("ConsumerProtocolSubscription"), value)
-    note = _open_user_data(body, assignor, note, streams.subscription)
-    return Embedded("ConsumerProtocolSubscription", {"version": version, **body}, note)
-
-
-def _consumer_assignment(value: bytes, assignor: str) -> Embedded:
-    version, body, note = _versioned(message("ConsumerProtocolAssignment"), value)
-    note = _open_user_data(body, assignor, note, streams.assignment)
-    return Embedded("ConsumerProtocolAssignment", {"version": version, **body}, note)
-
-
-def _connect_subscription(value: bytes, assignor: str) -> Embedded:
-    version, body, note = _versioned(CONNECT_SUBSCRIPTION, value)
-    if body.get("allocation"):
+def _read(protocol_type: str, what: str, value: bytes, assignor: str) -> Embedded:
+    declared = _declared(protocol_type, what)
+    version, body, note = _versioned(declared, value)
+    if protocol_type == CONSUMER:
+        of_streams = _streams_subscription if what == "subscription" else _streams_assignment
+        note = _open_user_data(body, assignor, note, of_streams)
+    elif body.get("allocation"):
         try:
             stated, inner, _ = _versioned(CONNECT_ASSIGNMENT, body["allocation"])
             body["allocation"] = {"version": stated, **inner}
         except DissectError as error:
             note = ", ".join(filter(None, (note, f"allocation: {error.reason}")))
-    return Embedded("ConnectSubscription", {"version": version, **body}, note)
-
-
-def _connect_assignment(value: bytes, assignor: str) -> Embedded:
-    version, body, note = _versioned(CONNECT_ASSIGNMENT, value)
-    return Embedded("ConnectAssignment", {"version": version, **body}, note)
+    return Embedded(declared.name, {"version": version, **body}, note)
 
 
 def _open_user_data(
@@ -186,7 +171,7 @@ def _open_user_data(
     try:
         if assignor in ("sticky", "cooperative-sticky"):
             found = _sticky(raw, assignor)
-        elif assignor in (streams.ASSIGNOR, "streams", ""):
+        elif assignor in (STREAMS, "streams", ""):
             # Of Kafka's own assignors only this one puts user data into assignments, so its form
             # is tried where the assignor is not told.
             found = of_streams(raw)
@@ -213,3 +198,119 @@ def _sticky(raw: bytes, assignor: str) -> Body | None:
         if end == len(raw):
             return body
     return None
+
+
+# --- user data of Kafka Streams
+#
+# The subscription is declared (SubscriptionInfoData); the assignment was never declared by anybody:
+# Kafka writes it by hand, with another layout in nearly every version.
+#
+#     int32 version | 3+ int32 common version | active tasks | standby tasks | partitions by host |
+#     4+ int32 error | 7+ int64 next
+
+
+def _streams_subscription(raw: bytes) -> Body:
+    """Decode the user data of a subscription: its version is its first field."""
+    if len(raw) < 4:
+        raise Truncated("the version is missing")
+    (version,) = struct.unpack_from(">i", raw)
+    versions = message("SubscriptionInfoData").versions
+    if version < versions.low:
+        raise Malformed(f"there is no version {version}")
+    if version > versions.high:
+        return {"version": version}
+    body, end = decode_body("SubscriptionInfoData", version, raw)
+    if end < len(raw):
+        raise Malformed(f"{len(raw) - end} bytes left over", offset=end)
+    endpoint = body.get("user_end_point")
+    if endpoint:
+        body["user_end_point"] = endpoint.decode("utf-8", "replace")
+    for tag in body.get("client_tags") or ():
+        tag.update({name: tag[name].decode("utf-8", "replace") for name in ("key", "value")})
+    return body
+
+
+class _Cursor:
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def number(self, form: str = ">i") -> int:
+        size = struct.calcsize(form)
+        if self.at + size > len(self.data):
+            raise Truncated("the bytes end inside a number", offset=self.at)
+        (value,) = struct.unpack_from(form, self.data, self.at)
+        self.at += size
+        return int(value)
+
+    def count(self, least: int) -> range:
+        value = self.number()
+        left = len(self.data) - self.at
+        if value < 0 or value * least > left:
+            raise Malformed(f"{value} elements in {left} bytes", offset=self.at - 4)
+        return range(value)
+
+    def take(self, size: int) -> bytes:
+        if size < 0 or self.at + size > len(self.data):
+            raise Truncated("the bytes end inside a text", offset=self.at)
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def text(self) -> str:
+        return self.take(self.number(">H")).decode("utf-8", "surrogateescape")
+
+
+def _task(cursor: _Cursor, version: int) -> Body:
+    task: Body = {"subtopology": cursor.number(), "partition": cursor.number()}
+    if version >= 10:
+        name = cursor.take(2 * cursor.number()).decode("utf-16-be", "surrogatepass")
+        if name:
+            task["named_topology"] = name
+    return task
+
+
+def _hosts(cursor: _Cursor, topics: dict[int, str] | None) -> list[Body]:
+    hosts = []
+    for _ in cursor.count(10):
+        host: Body = {"host": cursor.text(), "port": cursor.number(), "partitions": []}
+        for _ in cursor.count(6 if topics is None else 8):
+            topic: Any = cursor.text() if topics is None else cursor.number()
+            if topics is not None:
+                topic = topics.get(topic, topic)
+            host["partitions"].append({"topic": topic, "partition": cursor.number()})
+        hosts.append(host)
+    return hosts
+
+
+def _streams_assignment(raw: bytes) -> Body:
+    """Decode the user data of an assignment; of a version that is not known only the number."""
+    cursor = _Cursor(raw)
+    version = cursor.number()
+    body: Body = {"version": version}
+    if version < 1:
+        raise Malformed(f"there is no version {version}")
+    if version > NEWEST_STREAMS:
+        return body
+    if version >= 3:
+        body["common_version"] = cursor.number()
+    body["active_tasks"] = [_task(cursor, version) for _ in cursor.count(8)]
+    body["standby_tasks"] = []
+    for _ in cursor.count(12):
+        task = _task(cursor, version)
+        task["partitions"] = [
+            {"topic": cursor.text(), "partition": cursor.number()} for _ in cursor.count(6)
+        ]
+        body["standby_tasks"].append(task)
+    if version >= 2:
+        topics = None
+        if version >= 5:
+            topics = {cursor.number(): cursor.text() for _ in cursor.count(6)}
+        body["partitions_by_host"] = _hosts(cursor, topics)
+        if version >= 6:
+            body["standby_partitions_by_host"] = _hosts(cursor, topics)
+    if version >= 4:
+        body["error"] = cursor.number()
+    if version >= 7:
+        body["next_rebalance_ms"] = cursor.number(">q")
+    if cursor.at < len(raw):
+        raise Malformed(f"{len(raw) - cursor.at} bytes left over", offset=cursor.at)
+    return body

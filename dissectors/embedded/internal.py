@@ -181,16 +181,16 @@ def without_secrets(found: Internal, value: bytes | None) -> bytes | None:
     content = found.value
     if value is None or content is None or content.layout is None:
         return value
-    secrets = list(secrets_of(content.layout, content.body))
-    if not secrets:
+    body = masked_content(content)
+    if body == content.body:
         return value
     end = len(value) - content.surplus
-    hidden = write_layout(content.layout, masked_content(content))
+    hidden = write_layout(content.layout, body)
     at = end - len(hidden)
     if at >= 0 and write_layout(content.layout, content.body) == value[at:end]:
         return value[:at] + hidden + value[end:]
     # Not written as we would: the places of the secrets are not known.
-    for secret in secrets:
+    for secret in secrets_of(content.layout, content.body):
         value = value.replace(secret, b"*" * len(secret))
     return value
 
@@ -224,17 +224,11 @@ def decode_control(key: bytes | None, value: bytes | None) -> Internal:
             return Internal(decoded_key, None)
         declared = message(name)
         # Only transaction markers have their version before them; the others carry it as a field.
-        if name == "EndTxnMarker":
-            stated = _short(value, 0, "version")
-            known = min(stated, declared.versions.high)
-            return Internal(decoded_key, _content(declared, known, value, 2))
-        return Internal(decoded_key, _content(declared, _version_of(declared, value), value, 0))
+        own = name == "EndTxnMarker"
+        stated = _short(value, 0, "version")
+        # Readers take a newer version for the newest that they know.
+        high = declared.versions.high
+        known = min(stated, high) if own or stated in declared.versions else high
+        return Internal(decoded_key, _content(declared, known, value, 2 if own else 0))
     except DissectError as error:
         return Internal(decoded_key, None, error.without_frames())
-
-
-def _version_of(declared: Message, value: bytes) -> int:
-    """Return the version in the first field; readers take a newer one for the newest that they
-    know."""
-    stated = _short(value, 0, "version")
-    return stated if stated in declared.versions else declared.versions.high

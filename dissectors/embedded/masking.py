@@ -7,11 +7,11 @@ AlterConfigs, too), and those of which the broker says that they are sensitive.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.codec.walk import leaves, visits
 from kafkascope.dissectors.layout import ArrayWire, Layout, StructWire, Wire
 from kafkascope.dissectors.reference.config_secrets import holds_secret, is_sensitive
 from kafkascope.dissectors.schema import Field
@@ -31,7 +31,8 @@ SUBJECTS: Final = frozenset({CONFIG_VALUE, NODE_DATA, NODE_IDENTITY})
 
 
 def is_secret(field: Field, around: Mapping[str, Any]) -> bool:
-    """Whether the field's value must not be shown; `around` is the struct that it stands in."""
+    """Return whether the field's value must not be shown; `around` is the struct that contains
+    it."""
     if field.subject == NODE_DATA:
         return holds_credentials(around.get(field.name), around.get("path"))
     if field.subject == NODE_IDENTITY:
@@ -39,29 +40,21 @@ def is_secret(field: Field, around: Mapping[str, Any]) -> bool:
     if field.subject != CONFIG_VALUE or field.secret:
         return field.secret
     name = around.get("name", around.get("key"))
-    return _is_told(around) or is_sensitive(name) or holds_secret(around.get(field.name))
+    return _is_sensitive(around) or is_sensitive(name) or holds_secret(around.get(field.name))
 
 
-def _is_told(around: Mapping[str, Any]) -> bool:
+def _is_sensitive(around: Mapping[str, Any]) -> bool:
     """Whether the broker says that a config is sensitive, whatever its name."""
     return around.get("is_sensitive") is True
 
 
-@cache
 def has_secrets(layout: Layout) -> bool:
-    """Whether any field of the layout may be secret."""
-    return _secret_in(layout.body)
+    return visits(layout, _may_hold_secrets) is not None
 
 
-def _secret_in(wire: Wire) -> bool:
-    if isinstance(wire, ArrayWire):
-        return _secret_in(wire.element)
-    if isinstance(wire, StructWire):
-        return any(
-            slot.field.secret or slot.field.subject in SUBJECTS or _secret_in(slot.wire)
-            for slot in (*wire.slots, *wire.tags)
-        )
-    return False
+def _may_hold_secrets(wire: StructWire) -> bool:
+    slots = (*wire.slots, *wire.tags)
+    return any(slot.field.secret or slot.field.subject in SUBJECTS for slot in slots)
 
 
 def masked(layout: Layout, body: Body) -> Body:
@@ -69,28 +62,30 @@ def masked(layout: Layout, body: Body) -> Body:
     return _masked(layout.body, body) if has_secrets(layout) else body
 
 
-def _masked(wire: Wire, value: Any, told: bool = False) -> Any:
-    """Mask a struct; `told`: it is part of a config that is sensitive, such as one of its
-    synonyms."""
+def secrets_of(layout: Layout, body: Body) -> list[bytes]:
+    """Return the secret values of a body, as the bytes that stand on the wire."""
+    both = zip(leaves(layout, body), leaves(layout, masked(layout, body)), strict=True)
+    return [_on_wire(one.value) for one, other in both if one.value != other.value]
+
+
+def _masked(wire: Wire, value: Any, sensitive: bool = False) -> Any:
+    """Mask a struct; `sensitive`: it is part of a config that is, such as one of its synonyms."""
     if value is None:
         return None
     if isinstance(wire, ArrayWire):
-        return [_masked(wire.element, each, told) for each in value]
+        return [_masked(wire.element, each, sensitive) for each in value]
     if not isinstance(wire, StructWire):
         return value
-    told = told or _is_told(value)
+    sensitive = sensitive or _is_sensitive(value)
     out = dict(value)
     for slot in (*wire.slots, *wire.tags):
         old = value[slot.name]
-        if isinstance(old, str | bytes) and _hides(slot.field, value, told):
+        hides = sensitive and slot.field.subject == CONFIG_VALUE
+        if isinstance(old, str | bytes) and (hides or is_secret(slot.field, value)):
             out[slot.name] = asterisks(old)
         else:
-            out[slot.name] = _masked(slot.wire, old, told)
+            out[slot.name] = _masked(slot.wire, old, sensitive)
     return out
-
-
-def _hides(field: Field, around: Mapping[str, Any], told: bool) -> bool:
-    return is_secret(field, around) or (told and field.subject == CONFIG_VALUE)
 
 
 def asterisks(value: str | bytes) -> str | bytes:
@@ -102,25 +97,3 @@ def asterisks(value: str | bytes) -> str | bytes:
 
 def _on_wire(value: str | bytes) -> bytes:
     return value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape")
-
-
-def secrets_of(layout: Layout, body: Body) -> Iterator[bytes]:
-    """Yield the secret values of a body, as the bytes that stand on the wire."""
-    if has_secrets(layout):
-        yield from _secrets(layout.body, body)
-
-
-def _secrets(wire: Wire, value: Any, told: bool = False) -> Iterator[bytes]:
-    if value is None:
-        return
-    if isinstance(wire, ArrayWire):
-        for each in value:
-            yield from _secrets(wire.element, each, told)
-    elif isinstance(wire, StructWire):
-        told = told or _is_told(value)
-        for slot in (*wire.slots, *wire.tags):
-            inner = value[slot.name]
-            if isinstance(inner, str | bytes) and inner and _hides(slot.field, value, told):
-                yield _on_wire(inner)
-            else:
-                yield from _secrets(slot.wire, inner, told)

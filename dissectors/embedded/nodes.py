@@ -16,7 +16,7 @@ from kafkascope.dissectors.zookeeper.paths import place_of
 
 
 def decode(data: bytes, path: str) -> Embedded | None:
-    """Decode what is in a node, secrets hidden; None for bytes of nobody knows what."""
+    """Decode the data of a node, secrets hidden; None for bytes of unknown content."""
     what = place_of(path).what if path else ""
     if what == "delegation token":
         return Embedded(what, HIDDEN)

@@ -149,7 +149,6 @@ def _bearer(value: bytes) -> Embedded:
 
 
 def _claims(token: bytes) -> Body:
-    """Return the harmless claims of a JWT."""
     found = _JWT.fullmatch(token)
     if found is None:
         return {}

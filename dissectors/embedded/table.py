@@ -1,16 +1,32 @@
-"""Which field holds which format, and the walk over a body that finds them."""
+"""Which field holds which format, and the walk over a body that finds them; those that are requests
+and responses inside Envelope (KIP-590), principals, addresses and metrics."""
 
 from __future__ import annotations
 
+import ipaddress
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final, Literal, TypeAlias
 
-from kafkascope.dissectors.embedded import groups, nested, nodes, sasl, telemetry
+from kafkascope.dissectors.embedded import groups, nodes, sasl
+from kafkascope.dissectors.embedded.masking import masked
 from kafkascope.dissectors.embedded.model import Around, Embedded
-from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, StructWire, Wire
+from kafkascope.dissectors.errors import DissectError, Truncated
+from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, StructWire, Wire, resolve
+from kafkascope.dissectors.records.compression import decompress
+from kafkascope.dissectors.registry import (
+    Decoded,
+    decode_request,
+    decode_response,
+    message,
+    read_layout,
+)
+from kafkascope.extras import missing
+
+METRICS_BYTES: Final = 16 << 20
+"""Of metrics when expanded; brokers take 1 MB (telemetry.max.bytes) of them compressed."""
 
 Format: TypeAlias = Literal[
     "subscription",
@@ -29,22 +45,69 @@ Format: TypeAlias = Literal[
 Decoder: TypeAlias = Callable[[bytes, Around], Embedded | None]
 
 
-def _protocol_type(around: Around) -> str:
-    return around.text("protocol_type") or around.protocol_type
+def _member(
+    read: Callable[[bytes, str, str], Embedded | None], value: bytes, around: Around
+) -> Embedded | None:
+    """Decode what a member of a group sent or got, by the group's protocol and assignor."""
+    names: tuple[str, ...] = ("name", "protocol_name", "protocol_data", "protocol")
+    if read is groups.assignment:
+        names = names[1:]
+    assignor = next(filter(None, map(around.text, names)), "")
+    return read(value, around.text("protocol_type") or around.protocol_type, assignor)
 
 
-def _subscription(value: bytes, around: Around) -> Embedded | None:
-    assignor = around.text("name") or around.text("protocol_name") or around.text("protocol_data")
-    return groups.subscription(value, _protocol_type(around), assignor or around.text("protocol"))
+def _metrics(value: bytes, around: Around) -> Embedded:
+    """Decode metrics that clients push (KIP-714), OpenTelemetry's MetricsData, to the JSON form of
+    their protobuf message; needs the extra `telemetry`."""
+    data = decompress(around.fields.get("compression_type", 0), value, METRICS_BYTES)
+    if note := missing("decoding the metrics of PushTelemetry"):
+        return Embedded("OTLP metrics", {"bytes": len(data)}, note)
+    from google.protobuf.json_format import MessageToDict
+    from google.protobuf.message import DecodeError
+    from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
+
+    try:
+        body: Any = MessageToDict(MetricsData.FromString(data))
+    except (DecodeError, ValueError, RecursionError) as error:
+        return Embedded("OTLP metrics", {"bytes": len(data)}, f"no MetricsData: {error}")
+    return Embedded("OTLP metrics", body)
 
 
-def _assignment(value: bytes, around: Around) -> Embedded | None:
-    assignor = around.text("protocol_name") or around.text("protocol_data")
-    return groups.assignment(value, _protocol_type(around), assignor or around.text("protocol"))
+def _request(value: bytes, around: Around) -> Embedded:
+    """Decode header and body of the nested request; its versions follow from its own header."""
+    return _embedded(decode_request(value), value)
 
 
-def _metrics(value: bytes, around: Around) -> Embedded | None:
-    return telemetry.metrics(value, around.fields.get("compression_type", 0))
+def _response(value: bytes, around: Around) -> Embedded:
+    """Decode header and body of the nested response; only the request tells its API."""
+    if around.request is None:
+        return Embedded("response", {"bytes": len(value)}, "the request inside is not known")
+    return _embedded(decode_response(value, *around.request), value)
+
+
+def _embedded(found: Decoded, value: bytes) -> Embedded:
+    left = len(value) - found.end
+    note = f"{left} bytes left over" if left > 0 else found.note
+    body = {"header": found.header, "body": masked(found.layout, found.body)}
+    layouts = {"header": found.header_layout, "body": found.layout}
+    return Embedded(f"{found.message} v{found.version}", body, note, layouts)
+
+
+def _principal(value: bytes, around: Around) -> Embedded:
+    if len(value) < 2:
+        raise Truncated("the version is missing")
+    (stated,) = struct.unpack_from(">h", value)
+    declared = message("DefaultPrincipalData")
+    version = min(max(stated, declared.versions.low), declared.versions.high)
+    body, _ = read_layout(resolve(declared, version), value, 2)
+    note = "" if stated == version else f"version {stated}, read as {version}"
+    return Embedded("DefaultPrincipalData", body, note)
+
+
+def _address(value: bytes, around: Around) -> Embedded | None:
+    if len(value) not in (4, 16):
+        return None
+    return Embedded("address", str(ipaddress.ip_address(value)))
 
 
 FORMATS: Final[dict[tuple[str, str], Format]] = {
@@ -77,18 +140,18 @@ FORMATS: Final[dict[tuple[str, str], Format]] = {
 """(message, field) -> what its bytes hold, for decoders and for those who write them anew."""
 
 DECODERS: Final[dict[Format, Decoder]] = {
-    "subscription": _subscription,
-    "assignment": _assignment,
+    "subscription": partial(_member, groups.subscription),
+    "assignment": partial(_member, groups.assignment),
     "token of a client": lambda value, around: sasl.decode(
         value, around.mechanism, from_client=True
     ),
     "token of a broker": lambda value, around: sasl.decode(
         value, around.mechanism, from_client=False
     ),
-    "request": lambda value, _: nested.request(value),
-    "principal": lambda value, _: nested.principal(value),
-    "address": lambda value, _: nested.address(value),
-    "response": lambda value, around: nested.response(value, around.request),
+    "request": _request,
+    "principal": _principal,
+    "address": _address,
+    "response": _response,
     "metrics": _metrics,
     "node": lambda value, around: nodes.decode(value, around.text("path") or around.path),
 }
@@ -109,7 +172,6 @@ def decode(message: str, field: str, value: bytes, around: Around) -> Embedded |
 
 @cache
 def has_embedded(message: str) -> bool:
-    """Return whether any field of a message has a known format."""
     return any(name == message and form in DECODERS for (name, _), form in FORMATS.items())
 
 

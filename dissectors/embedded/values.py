@@ -62,7 +62,8 @@ def _payload(data: bytes) -> Shown:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return Shown("bytes", data)
-    return Shown("text", text) if _printable(text) else Shown("bytes", data)
+    printable = text.isprintable() or all(c.isprintable() or c in "\t\r\n" for c in text)
+    return Shown("text", text) if printable else Shown("bytes", data)
 
 
 def _too_deep(value: Any) -> bool:
@@ -74,7 +75,3 @@ def _too_deep(value: Any) -> bool:
         if not level:
             return False
     return True
-
-
-def _printable(text: str) -> bool:
-    return text.isprintable() or all(c.isprintable() or c in "\t\r\n" for c in text)

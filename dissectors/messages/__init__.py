@@ -195,152 +195,89 @@ APIS: Final[dict[int, Declared]] = {
 }
 """Declared APIs by key."""
 
-DATA: Final[dict[str, str]] = {
-    "RequestHeader": "header",
-    "ResponseHeader": "header",
-    "LegacyOffsetCommitKey": "consumer_offsets",
-    "LegacyOffsetCommitValue": "consumer_offsets",
-    "OffsetCommitKey": "consumer_offsets",
-    "OffsetCommitValue": "consumer_offsets",
-    "GroupMetadataKey": "consumer_offsets",
-    "GroupMetadataValue": "consumer_offsets",
-    "ConsumerGroupMetadataKey": "consumer_offsets_consumer",
-    "ConsumerGroupMetadataValue": "consumer_offsets_consumer",
-    "ConsumerGroupPartitionMetadataKey": "consumer_offsets_consumer",
-    "ConsumerGroupPartitionMetadataValue": "consumer_offsets_consumer",
-    "ConsumerGroupMemberMetadataKey": "consumer_offsets_consumer",
-    "ConsumerGroupMemberMetadataValue": "consumer_offsets_consumer",
-    "ConsumerGroupTargetAssignmentMetadataKey": "consumer_offsets_consumer",
-    "ConsumerGroupTargetAssignmentMetadataValue": "consumer_offsets_consumer",
-    "ConsumerGroupTargetAssignmentMemberKey": "consumer_offsets_consumer",
-    "ConsumerGroupTargetAssignmentMemberValue": "consumer_offsets_consumer",
-    "ConsumerGroupCurrentMemberAssignmentKey": "consumer_offsets_consumer",
-    "ConsumerGroupCurrentMemberAssignmentValue": "consumer_offsets_consumer",
-    "ShareGroupPartitionMetadataKey": "consumer_offsets_share",
-    "ShareGroupPartitionMetadataValue": "consumer_offsets_share",
-    "ShareGroupMemberMetadataKey": "consumer_offsets_share",
-    "ShareGroupMemberMetadataValue": "consumer_offsets_share",
-    "ShareGroupMetadataKey": "consumer_offsets_share",
-    "ShareGroupMetadataValue": "consumer_offsets_share",
-    "ShareGroupTargetAssignmentMetadataKey": "consumer_offsets_share",
-    "ShareGroupTargetAssignmentMetadataValue": "consumer_offsets_share",
-    "ShareGroupTargetAssignmentMemberKey": "consumer_offsets_share",
-    "ShareGroupTargetAssignmentMemberValue": "consumer_offsets_share",
-    "ShareGroupCurrentMemberAssignmentKey": "consumer_offsets_share",
-    "ShareGroupCurrentMemberAssignmentValue": "consumer_offsets_share",
-    "ShareGroupStatePartitionMetadataKey": "consumer_offsets_share",
-    "ShareGroupStatePartitionMetadataValue": "consumer_offsets_share",
-    "ConsumerGroupRegularExpressionKey": "consumer_offsets_consumer",
-    "ConsumerGroupRegularExpressionValue": "consumer_offsets_consumer",
-    "StreamsGroupMetadataKey": "consumer_offsets_streams",
-    "StreamsGroupMetadataValue": "consumer_offsets_streams",
-    "StreamsGroupMemberMetadataKey": "consumer_offsets_streams",
-    "StreamsGroupMemberMetadataValue": "consumer_offsets_streams",
-    "StreamsGroupTargetAssignmentMetadataKey": "consumer_offsets_streams",
-    "StreamsGroupTargetAssignmentMetadataValue": "consumer_offsets_streams",
-    "StreamsGroupTargetAssignmentMemberKey": "consumer_offsets_streams",
-    "StreamsGroupTargetAssignmentMemberValue": "consumer_offsets_streams",
-    "StreamsGroupCurrentMemberAssignmentKey": "consumer_offsets_streams",
-    "StreamsGroupCurrentMemberAssignmentValue": "consumer_offsets_streams",
-    "StreamsGroupTopologyKey": "consumer_offsets_streams",
-    "StreamsGroupTopologyValue": "consumer_offsets_streams",
-    "ShareSnapshotKey": "share_group_state",
-    "ShareSnapshotValue": "share_group_state",
-    "ShareUpdateKey": "share_group_state",
-    "ShareUpdateValue": "share_group_state",
-    "TransactionLogKey": "transaction_state",
-    "TransactionLogValue": "transaction_state",
-    "AbortedTxn": "storage_files",
-    "ConsumerProtocolAssignment": "consumer_protocol",
-    "ConsumerProtocolSubscription": "consumer_protocol",
-    "ControlRecordTypeSchema": "control_records",
-    "DefaultPrincipalData": "principal",
-    "EndTxnMarker": "control_records",
-    "KRaftVersionRecord": "control_records",
-    "LeaderChangeMessage": "control_records",
-    "SnapshotFooterRecord": "control_records",
-    "SnapshotHeaderRecord": "control_records",
-    "VotersRecord": "control_records",
-    "QuorumStateData": "storage_files",
-    "ProducerSnapshot": "storage_files",
-    "SubscriptionInfoData": "streams_subscription",
-    "RegisterBrokerRecord": "cluster_metadata",
-    "UnregisterBrokerRecord": "cluster_metadata",
-    "TopicRecord": "cluster_metadata",
-    "PartitionRecord": "cluster_metadata",
-    "ConfigRecord": "cluster_metadata",
-    "PartitionChangeRecord": "cluster_metadata",
-    "AccessControlRecord": "cluster_metadata",
-    "FenceBrokerRecord": "cluster_metadata",
-    "UnfenceBrokerRecord": "cluster_metadata",
-    "RemoveTopicRecord": "cluster_metadata",
-    "DelegationTokenRecord": "cluster_metadata",
-    "UserScramCredentialRecord": "cluster_metadata",
-    "FeatureLevelRecord": "cluster_metadata",
-    "ClientQuotaRecord": "cluster_metadata",
-    "ProducerIdsRecord": "cluster_metadata",
-    "RemoveFeatureLevelRecord": "cluster_metadata",
-    "BrokerRegistrationChangeRecord": "cluster_metadata",
-    "AccessControlEntryRecord": "cluster_metadata",
-    "RemoveAccessControlEntryRecord": "cluster_metadata",
-    "NoOpRecord": "cluster_metadata",
-    "ZkMigrationStateRecord": "cluster_metadata",
-    "RemoveUserScramCredentialRecord": "cluster_metadata",
-    "BeginTransactionRecord": "cluster_metadata",
-    "EndTransactionRecord": "cluster_metadata",
-    "AbortTransactionRecord": "cluster_metadata",
-    "RemoveDelegationTokenRecord": "cluster_metadata",
-    "RegisterControllerRecord": "cluster_metadata",
-    "ClearElrRecord": "cluster_metadata",
-    "UnregisterControllerRecord": "cluster_metadata",
-    "RemoteLogSegmentMetadataRecord": "remote_log_metadata",
-    "RemoteLogSegmentMetadataUpdateRecord": "remote_log_metadata",
-    "RemotePartitionDeleteMetadataRecord": "remote_log_metadata",
-    "RemoteLogSegmentMetadataSnapshotRecord": "remote_log_metadata",
-    "zk.RequestHeader": "zookeeper",
-    "zk.ReplyHeader": "zookeeper",
-    "zk.Nothing": "zookeeper",
-    "zk.ConnectRequest": "zookeeper",
-    "zk.ConnectResponse": "zookeeper",
-    "zk.AuthPacket": "zookeeper",
-    "zk.CreateRequest": "zookeeper",
-    "zk.CreateTTLRequest": "zookeeper",
-    "zk.CreateResponse": "zookeeper",
-    "zk.Create2Response": "zookeeper",
-    "zk.DeleteRequest": "zookeeper",
-    "zk.CheckVersionRequest": "zookeeper",
-    "zk.ExistsRequest": "zookeeper",
-    "zk.ExistsResponse": "zookeeper",
-    "zk.GetDataRequest": "zookeeper",
-    "zk.GetDataResponse": "zookeeper",
-    "zk.SetDataRequest": "zookeeper",
-    "zk.SetDataResponse": "zookeeper",
-    "zk.GetACLRequest": "zookeeper",
-    "zk.GetACLResponse": "zookeeper",
-    "zk.SetACLRequest": "zookeeper",
-    "zk.SetACLResponse": "zookeeper",
-    "zk.GetChildrenRequest": "zookeeper",
-    "zk.GetChildrenResponse": "zookeeper",
-    "zk.GetChildren2Request": "zookeeper",
-    "zk.GetChildren2Response": "zookeeper",
-    "zk.SyncRequest": "zookeeper",
-    "zk.SyncResponse": "zookeeper",
-    "zk.ReconfigRequest": "zookeeper",
-    "zk.CheckWatchesRequest": "zookeeper",
-    "zk.RemoveWatchesRequest": "zookeeper",
-    "zk.AddWatchRequest": "zookeeper",
-    "zk.ErrorResponse": "zookeeper",
-    "zk.SetWatches": "zookeeper",
-    "zk.SetWatches2": "zookeeper",
-    "zk.GetSASLRequest": "zookeeper",
-    "zk.SetSASLResponse": "zookeeper",
-    "zk.GetEphemeralsRequest": "zookeeper",
-    "zk.GetEphemeralsResponse": "zookeeper",
-    "zk.GetAllChildrenNumberRequest": "zookeeper",
-    "zk.GetAllChildrenNumberResponse": "zookeeper",
-    "zk.WhoAmIResponse": "zookeeper",
-    "zk.WatcherEvent": "zookeeper",
-    "zk.MultiRequest": "zookeeper",
-    "zk.MultiResponse": "zookeeper",
-}
+_DATA: Final = (
+    ("header", "RequestHeader ResponseHeader"),
+    (
+        "consumer_offsets",
+        "LegacyOffsetCommitKey LegacyOffsetCommitValue OffsetCommitKey OffsetCommitValue "
+        "GroupMetadataKey GroupMetadataValue",
+    ),
+    (
+        "consumer_offsets_consumer",
+        "ConsumerGroupMetadataKey ConsumerGroupMetadataValue ConsumerGroupPartitionMetadataKey "
+        "ConsumerGroupPartitionMetadataValue ConsumerGroupMemberMetadataKey "
+        "ConsumerGroupMemberMetadataValue ConsumerGroupTargetAssignmentMetadataKey "
+        "ConsumerGroupTargetAssignmentMetadataValue ConsumerGroupTargetAssignmentMemberKey "
+        "ConsumerGroupTargetAssignmentMemberValue ConsumerGroupCurrentMemberAssignmentKey "
+        "ConsumerGroupCurrentMemberAssignmentValue",
+    ),
+    (
+        "consumer_offsets_share",
+        "ShareGroupPartitionMetadataKey ShareGroupPartitionMetadataValue "
+        "ShareGroupMemberMetadataKey ShareGroupMemberMetadataValue ShareGroupMetadataKey "
+        "ShareGroupMetadataValue ShareGroupTargetAssignmentMetadataKey "
+        "ShareGroupTargetAssignmentMetadataValue ShareGroupTargetAssignmentMemberKey "
+        "ShareGroupTargetAssignmentMemberValue ShareGroupCurrentMemberAssignmentKey "
+        "ShareGroupCurrentMemberAssignmentValue ShareGroupStatePartitionMetadataKey "
+        "ShareGroupStatePartitionMetadataValue",
+    ),
+    (
+        "consumer_offsets_consumer",
+        "ConsumerGroupRegularExpressionKey ConsumerGroupRegularExpressionValue",
+    ),
+    (
+        "consumer_offsets_streams",
+        "StreamsGroupMetadataKey StreamsGroupMetadataValue StreamsGroupMemberMetadataKey "
+        "StreamsGroupMemberMetadataValue StreamsGroupTargetAssignmentMetadataKey "
+        "StreamsGroupTargetAssignmentMetadataValue StreamsGroupTargetAssignmentMemberKey "
+        "StreamsGroupTargetAssignmentMemberValue StreamsGroupCurrentMemberAssignmentKey "
+        "StreamsGroupCurrentMemberAssignmentValue StreamsGroupTopologyKey "
+        "StreamsGroupTopologyValue",
+    ),
+    ("share_group_state", "ShareSnapshotKey ShareSnapshotValue ShareUpdateKey ShareUpdateValue"),
+    ("transaction_state", "TransactionLogKey TransactionLogValue"),
+    ("storage_files", "AbortedTxn"),
+    ("consumer_protocol", "ConsumerProtocolAssignment ConsumerProtocolSubscription"),
+    ("control_records", "ControlRecordTypeSchema"),
+    ("principal", "DefaultPrincipalData"),
+    (
+        "control_records",
+        "EndTxnMarker KRaftVersionRecord LeaderChangeMessage SnapshotFooterRecord "
+        "SnapshotHeaderRecord VotersRecord",
+    ),
+    ("storage_files", "QuorumStateData ProducerSnapshot"),
+    ("streams_subscription", "SubscriptionInfoData"),
+    (
+        "cluster_metadata",
+        "RegisterBrokerRecord UnregisterBrokerRecord TopicRecord PartitionRecord ConfigRecord "
+        "PartitionChangeRecord AccessControlRecord FenceBrokerRecord UnfenceBrokerRecord "
+        "RemoveTopicRecord DelegationTokenRecord UserScramCredentialRecord FeatureLevelRecord "
+        "ClientQuotaRecord ProducerIdsRecord RemoveFeatureLevelRecord "
+        "BrokerRegistrationChangeRecord AccessControlEntryRecord RemoveAccessControlEntryRecord "
+        "NoOpRecord ZkMigrationStateRecord RemoveUserScramCredentialRecord BeginTransactionRecord "
+        "EndTransactionRecord AbortTransactionRecord RemoveDelegationTokenRecord "
+        "RegisterControllerRecord ClearElrRecord UnregisterControllerRecord",
+    ),
+    (
+        "remote_log_metadata",
+        "RemoteLogSegmentMetadataRecord RemoteLogSegmentMetadataUpdateRecord "
+        "RemotePartitionDeleteMetadataRecord RemoteLogSegmentMetadataSnapshotRecord",
+    ),
+    (
+        "zookeeper",
+        "zk.RequestHeader zk.ReplyHeader zk.Nothing zk.ConnectRequest zk.ConnectResponse "
+        "zk.AuthPacket zk.CreateRequest zk.CreateTTLRequest zk.CreateResponse zk.Create2Response "
+        "zk.DeleteRequest zk.CheckVersionRequest zk.ExistsRequest zk.ExistsResponse "
+        "zk.GetDataRequest zk.GetDataResponse zk.SetDataRequest zk.SetDataResponse "
+        "zk.GetACLRequest zk.GetACLResponse zk.SetACLRequest zk.SetACLResponse "
+        "zk.GetChildrenRequest zk.GetChildrenResponse zk.GetChildren2Request "
+        "zk.GetChildren2Response zk.SyncRequest zk.SyncResponse zk.ReconfigRequest "
+        "zk.CheckWatchesRequest zk.RemoveWatchesRequest zk.AddWatchRequest zk.ErrorResponse "
+        "zk.SetWatches zk.SetWatches2 zk.GetSASLRequest zk.SetSASLResponse "
+        "zk.GetEphemeralsRequest zk.GetEphemeralsResponse zk.GetAllChildrenNumberRequest "
+        "zk.GetAllChildrenNumberResponse zk.WhoAmIResponse zk.WatcherEvent zk.MultiRequest "
+        "zk.MultiResponse",
+    ),
+)
+DATA: Final = {name: module for module, names in _DATA for name in names.split()}
 """Modules by name, for messages that are no requests or responses."""

@@ -70,27 +70,23 @@ class Batch(NamedTuple):
 
     @property
     def codec(self) -> int:
-        """Number of the codec."""
         return self.attributes & CODEC_MASK
 
     @property
     def codec_name(self) -> str:
-        """Name of the codec."""
         return name_of(self.attributes & CODEC_MASK)
 
     @property
     def log_append_time(self) -> bool:
-        """Whether the broker's time stands for all records."""
+        """Return whether the broker's time applies to all records."""
         return bool(self.attributes & LOG_APPEND_TIME)
 
     @property
     def transactional(self) -> bool:
-        """Whether it is part of a transaction."""
         return self.magic == 2 and bool(self.attributes & TRANSACTIONAL)
 
     @property
     def control(self) -> bool:
-        """Whether it holds control records, which brokers write."""
         return self.magic == 2 and bool(self.attributes & CONTROL)
 
     @property
@@ -197,7 +193,6 @@ def crc_of(data: bytes, batch: Batch) -> int:
 
 
 def crc_ok(data: bytes, batch: Batch) -> bool:
-    """Whether the stated checksum is the right one."""
     return crc_of(data, batch) == batch.crc
 
 

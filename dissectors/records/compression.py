@@ -14,8 +14,6 @@ from kafkascope.dissectors.errors import Malformed, TooLarge
 NAMES: Final = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 """Names by number in a batch's attributes."""
 
-NUMBERS: Final = {name: number for number, name in NAMES.items()}
-
 OUTPUT_LIMIT: Final = 64 << 20
 """Bytes that one batch may expand to. Producers make batches of 16 KB (batch.size) and cap what
 they compress at 1 MB (max.request.size) unless told otherwise; 64 times as much is a bomb, not
@@ -43,7 +41,6 @@ _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 
 
 def name_of(codec: int) -> str:
-    """Return the codec's name, the number as text when there is no such codec."""
     return NAMES.get(codec) or str(codec)
 
 
@@ -94,11 +91,10 @@ and there can be a member in every 20 bytes."""
 
 
 def _gzip(data: bytes, limit: int) -> bytes:
-    whole: bytes | None = None
-    more: BytesIO | None = None
+    output = _Output()
     left, at, step = limit, 0, len(data)
     try:
-        while at < len(data) or whole is None:
+        while at < len(data) or output.empty:
             member = zlib.decompressobj(31)
             full = False
             while not member.eof:
@@ -115,24 +111,40 @@ def _gzip(data: bytes, limit: int) -> bytes:
                 left -= len(out)
                 if left < 0:
                     raise _too_large(1, limit)
-                if whole is None:
-                    whole = out
-                else:
-                    more = _added(more, whole, out)
+                output.add(out)
+                del out
             at -= len(member.unused_data)
             step = _GZIP_STEP
     except zlib.error as error:
         raise _refused(1, error) from None
-    return whole if more is None else more.getvalue()
+    return output.value()
 
 
-def _added(more: BytesIO | None, whole: bytes, piece: bytes) -> BytesIO:
-    """Return the buffer of all pieces with one more. `whole`: the first one, where it is new."""
-    if more is None:
-        more = BytesIO()
-        more.write(whole)
-    more.write(piece)
-    return more
+class _Output:
+    """Pieces that a decoder returned: of most batches there is one, which is not copied."""
+
+    __slots__ = ("_buffer", "_first")
+
+    def __init__(self) -> None:
+        self._first: bytes | None = None
+        self._buffer: BytesIO | None = None
+
+    def add(self, piece: bytes) -> None:
+        if self._first is None:
+            self._first = piece
+            return
+        if self._buffer is None:
+            self._buffer = BytesIO()
+            self._buffer.write(self._first)
+            self._first = b""  # it is in memory once, while the buffer grows
+        self._buffer.write(piece)
+
+    @property
+    def empty(self) -> bool:
+        return self._first is None
+
+    def value(self) -> bytes:
+        return (self._first or b"") if self._buffer is None else self._buffer.getvalue()
 
 
 def _snappy(data: bytes, limit: int) -> bytes:
@@ -140,8 +152,7 @@ def _snappy(data: bytes, limit: int) -> bytes:
     looked at: some writers have them in the other byte order."""
     if not data.startswith(_XERIAL):
         return _snappy_block(data, limit)
-    whole = b""
-    more: BytesIO | None = None
+    output = _Output()
     left, at = limit, 0
     while at < len(data):
         if data.startswith(_XERIAL, at):  # once more where streams were put one behind the other
@@ -156,11 +167,9 @@ def _snappy(data: bytes, limit: int) -> bytes:
         block = _snappy_block(data[at : at + length], left)
         left -= len(block)
         at += length
-        if whole:
-            more = _added(more, whole, block)
-        else:
-            whole = block
-    return whole if more is None else more.getvalue()
+        output.add(block)
+        del block
+    return output.value()
 
 
 def _snappy_block(data: bytes, limit: int) -> bytes:
@@ -260,29 +269,26 @@ def _zstd(data: bytes, limit: int) -> bytes:
     import zstandard
 
     context = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-    whole: bytes | None = None
-    more: BytesIO | None = None
+    output = _Output()
     left, at = limit, 0
     try:
-        while at < len(data) or whole is None:
+        while at < len(data) or output.empty:
             frame = context.decompressobj()
             while not frame.eof:
                 if at >= len(data):
                     raise Malformed("the zstd data ends early")
-                piece = data[at : at + (_ZSTD_FIRST if whole is None else _ZSTD_STEP)]
+                piece = data[at : at + (_ZSTD_FIRST if output.empty else _ZSTD_STEP)]
                 out = frame.decompress(piece)
                 at += len(piece)
                 left -= len(out)
                 if left < 0:
                     raise _too_large(4, limit)
-                if whole is None:
-                    whole = out
-                else:
-                    more = _added(more, whole, out)
+                output.add(out)
+                del out
             at -= len(frame.unused_data)
     except zstandard.ZstdError as error:
         raise _refused(4, error) from None
-    return whole if more is None else more.getvalue()
+    return output.value()
 
 
 _DECOMPRESS: Final[dict[int, Callable[[bytes, int], bytes]]] = {

@@ -61,8 +61,8 @@ def _read(data: bytes, entry: Batch, budget: _Budget, depth: int, records: list[
     """Add the entry's messages to `records`, also those before an error."""
     at = entry.at + (26 if entry.magic else 18)
     end = entry.at + entry.size
-    key, at = _plain_bytes(data, at, end, "key")
-    value, at = _plain_bytes(data, at, end, "value")
+    key, at = read_sized(data, at, end, "key")
+    value, at = read_sized(data, at, end, "value")
     if at != end:
         raise Malformed(f"{end - at} bytes follow the value", offset=at)
     if entry.codec == 0:
@@ -124,7 +124,8 @@ def _place(records: list[Record], first: int, wrapper: Batch, last_offset: int) 
     ]
 
 
-def _plain_bytes(data: bytes, at: int, end: int, name: str) -> tuple[bytes | None, int]:
+def read_sized(data: bytes, at: int, end: int, name: str) -> tuple[bytes | None, int]:
+    """Return a key or value behind its length, and the offset behind it."""
     if at + 4 > end:
         raise Truncated(f"the {name} is missing", offset=at, path=name)
     (length,) = _INT.unpack_from(data, at)

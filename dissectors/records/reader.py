@@ -85,7 +85,7 @@ def read_records(
                     stamp_delta = stamp_delta & 0x7F | high << 7
                     at += 1
                 else:
-                    stamp_delta, at = _varlong(body, at - 1)
+                    stamp_delta, at = _varint(body, at - 1, 64)
             offset_delta = body[at]
             at += 1
             if offset_delta > 127:
@@ -97,13 +97,8 @@ def read_records(
                     offset_delta, at = _varint(body, at - 1)
             length = body[at]
             at += 1
-            if length > 127:
-                high = body[at]
-                if high < 128:
-                    length = length & 0x7F | high << 7
-                    at += 1
-                else:
-                    length, at = _varint(body, at - 1)
+            if length > 127:  # keys of 64 bytes and more are rare
+                length, at = _varint(body, at - 1)
             if length & 1:
                 key = None
             else:
@@ -176,32 +171,20 @@ def _bad_length(length: int, left: int, at: int) -> DissectError:
     return Malformed(f"a record cannot be {length} bytes long", offset=at)
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Read an unsigned varint of at most 5 bytes; the caller undoes the zigzag."""
+def _varint(data: bytes, at: int, bits: int = 32) -> tuple[int, int]:
+    """Read an unsigned varint of at most 5 bytes, or with 64 bits a varlong of at most 10; the
+    caller undoes the zigzag."""
     value = shift = 0
     while True:
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value & 0xFFFFFFFF, at
+            return value & (1 << bits) - 1, at
         shift += 7
-        if shift > 28:
-            raise Malformed("a varint of more than 5 bytes", offset=at)
-
-
-def _varlong(data: bytes, at: int) -> tuple[int, int]:
-    """Read an unsigned varlong of at most 10 bytes."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value & 0xFFFFFFFFFFFFFFFF, at
-        shift += 7
-        if shift > 63:
-            raise Malformed("a varlong of more than 10 bytes", offset=at)
+        if shift > bits:
+            what = "varint" if bits == 32 else "varlong"
+            raise Malformed(f"a {what} of more than {shift // 7} bytes", offset=at)
 
 
 def _read_headers(body: bytes, at: int, end: int) -> tuple[list[Header], int]:

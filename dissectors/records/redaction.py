@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
+from functools import partial
 from io import BytesIO
 from typing import Final, TypeAlias
 
@@ -25,10 +26,10 @@ from kafkascope.dissectors.records.batches import (
     crc_ok,
 )
 from kafkascope.dissectors.records.compression import OUTPUT_LIMIT, compress, decompress
-from kafkascope.dissectors.records.large import read_body
-from kafkascope.dissectors.records.message_sets import MAX_DEPTH
+from kafkascope.dissectors.records.large import BUDGET, read_body
+from kafkascope.dissectors.records.message_sets import MAX_DEPTH, read_sized
 from kafkascope.dissectors.records.records import Record
-from kafkascope.dissectors.records.writer import encode_record, with_right_crc
+from kafkascope.dissectors.records.writer import encode_record, sized, with_right_crc
 from kafkascope.dissectors.registry import write_layout
 
 Change: TypeAlias = Callable[[Layout, Body], Body]
@@ -53,16 +54,39 @@ def redacted_records(data: bytes, *, keys: bool = False, names: Change | None = 
 
 
 def _field(data: bytes, keys: bool, names: Change | None, depth: int) -> bytes:
+    def redacted(batch: Batch) -> bytes:
+        if batch.magic != 2:
+            return _entry(data, batch, keys, names, depth)
+        change = _control if batch.attributes & CONTROL else _plain
+        return _rewritten(data, batch, lambda record: change(record, keys, names))[0]
+
+    return _replaced(data, redacted)
+
+
+def with_values(data: bytes, value_of: Callable[[Record], bytes | None]) -> bytes:
+    """Return a records field with other values of its records. Batches without a change keep their
+    bytes, control batches too; what cannot be opened becomes asterisks behind its header."""
+
+    def replaced(batch: Batch) -> bytes:
+        if batch.magic != 2:
+            return _entry(data, batch, False, None, 0)
+        if batch.attributes & CONTROL:
+            return data[batch.at : batch.at + batch.size]
+        return _with_values(data, batch, value_of)
+
+    return _replaced(data, replaced)
+
+
+def _replaced(data: bytes, replace: Callable[[Batch], bytes]) -> bytes:
+    """Return a records field with other batches; asterisks from where it cannot be read."""
     out, end = [], 0
     try:
         for batch in batches(data):
             end = batch.at + batch.size
             if isinstance(batch, Partial):
-                out.append(_partial(data[batch.at : batch.at + batch.size]))
-            elif batch.magic == 2:
-                out.append(_batch(data, batch, keys, names))
+                out.append(_partial(data[batch.at : end]))
             else:
-                out.append(_entry(data, batch, keys, names, depth))
+                out.append(replace(batch))
     except DissectError:
         pass
     out.append(STAR * (len(data) - end))
@@ -73,28 +97,6 @@ def _partial(data: bytes) -> bytes:
     """Redact the cut last batch of a Fetch, of which clients read no more than the magic."""
     kept = _MAGIC_END if len(data) >= _MAGIC_END and data[_MAGIC_END - 1] <= 2 else 0
     return data[:kept] + STAR * (len(data) - kept)
-
-
-def with_values(data: bytes, value_of: Callable[[Record], bytes | None]) -> bytes:
-    """Return a records field with other values of its records. Batches without a change keep their
-    bytes, control batches too; what cannot be opened becomes asterisks behind its header."""
-    out, end = [], 0
-    try:
-        for batch in batches(data):
-            end = batch.at + batch.size
-            whole = data[batch.at : end]
-            if isinstance(batch, Partial):
-                out.append(_partial(whole))
-            elif batch.magic != 2:
-                out.append(_entry(data, batch, False, None, 0))
-            elif batch.attributes & CONTROL:
-                out.append(whole)
-            else:
-                out.append(_with_values(data, batch, value_of))
-    except DissectError:
-        pass
-    out.append(STAR * (len(data) - end))
-    return b"".join(out)
 
 
 def _with_values(data: bytes, batch: Batch, value_of: Callable[[Record], bytes | None]) -> bytes:
@@ -110,29 +112,25 @@ def _with_values(data: bytes, batch: Batch, value_of: Callable[[Record], bytes |
     return made if differs or not readable else data[batch.at : batch.at + batch.size]
 
 
-def _batch(data: bytes, batch: Batch, keys: bool, names: Change | None) -> bytes:
-    change = _control if batch.attributes & CONTROL else _plain
-    return _rewritten(data, batch, lambda record: change(record, keys, names))[0]
-
-
 def _rewritten(data: bytes, batch: Batch, change: Callable[[Record], Record]) -> tuple[bytes, bool]:
     """Return a batch with its records changed, and whether they could be read: asterisks else."""
     whole = data[batch.at : batch.at + batch.size]
     count = batch.record_count or 0
     try:
-        body = decompress(batch.codec, whole[HEADER_SIZE:])
-        opened = read_body(body, count, batch.base_offset, batch.base_timestamp, None)
-        del body
+        expand = partial(decompress, batch.codec, whole[HEADER_SIZE:])
+        BUDGET.make_room()
+        opened = read_body(expand, count, batch.base_offset, batch.base_timestamp, None)
         if opened.error is not None:
             raise opened.error
     except DissectError:
         readable, packed = False, STAR * (batch.size - HEADER_SIZE)
     else:
         readable = True
-        base = batch.base_offset, batch.base_timestamp
         hidden = BytesIO()
-        for record in opened.records:
-            hidden.write(encode_record(change(record), *base))
+        # Not a loop: it would hold a record of megabytes while others are made of it.
+        first, start = batch.base_offset, batch.base_timestamp
+        encoded = partial(encode_record, base_offset=first, base_timestamp=start)
+        hidden.writelines(map(encoded, map(change, opened.records)))
         del opened
         packed = compress(batch.codec, hidden.getvalue())
     length = HEADER_SIZE - 12 + len(packed)
@@ -179,8 +177,8 @@ def _entry(data: bytes, batch: Batch, keys: bool, names: Change | None, depth: i
     whole = data[batch.at : batch.at + batch.size]
     at = 18 + 8 * batch.magic
     try:
-        key, at_value = _blob(whole, at)
-        value, _ = _blob(whole, at_value)
+        key, at_value = read_sized(whole, at, len(whole), "key")
+        value, _ = read_sized(whole, at_value, len(whole), "value")
         if value is not None and batch.attributes & CODEC_MASK:
             if depth >= MAX_DEPTH:
                 raise DissectError("too deep")
@@ -188,24 +186,12 @@ def _entry(data: bytes, batch: Batch, keys: bool, names: Change | None, depth: i
             value = compress(batch.codec, _field(inner, keys, names, depth + 1))
         else:
             value = stars(value)
-    except (DissectError, struct.error):
+    except DissectError:
         return whole[:at] + STAR * (len(whole) - at)
-    body = whole[16:at] + _sized(stars(key) if keys else key) + _sized(value)
+    body = whole[16:at] + sized(stars(key) if keys else key) + sized(value)
     size = len(body) + 4
     crc = zlib.crc32(body) ^ (not crc_ok(data, batch))
     return whole[:8] + struct.pack(">iI", size, crc) + body
-
-
-def _blob(data: bytes, at: int) -> tuple[bytes | None, int]:
-    (size,) = struct.unpack_from(">i", data, at)
-    end = at + 4 + max(size, 0)
-    if size < -1 or end > len(data):
-        raise DissectError("a length does not fit", offset=at)
-    return (None if size < 0 else data[at + 4 : end]), end
-
-
-def _sized(data: bytes | None) -> bytes:
-    return struct.pack(">i", -1) if data is None else struct.pack(">i", len(data)) + data
 
 
 def stars(value: bytes | None) -> bytes | None:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Final
 
 from kafkascope.dissectors.codec.tree import Inside, Node
-from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.errors import DissectError, TooLarge
 from kafkascope.dissectors.layout import NumberWire, Slot, resolve
 from kafkascope.dissectors.messages.record_batch import MESSAGE_SET_ENTRY, RECORD_BATCH
 from kafkascope.dissectors.records.batches import (
@@ -23,23 +23,51 @@ from kafkascope.dissectors.records.batches import (
     batches,
     crc_ok,
 )
-from kafkascope.dissectors.records.compression import OUTPUT_LIMIT, decompress
+from kafkascope.dissectors.records.compression import decompress
 from kafkascope.dissectors.records.message_sets import MAX_DEPTH
 
 NODE_LIMIT: Final = 20_000
-"""Batches and records of a field that get nodes of their own: a node takes as much memory as a
-hundred bytes of records, and nobody scrolls further."""
+"""Batches, records and headers of a field that get nodes of their own: a node takes as much memory
+as a hundred bytes of records, and nobody scrolls further."""
 
 
-def record_nodes(data: bytes, start: int, end: int, *, unaligned: bool = False) -> list[Node]:
+TREE_LIMIT: Final = 32 << 20
+"""Expanded bytes of the records in a tree: half of what one batch may expand to. These bytes, and
+copies of the keys and values in them, are in memory as long as somebody looks at the tree."""
+
+
+class NodeBudget:
+    """What nodes of records, and the expanded bytes that they refer to, may still take: of one
+    field, or of all fields of a message whose nodes are kept together."""
+
+    def __init__(self) -> None:
+        self.bytes = TREE_LIMIT
+        self.nodes = NODE_LIMIT
+
+    def expand(self, codec: int, data: bytes) -> bytes:
+        """Expand bytes, which are counted."""
+        try:
+            body = decompress(codec, data, self.bytes)
+        except TooLarge:
+            if self.bytes == TREE_LIMIT:
+                raise
+            taken = (TREE_LIMIT - self.bytes) >> 20
+            why = f"not opened: the batches opened before take {taken} MB"
+            raise TooLarge(f"{why} of {TREE_LIMIT >> 20} MB") from None
+        self.bytes -= len(body)
+        return body
+
+
+def record_nodes(
+    data: bytes, start: int, end: int, *, unaligned: bool = False, budget: NodeBudget | None = None
+) -> list[Node]:
     """Return one node per batch or entry of the field `data[start:end]`; what cannot be read is a
     node that says why. `unaligned`: the field may begin inside a batch (FetchSnapshot)."""
-    return list(_Field(unaligned).nodes(data[start:end], start, 0))
+    return list(_Field(unaligned, budget or NodeBudget()).nodes(data[start:end], start, 0))
 
 
 @cache
 def _header(magic: int) -> tuple[Slot, ...]:
-    """Return the slots of fixed size that a batch or entry begins with."""
     slots = resolve(RECORD_BATCH if magic == 2 else MESSAGE_SET_ENTRY, magic).body.slots
     return tuple(slot for slot in slots if isinstance(slot.wire, NumberWire))
 
@@ -47,27 +75,25 @@ def _header(magic: int) -> tuple[Slot, ...]:
 class _Field:
     """Makes the nodes of one records field within its limits."""
 
-    def __init__(self, unaligned: bool) -> None:
+    def __init__(self, unaligned: bool, budget: NodeBudget) -> None:
         self.unaligned = unaligned
-        self.bytes_left = OUTPUT_LIMIT
-        self.nodes_left = NODE_LIMIT
+        self.budget = budget
 
     def nodes(self, data: bytes, shift: int, depth: int) -> Iterator[Node]:
         """Yield the nodes of `data`, whose first byte has the offset `shift`."""
         at = 0
         try:
             for each in aligned(data) if self.unaligned and not depth else batches(data):
-                if self.nodes_left <= 0:
+                if self.budget.nodes <= 0:
                     yield _rest(data, at, shift, "not shown")
                     return
-                self.nodes_left -= 1
+                self.budget.nodes -= 1
                 yield self.batch(data, each, shift, depth)
                 at = each.at + each.size
         except DissectError as error:
             yield Node("undecoded", shift + at, shift + len(data), error.reason)
 
     def batch(self, data: bytes, batch: Batch | Partial, shift: int, depth: int) -> Node:
-        """Return the node of a batch or an entry."""
         start, end = shift + batch.at, shift + batch.at + batch.size
         if isinstance(batch, Partial):
             side = "beginning" if batch.at == 0 and self.unaligned else "end"
@@ -109,7 +135,7 @@ class _Field:
             node.children = list(self.each_record(data[at:end], count, shift + at))
             return node
         try:
-            body = self.expand(batch.codec, data[at:end])
+            body = self.budget.expand(batch.codec, data[at:end])
         except DissectError as error:
             node.value = f"{batch.codec_name}, {end - at} bytes: {error.reason}"
         else:
@@ -117,22 +143,17 @@ class _Field:
             node.inside = Inside(body, list(self.each_record(body, count, 0)))
         return node
 
-    def expand(self, codec: int, data: bytes) -> bytes:
-        """Expand bytes; all expansions of a field share one limit."""
-        body = decompress(codec, data, self.bytes_left)
-        self.bytes_left -= len(body)
-        return body
-
     def each_record(self, data: bytes, count: int, shift: int) -> Iterator[Node]:
         """Yield the records of an expanded body, and what is left of it."""
         at = 0
         for index in range(count):
-            if self.nodes_left <= 0:
+            if self.budget.nodes <= 0:
                 yield _rest(data, at, shift, f"{count - index} records are not shown")
                 return
-            self.nodes_left -= 1
+            self.budget.nodes -= 1
             try:
-                node = _record(data, at, index, shift)
+                node, headers = _record(data, at, index, shift, self.budget.nodes)
+                self.budget.nodes -= headers
             except IndexError:
                 yield _rest(data, at, shift, f"record {index} does not fit")
                 return
@@ -166,7 +187,7 @@ class _Field:
     def open_value(self, node: Node, batch: Batch, value: bytes, depth: int) -> None:
         """Hang the message set that a compressed message holds on the node of its value."""
         try:
-            body = self.expand(batch.codec, value)
+            body = self.budget.expand(batch.codec, value)
         except DissectError as error:
             node.value = f"{batch.codec_name}, {len(value)} bytes: {error.reason}"
             return
@@ -228,7 +249,8 @@ class _Reader:
         self.nodes[-1].children = children
 
 
-def _record(data: bytes, at: int, index: int, shift: int) -> Node:
+def _record(data: bytes, at: int, index: int, shift: int, most: int) -> tuple[Node, int]:
+    """Return the node of a record, and how many headers have one in it: `most` of them."""
     reader = _Reader(data, at, shift)
     length = reader.varint("length")
     end = reader.at + length
@@ -243,12 +265,16 @@ def _record(data: bytes, at: int, index: int, shift: int) -> Node:
     count = reader.varint("header_count")
     if not 0 <= count <= end - reader.at:
         raise IndexError
-    for number in range(count):
+    for number in range(min(count, most)):
         outer, reader.nodes = reader.nodes, []
         start = reader.at
         reader.blob("key", lambda raw: raw.decode("utf-8", "surrogateescape"))
         reader.blob("value")
         reader.close(f"header[{number}]", start, None, outer)
+    if count > most:
+        start, reader.at = reader.at, end
+        reader.add("undecoded", start, f"{count - most} headers are not shown")
     if reader.at != end:
         raise IndexError
-    return Node(f"record[{index}]", shift + at, shift + end, None, None, reader.nodes)
+    node = Node(f"record[{index}]", shift + at, shift + end, None, None, reader.nodes)
+    return node, min(count, most)

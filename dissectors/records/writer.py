@@ -108,6 +108,11 @@ def encode_like(
     )
 
 
+def sized(data: bytes | None) -> bytes:
+    """Return a key or value of a message set behind its length."""
+    return struct.pack(">i", -1) if data is None else struct.pack(">i", len(data)) + data
+
+
 def encode_message(magic: int, record: Record, attributes: int = 0) -> bytes:
     """Encode one entry of a message set of magic 0 or 1."""
     if magic not in (0, 1):
@@ -115,8 +120,7 @@ def encode_message(magic: int, record: Record, attributes: int = 0) -> bytes:
     body = struct.pack(">bb", magic, attributes)
     if magic:
         body += struct.pack(">q", -1 if record.timestamp is None else record.timestamp)
-    for data in (record.key, record.value):
-        body += struct.pack(">i", -1) if data is None else struct.pack(">i", len(data)) + data
+    body += sized(record.key) + sized(record.value)
     return struct.pack(">qiI", record.offset, len(body) + 4, zlib.crc32(body)) + body
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kafkascope.dissectors.reference.zookeeper import ZOOKEEPER
+from kafkascope.dissectors.reference.zookeeper import ZOOKEEPER, named_values
 
 
 class ErrorCode(NamedTuple):
@@ -172,435 +172,131 @@ def error_name(code: int) -> str:
     return error.name if error else str(code)
 
 
-ENUMS: Final[dict[str, dict[int | str, str]]] = {
-    "AcknowledgeType": {
-        0: "GAP",
-        1: "ACCEPT",
-        2: "RELEASE",
-        3: "REJECT",
-        4: "RENEW",
-    },
-    "AclOperation": {
-        0: "UNKNOWN",
-        1: "ANY",
-        2: "ALL",
-        3: "READ",
-        4: "WRITE",
-        5: "CREATE",
-        6: "DELETE",
-        7: "ALTER",
-        8: "DESCRIBE",
-        9: "CLUSTER_ACTION",
-        10: "DESCRIBE_CONFIGS",
-        11: "ALTER_CONFIGS",
-        12: "IDEMPOTENT_WRITE",
-        13: "CREATE_TOKENS",
-        14: "DESCRIBE_TOKENS",
-        15: "TWO_PHASE_COMMIT",
-    },
-    "AclPatternType": {
-        0: "UNKNOWN",
-        1: "ANY",
-        2: "MATCH",
-        3: "LITERAL",
-        4: "PREFIXED",
-    },
-    "AclPermissionType": {
-        0: "UNKNOWN",
-        1: "ANY",
-        2: "DENY",
-        3: "ALLOW",
-    },
-    "AclResourceType": {
-        0: "UNKNOWN",
-        1: "ANY",
-        2: "TOPIC",
-        3: "GROUP",
-        4: "CLUSTER",
-        5: "TRANSACTIONAL_ID",
-        6: "DELEGATION_TOKEN",
-        7: "USER",
-    },
-    "AuthorizedOperations": {
-        -2147483648: "NOT_REQUESTED",
-    },
-    "BatchAttributesBits": {
-        "0-2": "CompressionType",
-        3: "TimestampType",
-        4: "TRANSACTIONAL",
-        5: "CONTROL_BATCH",
-        6: "DELETE_HORIZON_IN_BASE_TIMESTAMP",
-    },
-    "BrokerRegistrationFencingChange": {
-        -1: "UNFENCE",
-        0: "NONE",
-        1: "FENCE",
-    },
-    "BrokerRegistrationInControlledShutdownChange": {
-        0: "NONE",
-        1: "IN_CONTROLLED_SHUTDOWN",
-    },
-    "ClassicGroupProtocolType": {
-        "consumer": "CONSUMER",
-        "connect": "CONNECT",
-    },
-    "ClientQuotaEntityType": {
-        "user": "USER",
-        "client-id": "CLIENT_ID",
-        "ip": "IP",
-    },
-    "ClientQuotaMatchType": {
-        0: "EXACT",
-        1: "DEFAULT",
-        2: "SPECIFIED",
-    },
-    "CompressionType": {
-        0: "NONE",
-        1: "GZIP",
-        2: "SNAPPY",
-        3: "LZ4",
-        4: "ZSTD",
-    },
-    "ConfigOperation": {
-        0: "SET",
-        1: "DELETE",
-        2: "APPEND",
-        3: "SUBTRACT",
-    },
-    "ConfigResourceType": {
-        0: "UNKNOWN",
-        2: "TOPIC",
-        4: "BROKER",
-        8: "BROKER_LOGGER",
-        16: "CLIENT_METRICS",
-        32: "GROUP",
-    },
-    "ConfigSource": {
-        0: "UNKNOWN",
-        1: "TOPIC_CONFIG",
-        2: "DYNAMIC_BROKER_CONFIG",
-        3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
-        4: "STATIC_BROKER_CONFIG",
-        5: "DEFAULT_CONFIG",
-        6: "DYNAMIC_BROKER_LOGGER_CONFIG",
-        7: "CLIENT_METRICS_CONFIG",
-        8: "GROUP_CONFIG",
-    },
-    "ConfigType": {
-        0: "UNKNOWN",
-        1: "BOOLEAN",
-        2: "STRING",
-        3: "INT",
-        4: "SHORT",
-        5: "LONG",
-        6: "DOUBLE",
-        7: "LIST",
-        8: "CLASS",
-        9: "PASSWORD",
-    },
-    "ConsumerGroupMemberEpoch": {
-        0: "JOIN",
-        -1: "LEAVE",
-        -2: "LEAVE_STATIC",
-    },
-    "ConsumerGroupMemberState": {
-        0: "STABLE",
-        1: "UNREVOKED_PARTITIONS",
-        2: "UNRELEASED_PARTITIONS",
-        127: "UNKNOWN",
-    },
-    "ConsumerGroupMemberType": {
-        -1: "UNKNOWN",
-        0: "CLASSIC",
-        1: "CONSUMER",
-    },
-    "ControlRecordType": {
-        -1: "UNKNOWN",
-        0: "ABORT",
-        1: "COMMIT",
-        2: "LEADER_CHANGE",
-        3: "SNAPSHOT_HEADER",
-        4: "SNAPSHOT_FOOTER",
-        5: "KRAFT_VERSION",
-        6: "KRAFT_VOTERS",
-    },
-    "CoordinatorType": {
-        0: "GROUP",
-        1: "TRANSACTION",
-        2: "SHARE",
-    },
-    "DirectoryId": {
-        "00000000-0000-0000-0000-000000000000": "MIGRATING",
-        "00000000-0000-0000-0000-000000000001": "UNASSIGNED",
-        "00000000-0000-0000-0000-000000000002": "LOST",
-    },
-    "ElectionType": {
-        0: "PREFERRED",
-        1: "UNCLEAN",
-    },
-    "EndpointType": {
-        0: "UNKNOWN",
-        1: "BROKER",
-        2: "CONTROLLER",
-    },
-    "FeatureLevel eligible.leader.replicas.version": {
-        0: "ELRV_0",
-        1: "ELRV_1",
-    },
-    "FeatureLevel group.version": {
-        0: "GV_0",
-        1: "GV_1",
-    },
-    "FeatureLevel kraft.version": {
-        0: "KRAFT_VERSION_0",
-        1: "KRAFT_VERSION_1",
-    },
-    "FeatureLevel metadata.version": {
-        1: "3.0-IV1",
-        2: "3.1-IV0",
-        3: "3.2-IV0",
-        4: "3.3-IV0",
-        5: "3.3-IV1",
-        6: "3.3-IV2",
-        7: "3.3-IV3",
-        8: "3.4-IV0",
-        9: "3.5-IV0",
-        10: "3.5-IV1",
-        11: "3.5-IV2",
-        12: "3.6-IV0",
-        13: "3.6-IV1",
-        14: "3.6-IV2",
-        15: "3.7-IV0",
-        16: "3.7-IV1",
-        17: "3.7-IV2",
-        18: "3.7-IV3",
-        19: "3.7-IV4",
-        20: "3.8-IV0",
-        21: "3.9-IV0",
-        22: "4.0-IV0",
-        23: "4.0-IV1",
-        24: "4.0-IV2",
-        25: "4.0-IV3",
-        26: "4.1-IV0",
-        27: "4.1-IV1",
-        28: "4.2-IV0",
-        29: "4.2-IV1",
-        30: "4.3-IV0",
-        31: "4.4-IV0",
-        32: "4.4-IV1",
-        33: "4.4-IV2",
-    },
-    "FeatureLevel share.version": {
-        0: "SV_0",
-        1: "SV_1",
-        2: "SV_2",
-    },
-    "FeatureLevel streams.version": {
-        0: "SV_0",
-        1: "SV_1",
-    },
-    "FeatureLevel transaction.version": {
-        0: "TV_0",
-        1: "TV_1",
-        2: "TV_2",
-    },
-    "FeatureUpgradeType": {
-        0: "UNKNOWN",
-        1: "UPGRADE",
-        2: "SAFE_DOWNGRADE",
-        3: "UNSAFE_DOWNGRADE",
-    },
-    "FetchSessionEpoch": {
-        0: "INITIAL",
-        -1: "FINAL",
-    },
-    "FetchSessionId": {
-        0: "NONE",
-    },
-    "GroupState": {
-        "Unknown": "UNKNOWN",
-        "PreparingRebalance": "PREPARING_REBALANCE",
-        "CompletingRebalance": "COMPLETING_REBALANCE",
-        "Stable": "STABLE",
-        "Dead": "DEAD",
-        "Empty": "EMPTY",
-        "Assigning": "ASSIGNING",
-        "Reconciling": "RECONCILING",
-        "NotReady": "NOT_READY",
-    },
-    "GroupType": {
-        "Unknown": "UNKNOWN",
-        "Consumer": "CONSUMER",
-        "Classic": "CLASSIC",
-        "Share": "SHARE",
-        "Streams": "STREAMS",
-    },
-    "IsolationLevel": {
-        0: "READ_UNCOMMITTED",
-        1: "READ_COMMITTED",
-    },
-    "LeaderRecoveryState": {
-        0: "RECOVERED",
-        1: "RECOVERING",
-    },
-    "ListenerType": {
-        "broker": "BROKER",
-        "controller": "CONTROLLER",
-        "zkBroker": "ZK_BROKER",
-    },
-    "ListOffsetsTimestamp": {
-        -1: "LATEST",
-        -2: "EARLIEST",
-        -3: "MAX_TIMESTAMP",
-        -4: "EARLIEST_LOCAL",
-        -5: "LATEST_TIERED",
-        -6: "EARLIEST_PENDING_UPLOAD",
-    },
-    "MessageAttributesBits": {
-        "0-2": "CompressionType",
-        3: "TimestampType",
-    },
-    "OffsetCommitRetentionTime": {
-        -1: "BROKER_DEFAULT",
-    },
-    "PartitionChangeLeader": {
-        -1: "NO_LEADER",
-        -2: "NO_LEADER_CHANGE",
-    },
-    "PartitionLeader": {
-        -1: "NO_LEADER",
-        -2: "LEADER_DURING_DELETE",
-    },
-    "PartitionLeaderEpoch": {
-        -1: "NO_EPOCH",
-        -2: "EPOCH_DURING_DELETE",
-    },
-    "ProducerId": {
-        -1: "NONE",
-    },
-    "RemoteLogSegmentState": {
-        0: "COPY_SEGMENT_STARTED",
-        1: "COPY_SEGMENT_FINISHED",
-        2: "DELETE_SEGMENT_STARTED",
-        3: "DELETE_SEGMENT_FINISHED",
-    },
-    "RemotePartitionDeleteState": {
-        0: "DELETE_PARTITION_MARKED",
-        1: "DELETE_PARTITION_STARTED",
-        2: "DELETE_PARTITION_FINISHED",
-    },
-    "ReplicaId": {
-        -1: "CONSUMER",
-        -2: "DEBUGGING_CONSUMER",
-        -3: "FUTURE_LOCAL_REPLICA",
-    },
-    "RequiredAcks": {
-        0: "NONE",
-        1: "LEADER",
-        -1: "ALL",
-    },
-    "SaslMechanism": {
-        "PLAIN": "PLAIN",
-        "GSSAPI": "GSSAPI",
-        "SCRAM-SHA-256": "SCRAM_SHA_256",
-        "SCRAM-SHA-512": "SCRAM_SHA_512",
-        "OAUTHBEARER": "OAUTHBEARER",
-    },
-    "ScramMechanism": {
-        0: "UNKNOWN",
-        1: "SCRAM_SHA_256",
-        2: "SCRAM_SHA_512",
-    },
-    "SecurityProtocol": {
-        0: "PLAINTEXT",
-        1: "SSL",
-        2: "SASL_PLAINTEXT",
-        3: "SASL_SSL",
-    },
-    "ShareAcquireMode": {
-        0: "BATCH_OPTIMIZED",
-        1: "RECORD_LIMIT",
-    },
-    "ShareGroupMemberEpoch": {
-        0: "JOIN",
-        -1: "LEAVE",
-    },
-    "ShareRecordState": {
-        0: "AVAILABLE",
-        1: "ACQUIRED",
-        2: "ACKNOWLEDGED",
-        3: "ARCHIVING",
-        4: "ARCHIVED",
-    },
-    "ShareSessionEpoch": {
-        0: "INITIAL",
-        -1: "FINAL",
-    },
-    "StreamsGroupHeartbeatStatus": {
-        0: "STALE_TOPOLOGY",
-        1: "MISSING_SOURCE_TOPICS",
-        2: "INCORRECTLY_PARTITIONED_TOPICS",
-        3: "MISSING_INTERNAL_TOPICS",
-        4: "SHUTDOWN_APPLICATION",
-        5: "ASSIGNMENT_DELAYED",
-        6: "MISSING_CLIENT_TAGS",
-    },
-    "StreamsGroupMemberEpoch": {
-        0: "JOIN",
-        -1: "LEAVE",
-        -2: "LEAVE_STATIC",
-    },
-    "StreamsGroupMemberState": {
-        1: "STABLE",
-        2: "UNREVOKED_TASKS",
-        3: "UNRELEASED_TASKS",
-        127: "UNKNOWN",
-    },
-    "StreamsTopologyDescriptionStatus": {
-        0: "NOT_REQUESTED",
-        1: "NOT_STORED",
-        2: "ERROR",
-        3: "AVAILABLE",
-    },
-    "StreamsTopologyNodeType": {
-        1: "SOURCE",
-        2: "PROCESSOR",
-        3: "SINK",
-    },
-    "TimestampType": {
-        -1: "NO_TIMESTAMP_TYPE",
-        0: "CREATE_TIME",
-        1: "LOG_APPEND_TIME",
-    },
-    "TransactionLogState": {
-        0: "EMPTY",
-        1: "ONGOING",
-        2: "PREPARE_COMMIT",
-        3: "PREPARE_ABORT",
-        4: "COMPLETE_COMMIT",
-        5: "COMPLETE_ABORT",
-        6: "DEAD",
-        7: "PREPARE_EPOCH_FENCE",
-    },
-    "TransactionResult": {
-        0: "ABORT",
-        1: "COMMIT",
-    },
-    "TransactionStateName": {
-        "Ongoing": "ONGOING",
-        "PrepareAbort": "PREPARE_ABORT",
-        "PrepareCommit": "PREPARE_COMMIT",
-        "CompleteAbort": "COMPLETE_ABORT",
-        "CompleteCommit": "COMPLETE_COMMIT",
-        "Empty": "EMPTY",
-        "PrepareEpochFence": "PREPARE_EPOCH_FENCE",
-        "Unknown": "UNKNOWN",
-    },
-    "UpdateMetadataType": {
-        0: "UNKNOWN",
-        1: "INCREMENTAL",
-        2: "FULL",
-    },
-    **ZOOKEEPER,
+_TEXT: Final = {
+    "AcknowledgeType": "0=GAP 1=ACCEPT 2=RELEASE 3=REJECT 4=RENEW",
+    "AclOperation": (
+        "0=UNKNOWN 1=ANY 2=ALL 3=READ 4=WRITE 5=CREATE 6=DELETE 7=ALTER 8=DESCRIBE "
+        "9=CLUSTER_ACTION 10=DESCRIBE_CONFIGS 11=ALTER_CONFIGS 12=IDEMPOTENT_WRITE "
+        "13=CREATE_TOKENS 14=DESCRIBE_TOKENS 15=TWO_PHASE_COMMIT"
+    ),
+    "AclPatternType": "0=UNKNOWN 1=ANY 2=MATCH 3=LITERAL 4=PREFIXED",
+    "AclPermissionType": "0=UNKNOWN 1=ANY 2=DENY 3=ALLOW",
+    "AclResourceType": (
+        "0=UNKNOWN 1=ANY 2=TOPIC 3=GROUP 4=CLUSTER 5=TRANSACTIONAL_ID 6=DELEGATION_TOKEN 7=USER"
+    ),
+    "AuthorizedOperations": "-2147483648=NOT_REQUESTED",
+    "BatchAttributesBits": (
+        "0-2=CompressionType 3=TimestampType 4=TRANSACTIONAL 5=CONTROL_BATCH "
+        "6=DELETE_HORIZON_IN_BASE_TIMESTAMP"
+    ),
+    "BrokerRegistrationFencingChange": "-1=UNFENCE 0=NONE 1=FENCE",
+    "BrokerRegistrationInControlledShutdownChange": "0=NONE 1=IN_CONTROLLED_SHUTDOWN",
+    "ClassicGroupProtocolType": "consumer=CONSUMER connect=CONNECT",
+    "ClientQuotaEntityType": "user=USER client-id=CLIENT_ID ip=IP",
+    "ClientQuotaMatchType": "0=EXACT 1=DEFAULT 2=SPECIFIED",
+    "CompressionType": "0=NONE 1=GZIP 2=SNAPPY 3=LZ4 4=ZSTD",
+    "ConfigOperation": "0=SET 1=DELETE 2=APPEND 3=SUBTRACT",
+    "ConfigResourceType": "0=UNKNOWN 2=TOPIC 4=BROKER 8=BROKER_LOGGER 16=CLIENT_METRICS 32=GROUP",
+    "ConfigSource": (
+        "0=UNKNOWN 1=TOPIC_CONFIG 2=DYNAMIC_BROKER_CONFIG 3=DYNAMIC_DEFAULT_BROKER_CONFIG "
+        "4=STATIC_BROKER_CONFIG 5=DEFAULT_CONFIG 6=DYNAMIC_BROKER_LOGGER_CONFIG "
+        "7=CLIENT_METRICS_CONFIG 8=GROUP_CONFIG"
+    ),
+    "ConfigType": (
+        "0=UNKNOWN 1=BOOLEAN 2=STRING 3=INT 4=SHORT 5=LONG 6=DOUBLE 7=LIST 8=CLASS 9=PASSWORD"
+    ),
+    "ConsumerGroupMemberEpoch": "0=JOIN -1=LEAVE -2=LEAVE_STATIC",
+    "ConsumerGroupMemberState": (
+        "0=STABLE 1=UNREVOKED_PARTITIONS 2=UNRELEASED_PARTITIONS 127=UNKNOWN"
+    ),
+    "ConsumerGroupMemberType": "-1=UNKNOWN 0=CLASSIC 1=CONSUMER",
+    "ControlRecordType": (
+        "-1=UNKNOWN 0=ABORT 1=COMMIT 2=LEADER_CHANGE 3=SNAPSHOT_HEADER 4=SNAPSHOT_FOOTER "
+        "5=KRAFT_VERSION 6=KRAFT_VOTERS"
+    ),
+    "CoordinatorType": "0=GROUP 1=TRANSACTION 2=SHARE",
+    "DirectoryId": (
+        "00000000-0000-0000-0000-000000000000=MIGRATING "
+        "00000000-0000-0000-0000-000000000001=UNASSIGNED 00000000-0000-0000-0000-000000000002=LOST"
+    ),
+    "ElectionType": "0=PREFERRED 1=UNCLEAN",
+    "EndpointType": "0=UNKNOWN 1=BROKER 2=CONTROLLER",
+    "FeatureLevel eligible.leader.replicas.version": "0=ELRV_0 1=ELRV_1",
+    "FeatureLevel group.version": "0=GV_0 1=GV_1",
+    "FeatureLevel kraft.version": "0=KRAFT_VERSION_0 1=KRAFT_VERSION_1",
+    "FeatureLevel metadata.version": (
+        "1=3.0-IV1 2=3.1-IV0 3=3.2-IV0 4=3.3-IV0 5=3.3-IV1 6=3.3-IV2 7=3.3-IV3 8=3.4-IV0 9=3.5-IV0 "
+        "10=3.5-IV1 11=3.5-IV2 12=3.6-IV0 13=3.6-IV1 14=3.6-IV2 15=3.7-IV0 16=3.7-IV1 17=3.7-IV2 "
+        "18=3.7-IV3 19=3.7-IV4 20=3.8-IV0 21=3.9-IV0 22=4.0-IV0 23=4.0-IV1 24=4.0-IV2 25=4.0-IV3 "
+        "26=4.1-IV0 27=4.1-IV1 28=4.2-IV0 29=4.2-IV1 30=4.3-IV0 31=4.4-IV0 32=4.4-IV1 33=4.4-IV2"
+    ),
+    "FeatureLevel share.version": "0=SV_0 1=SV_1 2=SV_2",
+    "FeatureLevel streams.version": "0=SV_0 1=SV_1",
+    "FeatureLevel transaction.version": "0=TV_0 1=TV_1 2=TV_2",
+    "FeatureUpgradeType": "0=UNKNOWN 1=UPGRADE 2=SAFE_DOWNGRADE 3=UNSAFE_DOWNGRADE",
+    "FetchSessionEpoch": "0=INITIAL -1=FINAL",
+    "FetchSessionId": "0=NONE",
+    "GroupState": (
+        "Unknown=UNKNOWN PreparingRebalance=PREPARING_REBALANCE "
+        "CompletingRebalance=COMPLETING_REBALANCE Stable=STABLE Dead=DEAD Empty=EMPTY "
+        "Assigning=ASSIGNING Reconciling=RECONCILING NotReady=NOT_READY"
+    ),
+    "GroupType": "Unknown=UNKNOWN Consumer=CONSUMER Classic=CLASSIC Share=SHARE Streams=STREAMS",
+    "IsolationLevel": "0=READ_UNCOMMITTED 1=READ_COMMITTED",
+    "LeaderRecoveryState": "0=RECOVERED 1=RECOVERING",
+    "ListenerType": "broker=BROKER controller=CONTROLLER zkBroker=ZK_BROKER",
+    "ListOffsetsTimestamp": (
+        "-1=LATEST -2=EARLIEST -3=MAX_TIMESTAMP -4=EARLIEST_LOCAL -5=LATEST_TIERED "
+        "-6=EARLIEST_PENDING_UPLOAD"
+    ),
+    "MessageAttributesBits": "0-2=CompressionType 3=TimestampType",
+    "OffsetCommitRetentionTime": "-1=BROKER_DEFAULT",
+    "PartitionChangeLeader": "-1=NO_LEADER -2=NO_LEADER_CHANGE",
+    "PartitionLeader": "-1=NO_LEADER -2=LEADER_DURING_DELETE",
+    "PartitionLeaderEpoch": "-1=NO_EPOCH -2=EPOCH_DURING_DELETE",
+    "ProducerId": "-1=NONE",
+    "RemoteLogSegmentState": (
+        "0=COPY_SEGMENT_STARTED 1=COPY_SEGMENT_FINISHED 2=DELETE_SEGMENT_STARTED "
+        "3=DELETE_SEGMENT_FINISHED"
+    ),
+    "RemotePartitionDeleteState": (
+        "0=DELETE_PARTITION_MARKED 1=DELETE_PARTITION_STARTED 2=DELETE_PARTITION_FINISHED"
+    ),
+    "ReplicaId": "-1=CONSUMER -2=DEBUGGING_CONSUMER -3=FUTURE_LOCAL_REPLICA",
+    "RequiredAcks": "0=NONE 1=LEADER -1=ALL",
+    "SaslMechanism": (
+        "PLAIN=PLAIN GSSAPI=GSSAPI SCRAM-SHA-256=SCRAM_SHA_256 SCRAM-SHA-512=SCRAM_SHA_512 "
+        "OAUTHBEARER=OAUTHBEARER"
+    ),
+    "ScramMechanism": "0=UNKNOWN 1=SCRAM_SHA_256 2=SCRAM_SHA_512",
+    "SecurityProtocol": "0=PLAINTEXT 1=SSL 2=SASL_PLAINTEXT 3=SASL_SSL",
+    "ShareAcquireMode": "0=BATCH_OPTIMIZED 1=RECORD_LIMIT",
+    "ShareGroupMemberEpoch": "0=JOIN -1=LEAVE",
+    "ShareRecordState": "0=AVAILABLE 1=ACQUIRED 2=ACKNOWLEDGED 3=ARCHIVING 4=ARCHIVED",
+    "ShareSessionEpoch": "0=INITIAL -1=FINAL",
+    "StreamsGroupHeartbeatStatus": (
+        "0=STALE_TOPOLOGY 1=MISSING_SOURCE_TOPICS 2=INCORRECTLY_PARTITIONED_TOPICS "
+        "3=MISSING_INTERNAL_TOPICS 4=SHUTDOWN_APPLICATION 5=ASSIGNMENT_DELAYED "
+        "6=MISSING_CLIENT_TAGS"
+    ),
+    "StreamsGroupMemberEpoch": "0=JOIN -1=LEAVE -2=LEAVE_STATIC",
+    "StreamsGroupMemberState": "1=STABLE 2=UNREVOKED_TASKS 3=UNRELEASED_TASKS 127=UNKNOWN",
+    "StreamsTopologyDescriptionStatus": "0=NOT_REQUESTED 1=NOT_STORED 2=ERROR 3=AVAILABLE",
+    "StreamsTopologyNodeType": "1=SOURCE 2=PROCESSOR 3=SINK",
+    "TimestampType": "-1=NO_TIMESTAMP_TYPE 0=CREATE_TIME 1=LOG_APPEND_TIME",
+    "TransactionLogState": (
+        "0=EMPTY 1=ONGOING 2=PREPARE_COMMIT 3=PREPARE_ABORT 4=COMPLETE_COMMIT 5=COMPLETE_ABORT "
+        "6=DEAD 7=PREPARE_EPOCH_FENCE"
+    ),
+    "TransactionResult": "0=ABORT 1=COMMIT",
+    "TransactionStateName": (
+        "Ongoing=ONGOING PrepareAbort=PREPARE_ABORT PrepareCommit=PREPARE_COMMIT "
+        "CompleteAbort=COMPLETE_ABORT CompleteCommit=COMPLETE_COMMIT Empty=EMPTY "
+        "PrepareEpochFence=PREPARE_EPOCH_FENCE Unknown=UNKNOWN"
+    ),
+    "UpdateMetadataType": "0=UNKNOWN 1=INCREMENTAL 2=FULL",
 }
+"""Value and name, as they are on the wire and in Kafka's source."""
+
+ENUMS: Final = {name: named_values(text) for name, text in _TEXT.items()} | ZOOKEEPER
 """Names of values on the wire, by set; of bit numbers where the set's name ends in `Bits`."""

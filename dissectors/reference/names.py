@@ -19,7 +19,7 @@ def name_of(field: Field, value: Any, around: Mapping[str, Any] = _NOTHING) -> s
     """Return the name of a field's value; empty when it has none, or when the value is its own
     name.
 
-    `around`: the struct that the field stands in; a feature's level is named by its feature.
+    `around`: the struct that contains the field; a feature's level is named by its feature.
     """
     if isinstance(value, bool):
         value = int(value) if field.enum else None
@@ -52,7 +52,7 @@ def _plain(text: str) -> str:
 
 
 def operations(bits: int) -> str:
-    """Return the operations that a bit field allows: bit n stands for AclOperation n (KIP-430)."""
+    """Return the operations that a bit field allows: bit n is AclOperation n (KIP-430)."""
     if bits == _NOT_REQUESTED:
         return "NOT_REQUESTED"
     names = ENUMS["AclOperation"]
@@ -61,7 +61,6 @@ def operations(bits: int) -> str:
 
 
 def permissions(bits: int) -> str:
-    """Return what a bit field of ZooKeeper allows."""
     names = ENUMS["ZooKeeperPermissions"]
     if bits in names:
         return names[bits]

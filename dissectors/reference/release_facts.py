@@ -49,14 +49,10 @@ APIS: Final[dict[str, Facts]] = {
         listeners="broker zkBroker controller",
     ),
     "LeaderAndIsr": Facts(
-        "0.8.0 1.0.0 2.2.0 2.4.0 2.4.0 2.8.0 3.2.0 3.4.0",
-        removed="0-7:4.0.0",
-        listeners="zkBroker",
+        "0.8.0 1.0.0 2.2.0 2.4.0 2.4.0 2.8.0 3.2.0 3.4.0", removed="0-7:4.0.0", listeners="zkBroker"
     ),
     "StopReplica": Facts(
-        "0.8.0 2.2.0 2.4.0 2.6.0 3.4.0",
-        removed="0-4:4.0.0",
-        listeners="zkBroker",
+        "0.8.0 2.2.0 2.4.0 2.6.0 3.4.0", removed="0-4:4.0.0", listeners="zkBroker"
     ),
     "UpdateMetadata": Facts(
         "0.8.0 0.9.0 0.10.0 0.10.2 1.0.0 2.2.0 2.4.0 2.8.0 3.4.0",
@@ -64,9 +60,7 @@ APIS: Final[dict[str, Facts]] = {
         listeners="zkBroker",
     ),
     "ControlledShutdown": Facts(
-        "0.8.0 0.9.0 2.2.0 2.4.0",
-        removed="0-3:4.0.0",
-        listeners="zkBroker controller",
+        "0.8.0 0.9.0 2.2.0 2.4.0", removed="0-3:4.0.0", listeners="zkBroker controller"
     ),
     "OffsetCommit": Facts(
         "0.8.1 0.8.2 0.9.0 0.11.0 2.0.0 2.1.0 2.1.0 2.3.0 2.4.0 3.6.0 4.1.0",
@@ -94,14 +88,12 @@ APIS: Final[dict[str, Facts]] = {
     "LeaveGroup": Facts("0.9.0 0.11.0 2.0.0 2.4.0 2.4.0 3.2.0", listeners="broker zkBroker"),
     "SyncGroup": Facts("0.9.0 0.11.0 2.0.0 2.3.0 2.4.0 2.5.0", listeners="broker zkBroker"),
     "DescribeGroups": Facts(
-        "0.9.0 0.11.0 2.0.0 2.3.0 2.4.0 2.4.0 4.0.0",
-        listeners="broker zkBroker",
+        "0.9.0 0.11.0 2.0.0 2.3.0 2.4.0 2.4.0 4.0.0", listeners="broker zkBroker"
     ),
     "ListGroups": Facts("0.9.0 0.11.0 2.0.0 2.4.0 2.6.0 3.8.0", listeners="broker zkBroker"),
     "SaslHandshake": Facts("0.10.0 1.0.0", listeners="broker controller zkBroker"),
     "ApiVersions": Facts(
-        "0.10.0 0.11.0 2.0.0 2.4.0 3.9.0 4.4.0",
-        listeners="broker controller zkBroker",
+        "0.10.0 0.11.0 2.0.0 2.4.0 3.9.0 4.4.0", listeners="broker controller zkBroker"
     ),
     "CreateTopics": Facts(
         "0.10.1 0.10.2 0.11.0 2.0.0 2.4.0 2.4.0 2.7.0 2.8.0",
@@ -115,85 +107,56 @@ APIS: Final[dict[str, Facts]] = {
     ),
     "DeleteRecords": Facts("0.11.0 2.0.0 2.6.0", listeners="broker zkBroker"),
     "InitProducerId": Facts(
-        "0.11.0 2.0.0 2.4.0 2.5.0 2.7.0 3.8.0 4.1.0",
-        stable="6:never",
-        listeners="broker zkBroker",
+        "0.11.0 2.0.0 2.4.0 2.5.0 2.7.0 3.8.0 4.1.0", stable="6:never", listeners="broker zkBroker"
     ),
     "OffsetForLeaderEpoch": Facts(
-        "0.11.0 2.0.0 2.1.0 2.3.0 2.8.0",
-        removed="0-1:4.0.0",
-        listeners="broker zkBroker",
+        "0.11.0 2.0.0 2.1.0 2.3.0 2.8.0", removed="0-1:4.0.0", listeners="broker zkBroker"
     ),
     "AddPartitionsToTxn": Facts(
-        "0.11.0 2.0.0 2.7.0 2.8.0 3.5.0 3.8.0",
-        stable="4:3.6.0",
-        listeners="broker zkBroker",
+        "0.11.0 2.0.0 2.7.0 2.8.0 3.5.0 3.8.0", stable="4:3.6.0", listeners="broker zkBroker"
     ),
     "AddOffsetsToTxn": Facts("0.11.0 2.0.0 2.7.0 2.8.0 3.8.0", listeners="broker zkBroker"),
     "EndTxn": Facts("0.11.0 2.0.0 2.7.0 2.8.0 3.8.0 4.0.0", listeners="broker zkBroker"),
     "WriteTxnMarkers": Facts("0.11.0 2.8.0 4.2.0", removed="0:4.0.0", listeners="broker zkBroker"),
     "TxnOffsetCommit": Facts(
-        "0.11.0 2.0.0 2.1.0 2.5.0 3.8.0 4.0.0 4.4.0",
-        listeners="broker zkBroker",
+        "0.11.0 2.0.0 2.1.0 2.5.0 3.8.0 4.0.0 4.4.0", listeners="broker zkBroker"
     ),
     "DescribeAcls": Facts(
-        "0.11.0 2.0.0 2.5.0 3.3.0",
-        removed="0:4.0.0",
-        listeners="broker controller zkBroker",
+        "0.11.0 2.0.0 2.5.0 3.3.0", removed="0:4.0.0", listeners="broker controller zkBroker"
     ),
     "CreateAcls": Facts(
-        "0.11.0 2.0.0 2.5.0 3.3.0",
-        removed="0:4.0.0",
-        listeners="broker controller zkBroker",
+        "0.11.0 2.0.0 2.5.0 3.3.0", removed="0:4.0.0", listeners="broker controller zkBroker"
     ),
     "DeleteAcls": Facts(
-        "0.11.0 2.0.0 2.5.0 3.3.0",
-        removed="0:4.0.0",
-        listeners="broker controller zkBroker",
+        "0.11.0 2.0.0 2.5.0 3.3.0", removed="0:4.0.0", listeners="broker controller zkBroker"
     ),
     "DescribeConfigs": Facts(
-        "0.11.0 1.1.0 2.0.0 2.6.0 2.8.0",
-        removed="0:4.0.0",
-        listeners="broker controller zkBroker",
+        "0.11.0 1.1.0 2.0.0 2.6.0 2.8.0", removed="0:4.0.0", listeners="broker controller zkBroker"
     ),
     "AlterConfigs": Facts("0.11.0 2.0.0 2.8.0", listeners="broker controller zkBroker"),
     "AlterReplicaLogDirs": Facts(
-        "1.0.0 2.0.0 2.8.0",
-        removed="0:4.0.0",
-        listeners="broker zkBroker",
+        "1.0.0 2.0.0 2.8.0", removed="0:4.0.0", listeners="broker zkBroker"
     ),
     "DescribeLogDirs": Facts(
-        "1.0.0 2.0.0 2.6.0 3.2.0 3.3.0 4.3.0",
-        removed="0:4.0.0",
-        listeners="broker zkBroker",
+        "1.0.0 2.0.0 2.6.0 3.2.0 3.3.0 4.3.0", removed="0:4.0.0", listeners="broker zkBroker"
     ),
     "SaslAuthenticate": Facts("1.0.0 2.2.0 2.5.0", listeners="broker controller zkBroker"),
     "CreatePartitions": Facts("1.0.0 2.0.0 2.5.0 2.7.0", listeners="broker controller zkBroker"),
     "CreateDelegationToken": Facts(
-        "1.1.0 2.0.0 2.4.0 3.3.0",
-        removed="0:4.0.0",
-        listeners="broker controller zkBroker",
+        "1.1.0 2.0.0 2.4.0 3.3.0", removed="0:4.0.0", listeners="broker controller zkBroker"
     ),
     "RenewDelegationToken": Facts(
-        "1.1.0 2.0.0 2.5.0",
-        removed="0:4.0.0",
-        listeners="broker controller zkBroker",
+        "1.1.0 2.0.0 2.5.0", removed="0:4.0.0", listeners="broker controller zkBroker"
     ),
     "ExpireDelegationToken": Facts(
-        "1.1.0 2.0.0 2.5.0",
-        removed="0:4.0.0",
-        listeners="broker controller zkBroker",
+        "1.1.0 2.0.0 2.5.0", removed="0:4.0.0", listeners="broker controller zkBroker"
     ),
     "DescribeDelegationToken": Facts(
-        "1.1.0 2.0.0 2.5.0 3.3.0",
-        removed="0:4.0.0",
-        listeners="broker controller zkBroker",
+        "1.1.0 2.0.0 2.5.0 3.3.0", removed="0:4.0.0", listeners="broker controller zkBroker"
     ),
     "DeleteGroups": Facts("1.1.0 2.0.0 2.4.0 4.4.0", listeners="broker zkBroker"),
     "ElectLeaders": Facts(
-        "2.2.0 2.4.0 2.4.0",
-        listeners="broker controller zkBroker",
-        former="ElectPreferredLeaders",
+        "2.2.0 2.4.0 2.4.0", listeners="broker controller zkBroker", former="ElectPreferredLeaders"
     ),
     "IncrementalAlterConfigs": Facts("2.3.0 2.4.0", listeners="broker controller zkBroker"),
     "AlterPartitionReassignments": Facts("2.4.0 4.1.0", listeners="broker controller zkBroker"),
@@ -231,34 +194,20 @@ APIS: Final[dict[str, Facts]] = {
     "PushTelemetry": Facts("3.7.0", listeners="broker"),
     "AssignReplicasToDirs": Facts("3.7.0", listeners="controller"),
     "ListConfigResources": Facts(
-        "3.7.0 4.1.0",
-        listeners="broker",
-        former="ListClientMetricsResources",
+        "3.7.0 4.1.0", listeners="broker", former="ListClientMetricsResources"
     ),
     "DescribeTopicPartitions": Facts("3.8.0", listeners="broker"),
     "ShareGroupHeartbeat": Facts(
-        "3.9.0 4.1.0",
-        stable="0:never",
-        removed="0:4.1.0",
-        listeners="broker",
+        "3.9.0 4.1.0", stable="0:never", removed="0:4.1.0", listeners="broker"
     ),
     "ShareGroupDescribe": Facts(
-        "3.9.0 4.1.0",
-        stable="0:never",
-        removed="0:4.1.0",
-        listeners="broker",
+        "3.9.0 4.1.0", stable="0:never", removed="0:4.1.0", listeners="broker"
     ),
     "ShareFetch": Facts(
-        "3.9.0 4.1.0 4.2.0",
-        stable="0:never",
-        removed="0:4.1.0",
-        listeners="broker",
+        "3.9.0 4.1.0 4.2.0", stable="0:never", removed="0:4.1.0", listeners="broker"
     ),
     "ShareAcknowledge": Facts(
-        "3.9.0 4.1.0 4.2.0",
-        stable="0:never",
-        removed="0:4.1.0",
-        listeners="broker",
+        "3.9.0 4.1.0 4.2.0", stable="0:never", removed="0:4.1.0", listeners="broker"
     ),
     "AddRaftVoter": Facts("3.9.0 4.2.0", listeners="controller broker"),
     "RemoveRaftVoter": Facts("3.9.0", listeners="controller broker"),
@@ -347,8 +296,7 @@ MESSAGES: Final[dict[str, Facts]] = {
     "QuorumStateData": Facts("2.7.0 3.8.0"),
     "ProducerSnapshot": Facts("0.11.0", first=1),
     "SubscriptionInfoData": Facts(
-        "0.10.0 0.10.1 2.0.0 2.1.0 2.4.0 2.5.0 2.6.0 2.6.1 2.8.0 3.0.0 3.2.0",
-        first=1,
+        "0.10.0 0.10.1 2.0.0 2.1.0 2.4.0 2.5.0 2.6.0 2.6.1 2.8.0 3.0.0 3.2.0", first=1
     ),
     "RegisterBrokerRecord": Facts("2.8.0 3.3.0 3.4.0 3.7.0 4.3.0"),
     "UnregisterBrokerRecord": Facts("2.8.0"),
@@ -393,51 +341,29 @@ LATE_TAGS: Final[dict[str, dict[str, str]]] = {
         "finalized_features": "2.7.0",
         "zk_migration_ready": "3.4.0",
     },
-    "FetchResponse": {
-        "responses[].partitions[].snapshot_id": "2.8.0",
-    },
-    "UpdateMetadataRequest": {
-        "type": "3.6.1",
-    },
-    "PartitionRecord": {
-        "leader_recovery_state": "3.2.0",
-    },
+    "FetchResponse": {"responses[].partitions[].snapshot_id": "2.8.0"},
+    "UpdateMetadataRequest": {"type": "3.6.1"},
+    "PartitionRecord": {"leader_recovery_state": "3.2.0"},
     "PartitionChangeRecord": {
         "replicas": "3.0.0",
         "removing_replicas": "3.0.0",
         "adding_replicas": "3.0.0",
         "leader_recovery_state": "3.2.0",
     },
-    "RemoteLogSegmentMetadataRecord": {
-        "txn_index_empty": "4.0.0",
-    },
-    "RemoteLogSegmentMetadataSnapshotRecord": {
-        "txn_index_empty": "4.0.0",
-    },
+    "RemoteLogSegmentMetadataRecord": {"txn_index_empty": "4.0.0"},
+    "RemoteLogSegmentMetadataSnapshotRecord": {"txn_index_empty": "4.0.0"},
     "TransactionLogValue": {
         "previous_producer_id": "4.0.0",
         "next_producer_id": "4.0.0",
         "client_transaction_version": "4.0.0",
         "next_producer_epoch": "4.1.0",
     },
-    "OffsetCommitValue": {
-        "topic_id": "4.1.0",
-    },
-    "ConsumerGroupMemberMetadataValue": {
-        "classic_member_metadata": "3.8.0",
-    },
-    "ConsumerGroupMetadataValue": {
-        "metadata_hash": "4.1.0",
-    },
-    "ConsumerGroupTargetAssignmentMetadataValue": {
-        "assignment_timestamp": "4.3.0",
-    },
-    "ShareGroupTargetAssignmentMetadataValue": {
-        "assignment_timestamp": "4.3.0",
-    },
-    "StreamsGroupTargetAssignmentMetadataValue": {
-        "assignment_timestamp": "4.3.0",
-    },
+    "OffsetCommitValue": {"topic_id": "4.1.0"},
+    "ConsumerGroupMemberMetadataValue": {"classic_member_metadata": "3.8.0"},
+    "ConsumerGroupMetadataValue": {"metadata_hash": "4.1.0"},
+    "ConsumerGroupTargetAssignmentMetadataValue": {"assignment_timestamp": "4.3.0"},
+    "ShareGroupTargetAssignmentMetadataValue": {"assignment_timestamp": "4.3.0"},
+    "StreamsGroupTargetAssignmentMetadataValue": {"assignment_timestamp": "4.3.0"},
     "ConsumerGroupCurrentMemberAssignmentValue": {
         "assigned_partitions[].assignment_epochs": "4.3.0",
         "partitions_pending_revocation[].assignment_epochs": "4.3.0",
@@ -456,11 +382,7 @@ LATE_TAGS: Final[dict[str, dict[str, str]]] = {
         "stored_description_topology_epoch": "4.4.0",
         "failed_description_topology_epoch": "4.4.0",
     },
-    "ShareSnapshotValue": {
-        "delivery_complete_count": "4.2.0",
-    },
-    "ShareUpdateValue": {
-        "delivery_complete_count": "4.2.0",
-    },
+    "ShareSnapshotValue": {"delivery_complete_count": "4.2.0"},
+    "ShareUpdateValue": {"delivery_complete_count": "4.2.0"},
 }
 """Releases that added tagged fields to versions that were out already, by message and field."""

@@ -19,42 +19,12 @@ NEVER: Final = "never"
 LATEST: Final = 1_000_000
 """Stands for a part of a release that is not written: the newest."""
 
-RELEASES: Final[tuple[str, ...]] = (
-    "0.8.0",
-    "0.8.1",
-    "0.8.2",
-    "0.9.0",
-    "0.10.0",
-    "0.10.1",
-    "0.10.2",
-    "0.11.0",
-    "1.0.0",
-    "1.1.0",
-    "2.0.0",
-    "2.1.0",
-    "2.2.0",
-    "2.3.0",
-    "2.4.0",
-    "2.5.0",
-    "2.6.0",
-    "2.7.0",
-    "2.8.0",
-    "3.0.0",
-    "3.1.0",
-    "3.2.0",
-    "3.3.0",
-    "3.4.0",
-    "3.5.0",
-    "3.6.0",
-    "3.7.0",
-    "3.8.0",
-    "3.9.0",
-    "4.0.0",
-    "4.1.0",
-    "4.2.0",
-    "4.3.0",
-    "4.4.0",
+_LINES: Final = (
+    "0.8.0 0.8.1 0.8.2 0.9.0 0.10.0 0.10.1 0.10.2 0.11.0 1.0.0 1.1.0 2.0.0 2.1.0 2.2.0 2.3.0 "
+    "2.4.0 2.5.0 2.6.0 2.7.0 2.8.0 3.0.0 3.1.0 3.2.0 3.3.0 3.4.0 3.5.0 3.6.0 3.7.0 3.8.0 "
+    "3.9.0 4.0.0 4.1.0 4.2.0 4.3.0 4.4.0"
 )
+RELEASES: Final = tuple(_LINES.split())
 """The first release of each line, oldest first."""
 
 
@@ -72,7 +42,7 @@ class Span(NamedTuple):
 
 
 def release_key(release: str) -> tuple[int, ...]:
-    """Return a key to sort releases: "3.9" stands behind every 3.9.x; `ValueError` for what is no
+    """Return a key to sort releases: "3.9" sorts after every 3.9.x; `ValueError` for what is no
     release."""
     parts = release.strip().removeprefix("v").split(".")
     if not 1 <= len(parts) <= 4 or not all(part.isdecimal() for part in parts):

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from kafkascope.dissectors.reference.codes import ENUMS
-from kafkascope.dissectors.reference.config_names import CONFIG_NAMES
+from kafkascope.dissectors.reference.config_secrets import CONFIG_NAMES
 from kafkascope.dissectors.schema import Field
 
 
@@ -125,7 +125,6 @@ WORDS: Final[dict[str, Words]] = {
     "ZooKeeperScheme": _words("scheme", "world auth digest ip host sasl x509 super"),
     "SoftwareVersion": _words("version", "unknown"),
 }
-"""Lists by name."""
 
 MORE: Final[dict[str, str]] = {
     "ClassicGroupProtocolType": "sr share streams",
@@ -151,7 +150,6 @@ def of_enum(name: str) -> Words:
 
 
 def words_of(field: Field) -> Words | None:
-    """Return the closed list of a text field; None when it has none."""
     if field.word:
         return WORDS[field.word]
     return of_enum(field.enum) if field.enum else None

@@ -5,123 +5,51 @@ from __future__ import annotations
 
 from typing import Final
 
-ZOOKEEPER: Final[dict[str, dict[int | str, str]]] = {
-    "ZooKeeperCreateMode": {
-        0: "PERSISTENT",
-        1: "EPHEMERAL",
-        2: "PERSISTENT_SEQUENTIAL",
-        3: "EPHEMERAL_SEQUENTIAL",
-        4: "CONTAINER",
-        5: "PERSISTENT_WITH_TTL",
-        6: "PERSISTENT_SEQUENTIAL_WITH_TTL",
-    },
-    "ZooKeeperError": {
-        0: "OK",
-        -1: "SYSTEMERROR",
-        -2: "RUNTIMEINCONSISTENCY",
-        -3: "DATAINCONSISTENCY",
-        -4: "CONNECTIONLOSS",
-        -5: "MARSHALLINGERROR",
-        -6: "UNIMPLEMENTED",
-        -7: "OPERATIONTIMEOUT",
-        -8: "BADARGUMENTS",
-        -12: "UNKNOWNSESSION",
-        -13: "NEWCONFIGNOQUORUM",
-        -14: "RECONFIGINPROGRESS",
-        -100: "APIERROR",
-        -101: "NONODE",
-        -102: "NOAUTH",
-        -103: "BADVERSION",
-        -108: "NOCHILDRENFOREPHEMERALS",
-        -110: "NODEEXISTS",
-        -111: "NOTEMPTY",
-        -112: "SESSIONEXPIRED",
-        -113: "INVALIDCALLBACK",
-        -114: "INVALIDACL",
-        -115: "AUTHFAILED",
-        -118: "SESSIONMOVED",
-        -119: "NOTREADONLY",
-        -120: "EPHEMERALONLOCALSESSION",
-        -121: "NOWATCHER",
-        -122: "REQUESTTIMEOUT",
-        -123: "RECONFIGDISABLED",
-        -124: "SESSIONCLOSEDREQUIRESASLAUTH",
-        -125: "QUOTAEXCEEDED",
-        -127: "THROTTLEDOP",
-    },
-    "ZooKeeperEvent": {
-        -1: "None",
-        1: "NodeCreated",
-        2: "NodeDeleted",
-        3: "NodeDataChanged",
-        4: "NodeChildrenChanged",
-        5: "DataWatchRemoved",
-        6: "ChildWatchRemoved",
-        7: "PersistentWatchRemoved",
-    },
-    "ZooKeeperPermissions": {
-        1: "READ",
-        2: "WRITE",
-        4: "CREATE",
-        8: "DELETE",
-        16: "ADMIN",
-        31: "ALL",
-    },
-    "ZooKeeperState": {
-        -112: "Expired",
-        -1: "Unknown",
-        0: "Disconnected",
-        1: "NoSyncConnected",
-        3: "SyncConnected",
-        4: "AuthFailed",
-        5: "ConnectedReadOnly",
-        6: "SaslAuthenticated",
-        7: "Closed",
-    },
-    "ZooKeeperType": {
-        -11: "closeSession",
-        -10: "createSession",
-        -1: "error",
-        0: "notification",
-        1: "create",
-        2: "delete",
-        3: "exists",
-        4: "getData",
-        5: "setData",
-        6: "getACL",
-        7: "setACL",
-        8: "getChildren",
-        9: "sync",
-        11: "ping",
-        12: "getChildren2",
-        13: "check",
-        14: "multi",
-        15: "create2",
-        16: "reconfig",
-        17: "checkWatches",
-        18: "removeWatches",
-        19: "createContainer",
-        20: "deleteContainer",
-        21: "createTTL",
-        22: "multiRead",
-        100: "auth",
-        101: "setWatches",
-        102: "sasl",
-        103: "getEphemerals",
-        104: "getAllChildrenNumber",
-        105: "setWatches2",
-        106: "addWatch",
-        107: "whoAmI",
-    },
-    "ZooKeeperWatchMode": {0: "PERSISTENT", 1: "PERSISTENT_RECURSIVE"},
-    "ZooKeeperWatcherType": {
-        1: "Children",
-        2: "Data",
-        3: "Any",
-        4: "Persistent",
-        5: "PersistentRecursive",
-    },
+
+def named_values(text: str) -> dict[int | str, str]:
+    """Read `value=NAME` words; values that are no numbers stay text."""
+    pairs = (word.split("=") for word in text.split())
+    return {
+        int(value) if value.removeprefix("-").isdigit() else value: name for value, name in pairs
+    }
+
+
+_TEXT: Final = {
+    "ZooKeeperCreateMode": (
+        "0=PERSISTENT 1=EPHEMERAL 2=PERSISTENT_SEQUENTIAL 3=EPHEMERAL_SEQUENTIAL 4=CONTAINER "
+        "5=PERSISTENT_WITH_TTL 6=PERSISTENT_SEQUENTIAL_WITH_TTL"
+    ),
+    "ZooKeeperError": (
+        "0=OK -1=SYSTEMERROR -2=RUNTIMEINCONSISTENCY -3=DATAINCONSISTENCY -4=CONNECTIONLOSS "
+        "-5=MARSHALLINGERROR -6=UNIMPLEMENTED -7=OPERATIONTIMEOUT -8=BADARGUMENTS "
+        "-12=UNKNOWNSESSION -13=NEWCONFIGNOQUORUM -14=RECONFIGINPROGRESS -100=APIERROR -101=NONODE "
+        "-102=NOAUTH -103=BADVERSION -108=NOCHILDRENFOREPHEMERALS -110=NODEEXISTS -111=NOTEMPTY "
+        "-112=SESSIONEXPIRED -113=INVALIDCALLBACK -114=INVALIDACL -115=AUTHFAILED "
+        "-118=SESSIONMOVED -119=NOTREADONLY -120=EPHEMERALONLOCALSESSION -121=NOWATCHER "
+        "-122=REQUESTTIMEOUT -123=RECONFIGDISABLED -124=SESSIONCLOSEDREQUIRESASLAUTH "
+        "-125=QUOTAEXCEEDED -127=THROTTLEDOP"
+    ),
+    "ZooKeeperEvent": (
+        "-1=None 1=NodeCreated 2=NodeDeleted 3=NodeDataChanged 4=NodeChildrenChanged "
+        "5=DataWatchRemoved 6=ChildWatchRemoved 7=PersistentWatchRemoved"
+    ),
+    "ZooKeeperPermissions": "1=READ 2=WRITE 4=CREATE 8=DELETE 16=ADMIN 31=ALL",
+    "ZooKeeperState": (
+        "-112=Expired -1=Unknown 0=Disconnected 1=NoSyncConnected 3=SyncConnected 4=AuthFailed "
+        "5=ConnectedReadOnly 6=SaslAuthenticated 7=Closed"
+    ),
+    "ZooKeeperType": (
+        "-11=closeSession -10=createSession -1=error 0=notification 1=create 2=delete 3=exists "
+        "4=getData 5=setData 6=getACL 7=setACL 8=getChildren 9=sync 11=ping 12=getChildren2 "
+        "13=check 14=multi 15=create2 16=reconfig 17=checkWatches 18=removeWatches "
+        "19=createContainer 20=deleteContainer 21=createTTL 22=multiRead 100=auth 101=setWatches "
+        "102=sasl 103=getEphemerals 104=getAllChildrenNumber 105=setWatches2 106=addWatch "
+        "107=whoAmI"
+    ),
+    "ZooKeeperWatchMode": "0=PERSISTENT 1=PERSISTENT_RECURSIVE",
+    "ZooKeeperWatcherType": "1=Children 2=Data 3=Any 4=Persistent 5=PersistentRecursive",
 }
+ZOOKEEPER: Final = {name: named_values(text) for name, text in _TEXT.items()}
 """Sets by name; `codes.ENUMS` holds them beside Kafka's."""
 
 MEANINGS: Final[dict[int, str]] = {

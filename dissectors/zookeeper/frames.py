@@ -10,21 +10,14 @@ import struct
 from functools import cache
 from typing import Final
 
-from kafkascope.dissectors.codec.reader import REFUSALS, Body, reader
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import Truncated, UnknownApi
 from kafkascope.dissectors.layout import Layout
-from kafkascope.dissectors.registry import (
-    Decoded,
-    RequestHeader,
-    layout_of,
-    read_layout,
-)
+from kafkascope.dissectors.registry import Decoded, RequestHeader, layout_of, read_layout
 from kafkascope.dissectors.zookeeper.types import BASE, CONNECT, EVENT, SASL, TYPES
 
 HEAD: Final = 8
-"""Bytes of the header of a request."""
 REPLY_HEAD: Final = 16
-"""Bytes of the header of an answer."""
 HANDSHAKE: Final = 28
 """Bytes of the handshake of a client before its password; those of the server are 20."""
 ANSWER_HANDSHAKE: Final = 20
@@ -43,8 +36,8 @@ def _layout(name: str, version: int = 0) -> Layout:
 
 
 def read_head(payload: bytes, at: int = 0) -> RequestHeader:
-    """Read the header of a request, `Truncated` where it is not there. The key of its type and its
-    xid stand in the places of Kafka's."""
+    """Read the header of a request, `Truncated` where it is too short. Its API key is that of the
+    type, its correlation id the xid."""
     if len(payload) < at + HEAD:
         raise Truncated("a request header has 8 bytes", offset=at)
     xid, kind = _HEAD.unpack_from(payload, at)
@@ -88,7 +81,7 @@ def decode_request(payload: bytes, head: RequestHeader) -> Decoded:
     name = NOTHING if found is None else found.request
     layout = _layout(name)
     xid, number = _HEAD.unpack_from(payload)
-    body, end = _read(layout, payload, HEAD)
+    body, end = read_layout(layout, payload, HEAD)
     header: Body = {"xid": xid, "type": number}
     return Decoded(name, 0, header, body, HEAD, end, "", layout, _layout("zk.RequestHeader"))
 
@@ -112,16 +105,10 @@ def decode_response(payload: bytes, key: int) -> Decoded:
     if bare:
         name = NOTHING
     layout = _layout(name)
-    body, end = _read(layout, payload, REPLY_HEAD)
+    body, end = read_layout(layout, payload, REPLY_HEAD)
     return Decoded(
         name, 0, {"xid": xid, "zxid": zxid, "err": err}, body, REPLY_HEAD, end, "", layout, header
     )
-
-
-def error_of(decoded: Decoded) -> int:
-    """Return the error that an answer tells; 0 for none."""
-    code: int = decoded.header.get("err", 0)
-    return code
 
 
 def _handshake(name: str, payload: bytes, fixed: int) -> Decoded:
@@ -130,12 +117,5 @@ def _handshake(name: str, payload: bytes, fixed: int) -> Decoded:
         raise Truncated(f"a handshake has {fixed} bytes at least", offset=0)
     (size,) = _INT.unpack_from(payload, fixed - 4)
     layout = _layout(name, int(len(payload) > fixed + max(size, 0)))
-    body, end = _read(layout, payload, 0)
+    body, end = read_layout(layout, payload, 0)
     return Decoded(name, layout.version, {}, body, 0, end, "", layout, _layout(NOTHING))
-
-
-def _read(layout: Layout, payload: bytes, at: int) -> tuple[Body, int]:
-    try:
-        return reader(layout)(payload, at)
-    except REFUSALS:
-        return read_layout(layout, payload, at)

@@ -79,11 +79,6 @@ class Place(NamedTuple):
         """The path that all nodes of a cluster stand below; empty for none."""
         return "".join(f"/{step.text}" for step in self.steps if step.kind == "chroot")
 
-    @property
-    def known(self) -> bool:
-        """Whether it is Kafka's, or stands above what is."""
-        return bool(self.steps) and self.steps[-1].kind not in ("chroot", "unknown")
-
 
 _PATTERNS: Final = tuple((pattern.split("/"), what) for pattern, what in NODES.items())
 _ROOTS: Final = frozenset(parts[0] for parts, _ in _PATTERNS)

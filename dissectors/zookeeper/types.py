@@ -85,14 +85,11 @@ TYPES: Final[dict[int, Type]] = {
     number: Type(BASE + number, f"{PREFIX}{_NAMES[number]}", *(f"{PREFIX}{each}" for each in pair))
     for number, pair in _RECORDS.items()
 }
-"""By their numbers."""
 
 BY_NAME: Final = {each.name.lower(): each.key for each in TYPES.values()}
-"""Keys by names in lower case."""
 
 
 def is_zookeeper(key: int | None) -> bool:
-    """Return whether a key is of a request of ZooKeeper."""
     return key is not None and key >= LEAST
 
 

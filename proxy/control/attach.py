@@ -8,7 +8,6 @@ import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, Self, cast
 
 from kafkascope.errors import Error
@@ -58,7 +57,7 @@ class Attached:
     """A connection to a proxy."""
 
     def __init__(self, path: Path, timeout_s: float | None = 30.0) -> None:
-        """`NoProxy` when nobody answers there."""
+        """`NoProxy` when no proxy listens there."""
         self.path = path
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(timeout_s)
@@ -72,16 +71,11 @@ class Attached:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Close; wakes whoever waits in `events`, `exchanges` or a read."""
+        """Close; wakes threads that wait in `events`, `exchanges` or a read."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._in.close()

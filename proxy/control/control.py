@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import json
 import os
 import select
 import socket
@@ -17,6 +16,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
 from secrets import token_hex
@@ -29,7 +29,7 @@ from kafkascope.proxy import answers
 from kafkascope.proxy.control.expecting import Expected, Judges
 from kafkascope.proxy.control.steering import Steering, text_of
 from kafkascope.proxy.engine.held import NotHeld
-from kafkascope.proxy.recording.live import Live
+from kafkascope.proxy.recording.recorder import Live
 from kafkascope.proxy.rules.faults import FaultError
 
 if TYPE_CHECKING:
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
 
 EVERY_S: Final = 1.0
 SHORTEST_S, LONGEST_S = 0.1, 3600.0
+# Changes that come together are told together.
 GATHER_S: Final = 0.05
-"""Changes that come together are told together."""
 FLUSH_S: Final = 10.0
 HUNG_UP_S: Final = 0.2
+# For the last lines of streams when the proxy ends.
 STREAM_S: Final = 3.0
-"""For the last lines of streams when the proxy ends."""
 
 REFUSED: Final = (*answers.REFUSED, FaultError, FilterError, DissectError, NotHeld)
 
 
 def runtime_folder() -> Path:
-    """The folder of the sockets, which nobody else may read: the first that can be made. Everybody
+    """Return the folder of the sockets, private to the user: the first that can be made. Any user
     may make the one in /tmp before us; `OSError` where none is left."""
     folders = list(_folders())
     for folder in folders:
@@ -84,7 +84,7 @@ def socket_path(pid: int | None = None) -> Path:
 
 def _bound(path: Path) -> socket.socket:
     """Bind a socket for its owner alone, under a name that a dead process, a link or an empty file
-    may have. `OSError` where somebody listens or anything else is."""
+    may have. `OSError` where another process listens or another file exists."""
     if path.is_socket() and is_listening(path):
         raise OSError(errno.EADDRINUSE, "another process listens on it", str(path))
     with contextlib.suppress(FileNotFoundError):
@@ -114,7 +114,6 @@ class Control:
         self.steering = Steering(proxy, stop)
         self.live = Live(proxy)
         self.judges = Judges(proxy.schemas.wanted)
-        self.streams = 0
         self._server: asyncio.Server | None = None
         self._sessions: set[asyncio.Task[None]] = set()
         self.streaming: set[asyncio.Task[None]] = set()
@@ -159,37 +158,29 @@ class Control:
             writer.close()
 
     async def serve_pipe(self) -> None:
-        """Serve stdin and stdout, until stdin ends."""
         reader, writer = await answers.standard_pipes()
         await Session(self, reader, writer).run()
 
-    def respond(self, line: bytes) -> bytes:
-        """The response to a line that only asks."""
-        request, refusal = answers.read(line)
-        if refusal:
-            return refusal
-        return _response(request, lambda: self.steering.do(request))
 
-
+@dataclass
 class Session:
     """A connection of the control channel."""
 
-    def __init__(
-        self, control: Control, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        self._control = control
-        self._reader = reader
-        self._writer = writer
+    control: Control
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    def __post_init__(self) -> None:
         self._watch: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Respond to requests until there are no more; events go on until the other end leaves."""
         try:
-            while line := await self._reader.readline():
+            while line := await self.reader.readline():
                 if await self._one(line):
                     return
-            pipe = self._writer.get_extra_info("pipe")
-            sock = self._writer.get_extra_info("socket") if pipe is None else None
+            pipe = self.writer.get_extra_info("pipe")
+            sock = self.writer.get_extra_info("socket") if pipe is None else None
             while self._watch is not None and not (sock is None or _hung_up(sock.fileno())):
                 # Whoever sends no more may still read: `echo '{"do":"watch"}' | nc -U PATH`.
                 if (await asyncio.wait((self._watch,), timeout=HUNG_UP_S))[0]:
@@ -202,43 +193,40 @@ class Session:
 
     async def _one(self, line: bytes) -> bool:
         """Respond to a line. True: a stream has used the connection up."""
-        request, refusal = answers.read(line)
-        what = request.get("do")
+        request, response = answers.read(line)
         stream = None
-        if refusal:
-            response = refusal
-        elif what == "flush":
-            response = await self._flush(request)
-        elif what == "expect":
-            response = await self._expect(request)
-        elif what == "watch":
-            response = _response(request, lambda: self._start_watch(request))
-        elif what in ("capture", "exchanges"):
-            response = _response(request, lambda: self._check_stream(request))
-            stream = self._capture if what == "capture" else self._exchanges
-            if not json.loads(response)["ok"]:
-                stream = None
-        else:
-            response = _response(request, lambda: self._control.steering.do(request))
-        self._writer.write(response)
-        await self._writer.drain()
+        if not response:
+            try:
+                response = answers.response(request, await self._do(request))
+                stream = {"capture": self._capture, "exchanges": self._exchanges}.get(request["do"])
+            except REFUSED as error:
+                response = answers.response(request, error)
+        self.writer.write(response)
+        await self.writer.drain()
         if stream is not None:
             task: Any = asyncio.current_task()
-            self._control.streaming.add(task)
+            self.control.streaming.add(task)
             await stream(request)
         return stream is not None
 
-    async def _flush(self, request: dict[str, Any]) -> bytes:
-        try:
-            files = await self._flushed()
-        except ValueError as error:
-            reason = str(error)
-            return _response(request, lambda: _refuse(reason))
-        return _response(request, lambda: {"files": files})
+    async def _do(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the members of the answer to a request; one of `REFUSED`."""
+        match request.get("do"):
+            case "flush":
+                return {"files": await self._flushed()}
+            case "expect":
+                expected = Expected.of_request(request)
+                return await self.control.judges.judge(expected, self._flushed)
+            case "watch":
+                return self._start_watch(request)
+            case "capture" | "exchanges":
+                return self._check_stream(request)
+            case _:
+                return self.control.steering.do(request)
 
     async def _flushed(self) -> list[str]:
         """What passed is in the recorded files; return their paths."""
-        recorder = self._control.proxy.recorder
+        recorder = self.control.proxy.recorder
         end = time.monotonic() + FLUSH_S
         # What connections have been told of is queued by now; the recorder's thread does the rest.
         while recorder is not None and not recorder.idle:
@@ -247,15 +235,6 @@ class Session:
                 raise ValueError("the recording cannot keep up")
             await asyncio.sleep(0.005)
         return [str(path) for path in recorder.files] if recorder is not None else []
-
-    async def _expect(self, request: dict[str, Any]) -> bytes:
-        try:
-            expected = Expected.of_request(request)
-            told = await self._control.judges.judge(expected, self._flushed)
-        except REFUSED as error:
-            reason = str(error)
-            return _response(request, lambda: _refuse(reason))
-        return _response(request, lambda: told)
 
     # --- events
 
@@ -270,7 +249,7 @@ class Session:
         return {}
 
     async def _events(self, every: float) -> None:
-        hub = self._control.proxy.hub
+        hub = self.control.proxy.hub
         changed = asyncio.Event()
         hub.watchers.add(changed.set)
         said = hub.said
@@ -279,10 +258,11 @@ class Session:
                 changed.clear()
                 new = min(hub.said - said, len(hub.notices))
                 for at_ns, text in list(hub.notices)[len(hub.notices) - new :]:
-                    self._send({"event": "notice", "at_ns": at_ns, "text": text})
+                    event = {"event": "notice", "at_ns": at_ns, "text": text}
+                    self.writer.write(answers.written(event))
                 said = hub.said
-                self._send(self._control.steering.state())
-                await self._writer.drain()
+                self.writer.write(answers.written(self.control.steering.state()))
+                await self.writer.drain()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(every):
                         await changed.wait()
@@ -292,13 +272,10 @@ class Session:
         finally:
             hub.watchers.discard(changed.set)
 
-    def _send(self, event: dict[str, Any]) -> None:
-        self._writer.write(answers.written(event))
-
     # --- streams
 
     def _check_stream(self, request: dict[str, Any]) -> dict[str, Any]:
-        if self._writer.get_extra_info("pipe") is not None:  # uvloop gives it a "socket", too
+        if self.writer.get_extra_info("pipe") is not None:  # uvloop gives it a "socket", too
             raise ValueError("streams need the control socket")
         if self._watch is not None:
             raise ValueError("this connection is a stream already: use another connection")
@@ -309,18 +286,14 @@ class Session:
             bind(spelled(text_of(request, "filter")))
         return {}
 
-    def _name(self) -> str:
-        self._control.streams += 1
-        return f"control-{self._control.streams}"
-
     async def _capture(self, request: dict[str, Any]) -> None:
-        sock = self._writer.get_extra_info("socket")
-        sink = self._control.live.add(os.dup(sock.fileno()), self._name())
+        sock = self.writer.get_extra_info("socket")
+        sink = self.control.live.add(os.dup(sock.fileno()))
         try:
             while not (sink.failed or sink.ended) and not _hung_up(sock.fileno()):
                 await asyncio.sleep(HUNG_UP_S)
         finally:
-            await asyncio.shield(self._control.live.remove(sink))
+            await asyncio.shield(self.control.live.remove(sink))
 
     async def _exchanges(self, request: dict[str, Any]) -> None:
         from kafkascope.proxy.recording.watch import command
@@ -340,25 +313,25 @@ class Session:
             raise
         finally:
             os.close(theirs)
-        sink = self._control.live.add(ours, self._name())
+        sink = self.control.live.add(ours)
         ended = asyncio.get_running_loop().create_task(self._until_hung_up(process))
         try:
             assert process.stdout is not None
             while data := await process.stdout.read(1 << 16):
-                self._writer.write(data)
-                await self._writer.drain()
+                self.writer.write(data)
+                await self.writer.drain()
         finally:
             ended.cancel()
             await asyncio.shield(self._end(sink, process))
 
     async def _until_hung_up(self, process: asyncio.subprocess.Process) -> None:
-        sock = self._writer.get_extra_info("socket")
+        sock = self.writer.get_extra_info("socket")
         while not _hung_up(sock.fileno()):
             await asyncio.sleep(HUNG_UP_S)
         _kill(process)
 
     async def _end(self, sink: Any, process: asyncio.subprocess.Process) -> None:
-        await self._control.live.remove(sink)
+        await self.control.live.remove(sink)
         _kill(process)
         await process.wait()
 
@@ -369,7 +342,7 @@ def _kill(process: asyncio.subprocess.Process) -> None:
 
 
 def _hung_up(descriptor: int) -> bool:
-    """Whether nobody reads at the other end. One that only sends no more still reads."""
+    """Return whether the peer closed its reading end. A half-closed peer still reads."""
     if descriptor < 0:
         return True
     poll = select.poll()
@@ -378,7 +351,6 @@ def _hung_up(descriptor: int) -> bool:
 
 
 def is_listening(path: Path) -> bool:
-    """Whether somebody listens on a socket."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1)
         try:
@@ -386,11 +358,3 @@ def is_listening(path: Path) -> bool:
         except OSError:
             return False
     return True
-
-
-def _refuse(sentence: str) -> dict[str, Any]:
-    raise ValueError(sentence)
-
-
-def _response(request: dict[str, Any], do: Callable[[], dict[str, Any]]) -> bytes:
-    return answers.response(request, do, REFUSED)

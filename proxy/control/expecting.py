@@ -21,13 +21,12 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.reading.options import SchemaOptions
 
 KINDS: Final = ("exchanges", "records", "findings")
-"""What an expectation may be of."""
+# In an answer, unless another number is wanted.
 LISTED: Final = 100
-"""In an answer, unless another number is wanted."""
 MOST_LISTED: Final = 10_000
 LONGEST_S: Final = 3600.0
+# Between two looks at what is recorded.
 LOOK_S: Final = 0.05
-"""Between two looks at what is recorded."""
 VERDICTS: Final = "kafkascope.proxy.control.verdicts"
 
 
@@ -58,45 +57,37 @@ class Expected(NamedTuple):
             raise ValueError("`filter` must be a string")
         from kafkascope.analyzer.filter.saved import spelled
 
-        count = request.get("count")
+        of, count = request.get("of", "exchanges"), request.get("count")
+        within, allow = request.get("within", 0), request.get("allow", [])
+        number = isinstance(within, int | float) and not isinstance(within, bool)
+        named = isinstance(allow, list) and all(isinstance(each, str) for each in allow)
+        _checked("of", of, of in KINDS, f"one of {', '.join(KINDS)}")
+        _checked("within", within, number and within >= 0, "seconds")
+        _checked("allow", allow, named, "a list of names")
         return cls(
-            _kind(request.get("of", "exchanges")),
+            of,
             spelled(text or ""),
             None if count is None else _natural("count", count),
             _natural("since_ns", request.get("since_ns", 0)),
-            _seconds("within", request.get("within", 0)),
+            min(float(within), LONGEST_S),
             min(_natural("limit", request.get("limit", LISTED)), MOST_LISTED),
             str(request.get("level", "chat")),
-            _names("allow", request.get("allow", [])),
+            tuple(allow),
         )
 
     def is_met_by(self, found: int) -> bool:
-        """Return whether this number of those that match is the wanted one."""
         return found > 0 if self.wanted is None else found == self.wanted
 
 
-def _kind(value: Any) -> str:
-    if value not in KINDS:
-        raise ValueError(f"`of` must be one of {', '.join(KINDS)}, not {value!r}")
-    return str(value)
-
-
-def _names(name: str, value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise ValueError(f"`{name}` must be a list of names, not {value!r}")
-    return tuple(value)
-
-
-def _natural(name: str, value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError(f"`{name}` must be 0 or a positive number, not {value!r}")
+def _checked(name: str, value: Any, fits: bool, what: str) -> Any:
+    if not fits:
+        raise ValueError(f"`{name}` must be {what}, not {value!r}")
     return value
 
 
-def _seconds(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-        raise ValueError(f"`{name}` must be seconds, not {value!r}")
-    return min(float(value), LONGEST_S)
+def _natural(name: str, value: Any) -> int:
+    fits = type(value) is int and value >= 0
+    return int(_checked(name, value, fits, "0 or a positive number"))
 
 
 class Judges:
@@ -144,10 +135,10 @@ class Judges:
                 answer = b""  # it was killed, and we have not heard of it yet
             except BaseException:
                 # Whoever asks next must not get this answer.
-                await self._end()
+                await self.close()
                 raise
         if not answer:
-            await self._end()
+            await self.close()
             raise ValueError("the process that reads the recording has ended")
         told: dict[str, Any] = json.loads(answer)
         if "error" in told:
@@ -155,10 +146,6 @@ class Judges:
         return told
 
     async def close(self) -> None:
-        """End the process."""
-        await self._end()
-
-    async def _end(self) -> None:
         process, self._process = self._process, None
         if process is not None and process.returncode is None:
             with contextlib.suppress(ProcessLookupError):

@@ -40,7 +40,6 @@ class Exposition:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
-        """Serve no more."""
         if self._server is not None:
             self._server.close()
             self._server = None

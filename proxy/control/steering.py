@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.proxy.answers import PROTOCOL, release
-from kafkascope.proxy.rules.actions import BROKER, CLIENT
 from kafkascope.proxy.rules.faults import Fault, parse_fault
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
 
 if TYPE_CHECKING:
     from kafkascope.proxy.engine.handler import Handler
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 HOLD: Final = "hold"
 SIDES: Final = ("request", "response")
+# Held frames in a state, which is told each time that one comes or goes.
 MOST_HELD: Final = 1_000
-"""Held frames in a state, which is told each time that one comes or goes."""
 
 
 class Steering:
@@ -82,7 +83,6 @@ class Steering:
                 raise ValueError(f"unknown command {other!r}")
 
     def status(self) -> dict[str, Any]:
-        """The state of the proxy."""
         proxy = self.proxy
         recorder = proxy.recorder
         recording = None
@@ -105,7 +105,6 @@ class Steering:
         }
 
     def metrics(self) -> dict[str, Any]:
-        """All counters."""
         self.proxy.count_sinks()
         metrics = self.proxy.hub.metrics
         return {
@@ -115,11 +114,15 @@ class Steering:
         }
 
     def rules(self) -> list[dict[str, Any]]:
-        """All rules."""
-        return [_rule(rule) for rule in self.proxy.rules]
+        blank = {"name": "", "rule": None, "side": "", "action": None, "matched": 0, "fired": 0}
+        return [
+            rule.to_json()
+            if isinstance(rule, Fault)
+            else {**blank, "name": rule.name, "side": SIDES[rule.side]}
+            for rule in self.proxy.rules
+        ]
 
     def state(self) -> dict[str, Any]:
-        """The status, metrics, rules and held frames."""
         held = self.proxy.held.list(MOST_HELD)
         return {
             "event": "state",
@@ -130,8 +133,8 @@ class Steering:
         }
 
     def _handlers(self) -> list[Handler]:
-        found = [h for h in self.proxy.handlers if h.kafka is not None and h.kafka.relay]
-        return sorted(found, key=lambda h: h.kafka.relay.context.number)  # type: ignore[union-attr]
+        relays = [(h.relay.context.number, h) for h in self.proxy.handlers if h.relay is not None]
+        return [handler for _, handler in sorted(relays, key=itemgetter(0))]
 
     def _remove(self, name: str) -> int:
         rules = [rule for rule in self.proxy.rules if rule.name == name]
@@ -174,24 +177,9 @@ def _number(request: dict[str, Any]) -> int:
     return number
 
 
-def _rule(rule: Any) -> dict[str, Any]:
-    if isinstance(rule, Fault):
-        return rule.to_json()
-    return {
-        "name": rule.name,
-        "rule": None,
-        "side": SIDES[rule.side],
-        "action": None,
-        "matched": 0,
-        "fired": 0,
-    }
-
-
 def _connection(handler: Handler) -> dict[str, Any]:
-    assert handler.kafka is not None
-    relay = handler.kafka.relay
+    relay = handler.relay
     assert relay is not None
-    streams = handler.streams
     return {
         "number": relay.context.number,
         "client": str(relay.context.client),
@@ -200,7 +188,7 @@ def _connection(handler: Handler) -> dict[str, Any]:
         "client_id": relay.context.client_id,
         "opened_ns": int(handler.client.timestamp_start * 1e9),
         "in_flight": len(relay.pairing),
-        "unsent": [0 if s is None or s.lost else s.unsent for s in streams],
+        "unsent": [0 if s is None or s.lost else s.unsent for s in handler.streams],
         "stopped": [_why(relay.directions[side]) for side in (CLIENT, BROKER)],
         "held": [
             d.stop.held for d in relay.directions if d.stop is not None and d.stop.held is not None

@@ -9,30 +9,114 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import click
+
+from kafkascope.analyzer.exchanges.records import Chosen, Problem, record_lines
+from kafkascope.analyzer.exchanges.row_json import json_of_row
+from kafkascope.analyzer.filter.bind import bind, fields_of
+from kafkascope.analyzer.filter.errors import FilterError
+from kafkascope.analyzer.filter.fields import DECODED
+from kafkascope.analyzer.filter.language import compile_filter, parse
+from kafkascope.analyzer.filter.syntax import And, Compare, Has, In, Not, Or, Tree
+from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
+from kafkascope.analyzer.reading.reading import Reading
+from kafkascope.analyzer.render.listing import columns_of
+from kafkascope.analyzer.render.times import Mark, Times
+from kafkascope.analyzer.terminal import json_out
+from kafkascope.analyzer.text import safe
+from kafkascope.errors import Error
 from kafkascope.proxy import answers
 from kafkascope.proxy.control.expecting import Expected
-from kafkascope.proxy.control.nearest import Nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from kafkascope.analyzer.exchanges.records import Problem
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.findings import Cause
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
-    from kafkascope.analyzer.render.times import Times
+MOST_TERMS: Final = 8
+# Characters of a value.
+LONGEST: Final = 80
 
+
+class _Term(NamedTuple):
+    holds: Callable[[Row, Exchange], bool]
+    names: tuple[str, ...]
+
+
+class Nearest:
+    """Looks at requests, and keeps the first of those that meet most terms."""
+
+    def __init__(self, text: str) -> None:
+        """`text`: a filter; only one whose terms all have to hold has something nearest."""
+        self._terms = _terms(text)
+        self._most = 0
+        self._text = ""
+
+    def __str__(self) -> str:
+        """A line, or nothing."""
+        return self._text
+
+    def see(self, row: Row, exchange: Exchange) -> None:
+        if not self._terms:
+            return
+        missed = [term for term in self._terms if not term.holds(row, exchange)]
+        met = len(self._terms) - len(missed)
+        if missed and met > self._most:
+            self._most = met
+            self._text = _line(row, exchange, missed)
+
+
+def _terms(text: str) -> list[_Term]:
+    tree = parse(text)
+    if not isinstance(tree, And) or len(tree.terms) > MOST_TERMS or fields_of(bind(text)) & DECODED:
+        return []
+    return [
+        _Term(compile_filter(str(term)), tuple(dict.fromkeys(_names(term)))) for term in tree.terms
+    ]
+
+
+def _names(tree: Tree) -> Iterator[str]:
+    match tree:
+        case And() | Or():
+            for term in tree.terms:
+                yield from _names(term)
+        case Not():
+            yield from _names(tree.term)
+        case Has() | Compare() | In():
+            yield tree.name.text
+        case _:
+            pass  # a text, which any field may hold
+
+
+def _line(row: Row, exchange: Exchange, missed: list[_Term]) -> str:
+    had = "; ".join(_had(name, row, exchange) for term in missed for name in term.names)
+    client = f" of {row.client_id}" if row.client_id else ""
+    about = f": {had}" if had else ""
+    text = f"{row.api} v{row.api_version}{client} (number {row.number}) came nearest{about}"
+    return f"  {safe(text)}"  # it is printed in tests' reports
+
+
+def _had(name: str, row: Row, exchange: Exchange) -> str:
+    try:
+        (column,) = columns_of((name,), Times("a"))
+    except FilterError:
+        return f"{name} is another"
+    value = column.cell(row, exchange)
+    if len(value) > LONGEST:
+        value = f"{value[:LONGEST]}..."
+    return f"{name} is {value}" if value else f"{name} has no value"
+
+
+# Of what matches, in an answer.
 MOST_BYTES: Final = 32 << 20
-"""Of what matches, in an answer."""
+# Of what there was, in an answer; a topic's name may be another one in each record.
 MOST_NAMES: Final = 1_000
-"""Of what there was, in an answer; a topic's name may be another one in each record."""
 OTHERS: Final = "others"
+# Findings in a sentence.
 MOST_SHOWN: Final = 20
-"""Findings in a sentence."""
 NOUNS: Final = {"exchanges": "request", "records": "record", "findings": "finding"}
 
 
@@ -43,7 +127,6 @@ class Seen:
     limit: int
     """How many of those that match are kept."""
     found: int = 0
-    """How many match."""
     there: Counter[str] = field(default_factory=Counter)
     """All that there is, whether it matches or not, by name."""
     listed: list[Any] = field(default_factory=list)
@@ -68,17 +151,9 @@ class Seen:
 
 def verdict(files: Sequence[str], expected: Expected, schemas: SchemaOptions) -> dict[str, Any]:
     """Read recordings, and return the members of the answer."""
-    from kafkascope.analyzer.reading.options import ReadOptions
-    from kafkascope.analyzer.render.times import Mark
-
     begin = Mark("absolute", expected.since_ns) if expected.since_ns else None
     options = ReadOptions(
-        tuple(files),
-        filter_text=expected.filter,
-        begin=begin,
-        quiet=True,
-        jobs=1,
-        schemas=schemas,
+        tuple(files), filter_text=expected.filter, begin=begin, quiet=True, jobs=1, schemas=schemas
     )
     look = {"exchanges": _exchanges, "records": _records, "findings": _findings}[expected.of]
     seen = look(options, expected)
@@ -110,9 +185,6 @@ def sentence(expected: Expected, found: int, there: dict[str, int], remark: str 
 
 
 def _exchanges(options: ReadOptions, expected: Expected) -> Seen:
-    from kafkascope.analyzer.exchanges.row_json import json_of_row
-    from kafkascope.analyzer.reading.reading import Reading
-
     seen = Seen(expected.limit)
 
     def every(row: Row, exchange: Exchange) -> None:
@@ -130,9 +202,6 @@ def _exchanges(options: ReadOptions, expected: Expected) -> Seen:
 
 
 def _records(options: ReadOptions, expected: Expected) -> Seen:
-    from kafkascope.analyzer.exchanges.records import Chosen, record_lines
-    from kafkascope.analyzer.reading.reading import Reading
-
     seen = Seen(expected.limit)
 
     def lines(exchange: Exchange, chosen: Chosen | None = None) -> Iterator[bytes]:
@@ -158,8 +227,6 @@ def _records(options: ReadOptions, expected: Expected) -> Seen:
 
 def _undecoded(record: dict[str, Any]) -> str:
     """Return why a key or value could not be decoded; empty where nothing failed."""
-    from kafkascope.analyzer.text import safe
-
     for side in ("key_error", "value_error"):
         if error := record.get(side):
             place = f"offset {record['offset']} of {safe(str(record['topic']))}"
@@ -171,7 +238,6 @@ def _findings(options: ReadOptions, expected: Expected) -> Seen:
     from kafkascope.analyzer.checks.judging import fails
     from kafkascope.analyzer.findings import RANK, RULES, Cause, Findings
     from kafkascope.analyzer.reading.counting import count
-    from kafkascope.analyzer.reading.reading import Reading
     from kafkascope.analyzer.statistics.table import json_line
     from kafkascope.dissectors.codec.jsonform import dumps
 
@@ -195,11 +261,11 @@ def _findings(options: ReadOptions, expected: Expected) -> Seen:
                     seen.add(dumps(json_line(Findings.COLUMNS, finding.line(), "finding/1")))
                     follows = finding is not cause.finding
                     bad.append((Cause(finding), cause.finding.text) if follows else (cause, ""))
-        seen.remark = "\n".join(_told(bad, reading.times(), options.source()))
+        seen.remark = "\n".join(_finding_lines(bad, reading.times(), options.source()))
     return seen
 
 
-def _told(bad: Sequence[tuple[Cause, str]], times: Times, source: str) -> Iterator[str]:
+def _finding_lines(bad: Sequence[tuple[Cause, str]], times: Times, source: str) -> Iterator[str]:
     """Yield the lines about findings: causes with what followed from them, and consequences whose
     cause is milder, or allowed, with the sentence of that."""
     from kafkascope.analyzer.checks.blocks import INDENT, UNBROKEN, block
@@ -220,13 +286,6 @@ def _told(bad: Sequence[tuple[Cause, str]], times: Times, source: str) -> Iterat
 
 
 def main() -> None:
-    """Run as that process."""
-    import click
-
-    from kafkascope.analyzer.reading.options import SchemaOptions
-    from kafkascope.analyzer.terminal import json_out
-    from kafkascope.errors import Error
-
     folders, assigned, *others = json.loads(sys.argv[1])
     schemas = SchemaOptions(tuple(folders), tuple(assigned), *others)
     for line in sys.stdin.buffer:

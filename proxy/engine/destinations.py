@@ -8,14 +8,7 @@ the address that a connection would go to, never a name: names can lead anywhere
 from __future__ import annotations
 
 from collections.abc import Iterable
-from ipaddress import (
-    IPv4Address,
-    IPv4Network,
-    IPv6Address,
-    IPv6Network,
-    ip_address,
-    ip_network,
-)
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final, Literal, TypeAlias
 
 Ip: TypeAlias = IPv4Address | IPv6Address

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import re
 import socket
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -14,14 +15,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from kafkascope.proxy.relay.context import Context
 
+# Listeners that a cluster may make us open; large clusters have some hundreds of brokers.
 MAX_NODES: Final = 2_000
-"""Listeners that a cluster may make us open; large clusters have some hundreds of brokers."""
 BACKLOG: Final = 512
+# Letters of a name that can be looked up (RFC 1035); a response may tell a longer one.
 LONGEST_HOST: Final = 255
-"""Letters of a name that can be looked up (RFC 1035); a response may tell a longer one."""
+# A node that the cluster no longer lists keeps its listener for so long: clients refresh their
+# metadata every five minutes (metadata.max.age.ms), and a broker that restarts is back by then.
 GONE_NS: Final = 5 * 60 * 1_000_000_000
-"""A node that the cluster no longer lists keeps its listener for so long: clients refresh their
-metadata every five minutes (metadata.max.age.ms), and a broker that restarts is back by then."""
 LISTENER: Final = re.compile(r"[0-9a-zA-Z%._-]*://")
 """Before an address: `PLAINTEXT://`. Kafka's clients skip it, too (`Utils.HOST_PORT_PATTERN`)."""
 
@@ -105,17 +106,13 @@ class Listener:
 
 def open_socket(address: Address) -> socket.socket:
     """Open a listening socket; `OSError`."""
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
-        infos = socket.getaddrinfo(
+        found = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(address)) from None
-    for info in infos:
-        family = info[0]
-        where = info[4]
-        break
+    family, _, _, _, where = found[0]
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -156,7 +153,6 @@ class Nodes:
         """Of listeners that were taken back: a node that returns gets its port if it is free."""
 
     def advertise(self, context: Context, node_id: int, host: str, port: int) -> tuple[str, int]:
-        """See `endpoints.Directory`."""
         if len(host) > LONGEST_HOST:
             raise OSError(f"broker {node_id} has an advertised host name of {len(host)} characters")
         listener = self.listeners.get(node_id)
@@ -170,7 +166,6 @@ class Nodes:
         return self._advertise or context.advertise_host or self._host, listener.address.port
 
     def brokers(self, context: Context) -> list[tuple[int, str, int]]:
-        """See `endpoints.Directory`."""
         return [
             (node_id, *self.advertise(context, node_id, *known))
             for node_id, known in tuple(self.known.items())
@@ -178,7 +173,6 @@ class Nodes:
         ]
 
     def listed(self, context: Context, node_ids: Collection[int]) -> None:
-        """See `endpoints.Directory`."""
         if not node_ids:
             return  # a broker that has just started knows nobody
         now_ns = context.now_ns
@@ -201,7 +195,7 @@ class Nodes:
         self._there.clear()
 
     def _take_back(self, node_id: int) -> bool:
-        """Close the listener of a node that is gone, unless somebody is connected through it."""
+        """Close the listener of a node that is gone, unless it has connections."""
         listener = self.listeners[node_id]
         if listener.connections:
             return False
@@ -253,3 +247,37 @@ class Nodes:
             known = self.known.get(node_id)
             return [] if known is None else [known]
         return list(dict.fromkeys((*self.upstreams, *self.known.values())))
+
+
+# Seconds for a connection at the start.
+TRY_S: Final = 5.0
+_ERRNO: Final = re.compile(r"\[Errno (\d+)\]")
+"""In the text of asyncio's error about several addresses of a host, which has no number itself."""
+
+
+def no_broker(host: str, port: int, error: Exception) -> str:
+    return f"no broker answers at {host}:{port} ({reason(error)})"
+
+
+def reason(error: Exception) -> str:
+    """Return why a connection failed, in the words of the operating system."""
+    if isinstance(error, socket.gaierror):
+        return (error.strerror or "the host has no address").lower()
+    if isinstance(error, TimeoutError):
+        return "timed out"
+    number = getattr(error, "errno", None)
+    inside = _ERRNO.search(str(error))
+    if number is None and inside is not None:
+        number = int(inside[1])
+    if number is not None:
+        return os.strerror(number).lower()
+    return str(error) or "no reason given"
+
+
+def unanswered(addresses: Sequence[Address], report: Callable[[str], None]) -> None:
+    """Try each address and report those at which no broker answers. Blocks: for a thread."""
+    for address in addresses:
+        try:
+            socket.create_connection((address.host, address.port), TRY_S).close()
+        except (OSError, UnicodeError) as error:
+            report(no_broker(address.host, address.port, error))

@@ -19,23 +19,23 @@ from mitmproxy.connection import Connection, ConnectionState, Server
 from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.server import ConnectionIO, LiveConnectionHandler, TimeoutWatchdog
 
-from kafkascope.proxy.engine.commands import Acted, Do, Reset, Steer
+from kafkascope.proxy.engine.directory import no_broker
+from kafkascope.proxy.engine.layer import Acted, Do, KafkaLayer, Reset, Steer
 from kafkascope.proxy.engine.stream import LAYER, MEMORY, PEER_FULL, SELF_FULL, Data, Stream
-from kafkascope.proxy.engine.upstream import no_broker
-from kafkascope.proxy.rules.actions import BROKER, Action, Ask, Read, WakeUp
+from kafkascope.proxy.rules.verdicts import BROKER, Action, Ask, Read, WakeUp
 
 if TYPE_CHECKING:
     from mitmproxy.options import Options
     from mitmproxy.proxy.mode_specs import ProxyMode
 
     from kafkascope.proxy.engine.hub import Hub
-    from kafkascope.proxy.engine.layer import KafkaLayer
     from kafkascope.proxy.engine.route import Route
+    from kafkascope.proxy.relay.connection import Connection as Relay
 
+# For one upstream address; clients give up after 10 to 30 seconds themselves.
 CONNECT_SECONDS: Final = 10.0
-"""For one upstream address; clients give up after 10 to 30 seconds themselves."""
+# For the last bytes of a connection that is over, then it is cut.
 LINGER_SECONDS: Final = 10.0
-"""For the last bytes of a connection that is over, then it is cut."""
 
 _log = logging.getLogger("kafkascope.proxy")
 
@@ -78,7 +78,6 @@ class Handler(LiveConnectionHandler):
         self.route.hook(self, hook)
 
     async def server_event(self, event: events.Event) -> None:
-        """Pass an event to the layers."""
         self.dispatch(event)
 
     def dispatch(self, event: events.Event) -> None:
@@ -102,15 +101,18 @@ class Handler(LiveConnectionHandler):
         finally:
             self._busy = False
 
+    def steer(self, what: Callable[[Relay, int], list[Action]]) -> None:
+        """See `layer.Steer`."""
+        self.dispatch(Steer(what))
+
     def _crash(self) -> None:
         """Close this connection after a bug of ours or mitmproxy's; the others do not notice."""
         _log.exception("%s: internal error, the connection is closed", self.peer)
-        self.route.crashed(self)
+        self.route.hub.metrics.add("errors_total")
         self.kill()
 
     @property
     def peer(self) -> str:
-        """The client's address."""
         name = self.client.peername
         return f"{name[0]}:{name[1]}" if name else "?"
 
@@ -161,7 +163,7 @@ class Handler(LiveConnectionHandler):
     def _wake(self, action: WakeUp) -> None:
         def woken() -> None:
             self._timers.discard(timer)
-            self.dispatch(Steer(lambda relay, now_ns: relay.woken(action.token, now_ns)))
+            self.steer(lambda relay, now_ns: relay.woken(action.token, now_ns))
 
         timer = asyncio.get_running_loop().call_later(action.delay_ns / 1e9, woken)
         self._timers.add(timer)
@@ -175,7 +177,7 @@ class Handler(LiveConnectionHandler):
                 hub = self.route.hub
                 hub.metrics.add("errors_total")
                 hub.once(f"rule {error!r}", f"a rule failed: internal error ({error})")
-            self.dispatch(Steer(lambda relay, now_ns: relay.awaited(action.token, result, now_ns)))
+            self.steer(lambda relay, now_ns: relay.awaited(action.token, result, now_ns))
 
         task = asyncio.get_running_loop().create_task(wait())
         self._tasks.add(task)
@@ -183,8 +185,12 @@ class Handler(LiveConnectionHandler):
 
     # --- connections
 
+    @property
+    def relay(self) -> Relay | None:
+        """What forwards, once both sides are connected."""
+        return None if self.kafka is None else self.kafka.relay
+
     async def handle_client(self) -> None:
-        """Serve the client until both sides are over."""
         try:
             await super().handle_client()
         finally:
@@ -228,7 +234,6 @@ class Handler(LiveConnectionHandler):
             raise cancelled
 
     def _receiver(self, connection: Connection) -> Callable[[Data], None]:
-        """The function that takes the bytes of a side."""
         dispatch = self.dispatch
         if not self.route.plain:
             return lambda data: dispatch(events.DataReceived(connection, bytes(data)))
@@ -263,8 +268,6 @@ class Handler(LiveConnectionHandler):
         """Connect to the first upstream that accepts."""
         server = command.connection
         assert isinstance(server, Server)
-        stream = None
-        error = ""
         try:
             stream, error = await self._connect(server)
         except asyncio.CancelledError:
@@ -279,7 +282,7 @@ class Handler(LiveConnectionHandler):
         server.peername = stream.get_extra_info("peername")
         server.sockname = stream.get_extra_info("sockname")
         self.streams[1] = stream
-        self.route.connected(server.sockname)
+        self.route.ports.append(server.sockname[1])
         self.transports[server] = ConnectionIO(
             handler=asyncio.current_task(),
             writer=stream,  # type: ignore[arg-type]
@@ -289,14 +292,10 @@ class Handler(LiveConnectionHandler):
             stream.write(header)
         client = self.streams[0]
         assert client is not None
-        stream.wanted = self._responses_wanted
+        stream.must_drain = lambda: self.relay is not None and self.relay.must_drain(BROKER)
         _couple(client, stream, self.route.hub)
         self.dispatch(events.OpenConnectionCompleted(command, None))
         await self.handle_connection(server)
-
-    def _responses_wanted(self) -> bool:
-        relay = self.kafka.relay if self.kafka is not None else None
-        return relay is not None and relay.wanted(BROKER)
 
     async def _connect(self, server: Server) -> tuple[Stream | None, str]:
         errors = []
@@ -307,14 +306,14 @@ class Handler(LiveConnectionHandler):
                         stream = await self._reach(host, port)
                         self.route.destinations.trust(stream.get_extra_info("peername")[0])
                     else:
-                        stream = await self._reach_told(host, port)
+                        stream = await self._reach_advertised(host, port)
             except BrokerRefused as error:
                 errors.append(str(error))
                 continue
             except (OSError, TimeoutError, ValueError, OverflowError) as error:
                 # The latter two: a name or a port that no broker can have.
                 errors.append(no_broker(host, port, error))
-                self.route.unreachable(host, port)
+                self.route.hub.metrics.add("upstream_failures_total", f"{host}:{port}")
                 continue
             server.address = (host, port)
             return stream, ""
@@ -325,7 +324,7 @@ class Handler(LiveConnectionHandler):
         _, stream = await loop.create_connection(lambda: Stream(self.route.arena), host, port)
         return stream
 
-    async def _reach_told(self, host: str, port: int) -> Stream:
+    async def _reach_advertised(self, host: str, port: int) -> Stream:
         """Connect to where a response says that a broker is: to the very address that is judged,
         for a name that is looked up twice may lead to two places."""
         loop = asyncio.get_running_loop()
@@ -357,7 +356,7 @@ class Handler(LiveConnectionHandler):
     @property
     def busy(self) -> bool:
         """Whether responses are still on their way."""
-        relay = self.kafka.relay if self.kafka is not None else None
+        relay = self.relay
         if relay is not None and relay.busy and not relay.context.over:
             return True
         return any(s is not None and not s.lost and s.unsent > 0 for s in self.streams)
@@ -365,16 +364,14 @@ class Handler(LiveConnectionHandler):
     # --- memory
 
     def holds(self) -> int:
-        """See `memory.Holder`."""
         if self._cut:
             return 0
-        relay = self.kafka.relay if self.kafka is not None else None
+        relay = self.relay
         kept = relay.kept if relay is not None else 0
         return kept + sum(s.unsent for s in self.streams if s is not None and not s.lost)
 
     def wait(self, on: bool) -> None:
-        """See `memory.Holder`."""
-        relay = self.kafka.relay if self.kafka is not None else None
+        relay = self.relay
         if relay is None:
             return
         for stream, direction in zip(self.streams, relay.directions, strict=True):
@@ -382,14 +379,12 @@ class Handler(LiveConnectionHandler):
                 (stream.stop if on and direction.grows else stream.allow)(MEMORY)
 
     def grows(self) -> bool:
-        """See `memory.Holder`."""
-        relay = self.kafka.relay if self.kafka is not None else None
+        relay = self.relay
         return relay is not None and (relay.directions[0].grows or relay.directions[1].grows)
 
     def cut(self, holds: int) -> None:
-        """See `memory.Holder`."""
         self._cut = True
-        relay = self.kafka.relay if self.kafka is not None else None
+        relay = self.relay
         if relay is not None:
             relay.context.cause = "memory"
         hub = self.route.hub
@@ -417,7 +412,6 @@ class Handler(LiveConnectionHandler):
             asyncio.get_running_loop().call_later(LINGER_SECONDS, stream.abort)
 
     def kill(self) -> None:
-        """End both sides at once."""
         for stream in self.streams:
             if stream is not None:
                 stream.abort()
@@ -436,13 +430,13 @@ def _couple(client: Stream, broker: Stream, hub: Hub) -> None:
             client.allow(SELF_FULL)
         elif hub.chain is not None:
             client.stop(SELF_FULL)
-        if on and hub.memory is not None:
-            hub.memory.grew(client.unsent)
+        if on:
+            hub.grew(client.unsent)
 
     def broker_full(on: bool) -> None:
         (client.stop if on else client.allow)(PEER_FULL)
-        if on and hub.memory is not None:
-            hub.memory.grew(broker.unsent)
+        if on:
+            hub.grew(broker.unsent)
 
     client.on_full = client_full
     broker.on_full = broker_full

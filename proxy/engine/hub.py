@@ -9,53 +9,172 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-from collections import deque
+from bisect import bisect_left
+from collections import Counter, deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.analyzer.text import safe
+from kafkascope.analyzer.text import safe, spelled
 from kafkascope.analyzer.topics import TopicNames
-from kafkascope.proxy.engine.metrics import Metrics
+from kafkascope.dissectors.registry import APIS
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
-    from kafkascope.captures.model import Endpoint
-    from kafkascope.proxy.engine.arena import Arena
     from kafkascope.proxy.engine.held import HeldFrames
     from kafkascope.proxy.engine.memory import Memory
-    from kafkascope.proxy.relay.endpoints import Endpoints
-    from kafkascope.proxy.relay.versions import Versions
-    from kafkascope.proxy.rules.decoded import DecodedRecords
+    from kafkascope.proxy.engine.schemas import ProxySchemas
+    from kafkascope.proxy.engine.stream import Arena
+    from kafkascope.proxy.recording.recorder import Recorder
+    from kafkascope.proxy.relay.endpoints import Endpoints, Versions
     from kafkascope.proxy.rules.rules import Chain
+
+BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_BUCKETS_NS: Final = tuple(int(bound * 1e9) for bound in BUCKETS_S)
+
+# Of a counter: upstreams and rules may be any number in time. Those of all others count as one.
+MOST_LABELS: Final = 1_000
+OTHERS: Final = "others"
+# Stands for the key of every API that is none of Kafka's: a client may send any.
+UNKNOWN: Final = -1
+
+HELP: Final[dict[str, tuple[str, str]]] = {
+    "connections_total": ("", "Client connections accepted."),
+    "connections_closed_total": ("cause", "Connections that ended, by cause."),
+    "connections_refused_total": (
+        "",
+        "Client connections refused because of the connection limit.",
+    ),
+    "connections": ("", "Client connections open now."),
+    "bytes_total": ("side", "Bytes received, by the side they came from."),
+    "requests_total": ("api", "Requests, by API."),
+    "responses_total": ("api", "Responses, by API."),
+    "rewrites_total": ("api", "Responses whose broker addresses were replaced, by API."),
+    "undecoded_total": ("api", "Frames that could not be decoded, by API."),
+    "opaque_total": ("", "Connections forwarded without decoding."),
+    "unmatched_total": ("", "Responses without a known request."),
+    "upstream_failures_total": ("upstream", "Connection attempts that failed, by upstream."),
+    "upstreams_refused_total": (
+        "",
+        "Connections refused because of the advertised address of a broker.",
+    ),
+    "faults_total": ("rule", "Times a rule fired, by rule."),
+    "held": ("", "Frames that are held now."),
+    "recorder_bytes_total": ("", "Bytes written to the recording."),
+    "recorder_dropped_total": ("sink", "Packets missing from the recording, by sink."),
+    "errors_total": ("", "Internal errors, which close a connection, and failed rules."),
+}
+"""Counters (..._total) and gauges -> the name of the label, what is counted."""
+
+
+class Metrics:
+    """Counters, cheap where frames pass and formatted on demand."""
+
+    many = 256
+    """Responses that are noted before they are counted."""
+
+    def __init__(self) -> None:
+        self.counters: dict[str, Counter[str]] = {name: Counter() for name in HELP}
+        self.requests: Counter[int] = Counter()
+        self.responses: Counter[int] = Counter()
+        self.bytes = [0, 0]
+        self.answers: list[tuple[int, int]] = []
+        """API keys of responses, and how long they took in ns: what `count` has not counted yet."""
+        self._latency: dict[int, list[int]] = {}
+        self._latency_ns: Counter[int] = Counter()
+
+    def add(self, name: str, label: str = "", count: int = 1) -> None:
+        counter = self.counters[name]
+        if label not in counter and len(counter) >= MOST_LABELS:
+            label = OTHERS
+        counter[label] += count
+
+    def requested(self, key: int) -> None:
+        self.requests[key if key in APIS else UNKNOWN] += 1
+
+    def get(self, name: str, label: str = "") -> int:
+        return self.counters[name][label]
+
+    def answered(self, key: int, latency_ns: int) -> None:
+        self.answers.append((key, latency_ns))
+        if len(self.answers) >= self.many:
+            self.count()
+
+    def count(self) -> None:
+        """Count the responses that were noted."""
+        # Many at once: in cold caches one takes a third of what its response does.
+        answers, self.answers = self.answers, []
+        for key, latency_ns in answers:
+            key = key if key in APIS else UNKNOWN
+            self.responses[key] += 1
+            buckets = self._latency.get(key)
+            if buckets is None:
+                buckets = self._latency[key] = [0] * (len(BUCKETS_S) + 1)
+            buckets[bisect_left(_BUCKETS_NS, latency_ns)] += 1
+            self._latency_ns[key] += latency_ns
+
+    def snapshot(self) -> dict[str, dict[str, int]]:
+        """All counters by name and label."""
+        self.count()
+        counters = {name: dict(values) for name, values in self.counters.items() if values}
+        counters["bytes_total"] = {"client": self.bytes[0], "broker": self.bytes[1]}
+        counters["requests_total"] = {_api(key): n for key, n in self.requests.items()}
+        counters["responses_total"] = {_api(key): n for key, n in self.responses.items()}
+        return counters
+
+    def latencies(self) -> dict[str, dict[str, Any]]:
+        """Count, sum and buckets (not summed up) of the latencies, by API."""
+        self.count()
+        return {
+            _api(key): {
+                "count": sum(buckets),
+                "sum_ns": self._latency_ns[key],
+                "buckets": list(buckets),
+            }
+            for key, buckets in self._latency.items()
+        }
+
+    def text(self) -> str:
+        """All counters in Prometheus' text format."""
+        lines = []
+        snapshot = self.snapshot()
+        for name, (label, help_) in HELP.items():
+            kind, none = ("counter", {}) if name.endswith("_total") else ("gauge", {"": 0})
+            values = snapshot.get(name) or none
+            lines += [f"# HELP kafkascope_{name} {help_}", f"# TYPE kafkascope_{name} {kind}"]
+            for value, count in sorted(values.items()):
+                where = f'{{{label}="{_escaped(value)}"}}' if label else ""
+                lines.append(f"kafkascope_{name}{where} {count}")
+        name = "kafkascope_latency_seconds"
+        lines += [
+            f"# HELP {name} From the request's head to its response's.",
+            f"# TYPE {name} histogram",
+        ]
+        for key, buckets in sorted(self._latency.items()):
+            total = 0
+            for bound, count in zip((*map(str, BUCKETS_S), "+Inf"), buckets, strict=True):
+                total += count
+                lines.append(f'{name}_bucket{{api="{_api(key)}",le="{bound}"}} {total}')
+            lines.append(f'{name}_sum{{api="{_api(key)}"}} {self._latency_ns[key] / 1e9:.6f}')
+            lines.append(f'{name}_count{{api="{_api(key)}"}} {total}')
+        return "\n".join(lines) + "\n"
+
+
+def _api(key: int) -> str:
+    return "unknown" if key == UNKNOWN else APIS[key].name
+
+
+def _escaped(text: str) -> str:
+    # Brokers choose host names: bytes that are no UTF-8, what a terminal obeys.
+    return spelled(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
 
 _log = logging.getLogger("kafkascope.proxy")
 
+# That are not said again; the oldest ones may be.
 MAX_NOTICES: Final = 10_000
-"""That are not said again; the oldest ones may be."""
 KEPT_NOTICES: Final = 100
+# Letters; names that peers say may be of any length.
 LONGEST_NOTICE: Final = 2_000
-"""Letters; names that peers say may be of any length."""
-
-
-class Tap(Protocol):
-    """Records the bytes of a connection. Whoever keeps the data must copy it."""
-
-    def client(self, side: int, data: bytes | memoryview, now_ns: int, comment: str = "") -> None:
-        """Record bytes of the client's leg, from that side."""
-
-    def broker(self, side: int, data: bytes, now_ns: int, comment: str = "") -> None:
-        """Record a frame of the broker's leg, from that side, where it differs from the
-        client's."""
-
-    def end(self, side: int | None, how: str, now_ns: int) -> None:
-        """Record that a side of the client's leg ended; None: the connection is over."""
-
-
-class Recording(Protocol):
-    """Makes taps."""
-
-    def tap(self, number: int, client: Endpoint, broker: Endpoint, now_ns: int) -> Tap | None:
-        """The tap of a new connection."""
 
 
 class Hub:
@@ -69,12 +188,12 @@ class Hub:
         """None where clients come to us whatever address they know (transparent, SOCKS)."""
         self.versions: Versions | None = None
         """None where versions pass as brokers offer them."""
-        self.recording: Recording | None = None
+        self.recording: Recorder | None = None
         self.arena: Arena | None = None
         """The memory that sockets are read into."""
         self.held: HeldFrames | None = None
         self.memory: Memory | None = None
-        self.records: DecodedRecords | None = None
+        self.records: ProxySchemas | None = None
         """What decodes keys and values for rules."""
         self.payloads: Callable[[], Payloads | None] = lambda: None
         """Returns what decodes and encodes keys and values in the event loop; None while no schema
@@ -90,8 +209,12 @@ class Hub:
         """Called when rules, held frames or notices change."""
         self._said: dict[str, None] = {}
 
+    def grew(self, size: int) -> None:
+        """Count bytes that are kept somewhere."""
+        if self.memory is not None:
+            self.memory.grew(size)
+
     def changed(self) -> None:
-        """Call the watchers."""
         for watcher in self.watchers:
             watcher()
 

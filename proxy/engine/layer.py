@@ -7,23 +7,118 @@ without bound while a command is pending. Here the socket is not read meanwhile.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
+from mitmproxy.connection import Connection as Socket
 from mitmproxy.connection import ConnectionState
-from mitmproxy.proxy import commands, events, layer
+from mitmproxy.net.tls import starts_like_tls_record
+from mitmproxy.proxy import commands, events, layer, layers
 
 from kafkascope.captures.model import Endpoint
-from kafkascope.proxy.engine.commands import Acted, Do, Reset, Steer
 from kafkascope.proxy.relay.connection import Connection
-from kafkascope.proxy.rules.actions import BROKER, CLIENT, Action, End, Read, Send
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Action, End, Read, Send
 
 if TYPE_CHECKING:
-    from mitmproxy.connection import Connection as Socket
     from mitmproxy.proxy.context import Context
 
     from kafkascope.proxy.engine.hub import Hub
     from kafkascope.proxy.relay.proxy_header import Balancer
+
+
+# Plain commands, not connection commands: TLS layers pass them through.
+class Do(commands.Command):
+    """Carry out an action of the relay: `Read`, `WakeUp` or `Ask`."""
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+
+
+class Reset(commands.Command):
+    """End the connection of a side with RST."""
+
+    def __init__(self, side: int) -> None:
+        self.side = side
+
+
+class Acted(events.Event):
+    """The relay wants these actions carried out."""
+
+    def __init__(self, actions: list[Any]) -> None:
+        self.actions = actions
+
+
+class Steer(events.Event):
+    """Something but bytes happened to a connection: a time is over, a rule or a user decided.
+    `what` tells the relay so, with the time, and returns its actions."""
+
+    def __init__(self, what: Callable[[Connection, int], list[Action]]) -> None:
+        self.what = what
+
+
+# Of a ClientHello with its records; OpenSSL takes 128 KB.
+MOST_BYTES: Final = 256 * 1024
+TOO_LONG: Final = f"a ClientHello of more than {MOST_BYTES >> 10} KB"
+RECORD_HEAD: Final = 5
+HANDSHAKE_HEAD: Final = 4
+
+
+class Hello:
+    """How much of a ClientHello has come. State without I/O."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self._at = 0
+        """Where the next record begins."""
+        self._head = bytearray()
+        """Type and size of the hello, as far as they have come."""
+        self._size = 0
+        """Of what the records before that carry."""
+
+    def feed(self, data: bytes) -> bool:
+        """Append the next bytes. Return whether the ClientHello is complete, or malformed: then
+        `data` must be parsed."""
+        self.data += data
+        while len(self.data) >= self._at + RECORD_HEAD:
+            body = self._at + RECORD_HEAD
+            size = int.from_bytes(self.data[body - 2 : body])
+            if not size or not starts_like_tls_record(bytes(self.data[self._at : body])):
+                return True
+            if len(self.data) < body + size:
+                break
+            self._head += self.data[body : body + min(size, HANDSHAKE_HEAD - len(self._head))]
+            self._size += size
+            self._at = body + size
+            if len(self._head) == HANDSHAKE_HEAD:
+                whole = HANDSHAKE_HEAD + int.from_bytes(self._head[1:])
+                if self._size >= whole:
+                    return True
+        return False
+
+
+class ClientHelloLayer(layers.ClientTLSLayer):
+    """mitmproxy's layer, which gets the ClientHello when it is whole.
+
+    mitmproxy's own parses all that has come with each read, without bound: a client that sends its
+    hello in the smallest records, or byte by byte, would stop all other connections."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._hello: Hello | None = Hello()
+
+    def receive_handshake_data(self, data: bytes) -> Any:
+        """Gather the hello, then hand it on."""
+        hello = self._hello
+        if hello is None:
+            return (yield from super().receive_handshake_data(data))
+        whole = hello.feed(data)
+        if len(hello.data) > MOST_BYTES:
+            return False, TOO_LONG
+        if not whole:
+            return False, None
+        self._hello = None
+        return (yield from super().receive_handshake_data(bytes(hello.data)))
+
 
 NONE: Final[tuple[commands.Command, ...]] = ()
 
@@ -36,7 +131,6 @@ class KafkaLayer(layer.Layer):
         self.hub = hub
         self.relay: Connection | None = None
         self.balancer: Balancer | None = None
-        """The load balancer in front of the client."""
         self._tls = tls
         self._open: commands.OpenConnection | None = None
         self._early: list[bytes] = []
@@ -46,7 +140,6 @@ class KafkaLayer(layer.Layer):
         yield from self.handle_event(event)
 
     def handle_event(self, event: events.Event) -> Any:
-        """The commands that follow from an event."""
         if type(event) is events.DataReceived:
             relay = self.relay
             if relay is None:
@@ -131,7 +224,7 @@ class KafkaLayer(layer.Layer):
         return self._commands(actions)
 
     def finish(self) -> None:
-        """Clean up; the connection is over, whoever ended it."""
+        """Clean up; the connection is over, whichever side ended it."""
         relay = self.relay
         if relay is None:
             return

@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 LIMIT: Final = 512 * 1024 * 1024
+# It is looked each time when so large a part of the bound was added.
 STEPS: Final = 64
-"""It is looked each time when so large a part of the bound was added."""
+# Up to such a part of the bound nobody waits. The rest is for the one that goes on: a frame may be
+# kept as what came, what rules look at, and what was not sent yet, at 100 MB each.
 QUIET: Final = 4
-"""Up to such a part of the bound nobody waits. The rest is for the one that goes on: a frame may be
-kept as what came, what rules look at, and what was not sent yet, at 100 MB each."""
+# Who keeps less than that need not wait.
 LEAST: Final = 64 * 1024
-"""Who keeps less than that need not wait."""
+# Looks for which the first in the row may stand still before it is another's turn.
 PATIENCE: Final = 100
-"""Looks for which the first in the row may stand still before it is another's turn."""
 
 
 class Holder(Protocol):
@@ -45,10 +45,7 @@ class Memory:
     """Counts what is kept, and lets connections wait."""
 
     def __init__(
-        self,
-        holders: Callable[[], Iterable[Holder]],
-        again: Callable[[], None],
-        limit: int = LIMIT,
+        self, holders: Callable[[], Iterable[Holder]], again: Callable[[], None], limit: int = LIMIT
     ) -> None:
         """`again` is called when `look` has to be called again after a while."""
         self.limit = limit
@@ -115,7 +112,6 @@ class Memory:
             each.wait(True)
 
     def _cut(self, held: dict[Holder, int], total: int) -> int:
-        """Close those that keep the most until the rest is within the bound."""
         for each in sorted(held, key=held.__getitem__, reverse=True):
             size = held.pop(each)
             total -= size

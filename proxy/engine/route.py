@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from mitmproxy.options import Options
@@ -14,19 +15,17 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.proxy_protocol import header_of
-from kafkascope.proxy.engine.hello import ClientHelloLayer
-from kafkascope.proxy.engine.layer import KafkaLayer
+from kafkascope.proxy.engine.layer import ClientHelloLayer, KafkaLayer
 
 if TYPE_CHECKING:
     from mitmproxy.connection import Server
     from mitmproxy.proxy.context import Context
 
-    from kafkascope.proxy.engine.arena import Arena
     from kafkascope.proxy.engine.destinations import Destinations
     from kafkascope.proxy.engine.directory import Nodes
     from kafkascope.proxy.engine.handler import Handler
     from kafkascope.proxy.engine.hub import Hub
-    from kafkascope.proxy.engine.stream import Stream
+    from kafkascope.proxy.engine.stream import Arena, Stream
     from kafkascope.proxy.engine.tls import Tls
 
 Mode = Literal["reverse", "transparent", "socks5"]
@@ -51,36 +50,29 @@ class Top(layer.Layer):
         yield from self.child_layer.handle_event(event)
 
     def handle_event(self, event: Any) -> Any:
-        """Pass the event to the child."""
         return self.child_layer.handle_event(event)
 
 
+@dataclass(eq=False)
 class Route:
     """Serves the connections of one listener."""
 
-    def __init__(
-        self,
-        hub: Hub,
-        arena: Arena,
-        mode: Mode,
-        nodes: Nodes,
-        tls: Tls,
-        destinations: Destinations,
-        node_id: int | None = None,
-    ) -> None:
-        self.hub = hub
-        self.arena = arena
-        self.mode = mode
-        self.nodes = nodes
-        self.tls = tls
-        self.destinations = destinations
-        self.node_id = node_id
-        self.ports: deque[int] = deque(maxlen=1000)
-        self.sends = 0
-        """Version of the PROXY protocol header that brokers get; 0: none."""
-        self.closing: set[Stream] = set()
-        """Of connections that are over: their last bytes are on their way."""
-        self.spec = ProxyMode.parse("reverse:tcp://127.0.0.1:9092" if mode == "reverse" else mode)
+    hub: Hub
+    arena: Arena
+    mode: Mode
+    nodes: Nodes
+    tls: Tls
+    destinations: Destinations
+    node_id: int | None = None
+    ports: deque[int] = field(default_factory=lambda: deque(maxlen=1000))
+    sends: int = 0
+    """Version of the PROXY protocol header that brokers get; 0: none."""
+    closing: set[Stream] = field(default_factory=set)
+    """Of connections that are over: their last bytes are on their way."""
+
+    def __post_init__(self) -> None:
+        reverse = "reverse:tcp://127.0.0.1:9092"
+        self.spec = ProxyMode.parse(reverse if self.mode == "reverse" else self.mode)
 
     @property
     def plain(self) -> bool:
@@ -165,15 +157,3 @@ class Route:
             target = stream.balancer.header.server
         ends = (Endpoint(name[0], name[1]) for name in (client.peername, target))
         return header_of(self.sends, *ends)
-
-    def unreachable(self, host: str, port: int) -> None:
-        """Count an upstream that did not accept."""
-        self.hub.metrics.add("upstream_failures_total", f"{host}:{port}")
-
-    def connected(self, sockname: tuple[str, int]) -> None:
-        """Note the port of a connection to a broker."""
-        self.ports.append(sockname[1])
-
-    def crashed(self, handler: Handler) -> None:
-        """Count an error of our own code."""
-        self.hub.metrics.add("errors_total")

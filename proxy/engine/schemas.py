@@ -7,52 +7,49 @@ something unknown.
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.payloads.told import ToldSchemas
+from kafkascope.analyzer.filter.known import Known
+from kafkascope.analyzer.payloads.known import ToldSchemas
 from kafkascope.analyzer.reading.options import SchemaOptions
-from kafkascope.proxy.rules.decoded import MOST_BYTES, MOST_SECONDS, DecodedRecords
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
-    from kafkascope.analyzer.filter.decoded.reading import Decoding
+    from kafkascope.analyzer.filter.language import Filter
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.payloads.model import Schema, SchemaKey
     from kafkascope.proxy.engine.hub import Hub
 
+# Bytes of keys, values and headers of one frame that rules look at; records behind them count as if
+# they were not there.
+MOST_BYTES: Final = 16 << 20
+# For the records of one frame: others wait behind it, and checks by JSON Schema take long.
+MOST_SECONDS: Final = 1.0
+
+
+# Ids that a registry is asked for: what looks like an id may be anything.
 MOST_WANTED: Final = 10_000
-"""Ids that a registry is asked for: what looks like an id may be anything."""
 
 
-class LateSchemas:
-    """Schemas that come while the proxy runs: `known.Growing`."""
+class LateSchemas(ToldSchemas):
+    """Schemas that come while the proxy runs."""
 
     def __init__(self, ask: Callable[[SchemaKey], list[Schema]] | None) -> None:
         """`ask`: asks a registry, in a thread; it may take its time."""
+        super().__init__()
         self._ask = ask
-        self._told = ToldSchemas()
-        self._lock = threading.Lock()
         self._wanted: set[SchemaKey] = set()
         self._queue: queue.SimpleQueue[SchemaKey | None] = queue.SimpleQueue()
         """None: the proxy has ended."""
-
-    @property
-    def changes(self) -> int:
-        """Goes up when there are more."""
-        return self._told.changes
-
-    def since(self, changes: int) -> list[Schema]:
-        """Return those that came since `changes` had this value."""
-        return self._told.since(changes)
-
-    def add(self, schemas: list[Schema]) -> None:
-        """Take more of them."""
-        self._told.take(schemas)
 
     def want(self, key: SchemaKey) -> None:
         """Have the registry asked, once; never waits."""
@@ -68,7 +65,7 @@ class LateSchemas:
     def _run(self) -> None:
         assert self._ask is not None
         while (key := self._queue.get()) is not None:
-            self.add(self._ask(key))
+            self.take(self._ask(key))
 
     def close(self) -> None:
         """Ask no more; a proxy that starts again asks for what it wants then."""
@@ -80,7 +77,10 @@ class LateSchemas:
 
 
 class ProxySchemas:
-    """The schemas of one proxy, and what decodes with them: for rules, and for held frames."""
+    """The schemas of one proxy, and what decodes with them: for rules, and for held frames.
+
+    The records of frames are decoded for rules one frame after the other, in a thread: they may be
+    many and long. Only known schemas count; nothing waits for a registry."""
 
     def __init__(self, hub: Hub, wanted: SchemaOptions) -> None:
         """Reads the files that the options name; a usage error where they are wrong."""
@@ -92,12 +92,14 @@ class ProxySchemas:
             ask = registry_of(wanted, lambda problem: hub.once(problem, problem))
         self.late = LateSchemas(ask)
         self._held = self._payloads(quiet=False) if wanted.words() else None
-        self.records = DecodedRecords(self._decoding, self._look, self._lacking, self._cut)
+        self._until = 0.0
+        self._pool: ThreadPoolExecutor | None = None
 
     def close(self) -> None:
-        """End the threads."""
         self.late.close()
-        self.records.close()
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None  # the proxy may start again
 
     @property
     def held(self) -> Payloads | None:
@@ -115,36 +117,59 @@ class ProxySchemas:
         known.grows(self.late)
         return Payloads(known)
 
-    def _decoding(self, enough: Callable[[int], bool]) -> Decoding:
+    async def holds(self, wanted: Callable[[Known], Filter], row: Row, exchange: Exchange) -> bool:
+        """Return whether a filter holds for a frame. `wanted`: makes it in the thread, of what
+        decodes there."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, "decoded")
+        loop = asyncio.get_running_loop()
+        found, unknown, cut = await loop.run_in_executor(
+            self._pool, self._holds, wanted, row, exchange
+        )
+        asked = "; it is requested from the registry" if self.wanted.registry is not None else ""
+        for key in unknown:
+            self._hub.once(
+                f"schema {key}",
+                f"no schema with {key}{asked}: rules about decoded keys and values do not match "
+                "its records",
+            )
+        if cut:
+            self._hub.once(
+                "decoded records",
+                f"a frame has more records than {MOST_BYTES >> 20} MB, or than can be decoded in "
+                f"{MOST_SECONDS:g} s: rules about decoded keys and values see only the first ones",
+            )
+        return found
+
+    def _holds(
+        self, wanted: Callable[[Known], Filter], row: Row, exchange: Exchange
+    ) -> tuple[bool, list[SchemaKey], bool]:
+        # Records of a registry's topic may be the schemas of others.
+        before = self._seen.changes
+        self._seen.exchange(exchange)
+        if self._seen.changes != before:
+            self.late.take(self._seen.since(before))
+        self._until = time.monotonic() + MOST_SECONDS
+        decoding = self._known.decoding
+        assert decoding is not None
+        decoding.begin()
+        found = wanted(self._known)(row, exchange)
+        return found, list(decoding.unknown), decoding.cut
+
+    @cached_property
+    def _known(self) -> Known:
+        """What decodes for rules, made in the thread."""
         from kafkascope.analyzer.filter.decoded.reading import Decoding
 
         payloads = self._payloads()
-        return Decoding(lambda: payloads, lambda: self._hub.names, enough=enough)
+
+        def enough(size: int) -> bool:
+            return size > MOST_BYTES or time.monotonic() > self._until
+
+        return Known(decoding=Decoding(lambda: payloads, lambda: self._hub.names, enough=enough))
 
     @cached_property
     def _seen(self) -> SeenSchemas:
         from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
 
         return SeenSchemas(self._hub.names)
-
-    def _look(self, exchange: Exchange) -> None:
-        """Take the schemas in records of a registry's topic; called in the thread of rules."""
-        before = self._seen.changes
-        self._seen.exchange(exchange)
-        if self._seen.changes != before:
-            self.late.add(self._seen.since(before))
-
-    def _lacking(self, key: SchemaKey) -> None:
-        asked = "; it is requested from the registry" if self.wanted.registry is not None else ""
-        self._hub.once(
-            f"schema {key}",
-            f"no schema with {key}{asked}: rules about decoded keys and values do not match "
-            "its records",
-        )
-
-    def _cut(self) -> None:
-        self._hub.once(
-            "decoded records",
-            f"a frame has more records than {MOST_BYTES >> 20} MB, or than can be decoded in "
-            f"{MOST_SECONDS:g} s: rules about decoded keys and values see only the first ones",
-        )

@@ -9,42 +9,38 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from kafkascope.analyzer.reading.options import SchemaOptions
 from kafkascope.captures.model import Endpoint
 from kafkascope.proxy.engine import descriptors
-from kafkascope.proxy.engine.arena import Arena
 from kafkascope.proxy.engine.destinations import Destinations, parse_network
 from kafkascope.proxy.engine.directory import Address, Listener, Nodes, open_socket, parse_address
 from kafkascope.proxy.engine.held import HeldFrames
 from kafkascope.proxy.engine.hub import Hub
 from kafkascope.proxy.engine.memory import LIMIT, Memory
 from kafkascope.proxy.engine.schemas import ProxySchemas
-from kafkascope.proxy.engine.stream import DRAINING, Data, Stream
+from kafkascope.proxy.engine.stream import DRAINING, Arena, Data, Stream
 from kafkascope.proxy.engine.tls import ClientTls, Tls, UpstreamTls
-from kafkascope.proxy.relay.endpoints import Endpoints
+from kafkascope.proxy.relay.endpoints import Endpoints, Versions
 from kafkascope.proxy.relay.proxy_header import NO_HEADERS, Balancer, HeaderReader, ProxyProtocol
-from kafkascope.proxy.relay.versions import Versions
-from kafkascope.proxy.rules.rules import Chain
+from kafkascope.proxy.rules.rules import Chain, Rule
 
 if TYPE_CHECKING:
     from kafkascope.proxy.engine.handler import Handler
     from kafkascope.proxy.engine.route import Mode, Route
     from kafkascope.proxy.recording.recorder import Recorder
-    from kafkascope.proxy.rules.rules import Rule
 
+# Between two looks at memory while much of it is in use.
 LOOK_S: Final = 0.1
-"""Between two looks at memory while much of it is in use."""
+# Recorded files that a state names, the newest; a proxy may run for weeks.
 MOST_FILES: Final = 1_000
-"""Recorded files that a state names, the newest; a proxy may run for weeks."""
+# For the PROXY protocol header of a new connection.
 HEADER_S: Final = 10.0
-"""For the PROXY protocol header of a new connection."""
+# For answers that are still to come when the proxy stops.
 STOP_SECONDS: Final = 5.0
-"""For answers that are still to come when the proxy stops."""
 
 _log = logging.getLogger("kafkascope.proxy")
 
@@ -85,10 +81,12 @@ class KafkaProxy:
         self._listen_at = parse_address(listen, port=0)
         self.mode: Mode = mode
         self.hub = Hub()
-        self.held = HeldFrames(self)
+        self.held = HeldFrames(
+            lambda: {h.relay.context: h.steer for h in self.handlers if h.relay is not None}
+        )
         self.hub.held = self.held
         self.schemas = ProxySchemas(self.hub, schemas or SchemaOptions())
-        self.hub.records = self.schemas.records
+        self.hub.records = self.schemas
         self.hub.payloads = lambda: self.schemas.held
         self.rules = Chain(rules)
         """May change while traffic flows."""
@@ -142,12 +140,7 @@ class KafkaProxy:
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.stop()
 
     async def start(self) -> None:
@@ -268,7 +261,10 @@ class KafkaProxy:
     def _serve_soon(self, listener: Listener) -> None:
         """Start to serve a listener. Its socket accepts already: clients wait a moment in its
         queue."""
-        task = asyncio.get_running_loop().create_task(self._serve(listener))
+        self._begin(self._serve(listener))
+
+    def _begin(self, what: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(what)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -276,16 +272,12 @@ class KafkaProxy:
         from kafkascope.proxy.engine.route import Route, options
 
         route = Route(
-            self.hub,
-            self._arena,
-            self.mode,
-            self.nodes,
-            self.tls,
-            self.destinations,
-            listener.node_id,
+            *(self.hub, self._arena, self.mode, self.nodes, self.tls, self.destinations),
+            node_id=listener.node_id,
+            ports=self.upstream_ports,
+            sends=self._proxy_protocol.sends,
+            closing=self._closing,
         )
-        route.ports, route.closing = self.upstream_ports, self._closing
-        route.sends = self._proxy_protocol.sends
         made = options()
         loop = asyncio.get_running_loop()
         if listener.closed:
@@ -327,9 +319,7 @@ class KafkaProxy:
         self.handlers.add(handler)
         self.hub.metrics.add("connections_total")
         self.hub.metrics.add("connections")
-        task = asyncio.get_running_loop().create_task(self._run(handler, listener))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._begin(self._run(handler, listener))
 
     def _await_header(self, stream: Stream, serve: Callable[[], None]) -> None:
         """Read the header that a load balancer sends before the bytes of its client."""

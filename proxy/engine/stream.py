@@ -1,5 +1,5 @@
 """One TCP connection of the proxy: a buffered protocol that also looks like the writer that
-mitmproxy's core expects.
+mitmproxy's core expects; and the memory that all sockets of a loop are read into.
 
 Reading stops while anybody has a reason for it; the kernel's window then holds the sender back.
 """
@@ -11,32 +11,109 @@ import select
 import socket
 import struct
 import sys
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from kafkascope.proxy.engine.arena import Arena, Lease
+from kafkascope.proxy.recording.direct import Lease
 
 if TYPE_CHECKING:
     from kafkascope.proxy.relay.proxy_header import Balancer
 
+# One read. Larger ones fall out of the cache, smaller ones cost more calls.
+READ_BYTES: Final = 512 * 1024
+# One read, while a recording holds all slabs, or...
+SCARCE_BYTES: Final = 64 * 1024
+# ... more streams than these could not send what was read: each keeps up to a read.
+MANY: Final = 64
+# With less room than that the next slab is taken.
+LEAST_BYTES: Final = 128 * 1024
+SLAB_BYTES: Final = 2 * READ_BYTES
+# Of one arena. When all are in use nothing more is leased: then one has to copy.
+MAX_SLABS: Final = 48
+
+
+class Arena:
+    """Slabs of memory for reads. `view` is where the next read goes: see `room`.
+
+    What is read is usually used up before the next read: the same memory serves again, which stays
+    in the cache. A recording, or a transport that could not send all, keeps a lease on the slab; a
+    slab without a lease is reused."""
+
+    __slots__ = ("_at", "_free", "_lease", "_made", "held", "piles", "view")
+
+    def __init__(self) -> None:
+        self._free: deque[bytearray] = deque()
+        self._made = 0
+        self.held = False
+        """Whether somebody keeps what was just read: see `advance`."""
+        self.piles = 0
+        """Streams that could not send all that was read for them."""
+        self._next()
+
+    @property
+    def scarce(self) -> bool:
+        """Whether all slabs are in use: nothing more is leased."""
+        return self._made >= MAX_SLABS and not self._free
+
+    @property
+    def room(self) -> memoryview:
+        """Where the next read goes, and how much it may be."""
+        if self.piles <= MANY and self._made < MAX_SLABS:
+            return self.view  # as a rule
+        return self.view[:SCARCE_BYTES] if self.piles > MANY or self.scarce else self.view
+
+    def keep(self, data: memoryview) -> Lease[bytearray] | None:
+        """A lease on what was just read; None when it lies elsewhere, or too much is leased."""
+        if data.obj is not self._lease.memory or self.scarce:
+            return None
+        self.held = True
+        return self._lease
+
+    def advance(self, used: int) -> None:
+        """Leave the `used` bytes of the last read to those who keep them."""
+        self.held = False
+        self._at += used + 63 & ~63
+        if SLAB_BYTES - self._at < LEAST_BYTES:
+            self._next()
+        else:
+            self.view = memoryview(self._lease.memory)[self._at : self._at + READ_BYTES]
+
+    def renew(self) -> None:
+        """Leave the slab to a transport that needs it for an unknown time."""
+        self._lease.leave()
+        self._made -= 1
+        self._next()
+
+    def _next(self) -> None:
+        if self._free:
+            memory = self._free.pop()  # the last one: it may still be in a cache
+        else:
+            memory = bytearray(SLAB_BYTES)
+            self._made += 1
+        self._lease = Lease(memory, self._free)
+        self._at = 0
+        self.view = memoryview(memory)[:READ_BYTES]
+
+
 Data: TypeAlias = bytes | memoryview
 
+# Unsent bytes above which the other side is no longer read: none, for the next write shall go
+# straight to the kernel, whose buffers are large enough, instead of being copied behind the rest.
 WRITE_HIGH: Final = 0
-"""Unsent bytes above which the other side is no longer read: none, for the next write shall go
-straight to the kernel, whose buffers are large enough, instead of being copied behind the rest."""
 
+# Reason not to read: nobody listens yet.
 STARTING: Final = 1
-"""Reason not to read: nobody listens yet."""
+# Reason not to read: the other side does not take what was read.
 PEER_FULL: Final = 2
-"""Reason not to read: the other side does not take what was read."""
+# Reason not to read: the layer said so (a rule, a connection that is being opened).
 LAYER: Final = 4
-"""Reason not to read: the layer said so (a rule, a connection that is being opened)."""
+# Reason not to read: it does not take the responses that we gave in the broker's place.
 SELF_FULL: Final = 16
-"""Reason not to read: it does not take the responses that we gave in the broker's place."""
+# Reason not to read: the proxy stops and takes no new requests.
 DRAINING: Final = 8
-"""Reason not to read: the proxy stops and takes no new requests."""
+# Reason not to read: all connections together keep too much.
 MEMORY: Final = 32
-"""Reason not to read: all connections together keep too much."""
 
 GONE_CHECK_S: Final = 1.0
 
@@ -71,7 +148,7 @@ class Stream(asyncio.BufferedProtocol):
         self._asks = False
         self._full = False
         self._views = True
-        self._leases: list[Lease] = []
+        self._leases: list[Lease[bytearray]] = []
         """On memory that the transport has to send from."""
         self.transport: asyncio.Transport = None  # type: ignore[assignment]
         self.on_data: Callable[[Data], None] | None = None
@@ -86,14 +163,12 @@ class Stream(asyncio.BufferedProtocol):
         self.left = False
         """The other end closed while we did not read: what it had sent before is not wanted."""
         self.balancer: Balancer | None = None
-        """The load balancer in front of the client, by its PROXY protocol header."""
-        self.wanted: Callable[[], bool] | None = None
-        """Asked then: whether it is."""
+        self.must_drain: Callable[[], bool] | None = None
+        """Returns whether what the other end sent before it left must still be forwarded."""
 
     # --- protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport; reading starts later."""
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is none by its class
         self._views = KEEPS_VIEWS or not type(transport).__module__.startswith("asyncio")
         self.transport.set_write_buffer_limits(high=WRITE_HIGH)
@@ -106,11 +181,9 @@ class Stream(asyncio.BufferedProtocol):
             self._made(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """The buffer of all streams."""
         return self._arena.room
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Pass on what was read."""
         arena = self._arena
         data = arena.view[:nbytes]
         if self._why:
@@ -129,7 +202,6 @@ class Stream(asyncio.BufferedProtocol):
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Note that the connection is closed."""
         self.lost = True
         self._empty()
         self.error = exc
@@ -142,7 +214,6 @@ class Stream(asyncio.BufferedProtocol):
             self.on_full(False)
 
     def pause_writing(self) -> None:
-        """Note that unsent bytes pile up."""
         if not self._full:
             self._full = True
             self._arena.piles += 1
@@ -150,7 +221,6 @@ class Stream(asyncio.BufferedProtocol):
             self.on_full(True)
 
     def resume_writing(self) -> None:
-        """Note that they were sent."""
         self._empty()
         self._leases.clear()
         if self.on_full is not None:
@@ -164,7 +234,6 @@ class Stream(asyncio.BufferedProtocol):
     # --- reading
 
     def start(self, on_data: Callable[[Data], None]) -> None:
-        """Start reading."""
         self.on_data = on_data
         early, self._early = self._early, []
         self.allow(STARTING)
@@ -178,7 +247,6 @@ class Stream(asyncio.BufferedProtocol):
         self._early = [early] if early else []
 
     def stop(self, reason: int) -> None:
-        """Stop reading for that reason."""
         self._why |= reason
         self._update()
         if reason in (LAYER, MEMORY) and not self._asks:
@@ -194,7 +262,7 @@ class Stream(asyncio.BufferedProtocol):
         if sock is not None and hasattr(select, "POLLRDHUP") and not self.ended.done():
             poll = select.poll()
             poll.register(sock.fileno(), select.POLLRDHUP)
-            if poll.poll(0) and not (self.wanted is not None and self.wanted()):
+            if poll.poll(0) and not (self.must_drain is not None and self.must_drain()):
                 self.left = True
                 self.ended.set_result(True)
                 return
@@ -202,7 +270,6 @@ class Stream(asyncio.BufferedProtocol):
         asyncio.get_running_loop().call_later(GONE_CHECK_S, self._check_gone)
 
     def allow(self, reason: int) -> None:
-        """Take that reason back."""
         self._why &= ~reason
         self._update()
 
@@ -237,12 +304,10 @@ class Stream(asyncio.BufferedProtocol):
         return self.transport.get_write_buffer_size()
 
     def write_eof(self) -> None:
-        """Send no more."""
         if not self.transport.is_closing():
             self.transport.write_eof()
 
     def is_closing(self) -> bool:
-        """Whether writing is pointless."""
         return self.transport.is_closing()
 
     def close(self) -> None:
@@ -260,7 +325,6 @@ class Stream(asyncio.BufferedProtocol):
         self.transport.abort()
 
     def abort(self) -> None:
-        """Close at once."""
         self.transport.abort()
 
     async def drain(self) -> None:

@@ -102,7 +102,7 @@ class Tls:
         """Answer a question of a TLS layer, or note a failure."""
         from mitmproxy.proxy.layers import tls
 
-        from kafkascope.proxy.engine.hello import TOO_LONG
+        from kafkascope.proxy.engine.layer import TOO_LONG
 
         if isinstance(hook, tls.TlsStartClientHook):
             hook.data.ssl_conn = self._towards_client(hook.data)
@@ -130,10 +130,9 @@ class Tls:
         from OpenSSL import SSL
 
         assert self.client is not None
-        if self.client.certificate is not None:
-            connection = SSL.Connection(self._client_context())
-        else:
-            connection = SSL.Connection(self._made_context(data.conn.sni, data.conn.sockname))
+        made = self.client.certificate is None
+        names = data.conn.sni, data.conn.sockname
+        connection = SSL.Connection(self._made_context(*names) if made else self._client_context())
         connection.set_accept_state()
         return connection
 

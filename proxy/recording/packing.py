@@ -7,39 +7,104 @@ blocks lie as those of the file.
 from __future__ import annotations
 
 from io import BytesIO
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG, CLIENT_LEG
 from kafkascope.captures.build import MAX_MSS, Composer
 from kafkascope.captures.formats.write import PcapngWriter, around
 from kafkascope.captures.model import Endpoint
-from kafkascope.captures.packets.tcp import ACK, PSH
-from kafkascope.proxy.recording.chunks import BLOCK, CHUNK, ChunkLease, Chunks
-from kafkascope.proxy.recording.following import FrameFollower
+from kafkascope.captures.packets.tcp import ACK, MASK, PSH
+from kafkascope.proxy.recording.direct import BLOCK, CHUNK, Chunks, Lease, Part
 
-Part: TypeAlias = bytes | memoryview
+# Bytes of the beginning of a frame: its header, and the names before the first records.
+KEPT: Final = 1024
+# Bytes of a frame, above the brokers' limit for requests: other sizes are no sizes.
+MOST: Final = 128 << 20
+_SIZE: Final = 4
+
+
+class FrameFollower:
+    """Follows the sizes of frames in one direction of a leg, so that a file of a row of recordings
+    can be read without the files before it.
+
+    A file begins with the beginnings of the frames that it is inside of, as if they were sent once
+    more: with their sizes the next frames are found, and with their headers even these are
+    exchanges, which are cut. A reader of all files has these bytes already."""
+
+    __slots__ = ("_holes", "head", "left", "lost", "seq")
+
+    def __init__(self) -> None:
+        self.left = 0
+        """Bytes of the frame that are still to come."""
+        self.head = b""
+        """Its first bytes; none between two frames."""
+        self.seq = 0
+        """Sequence number of the first one."""
+        self.lost = False
+        """It is not known where frames begin."""
+        self._holes = False
+        """Bytes are missing behind `head`."""
+
+    def add(self, seq: int, data: bytes | memoryview) -> None:
+        """Take the next bytes, of which the first has the sequence number `seq`."""
+        size, at = len(data), 0
+        if self.lost and size >= _SIZE:
+            # The recorder is told of whole frames, when they are small.
+            self.lost = int.from_bytes(data[:_SIZE], "big") != size - _SIZE
+        while at < size and not self.lost:
+            if self.left:
+                take = min(self.left, size - at)
+                room = KEPT - len(self.head)
+                if room > 0 and not self._holes:
+                    self.head += bytes(data[at : at + min(room, take)])
+                at += take
+                self._pass(take)
+                continue
+            if not self.head:
+                self.seq = seq + at & MASK
+            more = bytes(data[at : at + _SIZE - len(self.head)])
+            self.head += more
+            at += len(more)
+            if len(self.head) == _SIZE:
+                self.left = int.from_bytes(self.head, "big")
+                self.lost = self.left > MOST
+                self._pass(0)
+
+    def skip(self, size: int) -> None:
+        """Take note of bytes that are not recorded."""
+        if self.left and size <= self.left:
+            self._holes = True
+            self._pass(size)
+        elif size:
+            self.lost = True
+            self._pass(0)
+
+    def _pass(self, size: int) -> None:
+        self.left -= size
+        if self.lost or not self.left:
+            self.left, self.head, self._holes = 0, b"", False
+
 
 OPEN: Final = -1
 CLOSE: Final = -2
 
+# No padding behind packets; and no more of them than it takes.
 MSS: Final = MAX_MSS & ~3
-"""No padding behind packets; and no more of them than it takes."""
+# Windows of 8 MB, so that an acknowledgement for each read is not needed.
 SCALE: Final = 7
-"""Windows of 8 MB, so that an acknowledgement for each read is not needed."""
 UNACKNOWLEDGED: Final = 1 << 20
+# Payloads from this size on are not read for checksums.
 LARGE: Final = 4096
-"""Payloads from this size on are not read for checksums."""
+# Frames whose beginnings a file begins with.
 MOST_BEGUN: Final = 1_000
-"""Frames whose beginnings a file begins with."""
+# No block has more bytes around payload and comment.
 AROUND: Final = 256
-"""No block has more bytes around payload and comment."""
 
 
 class TapEvent(NamedTuple):
     """Something that happened on a connection."""
 
     number: int
-    """Of the connection."""
     leg: int
     """0: the client's, 1: the broker's; OPEN or CLOSE."""
     side: Any
@@ -98,7 +163,7 @@ class Packing:
         self._conversations: dict[int, _Conversation] = {}
         self._isn = 1
         self._chunks = Chunks()
-        self._lease: ChunkLease | None = None
+        self._lease: Lease[memoryview] | None = None
         """On the chunk that packets go to."""
         self._view = memoryview(b"")
         self._at = self._from = 0
@@ -120,7 +185,6 @@ class Packing:
         self._inside: dict[tuple[int, int, int], None] = {}
         """Connections, legs and directions that are inside of a frame."""
         self._begin = b""
-        """Of the next batch."""
         self._now_ns = 0
 
     def take(self) -> Batch:
@@ -136,7 +200,6 @@ class Packing:
         return batch
 
     def _cut(self) -> None:
-        """End the part that is being composed."""
         if self._at > self._from:
             self._parts.append(self._view[self._from : self._at])
             self._starts.append(self._from % BLOCK)

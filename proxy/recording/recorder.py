@@ -13,32 +13,35 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.captures.model import Endpoint
-from kafkascope.proxy.recording.packing import CLOSE, LARGE, OPEN, Packing, Part, TapEvent, preamble
+from kafkascope.proxy.recording.direct import Part
+from kafkascope.proxy.recording.packing import CLOSE, LARGE, OPEN, Packing, TapEvent, preamble
 from kafkascope.proxy.recording.sinks import FileSink, PipeSink, Sink
 
 if TYPE_CHECKING:
     from kafkascope.proxy.engine.hub import Hub
+    from kafkascope.proxy.engine.server import KafkaProxy
 
 _log = logging.getLogger("kafkascope.proxy")
 
+# Copied bytes between the event loop and the thread; more is dropped. What waits where it was read
+# is bounded by the arena.
 MAX_QUEUED: Final = 16 * 1024 * 1024
-"""Copied bytes between the event loop and the thread; more is dropped. What waits where it was read
-is bounded by the arena."""
+# Events between the two, at 200 bytes each beside what they carry. From half of them on the thread
+# takes its part of the interpreter; what is more is dropped.
 MAX_EVENTS: Final = 400_000
-"""Events between the two, at 200 bytes each beside what they carry. From half of them on the thread
-takes its part of the interpreter; what is more is dropped."""
+# With so much in the queue the thread does not wait for more.
 HURRY: Final = 2 * 1024 * 1024
-"""With so much in the queue the thread does not wait for more."""
 BATCH: Final = 1024 * 1024
+# How long the thread waits for more before it writes what it has. Each time two threads wake up,
+# which in cold caches costs as much as recording 100 KB.
 REST_S: Final = 0.05
-"""How long the thread waits for more before it writes what it has. Each time two threads wake up,
-which in cold caches costs as much as recording 100 KB."""
+# Small events after which the thread lets the event loop have the interpreter.
 BREATH: Final = 16
-"""Small events after which the thread lets the event loop have the interpreter."""
 BREATH_S: Final = 5e-5
 
 
@@ -54,7 +57,7 @@ class ConnectionTap:
         self.number = number
 
     def client(self, side: int, data: Part, now_ns: int, comment: str = "") -> None:
-        """See `hub.Tap`."""
+        """Record bytes of the client's leg, from that side."""
         size = len(data)
         recorder = self._recorder
         arena = recorder.hub.arena if recorder.hub is not None else None
@@ -68,30 +71,31 @@ class ConnectionTap:
                 return
             data = bytes(data)  # a frame that was kept is: it stays as it is
         if self._lost:
-            self._tell_lost(now_ns)
+            self._queue_losses(now_ns)
         recorder.put(TapEvent(self.number, 0, side, data, now_ns, comment, lease), size)
 
     def broker(self, side: int, data: bytes, now_ns: int, comment: str = "") -> None:
-        """See `hub.Tap`."""
+        """Record a frame of the broker's leg, from that side, where it differs from the
+        client's."""
         size = len(data)
         if self._recorder.full:
             self._drop(1, side, size)
             return
         if self._lost:
-            self._tell_lost(now_ns)
+            self._queue_losses(now_ns)
         self._recorder.put(TapEvent(self.number, 1, side, data, now_ns, comment), size)
 
     def end(self, side: int | None, how: str, now_ns: int) -> None:
-        """See `hub.Tap`."""
+        """Record that a side of the client's leg ended; None: the connection is over."""
         if self._lost:
-            self._tell_lost(now_ns)
+            self._queue_losses(now_ns)
         self._recorder.put(TapEvent(self.number, CLOSE, side, how, now_ns), 0)
 
     def _drop(self, leg: int, side: int, size: int) -> None:
         self._recorder.unqueued += 1
         self._lost[leg, side] = self._lost.get((leg, side), 0) + size
 
-    def _tell_lost(self, now_ns: int) -> None:
+    def _queue_losses(self, now_ns: int) -> None:
         """Queue the numbers of bytes in place of the bytes."""
         lost, self._lost = self._lost, {}
         for (leg, side), size in lost.items():
@@ -118,19 +122,12 @@ class Recorder:
         self.path = path
         self.secrets = secrets
         self.hub: Hub | None = None
-        self.sinks: list[Sink] = []
-        """The files and pipes that packets go to; replaced, never changed, once it runs."""
+        self._file: FileSink | None = None
         if path is not None:
-            self.sinks.append(
-                FileSink(
-                    path,
-                    rotate_bytes=rotate_bytes,
-                    rotate_s=rotate_s,
-                    keep_bytes=keep_bytes,
-                    overwrite=overwrite,
-                )
-            )
-        self._file = next((each for each in self.sinks if isinstance(each, FileSink)), None)
+            limits = rotate_bytes, rotate_s, keep_bytes
+            self._file = FileSink(path, *limits, overwrite=overwrite)
+        self.sinks: list[Sink] = [] if self._file is None else [self._file]
+        """The files and pipes that packets go to; replaced, never changed, once it runs."""
         self._queue: deque[TapEvent] = deque()
         self._put = self._taken = 0
         """Bytes that went into the queue and out of it: one is the loop's, one the thread's."""
@@ -152,7 +149,7 @@ class Recorder:
     def tap(
         self, number: int, client: Endpoint, broker: Endpoint, now_ns: int
     ) -> ConnectionTap | None:
-        """See `hub.Recording`."""
+        """The tap of a new connection; None while too much is queued."""
         if self.full:
             self.unqueued += 1
             return None
@@ -160,7 +157,6 @@ class Recorder:
         return ConnectionTap(self, number)
 
     def put(self, event: TapEvent, size: int) -> None:
-        """Queue an event."""
         if self._broken:
             return
         self._queue.append(event)
@@ -197,7 +193,7 @@ class Recorder:
         return sink
 
     def remove(self, sink: Sink) -> None:
-        """Stop writing into a sink; whoever added it stops it."""
+        """Stop writing into a sink; its owner stops the sink itself."""
         self.sinks = [each for each in self.sinks if each is not sink]
 
     def hurry(self) -> None:
@@ -209,20 +205,20 @@ class Recorder:
     @property
     def idle(self) -> bool:
         """Whether everything queued was written or dropped."""
-        files = (sink for sink in self.sinks if isinstance(sink, FileSink))
-        return not (self._queue or self._composing) and all(file.idle for file in files)
+        written = self._file is None or self._file.idle
+        return not (self._queue or self._composing) and written
 
     @property
     def files(self) -> list[Path]:
         """The files that exist, oldest first."""
-        return [path for sink in self.sinks if isinstance(sink, FileSink) for path in sink.files]
+        return [] if self._file is None else list(self._file.files)
 
     def start(self) -> None:
         """Open the file; `OSError` when that is not possible."""
         head = preamble()
         self._packing = Packing()
         if self._file is not None:
-            self._file.tell = self._teller()
+            self._file.tell = self._reporter()
         for sink in self.sinks:
             sink.start(head)
         if self._file is not None:
@@ -232,7 +228,7 @@ class Recorder:
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
-    def _teller(self) -> Callable[[str], None]:
+    def _reporter(self) -> Callable[[str], None]:
         """Return what tells people something, at once and from any thread."""
         hub = self.hub
         try:
@@ -312,3 +308,72 @@ class Recorder:
                     packing.skew = self._file.skew
                 if self.hub is not None:
                     self.hub.metrics.add("recorder_bytes_total", "", batch.size)
+
+
+# Until connections that stood in the middle of a frame are looked at again.
+AGAIN_S: Final = 0.05
+
+
+class Live:
+    """Recordings that begin while the proxy runs: streams of packets on demand.
+
+    A proxy that records nothing has no recorder; one is made for the first stream and ends with the
+    last. Open connections are tapped between two frames, so that no part of a frame whose secrets
+    were not masked gets out."""
+
+    def __init__(self, proxy: KafkaProxy) -> None:
+        self._proxy = proxy
+        self._own: Recorder | None = None
+        self._numbers = count(1)
+        self._streams: set[PipeSink] = set()
+
+    def add(self, fd: int) -> PipeSink:
+        """Write packets into a pipe or socket from now on; it is closed at the end."""
+        proxy, name = self._proxy, f"control-{next(self._numbers)}"
+        recorder = proxy.recorder
+        if recorder is None:
+            recorder = self._own = Recorder(secrets=proxy.hub.with_secrets)
+            recorder.hub = proxy.hub
+            sink = recorder.add_pipe(fd, name)
+            recorder.start()
+            proxy.recorder = proxy.hub.recording = recorder
+            self._tap()
+        else:
+            sink = recorder.add_pipe(fd, name)
+        self._streams.add(sink)
+        return sink
+
+    async def remove(self, sink: PipeSink) -> None:
+        """End a stream."""
+        self._streams.discard(sink)
+        recorder = self._proxy.recorder
+        if recorder is None:
+            return
+        recorder.remove(sink)
+        metrics = self._proxy.hub.metrics
+        metrics.counters["recorder_dropped_total"].pop(sink.name, None)
+        if sink.dropped:
+            metrics.add("recorder_dropped_total", sink.name, sink.dropped)
+        if recorder is self._own and not self._streams:
+            for handler in self._proxy.handlers:
+                if handler.relay is not None:
+                    handler.relay.context.tap = None
+            self._own = self._proxy.recorder = self._proxy.hub.recording = None
+            await asyncio.to_thread(recorder.stop)
+        await asyncio.to_thread(sink.stop, 1.0)
+
+    def _tap(self) -> None:
+        recorder = self._own
+        if recorder is None:
+            return
+        later = False
+        for handler in self._proxy.handlers:
+            relay = handler.relay
+            if relay is None or relay.context.tap is not None or relay.context.over:
+                continue
+            if all(d.left == 0 and not d.head and d.stop is None for d in relay.directions):
+                relay.taps.start(recorder, time.time_ns())
+            else:
+                later = True
+        if later:
+            asyncio.get_running_loop().call_later(AGAIN_S, self._tap)

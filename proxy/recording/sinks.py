@@ -21,35 +21,35 @@ from typing import Final
 from kafkascope.captures.formats.pcapng import ENHANCED_PACKET
 from kafkascope.captures.formats.write import dropped_block
 from kafkascope.captures.inputs.private import PrivateFile, is_special
-from kafkascope.proxy.recording.direct import Direct
-from kafkascope.proxy.recording.packing import Batch, Part
+from kafkascope.proxy.recording.direct import Direct, Part
+from kafkascope.proxy.recording.packing import Batch
 
 _log = logging.getLogger("kafkascope.proxy")
 
 MAX_QUEUED: Final = 16 * 1024 * 1024
 PIPE_QUEUED: Final = 4 * 1024 * 1024
+# Until a pipe that is full is tried again: then it may be over.
 WAIT_MS: Final = 500
-"""Until a pipe that is full is tried again: then it may be over."""
+# For a reader that takes nothing when it is over; what is left then is for nobody.
 LAST_MS: Final = 5000
-"""For a reader that takes nothing when it is over; what is left then is for nobody."""
+# Parts in one write; the system allows 1024.
 VECTOR: Final = 512
-"""Parts in one write; the system allows 1024."""
+# Of a file's end stays in the page cache. Fresh pages for all of it cost more time than all else
+# that recording does, and take them from those who need them.
 CACHED: Final = 64 * 1024 * 1024
-"""Of a file's end stays in the page cache. Fresh pages for all of it cost more time than all else
-that recording does, and take them from those who need them."""
+# Written between two releases of pages.
 RELEASE: Final = 8 * 1024 * 1024
-"""Written between two releases of pages."""
+# Batches from this size on go past the page cache, while the disk keeps up.
 BULK: Final = 256 * 1024
-"""Batches from this size on go past the page cache, while the disk keeps up."""
+# Until the last bytes of such batches, which fill no block, are written, too; longer than what
+# comes steadily takes to be a batch (`recorder.REST_S`).
 SETTLE_S: Final = 0.06
-"""Until the last bytes of such batches, which fill no block, are written, too; longer than what
-comes steadily takes to be a batch (`recorder.REST_S`)."""
 
 FULL: Final = {errno.ENOSPC, errno.EDQUOT}
 """Errors of a disk, or of a quota, without space."""
+# Until a disk without space is tried again. What was written of a batch then is taken back, so each
+# trial costs others a moment of what is left.
 RETRY_S: Final = 1.0
-"""Until a disk without space is tried again. What was written of a batch then is taken back, so
-each trial costs others a moment of what is left."""
 
 SETTLE: Final = Batch((), 0, 0)
 """In a queue: nothing is kept back any longer."""
@@ -71,22 +71,21 @@ class Sink:
         self.full = ""
         """Why nothing is written until there is space again."""
         self.trouble = ""
-        """The last of these reasons."""
         self.tell: Callable[[str], None] = _log.warning
         """Called with sentences for people, in the thread of the sink."""
         self.written = 0
         self._queue: SimpleQueue[Batch | None] = SimpleQueue()
-        """None: it is over."""
         self._put = self._done = 0
         """Bytes that were queued, and those that were written or dropped since: one is the
         composer's, one the thread's."""
+        self._left_out = 0
+        """Bytes that were not queued."""
         self._less = threading.Event()
         self._hangs = False
         self._over = False
         self._thread: threading.Thread | None = None
 
     def start(self, head: bytes) -> None:
-        """Start with the preamble."""
         self._over = False
         self._open(head)
         self._thread = threading.Thread(target=self._run, name=f"{self.name}", daemon=True)
@@ -98,13 +97,13 @@ class Sink:
             self._wait_for_room(batch.size)
         if self.failed or self._queued + batch.size > self.limit:
             self.dropped += batch.packets
+            self._left_out += batch.size
             return False
         self._put += batch.size
         self._queue.put(self._own(batch))
         return True
 
     def _own(self, batch: Batch) -> Batch:
-        """The batch as it waits."""
         return batch
 
     def _wait_for_room(self, size: int) -> None:
@@ -118,12 +117,10 @@ class Sink:
 
     @property
     def _queued(self) -> int:
-        """Bytes that wait, those that are being written among them."""
         return self._put - self._done
 
     @property
     def ended(self) -> bool:
-        """Whether the sink was stopped."""
         return self._thread is None
 
     @property
@@ -192,7 +189,6 @@ class Sink:
         return True
 
     def _refused(self, error: OSError) -> None:
-        """Take note that nothing could be written."""
         self.failed = self.trouble = self.failed or f"{error.strerror or error}"
 
     def _open(self, head: bytes) -> None:
@@ -222,10 +218,10 @@ class FileSink(Sink):
     def __init__(
         self,
         path: Path,
-        *,
         rotate_bytes: int = 0,
         rotate_s: float = 0,
         keep_bytes: int = 0,
+        *,
         overwrite: bool = False,
     ) -> None:
         super().__init__()
@@ -240,11 +236,8 @@ class FileSink(Sink):
         self._number = 0
         self._size = 0
         self._passed = 0
-        """Bytes of packets in all files."""
         self._ahead = 0
         """How far the current file is ahead of these."""
-        self._left_out = 0
-        """Bytes that were not queued."""
         self._taken_back = 0
         """Bytes that were queued, and are in no file."""
         self._sure = 0
@@ -265,16 +258,8 @@ class FileSink(Sink):
         self.files: list[Path] = []
         self._sizes: dict[Path, int] = {}
 
-    def put(self, batch: Batch) -> bool:
-        """See `Sink`."""
-        queued = super().put(batch)
-        if not queued:
-            self._left_out += batch.size
-        return queued
-
     @property
     def skew(self) -> int:
-        """See `Packing`."""
         return self._ahead - self._left_out - self._taken_back
 
     @property
@@ -306,10 +291,8 @@ class FileSink(Sink):
         """Begin a file. `begin`: see `Batch`."""
         self._finish()
         self._close()
-        if self._begun:
-            self._begun = False
-        else:
-            self._number += 1
+        self._number += not self._begun
+        self._begun = False
         path = self.path
         if self.rotates:
             path = path.with_name(f"{self._stem}-{self._number:04}.pcapng")
@@ -335,13 +318,18 @@ class FileSink(Sink):
 
     def _write_before(self, data: bytes) -> None:
         """Write blocks that are no part of what was composed."""
-        assert self._file is not None
-        if self._direct is not None and self._direct.leave():
-            os.lseek(self._file.file.fileno(), self._size, os.SEEK_SET)
         if data:
-            write_all(self._file.file.fileno(), (data,))
+            self._write_plainly((data,))
         self._size += len(data)
         self._ahead = self._size - self._passed
+
+    def _write_plainly(self, parts: tuple[Part, ...]) -> None:
+        """Write through the page cache, behind what was written past it."""
+        assert self._file is not None
+        descriptor = self._file.file.fileno()
+        if self._direct is not None and self._direct.leave():
+            os.lseek(descriptor, self._size, os.SEEK_SET)
+        write_all(descriptor, parts)
 
     def _take(self, batch: Batch) -> bool:
         if self.full and time.monotonic() < self._again_s:
@@ -433,9 +421,7 @@ class FileSink(Sink):
             what = f"{self._missing} packets of {seconds:.0f} s are missing: {self.full}"
             self._write_before(dropped_block(self.dropped, time.time_ns(), what))
         if not (self._past_cache(batch) and self._directly(descriptor, batch)):
-            if self._direct is not None and self._direct.leave():
-                os.lseek(descriptor, self._size, os.SEEK_SET)
-            write_all(descriptor, batch.parts)
+            self._write_plainly(batch.parts)
         self._size += batch.size
         self._passed += batch.size
         if self._unsettled:

@@ -21,7 +21,6 @@ def start(*arguments: str) -> subprocess.Popen[bytes]:
 
 
 def main() -> None:
-    """Run as that process."""
     from kafkascope.analyzer.commands.ls import ls
 
     sys.exit(ls.main(sys.argv[1:], "kafkascope ls", standalone_mode=True))

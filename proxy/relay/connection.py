@@ -12,21 +12,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.proxy.relay.context import Context
+from kafkascope.proxy.relay.context import Context, TapWriter
 from kafkascope.proxy.relay.execution import RuleExecution
 from kafkascope.proxy.relay.modes import PASS, WALK
 from kafkascope.proxy.relay.pairing import Pairing
 from kafkascope.proxy.relay.requests import Requests
 from kafkascope.proxy.relay.responses import Responses
-from kafkascope.proxy.relay.tapping import TapWriter
-from kafkascope.proxy.rules.actions import BROKER, CLIENT, Action, Data, Send
-from kafkascope.proxy.rules.verdicts import Forward
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Action, Data, Forward, Send, Verdict
 
 if TYPE_CHECKING:
     from kafkascope.captures.model import Endpoint
     from kafkascope.proxy.engine.hub import Hub
     from kafkascope.proxy.relay.direction import Stop
-    from kafkascope.proxy.rules.verdicts import Verdict
 
 NOTHING: Final[list[Action]] = []
 
@@ -88,7 +85,6 @@ class Connection:
         return out
 
     def eof(self, side: int, now_ns: int) -> list[Action]:
-        """Handle the end of what a side sends."""
         context = self._event(now_ns)
         direction = self.directions[side]
         direction.eof = True
@@ -107,7 +103,6 @@ class Connection:
         return [] if direction.closing else parts
 
     def woken(self, token: Any, now_ns: int) -> list[Action]:
-        """Continue after the delay of a `WakeUp`."""
         side, stop = token
         if not self._stopped(side, stop):
             return NOTHING
@@ -164,15 +159,13 @@ class Connection:
 
     @property
     def busy(self) -> bool:
-        """Whether requests wait for their responses."""
         return len(self.pairing) > 0
 
     @property
     def kept(self) -> int:
-        """Bytes that the connection keeps in memory."""
         return self.directions[0].kept + self.directions[1].kept + self.pairing.kept
 
-    def wanted(self, side: int) -> bool:
+    def must_drain(self, side: int) -> bool:
         """Whether what a side sent before it left has to be forwarded still, and will be."""
         if side == CLIENT or self.context.over:
             return False  # nobody is there for the response

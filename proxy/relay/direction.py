@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.conversation.detect import describe
 from kafkascope.analyzer.transform import secrets
-from kafkascope.captures.signatures import HEAD, PROXY, SSH, TEXT, TLS, Side, protocol_of, sign_of
-from kafkascope.proxy.listening import ON_PLAINTEXT
+from kafkascope.captures.signatures import HEAD, PROXY, TEXT, TLS, Side, protocol_of, shown_of
+from kafkascope.proxy.hosts import ON_PLAINTEXT
 from kafkascope.proxy.relay.modes import (
     APART,
     COLLECT,
@@ -27,24 +27,20 @@ from kafkascope.proxy.relay.modes import (
     Event,
     transition,
 )
-from kafkascope.proxy.rules.actions import BROKER, CLIENT, End, Read, Send, WakeUp
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, End, Read, Send, WakeUp
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.relay.context import Context
+    from kafkascope.proxy.relay.context import Context, TapWriter
     from kafkascope.proxy.relay.handling import FrameHandler
     from kafkascope.proxy.relay.pairing import Pairing, PendingRequest
-    from kafkascope.proxy.relay.tapping import TapWriter
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
+# A frame that is kept for a change; brokers take such requests (socket.request.max.bytes).
 MAX_COLLECT: Final = 100 * 1024 * 1024
-"""A frame that is kept for a change; brokers take such requests (socket.request.max.bytes)."""
+# Of a SASL token (sasl.server.max.receive.size).
 MAX_TOKEN: Final = 512 * 1024
-"""Of a SASL token (sasl.server.max.receive.size)."""
+# A throttled frame goes in pieces of so much time.
 SLICE_S: Final = 0.05
-"""A throttled frame goes in pieces of so much time."""
-
-SHOWN_BYTES: Final = 16
-"""Of TLS and SSH, as many of the first bytes as a recording gets."""
 
 
 class Stop:
@@ -73,6 +69,7 @@ class Direction:
         "closing",
         "context",
         "eof",
+        "foreign",
         "frames",
         "handler",
         "head",
@@ -90,12 +87,7 @@ class Direction:
     )
 
     def __init__(
-        self,
-        context: Context,
-        side: int,
-        taps: TapWriter,
-        pairing: Pairing,
-        handler: FrameHandler,
+        self, context: Context, side: int, taps: TapWriter, pairing: Pairing, handler: FrameHandler
     ) -> None:
         self.context = context
         self.side = side
@@ -116,6 +108,8 @@ class Direction:
         self.body = bytearray()
         """What COLLECT and TAIL keep."""
         self.frames = 0
+        self.foreign = True
+        """If the next bytes are opaque, they are the first ones of another protocol."""
         self.request: PendingRequest | None = None
         """The current frame if it is a request, the request it answers if it is a response."""
         self.rate = 0.0
@@ -186,6 +180,9 @@ class Direction:
             self.forward(view[start:at])
             start = at
         need = self.handler.decide(view, at, end)
+        if self.context.opaque:
+            self.forward(view[start:at], framed=True)
+            return at, at
         if need:
             self.forward(view[start:at])
             self.want = need
@@ -223,15 +220,13 @@ class Direction:
 
     def _keep(self, piece: memoryview) -> None:
         self.body += piece
-        if self.context.hub.memory is not None:
-            self.context.hub.memory.grew(len(piece))
+        self.context.hub.grew(len(piece))
 
     def _take_kept(self) -> bytes:
         kept, self.body = bytes(self.body), bytearray()
         return kept
 
     def _end(self) -> None:
-        """Finish a frame whose last byte has come."""
         if self.mode is COLLECT:
             self.handler.on_frame(self._take_kept())
             if self.stop is not None:
@@ -246,6 +241,7 @@ class Direction:
         self.mode = PASS
         self.rate = 0.0
         self.frames += 1
+        self.foreign = False
 
     def switch(self, event: Event) -> None:
         """Change the mode of the current frame after an event (see `modes`)."""
@@ -260,12 +256,27 @@ class Direction:
             self.rate = 0.0
         return min(at, size)
 
-    def forward(self, data: memoryview, *, hidden: bool = False) -> None:
-        """Forward bytes. `hidden` ones are masked in the recording, but for the header."""
+    def forward(self, data: memoryview, *, hidden: bool = False, framed: bool = False) -> None:
+        """Forward bytes. `hidden` ones are masked in the recording, but for the header. `framed`:
+        they are frames, though framing is lost behind them."""
         if len(data):
             self.context.out.append(Send(1 - self.side, data))
             if self.context.tap is not None:
-                self.taps.passed(self.side, self._masked(data) if hidden else data)
+                if self.context.opaque and not framed and not self.context.hub.with_secrets:
+                    self.taps.passed(self.side, self._unread(data))
+                else:
+                    self.taps.passed(self.side, self._masked(data) if hidden else data)
+
+    def _unread(self, data: memoryview) -> bytes:
+        """Mask bytes that are not Kafka, but for those that identify the protocol. Nobody can tell
+        what is in the rest: a token of SASL as well as anything else."""
+        first, self.foreign = self.foreign, False
+        shown = shown_of(bytes(data[:HEAD]), self._speaker) if first else b""
+        return shown + secrets.HIDDEN * (len(data) - len(shown))
+
+    @property
+    def _speaker(self) -> Side:
+        return "client" if self.side == CLIENT else "server"
 
     def _masked(self, data: memoryview) -> bytes:
         before = self.size - self.left - len(data)
@@ -277,22 +288,25 @@ class Direction:
         context = self.context
         who = ("client", "broker")[self.side]
         head = bytes(view[at : at + HEAD])
-        side: Side = "client" if self.side == CLIENT else "server"
+        side = self._speaker
+        protocol = protocol_of(head, side)
         looks = describe(head, side)
+        if protocol == TLS:
+            looks = (ON_PLAINTEXT, f"{TLS}, not plaintext (--upstream-tls)")[self.side]
+        elif not protocol and self.side == BROKER:
+            looks = looks.replace("request", "response")
         text = what or looks
         context.hub.metrics.add("opaque_total")
         endpoint = context.client if self.side == CLIENT else context.broker
-        protocol = protocol_of(head, side)
         if self.side == CLIENT and self.frames == 0 and protocol not in ("", TEXT):
             # The broker could only misunderstand it; the client learns more from a closed door.
-            reason = ON_PLAINTEXT if protocol == TLS else looks
+            reason = looks
             if protocol.startswith(PROXY):
                 reason = f"{protocol} header (--proxy-protocol accept)"
             said = f"{who} {endpoint}: {reason}: its connection is closed"
             context.hub.once(f"opaque {who} {text}", said)
             # Enough to see what it was. What comes behind may be secret.
-            shown = head[:SHOWN_BYTES] if protocol in (TLS, SSH) else sign_of(head, side)
-            self.taps.plain(CLIENT, shown)
+            self.taps.plain(CLIENT, shown_of(head, side))
             context.over = True
             context.cause = "not Kafka"
             context.out += [End(CLIENT, "fin"), End(BROKER, "fin")]
@@ -300,7 +314,7 @@ class Direction:
         context.hub.once(
             f"opaque {who} {text}", f"{who} {endpoint}: {text}; its bytes are forwarded unchanged"
         )
-        context.opaque = True
+        context.opaque = self.foreign = True
         return 0
 
     # --- stops and ends

@@ -1,19 +1,251 @@
-"""Frames as people edit them, and frames with the edited body: header kept, sizes corrected."""
+"""Frames as people edit them, and frames with the edited body: header kept, sizes corrected.
+
+Record batches are objects, and get right checksums again:
+
+    {"batches": [{"codec": "gzip", "records": [{"offset": 0, "time_ms": 1, "key": "k", "value": "v",
+                  "headers": [["name", "value"]]}]}, {"base64": "..."}]}
+
+Text stands for UTF-8, `{"base64": ...}` for other bytes, null for null. What cannot be opened (old
+formats, damage, a part at the end) is base64. A key or value whose schema is known has a twin,
+`key_decoded` or `value_decoded`: what is changed there is encoded again with that schema.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import base64
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
+from kafkascope.analyzer.payloads.model import PayloadError
 from kafkascope.dissectors.codec.jsonform import body_from_json, dumps, loads
 from kafkascope.dissectors.embedded.masking import masked
-from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.registry import write_layout
-from kafkascope.proxy.relay.edit_records import change_records, spelled, unspelled
+from kafkascope.dissectors.errors import DissectError, Malformed
+from kafkascope.dissectors.layout import ArrayWire, BytesWire, StructWire, Wire
+from kafkascope.dissectors.records.compression import name_of
+from kafkascope.dissectors.records.records import (
+    Batch,
+    Partial,
+    Record,
+    batches,
+    crc_ok,
+    open_batch,
+)
+from kafkascope.dissectors.records.writer import encode_batch, encode_like, with_right_crc
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.analyzer.payloads.framing import Side
     from kafkascope.dissectors.registry import Decoded
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
+
+SIDES: Final[tuple[Side, Side]] = ("key", "value")
+CODECS: Final = {name_of(number) or "none": number for number in range(5)}
+Change = Callable[[Any, "bytes | None"], Any]
+
+
+def spelled(
+    data: bytes | None, payloads: Payloads | None = None, topic: str = ""
+) -> dict[str, Any] | None:
+    """A records field as people edit it."""
+    if data is None:
+        return None
+    return {"batches": [edited for edited, _ in _pieces(data, payloads, topic)]}
+
+
+def unspelled(
+    value: Any, original: bytes | None, payloads: Payloads | None = None, topic: str = ""
+) -> Any:
+    """Return the base64 of an edited records field: as `spelled` gave it, or base64 (null).
+    Unchanged batches keep their bytes. `DissectError` with a reason."""
+    if isinstance(value, str):
+        data = base64.b64decode(value)
+        return value if data == original else _text(_right(data))
+    if value is None:
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("batches"), list):
+        raise Malformed("records must be base64, or an object with batches")
+    before = [] if original is None else _pieces(original, payloads, topic)
+    parts = []
+    for index, batch in enumerate(value["batches"]):
+        known = before[index] if index < len(before) else ({}, b"")
+        if batch == known[0]:
+            parts.append(known[1])
+            continue
+        if payloads is not None:
+            batch = _encoded_again(batch, known[0], payloads, topic)
+        parts.append(_bytes(batch, known[1]))
+    return _text(b"".join(parts))
+
+
+def change_records(wire: Wire, value: Any, decoded: Any, change: Change) -> Any:
+    """The JSON value with all its records fields changed; `decoded` is what it came from."""
+    if isinstance(wire, ArrayWire) and isinstance(value, list):
+        items = decoded if isinstance(decoded, list | tuple) else ()
+        return [
+            change_records(wire.element, each, items[i] if i < len(items) else None, change)
+            for i, each in enumerate(value)
+        ]
+    if not isinstance(wire, StructWire) or not isinstance(value, dict):
+        return value
+    out = dict(value)
+    for slot in (*wire.slots, *wire.tags):
+        if slot.name in out:
+            known = decoded.get(slot.name) if isinstance(decoded, dict) else None
+            if isinstance(slot.wire, BytesWire) and slot.wire.records:
+                out[slot.name] = change(out[slot.name], known)
+            else:
+                out[slot.name] = change_records(slot.wire, out[slot.name], known, change)
+    return out
+
+
+def _encoded_again(
+    batch: Any, before: dict[str, Any], payloads: Payloads, topic: str
+) -> dict[str, Any]:
+    if not isinstance(batch, dict) or not isinstance(batch.get("records"), list):
+        return batch  # type: ignore[no-any-return]
+    old = {each["offset"]: each for each in before.get("records", ())}
+    records = []
+    for each in batch["records"]:
+        known = old.get(each.get("offset")) if isinstance(each, dict) else None
+        records.append(each if known is None else _record_again(each, known, payloads, topic))
+    return batch | {"records": records}
+
+
+def _record_again(
+    record: dict[str, Any], known: dict[str, Any], payloads: Payloads, topic: str
+) -> dict[str, Any]:
+    out = record
+    headers = [(name, _content(content)) for name, content in known["headers"]]
+    for side in SIDES:
+        twin = f"{side}_decoded"
+        if twin not in known or twin not in record or record[twin] == known[twin]:
+            continue
+        if record[side] != known[side]:
+            raise Malformed(f"{side} and {twin} were both changed: change only one")
+        data = _content(known[side]) or b""
+        decoded = payloads.decode(topic, side, data, headers)
+        assert decoded is not None
+        assert decoded.found is not None
+        try:
+            new = data[: decoded.found.at] + decoded.found.codec.encode(record[twin])
+        except PayloadError as error:
+            place = f" at {error.path}" if error.path else ""
+            raise Malformed(f"{twin} does not match its schema{place}: {error.text}") from None
+        out = out | {side: _raw(new)}
+    return out
+
+
+def _pieces(
+    data: bytes, payloads: Payloads | None = None, topic: str = ""
+) -> list[tuple[dict[str, Any], bytes]]:
+    """The batches as people edit them, each with its bytes; what is none comes last."""
+    out, at = [], 0
+    try:
+        for batch in batches(data):
+            if isinstance(batch, Partial):
+                break
+            end = batch.at + batch.size
+            out.append((_batch(data, batch, payloads, topic), data[batch.at : end]))
+            at = end
+    except DissectError:
+        pass  # damage
+    if at < len(data):
+        out.append((_raw(data[at:]), data[at:]))
+    return out
+
+
+def _batch(data: bytes, batch: Batch, payloads: Payloads | None, topic: str) -> dict[str, Any]:
+    opened = open_batch(data, batch)
+    if batch.magic != 2 or opened.error is not None:
+        return _raw(data[batch.at : batch.at + batch.size])
+    return {
+        "codec": name_of(batch.attributes & 7) or "none",
+        "records": [
+            {
+                "offset": record.offset,
+                "time_ms": record.timestamp,
+                "key": _payload(record.key),
+                "value": _payload(record.value),
+                "headers": [[name, _payload(content)] for name, content in record.headers],
+            }
+            | ({} if payloads is None else _twins(record, payloads, topic))
+            for record in opened.records
+        ],
+    }
+
+
+def _twins(record: Record, payloads: Payloads, topic: str) -> dict[str, Any]:
+    """The decoded key and value, where they can be encoded again."""
+    out = {}
+    for side, data in zip(SIDES, (record.key, record.value), strict=True):
+        decoded = payloads.decode(topic, side, data, record.headers)
+        if decoded is not None and decoded.error is None and decoded.found is not None:
+            # What lies compressed or elsewhere than in the bytes is not written anew.
+            found = decoded.found
+            if data is not None and data[found.at :] == found.data:
+                out[f"{side}_decoded"] = loads(dumps(decoded.value))
+    return out
+
+
+def _bytes(edited: Any, original: bytes) -> bytes:
+    try:
+        if "base64" in edited:
+            return _right(base64.b64decode(edited["base64"]))
+        records = [
+            Record(
+                int(each["offset"]),
+                int(each["time_ms"]),
+                _content(each["key"]),
+                _content(each["value"]),
+                tuple((str(name), _content(content)) for name, content in each["headers"]),
+            )
+            for each in edited["records"]
+        ]
+        return _encoded(records, CODECS[edited["codec"]], original)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, struct.error) as error:
+        raise Malformed(f"a batch is not as `show` gives it: {error}") from None
+
+
+def _encoded(records: list[Record], codec: int, original: bytes) -> bytes:
+    first = next(iter(batches(original)), None) if original else None
+    if not isinstance(first, Batch):
+        return encode_batch(records, codec=codec)
+    return encode_like(first, records, codec=codec)
+
+
+def _right(data: bytes) -> bytes:
+    try:
+        found = [batch for batch in batches(data) if isinstance(batch, Batch)]
+    except DissectError:
+        return data
+    for batch in found:
+        if not crc_ok(data, batch):
+            data = with_right_crc(data, batch)
+    return data
+
+
+def _raw(data: bytes) -> dict[str, Any]:
+    return {"base64": _text(data)}
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _payload(data: bytes | None) -> Any:
+    if data is None:
+        return None
+    try:
+        return bytes(data).decode()
+    except UnicodeDecodeError:
+        return _raw(data)
+
+
+def _content(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    return base64.b64decode(value["base64"]) if isinstance(value, dict) else str(value).encode()
 
 
 def shown(decoded: Decoded, payloads: Payloads | None = None, topic: str = "") -> dict[str, Any]:
@@ -36,7 +268,7 @@ def edited(
     """The payload of a frame with that body (JSON as `shown` gave it); `DissectError` when it does
     not fit."""
     decoded = intercepted.decoded
-    if decoded is None or intercepted.payload is None:
+    if decoded is None:
         raise DissectError("the frame cannot be decoded, so it cannot be edited")
     layout = decoded.layout
     plain = change_records(
@@ -46,15 +278,11 @@ def edited(
         lambda value, original: unspelled(value, original, payloads, topic),
     )
     new = _restored(body_from_json(layout, plain), masked(layout, decoded.body), decoded.body)
-    return (
-        intercepted.payload[: decoded.body_at]
-        + write_layout(layout, new)
-        + intercepted.payload[decoded.end :]
-    )
+    return intercepted.with_body(new)
 
 
 def _restored(new: Any, shown: Any, real: Any) -> Any:
-    """Whoever edits saw asterisks in place of secrets: what they did not change stays."""
+    """Replace masked secrets that an edit left unchanged by their real values."""
     if new == shown:
         return real
     if isinstance(new, dict) and isinstance(shown, dict):

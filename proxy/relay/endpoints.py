@@ -8,7 +8,6 @@ Node ids never change.
 
 from __future__ import annotations
 
-import struct
 from dataclasses import replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -17,19 +16,20 @@ from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.registry import (
+    API_VERSIONS,
     APIS,
-    Decoded,
     decode_response,
     layout_of,
     read_layout,
     response_header_version,
+    unsupported_response,
     write_layout,
 )
+from kafkascope.proxy.relay.pairing import SIZE, PendingRequest
 from kafkascope.proxy.relay.skipping import Program, Unwalkable, program, tail_of
 
 if TYPE_CHECKING:
     from kafkascope.proxy.relay.context import Context
-    from kafkascope.proxy.relay.pairing import PendingRequest
 
 METADATA, FIND_COORDINATOR, DESCRIBE_CLUSTER, SHARE_FETCH, SHARE_ACKNOWLEDGE = 3, 10, 60, 78, 79
 
@@ -60,15 +60,13 @@ WHOLE: Final = frozenset({METADATA, FIND_COORDINATOR, DESCRIBE_CLUSTER, SHARE_AC
 
 CENSUS: Final = frozenset({METADATA, DESCRIBE_CLUSTER})
 """Their `brokers` are all that the cluster has."""
+# DescribeCluster's endpoint_type for controllers, which are no brokers of ours.
 CONTROLLERS: Final = 2
-"""DescribeCluster's endpoint_type for controllers, which are no brokers of ours."""
 CACHED: Final = 256
+# Changed responses that are kept, and their largest size.
 CACHED_BYTES: Final = 64 * 1024
-"""Changed responses that are kept, and their largest size."""
+# A tag that no release uses; readers skip what they do not know (KIP-482).
 PADDING_TAG: Final = 100
-"""A tag that no release uses; readers skip what they do not know (KIP-482)."""
-
-_SIZE = struct.Struct(">i")
 
 
 class Directory(Protocol):
@@ -140,10 +138,10 @@ class Endpoints:
         if not changes:
             return frame, "", listed
         context.hub.metrics.add("rewrites_total", APIS[key].name)
-        return _encoded(frame, decoded), "addresses: " + "; ".join(changes), listed
+        payload = decoded.with_body(frame[4:], decoded.body)
+        return SIZE.pack(len(payload)) + payload, "addresses: " + "; ".join(changes), listed
 
     def _change(self, context: Context, key: int, body: Body) -> list[str]:
-        """Change the addresses in a body, in place."""
         if key == DESCRIBE_CLUSTER and body.get("endpoint_type") == CONTROLLERS:
             return []
         changes = []
@@ -199,16 +197,6 @@ def _brokers(key: int, body: Body) -> frozenset[int]:
     return frozenset(map(_node_id, body["brokers"]))
 
 
-def _encoded(frame: bytes, decoded: Decoded) -> bytes:
-    """A frame with a changed body."""
-    payload = (
-        frame[4 : 4 + decoded.body_at]
-        + write_layout(decoded.layout, decoded.body)
-        + frame[4 + decoded.end :]
-    )
-    return _SIZE.pack(len(payload)) + payload
-
-
 @lru_cache(4096)
 def walk_of(key: int, version: int) -> Program | None:
     """The steps to the addresses at the end of a response that may be huge. Empty: it has none.
@@ -238,7 +226,6 @@ def empty(key: int, steps: Program, payload: memoryview | bytes) -> bool:
 
 @cache
 def _tail_layout(key: int, version: int) -> Layout:
-    """The layout of what follows from the node endpoints on."""
     layout = layout_of(f"{APIS[key].name}Response", version)
     names = [slot.name for slot in layout.body.slots]
     at = names.index("node_endpoints") if "node_endpoints" in names else len(names)
@@ -252,20 +239,83 @@ def _padded(layout: Layout, body: Body, size: int) -> bytes:
     if spare == 0:
         return plain
     if spare == 1:
-        # Too little for a tag: a varint with an empty last byte is as valid.
-        at = 0 if layout.body.slots else 2
-        while plain[at] & 0x80:
-            at += 1
-        return plain[:at] + bytes((plain[at] | 0x80, 0)) + plain[at + 1 :]
+        return _longer(layout, plain)
     known = body.get("_tagged_fields", [])
     for filler in range(max(spare - 2, 0), max(spare - 8, -1), -1):
         tags = [*known, {"tag": PADDING_TAG, "data": bytes(filler)}]
         padded = write_layout(layout, {**body, "_tagged_fields": tags})
-        if len(padded) == size:
-            return padded
-        if len(padded) == size - 1:
-            at = 0 if layout.body.slots else 2
-            while padded[at] & 0x80:
-                at += 1
-            return padded[:at] + bytes((padded[at] | 0x80, 0)) + padded[at + 1 :]
+        if size - 1 <= len(padded) <= size:
+            return padded if len(padded) == size else _longer(layout, padded)
     raise DissectError(f"{len(plain)} bytes exceed {size}")
+
+
+def _longer(layout: Layout, tail: bytes) -> bytes:
+    """A tail that is one byte longer, too little for a tag: a varint with an empty last byte is as
+    valid."""
+    at = 0 if layout.body.slots else 2
+    while tail[at] & 0x80:
+        at += 1
+    return tail[:at] + bytes((tail[at] | 0x80, 0)) + tail[at + 1 :]
+
+
+# Of the correlation id, first in every response's payload.
+ID_BYTES: Final = 4
+
+
+class Versions:
+    """Caps the versions in ApiVersions responses where a newer one would hide addresses from us.
+
+    A client that speaks a version which we cannot read gets addresses that lead past the proxy. So
+    APIs whose responses hold addresses are offered up to the version that we know; all others stay
+    as the broker offers them."""
+
+    def newer(self, version: int) -> bool:
+        """Whether that version of ApiVersions is one that we do not know."""
+        return version not in APIS[API_VERSIONS].versions
+
+    def refusal(self, version: int, correlation_id: int) -> bytes | None:
+        """Our response to an ApiVersions request of a version that we do not know: ask again, lower
+        (KIP-511). Else the broker's response could not be capped. None: the version is known."""
+        if not self.newer(version):
+            return None
+        known = APIS[API_VERSIONS].versions
+        return unsupported_response(correlation_id, {API_VERSIONS: (known.low, known.high)})
+
+    def response(self, context: Context, version: int, frame: bytes) -> tuple[bytes, str]:
+        """An ApiVersions response with versions that we know, and what was changed; the very same
+        frame when nothing is. `DissectError` when it cannot be read."""
+        rest = frame[4 + ID_BYTES :]
+        # Brokers offer the same on every connection.
+        cap = _capped if len(frame) <= CACHED_BYTES else _capped.__wrapped__
+        capped, text = cap(version, rest)
+        if not text:
+            return frame, ""
+        context.hub.once(
+            f"capped {text}",
+            f"{context.broker} offers versions that kafkascope does not know and whose addresses "
+            f"it has to replace; clients are offered less: {text} (--no-clamp passes them all)",
+        )
+        payload = frame[4 : 4 + ID_BYTES] + capped
+        return SIZE.pack(len(payload)) + payload, f"versions capped: {text}"
+
+
+@lru_cache(CACHED)
+def _capped(version: int, rest: bytes) -> tuple[bytes, str]:
+    """What follows the correlation id, capped, and a text that says what was ("": nothing)."""
+    decoded = decode_response(bytes(ID_BYTES) + rest, API_VERSIONS, version)
+    capped = []
+    offered = decoded.body["api_keys"]
+    for api in tuple(offered):
+        key = api["api_key"]
+        if key not in ENDPOINTS or api["max_version"] <= APIS[key].versions.high:
+            continue
+        known = APIS[key].versions.high
+        capped.append(f"{APIS[key].name} {api['max_version']} -> {known}")
+        api["max_version"] = known
+        if api["min_version"] > known:
+            offered.remove(api)  # an empty range would be a lie (min above max)
+    if not capped:
+        return b"", ""
+    body = write_layout(decoded.layout, decoded.body)
+    changed = rest[: decoded.body_at - ID_BYTES] + body + rest[decoded.end - ID_BYTES :]
+    return changed, ", ".join(capped)

@@ -10,26 +10,28 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.conversation.tampering import BETWEEN, RULE
-from kafkascope.proxy.relay.direction import SLICE_S, nothing
+from kafkascope.proxy.relay.direction import SLICE_S, Direction, Stop, nothing
 from kafkascope.proxy.relay.modes import Event
-from kafkascope.proxy.rules.actions import BROKER, CLIENT, Ask, End, Send
 from kafkascope.proxy.rules.verdicts import (
+    BROKER,
+    CLIENT,
+    Ask,
     Close,
     Delay,
     Drop,
+    End,
     Forward,
     Hold,
     Replace,
     Respond,
+    Send,
     Soon,
     Throttle,
     Verdict,
 )
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.relay.context import Context
-    from kafkascope.proxy.relay.direction import Direction, Stop
-    from kafkascope.proxy.relay.tapping import TapWriter
+    from kafkascope.proxy.relay.context import Context, TapWriter
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
     from kafkascope.proxy.rules.rules import Rule
 
@@ -135,19 +137,17 @@ class RuleExecution:
         self._keep(stop, frame)
         held = self.context.hub.held
         if not stop.forever and held is not None:
-            stop.held = held.add(self.context, direction.side, stop, frame)
+            stop.held = held.add(stop, frame)
 
     def _keep(self, stop: Stop, frame: InterceptedFrame) -> None:
         """Count the memory of a frame that waits, and of the payload that rules look at."""
         if frame.whole is not None:
             stop.kept = 2 * len(frame.whole)
-            if self.context.hub.memory is not None:
-                self.context.hub.memory.grew(len(frame.whole))
+            self.context.hub.grew(len(frame.whole))
 
     # --- verdicts
 
     def conclude(self, direction: Direction, frame: InterceptedFrame, verdict: Verdict) -> None:
-        """Carry out what was decided about a frame."""
         self.taps.request(frame, "" if isinstance(verdict, IN_PLACE) else frame.comment)
         if frame.whole is not None:
             direction.handler.conclude_kept(frame, verdict, frame.whole)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kafkascope.proxy.relay.direction import Direction
     from kafkascope.proxy.relay.pairing import PendingRequest
-    from kafkascope.proxy.rules.actions import Data
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
-    from kafkascope.proxy.rules.verdicts import Verdict
+    from kafkascope.proxy.rules.verdicts import Data, Verdict
 
 
 class FrameHandler:

@@ -11,31 +11,49 @@ from kafkascope.analyzer.conversation.plausible import Plausibility as Plausible
 from kafkascope.analyzer.conversation.plausible import judge_request
 from kafkascope.analyzer.conversation.sasl import is_token
 from kafkascope.analyzer.transform import secrets
+from kafkascope.captures.signatures import HEAD, protocol_of
 from kafkascope.dissectors.registry import API_VERSIONS, APIS
 from kafkascope.proxy.relay.direction import MAX_COLLECT, MAX_TOKEN, Direction
 from kafkascope.proxy.relay.endpoints import ENDPOINTS, WHOLE
 from kafkascope.proxy.relay.handling import FrameHandler
-from kafkascope.proxy.relay.heads import FIXED_BYTES, PRODUCE, Head, read_head, sane
 from kafkascope.proxy.relay.modes import COLLECT, Event
-from kafkascope.proxy.relay.pairing import SIZE, Pairing, PendingRequest, token_request
-from kafkascope.proxy.rules.actions import BROKER, CLIENT, Data, Send
+from kafkascope.proxy.relay.pairing import (
+    FIXED_BYTES,
+    PRODUCE,
+    SIZE,
+    Head,
+    Pairing,
+    PendingRequest,
+    read_head,
+    sane,
+    token_request,
+)
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
-from kafkascope.proxy.rules.verdicts import Close, Drop, Replace, Respond, Verdict
+from kafkascope.proxy.rules.verdicts import (
+    BROKER,
+    CLIENT,
+    Close,
+    Data,
+    Drop,
+    Replace,
+    Respond,
+    Send,
+    Verdict,
+)
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.relay.context import Context
+    from kafkascope.proxy.relay.context import Context, TapWriter
     from kafkascope.proxy.relay.execution import RuleExecution
-    from kafkascope.proxy.relay.tapping import TapWriter
     from kafkascope.proxy.rules.rules import Chain, Rule
 
 SASL_HANDSHAKE: Final = 17
+# Bytes of a frame that tell whether it has the form of a token.
 LOOKED_AT: Final = 1024
-"""Bytes of a frame that tell whether it has the form of a token."""
+# Kinds of requests that are known to be nothing for the rules; a client that has more may send
+# anything.
 MOST_HEADS: Final = 1_000
-"""Kinds of requests that are known to be nothing for the rules; a client that has more may send
-anything."""
+# Bytes of a request that `skim` wants to see.
 SKIMMED_BYTES: Final = 18
-"""Bytes of a request that `skim` wants to see."""
 SKIMMED: Final = frozenset(key for key in APIS if key not in (7, SASL_HANDSHAKE, API_VERSIONS))
 """APIs whose requests are nothing special while nobody records and no rule cares."""
 FLEXIBLE_PRODUCE: Final = range(APIS[PRODUCE].flexible.low, APIS[PRODUCE].flexible.high + 1)
@@ -61,6 +79,14 @@ def recorded_as_they_are(rewritten: frozenset[int]) -> frozenset[int]:
             secrets.in_request(key, version)
             for version in range(APIS[key].versions.low, APIS[key].versions.high + 1)
         )
+    )
+
+
+def _is_foreign(head: bytes) -> bool:
+    """Return whether the first bytes of a client, with a size that a request could have, are no
+    request but another protocol: PostgreSQL, MQTT, SMB."""
+    return judge_request(head, 0, known_versions=False) is Plausible.NO and bool(
+        protocol_of(head, "client")
     )
 
 
@@ -117,7 +143,6 @@ class Requests(FrameHandler):
         """SASL tokens may come, which have no header."""
 
     def skim(self, data: Data, size: int) -> int:
-        """See `FrameHandler`."""
         direction = self.direction
         at = direction.left
         context, pairing = self.context, self.pairing
@@ -169,7 +194,6 @@ class Requests(FrameHandler):
         return direction.rest(at, size)
 
     def decide(self, view: memoryview, at: int, end: int) -> int:
-        """See `FrameHandler`."""
         direction = self.direction
         if direction.frames == 0 and end - at >= _SIZE_AND_KEY.size:
             need = self._decide_zookeeper(view, at, end)
@@ -179,11 +203,14 @@ class Requests(FrameHandler):
             need = self._decide_token(view, at, end)
             if need is not None:
                 return need
+        if direction.frames == 0 and (
+            (end - at >= 4 and not sane(view, at))
+            or _is_foreign(bytes(view[at : min(end, at + HEAD)]))
+        ):
+            return direction.lose_framing(view, at)
         need = self._decide_unannounced(view, at, end)
         if need is not None:
             return need
-        if direction.frames == 0 and end - at >= 4 and not sane(view, at):
-            return direction.lose_framing(view, at)
         try:
             head = read_head(view, at, end)
         except ValueError as error:
@@ -197,7 +224,7 @@ class Requests(FrameHandler):
         return 0
 
     def _begin_request(self, head: Head) -> None:
-        """Pass a request, or keep it when somebody has to see it."""
+        """Pass a request, or buffer it for rules and other consumers."""
         direction = self.direction
         context, hub = self.context, self.context.hub
         key, version = head.key, head.version
@@ -238,7 +265,6 @@ class Requests(FrameHandler):
                 self.rules.run(direction, frame, iter(rules))
 
     def _expect(self) -> None:
-        """Expect a response to the current request."""
         direction = self.direction
         if direction.request is not None:
             self.pairing.add(direction.request)
@@ -283,7 +309,6 @@ class Requests(FrameHandler):
         self.rules.run(direction, frame, iter(rules))
 
     def conclude_kept(self, frame: InterceptedFrame, verdict: Verdict, whole: bytes) -> None:
-        """Carry out what was decided about a request."""
         direction = self.direction
         request = frame.pending
         answered, direction.request = direction.request is not None, None
@@ -307,14 +332,12 @@ class Requests(FrameHandler):
 
     def _respond(self, request: PendingRequest, payload: bytes) -> None:
         self.pairing.respond(request, payload)
-        if self.context.hub.memory is not None:
-            self.context.hub.memory.grew(len(payload))
+        self.context.hub.grew(len(payload))
         self.flush()
 
     # --- SASL tokens
 
     def unread(self) -> PendingRequest:
-        """See `FrameHandler`."""
         return token_request(self.context.now_ns, token=self.tokens)
 
     def _decide_token(self, view: memoryview, at: int, end: int) -> int | None:

@@ -7,27 +7,34 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.transform import secrets
+from kafkascope.captures.signatures import HEAD, protocol_of
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import API_VERSIONS, APIS
 from kafkascope.proxy.relay.direction import MAX_COLLECT, MAX_TOKEN, Direction
 from kafkascope.proxy.relay.endpoints import WHOLE, empty, filled, walk_of
 from kafkascope.proxy.relay.handling import FrameHandler
-from kafkascope.proxy.relay.heads import sane
 from kafkascope.proxy.relay.modes import COLLECT, Event
-from kafkascope.proxy.relay.pairing import SIZE, Pairing, PendingRequest, token_request
+from kafkascope.proxy.relay.pairing import SIZE, Pairing, PendingRequest, sane, token_request
 from kafkascope.proxy.relay.skipping import Unwalkable, Walk
-from kafkascope.proxy.rules.actions import BROKER, CLIENT, Data, Send
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
-from kafkascope.proxy.rules.verdicts import Close, Drop, Replace, Verdict
+from kafkascope.proxy.rules.verdicts import (
+    BROKER,
+    CLIENT,
+    Close,
+    Data,
+    Drop,
+    Replace,
+    Send,
+    Verdict,
+)
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.relay.context import Context
+    from kafkascope.proxy.relay.context import Context, TapWriter
     from kafkascope.proxy.relay.execution import RuleExecution
-    from kafkascope.proxy.relay.tapping import TapWriter
     from kafkascope.proxy.rules.rules import Rule
 
+# Responses up to this size are kept whole where node endpoints may be in them.
 SMALL: Final = 32 * 1024
-"""Responses up to this size are kept whole where node endpoints may be in them."""
 
 _SIZE_AND_ID = struct.Struct(">ii")
 
@@ -61,7 +68,6 @@ class Responses(FrameHandler):
         self.tail_at = 0
 
     def skim(self, data: Data, size: int) -> int:
-        """See `FrameHandler`."""
         direction = self.direction
         at = direction.left
         context, pairing = self.context, self.pairing
@@ -113,7 +119,6 @@ class Responses(FrameHandler):
         return direction.rest(at, size)
 
     def decide(self, view: memoryview, at: int, end: int) -> int:
-        """See `FrameHandler`."""
         direction = self.direction
         have = end - at
         if have < 4:
@@ -132,11 +137,15 @@ class Responses(FrameHandler):
                 direction.begin(size)
                 direction.switch(Event.NEEDED)
                 return 0
-        if have < 8:
-            (size,) = SIZE.unpack_from(view, at)
-            return direction.lose_framing(view, at) if size < 4 else 8
-        size, correlation_id = _SIZE_AND_ID.unpack_from(view, at)
+        (size,) = SIZE.unpack_from(view, at)
         if size < 4 or (direction.frames == 0 and not sane(view, at)):
+            return direction.lose_framing(view, at)
+        if have < 8:
+            return 8
+        size, correlation_id = _SIZE_AND_ID.unpack_from(view, at)
+        # The first frames of HTTP/2 have a size that a response could have.
+        unasked = direction.frames == 0 and not pairing.knows(correlation_id)
+        if unasked and protocol_of(bytes(view[at : min(end, at + HEAD)]), "server"):
             return direction.lose_framing(view, at)
         direction.request = request = self._requested(correlation_id)
         secret: bool | None = False
@@ -222,15 +231,12 @@ class Responses(FrameHandler):
 
     @property
     def _masks(self) -> bool:
-        """Whether secrets are masked for a recording."""
         return self.context.tap is not None and not self.context.hub.with_secrets
 
     def passes(self, size: int) -> bool:
-        """See `FrameHandler`."""
         return self.tail_at >= 0 and self.walk is not None and self.walk.skip(size)
 
     def scan(self, piece: memoryview) -> int | None:
-        """See `FrameHandler`."""
         direction = self.direction
         skip = 0
         if self.tail_at < 0:
@@ -312,7 +318,6 @@ class Responses(FrameHandler):
         self.rules.close(self.direction, Close("reset"))
 
     def conclude_kept(self, frame: InterceptedFrame, verdict: Verdict, whole: bytes) -> None:
-        """Carry out what was decided about a response."""
         original = frame.original
         if isinstance(verdict, Replace):
             whole = SIZE.pack(len(verdict.payload)) + verdict.payload
@@ -346,7 +351,6 @@ class Responses(FrameHandler):
         self.taps.plain(BROKER, request.response, request.comment)
 
     def unread(self) -> PendingRequest:
-        """See `FrameHandler`."""
         front = self.pairing.front()
         return token_request(self.context.now_ns, token=front is not None and front.token)
 

@@ -27,8 +27,8 @@ FIXED: Final = 0
 SIZED: Final = 1
 ARRAY: Final = 2
 TAGS: Final = 3
+# int32 length before the bytes.
 LONG: Final = 4
-"""int32 length before the bytes."""
 
 Step: TypeAlias = tuple[int, "int | tuple[Step, ...]"]
 Program: TypeAlias = tuple[Step, ...]
@@ -83,7 +83,6 @@ def _steps(wire: Wire) -> list[Step]:
 
 
 def _joined(steps: list[Step]) -> Iterator[Step]:
-    """Join neighbouring fixed sizes into one step."""
     run = 0
     for kind, what in steps:
         if kind == FIXED:

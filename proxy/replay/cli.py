@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from kafkascope.analyzer.commands.file_path import FilePath
-from kafkascope.analyzer.commands.help import command, option
-from kafkascope.analyzer.commands.options import reading_options
+from kafkascope.analyzer.commands.help import command, setting
+from kafkascope.analyzer.commands.options import FilePath, reading_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import say
@@ -27,7 +26,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.session.session import Session
     from kafkascope.proxy.replay.outcome import Outcome
     from kafkascope.proxy.replay.peer import Reach
-    from kafkascope.proxy.replay.plan import Plan
+    from kafkascope.proxy.replay.plan import Permit, Plan
+    from kafkascope.proxy.sasl import Credentials
 
 DIFFERENT: Final = 1
 UNREACHABLE: Final = 3
@@ -40,15 +40,11 @@ class ReplayOptions(NamedTuple):
 
     to: list[tuple[str, int]]
     speed: float | None
-    writes: bool
+    permit: Permit
     prefix: str
-    same_groups: bool
     create: bool
     strict: bool
-    timeout: float
-    tls: ssl.SSLContext | None
-    user: tuple[str, str] | None
-    """Mechanism and name."""
+    reach: Reach
 
 
 @command()
@@ -57,56 +53,24 @@ class ReplayOptions(NamedTuple):
     without=["end"],
     helps={"form": "Output format: json, jsonl (default: text)"},
 )
-@option(
-    "--to",
-    required=True,
-    metavar="HOST:PORT[,...]",
-    section="Target",
-    help="Brokers of the target cluster",
+@setting(
+    "--to", "HOST:PORT[,...]", "Brokers of the target cluster", required=True, section="Target"
 )
-@option(
-    "--speed",
-    default="1",
-    metavar="N|max",
-    show_default=True,
-    help="Factor of the captured speed, or max",
+@setting("--speed", "N|max", "Factor of the captured speed, or max", default="1")
+@setting("--allow-writes", "", "Also send requests that change data or state")
+@setting("--group-prefix", "PREFIX", "Prefix for groups and transactional IDs", default="")
+@setting("--same-groups", "", "Use the captured groups; affects live members of the same groups")
+@setting("--create-topics", "", "Create topics missing on the target")
+@setting("--strict", "", "Also compare times, IDs, and other volatile values")
+@setting("--timeout", "SECONDS", "Time to wait for a response", default=30.0, section="Target")
+@setting("--tls", "", "Use TLS, with certificate verification", section="Target")
+@setting(
+    "--cafile", "FILE", "CA bundle of the target; implies --tls", type=FilePath(), section="Target"
 )
-@option("--allow-writes", is_flag=True, help="Also send requests that change data or state")
-@option(
-    "--group-prefix", default="", metavar="PREFIX", help="Prefix for groups and transactional IDs"
+@setting(
+    "--sasl", "MECHANISM", "SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512", section="Target"
 )
-@option(
-    "--same-groups",
-    is_flag=True,
-    help="Use the captured groups; affects live members of the same groups",
-)
-@option("--create-topics", is_flag=True, help="Create topics missing on the target")
-@option("--strict", is_flag=True, help="Also compare times, IDs, and other volatile values")
-@option(
-    "--timeout",
-    default=30.0,
-    show_default=True,
-    metavar="SECONDS",
-    section="Target",
-    help="Time to wait for a response",
-)
-@option("--tls", is_flag=True, section="Target", help="Use TLS, with certificate verification")
-@option(
-    "--cafile",
-    type=FilePath(),
-    metavar="FILE",
-    section="Target",
-    help="CA bundle of the target; implies --tls",
-)
-@option(
-    "--sasl",
-    metavar="MECHANISM",
-    section="Target",
-    help="SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
-)
-@option(
-    "--user", metavar="NAME", section="Target", help=f"User of --sasl; ${PASSWORD} is the password"
-)
+@setting("--user", "NAME", f"User of --sasl; ${PASSWORD} is the password", section="Target")
 def replay(
     options: ReadOptions,
     to: str,
@@ -140,17 +104,21 @@ def replay(
         raise click.UsageError(
             "--sasl MECHANISM and --user NAME need each other: add the missing one"
         )
+    from kafkascope.proxy.replay.peer import Reach
+    from kafkascope.proxy.replay.plan import Permit
+
     settings = ReplayOptions(
         [_address(text.strip()) for text in to.split(",")],
         _speed(speed),
-        allow_writes,
+        Permit(allow_writes, bool(group_prefix) or same_groups),
         group_prefix,
-        same_groups,
         create_topics,
         strict,
-        timeout,
-        _tls(cafile) if tls or cafile else None,
-        (sasl, user) if sasl and user else None,
+        Reach(
+            _tls(cafile) if tls or cafile else None,
+            _credentials(sasl, user) if sasl and user else None,
+            timeout,
+        ),
     )
     return _replay(options, settings)
 
@@ -187,22 +155,18 @@ def _tls(cafile: str | None) -> ssl.SSLContext:
     return context
 
 
-def _reach(settings: ReplayOptions) -> Reach:
-    from kafkascope.proxy.replay.peer import Reach
+def _credentials(sasl: str, user: str) -> Credentials:
     from kafkascope.proxy.sasl import MECHANISMS, Credentials
 
-    credentials = None
-    if settings.user is not None:
-        mechanism = settings.user[0].upper()
-        if mechanism not in MECHANISMS:
-            known = ", ".join(MECHANISMS)
-            raise click.BadParameter(
-                f"{mechanism} is not supported: choose from {known}", param_hint="--sasl"
-            )
-        if PASSWORD not in os.environ:
-            raise click.UsageError(f"no password for {settings.user[1]}: set ${PASSWORD}")
-        credentials = Credentials(mechanism, settings.user[1], os.environ[PASSWORD])
-    return Reach(settings.tls, credentials, settings.timeout)
+    mechanism = sasl.upper()
+    if mechanism not in MECHANISMS:
+        known = ", ".join(MECHANISMS)
+        raise click.BadParameter(
+            f"{mechanism} is not supported: choose from {known}", param_hint="--sasl"
+        )
+    if PASSWORD not in os.environ:
+        raise click.UsageError(f"no password for {user}: set ${PASSWORD}")
+    return Credentials(mechanism, user, os.environ[PASSWORD])
 
 
 def _replay(options: ReadOptions, settings: ReplayOptions) -> int:
@@ -210,20 +174,17 @@ def _replay(options: ReadOptions, settings: ReplayOptions) -> int:
     from kafkascope.analyzer.session.session import Session
     from kafkascope.proxy.replay.peer import PeerError
     from kafkascope.proxy.replay.plan import Plan
-    from kafkascope.proxy.replay.policy import Permit
 
-    reach = _reach(settings)
-    permit = Permit(settings.writes, bool(settings.prefix) or settings.same_groups)
     try:
         with Reading(options, spool=True) as reading, Output(options) as output:
             capture = reading.capture
             context = capture.context
             session = Session(context, capture.source.read, plaintext=capture.plaintext)
-            plan = Plan(permit)
-            for row, exchange in reading.rows():
-                plan.add(exchange, partial(session.add, exchange, row))
+            plan = Plan(settings.permit)
+            for _, exchange in reading.rows():
+                plan.add(exchange, partial(session.add, exchange))
             damaged = reading.finish()
-            outcome = asyncio.run(_run(reading, session, plan, settings, reach, options, output))
+            outcome = asyncio.run(_run(reading, session, plan, settings, options))
             found = _print(outcome, plan, options, output)
     except PeerError as error:
         # Whatever stood in the file of -o stays: nothing was replayed.
@@ -240,20 +201,14 @@ class Missing(Exception):
 
 
 async def _run(
-    reading: Reading,
-    session: Session,
-    plan: Plan,
-    settings: ReplayOptions,
-    reach: Reach,
-    options: ReadOptions,
-    output: Output,
+    reading: Reading, session: Session, plan: Plan, settings: ReplayOptions, options: ReadOptions
 ) -> Outcome:
     from kafkascope.proxy.replay.cluster import LiveCluster, known_versions
     from kafkascope.proxy.replay.remap import Remap
     from kafkascope.proxy.replay.run import Replay
 
     context = reading.capture.context
-    cluster = LiveCluster(settings.to, reach)
+    cluster = LiveCluster(settings.to, settings.reach)
     try:
         await cluster.open()
         steps = plan.steps()
@@ -267,8 +222,11 @@ async def _run(
         if missing:
             # Without Metadata of them, what the requests name is what is known.
             named = plan.named(session, context.names, steps, missing - plan.partitions.keys())
-            await _create(cluster, named | plan.partitions, missing)
-        remap = Remap(prefix=settings.prefix, writes=settings.writes)
+            partitions = named | plan.partitions
+            refused = await cluster.create({name: partitions[name] for name in sorted(missing)})
+            if refused:
+                raise Missing(f"the target does not create {_first(refused)}")
+        remap = Remap(prefix=settings.prefix, writes=settings.permit.writes)
         remap.cluster_id, remap.captured_cluster_id = cluster.cluster_id, plan.cluster_id
         for captured, live in zip(sorted(plan.nodes), sorted(cluster.nodes), strict=False):
             remap.nodes.learn(captured, live)
@@ -283,28 +241,12 @@ async def _run(
                 name = f"{exchange.api} v{exchange.api_version}"
                 say(f"{exchange.number:>6}  {name:<28} {text}", bare=True)
 
-        replaying = Replay(
-            session,
-            context,
-            plan,
-            cluster,
-            remap,
-            reach,
-            speed=settings.speed,
-            strict=settings.strict,
-            report=report,
-        )
-        return await replaying.run()
+        connected = session, context, plan, cluster, remap, settings.reach
+        return await Replay(*connected, settings.speed, settings.strict, report).run()
     except BaseExceptionGroup as group:
         raise group.exceptions[0] from None
     finally:
         await cluster.close()
-
-
-async def _create(cluster: Any, partitions: dict[str, int], missing: set[str]) -> None:
-    refused = await cluster.create({name: partitions[name] for name in sorted(missing)})
-    if refused:
-        raise Missing(f"the target does not create {_first(refused)}")
 
 
 def _first(topics: Collection[str]) -> str:
@@ -316,7 +258,7 @@ def _first(topics: Collection[str]) -> str:
 
 def _print(outcome: Outcome, plan: Plan, options: ReadOptions, output: Output) -> int:
     """Print differences, latency and what was left out; the number of differences."""
-    from kafkascope.proxy.replay.summary import lines_of, not_answered
+    from kafkascope.proxy.replay.outcome import lines_of, not_answered
 
     findings = list(outcome.comparison.all())
     skipped = sorted(plan.skipped.items())
@@ -351,22 +293,16 @@ def _print(outcome: Outcome, plan: Plan, options: ReadOptions, output: Output) -
 
 
 def _latency_lines(outcome: Outcome) -> list[str]:
-    by_api: dict[str, list[tuple[int, int]]] = {}
-    for api, latencies in outcome.latencies.items():
-        by_api[api] = latencies.kept
-    if not by_api:
+    if not outcome.latencies:
         return []
     lines = [f"{'latency, ms':<28} {'n':>7} {'p50 then':>9} {'now':>9} {'p99 then':>9} {'now':>9}"]
-    for api in sorted(by_api):
-        pairs = by_api[api]
-        sides = [sorted(each) for each in zip(*pairs, strict=True)]
-        cells = [f"{_at(side, share) / 1e6:>9.1f}" for share in PERCENTILES for side in sides]
-        lines.append(f"{api:<28} {outcome.latencies[api].count:>7} {' '.join(cells)}")
+    for api, latencies in sorted(outcome.latencies.items()):
+        sides = [sorted(each) for each in zip(*latencies.kept, strict=True)]
+        count = len(latencies.kept)
+        places = (min(int(count * share), count - 1) for share in PERCENTILES)
+        cells = [f"{side[place] / 1e6:>9.1f}" for place in places for side in sides]
+        lines.append(f"{api:<28} {latencies.count:>7} {' '.join(cells)}")
     return lines
-
-
-def _at(values: list[int], share: float) -> int:
-    return values[min(int(len(values) * share), len(values) - 1)]
 
 
 def _print_json(outcome: Outcome, findings: list[Any], skipped: list[Any], output: Output) -> None:
@@ -377,16 +313,13 @@ def _print_json(outcome: Outcome, findings: list[Any], skipped: list[Any], outpu
     for (api, reason), count in skipped:
         line = {"schema": "replay-skipped/1", "api": api, "reason": reason, "count": count}
         output.json_line(dumps(line))
-    comparison = outcome.comparison
+    of_outcome = ("unanswered", "settled", "unserved", "unmatched")
     summary = {
         "schema": "replay/1",
         "sent": outcome.sent,
-        "same": comparison.same,
-        "different": comparison.different,
-        "unanswered": outcome.unanswered,
-        "settled": outcome.settled,
-        "unserved": outcome.unserved,
-        "unmatched": outcome.unmatched,
+        "same": outcome.comparison.same,
+        "different": outcome.comparison.different,
+        **{name: getattr(outcome, name) for name in of_outcome},
         "seconds": round(outcome.seconds, 6),
     }
     output.json_line(dumps(summary))

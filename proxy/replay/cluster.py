@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from kafkascope.dissectors.codec.fitting import fitted
 from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.codec.walk import fitted
 from kafkascope.dissectors.registry import APIS, api_named, layout_of
 from kafkascope.dissectors.schema import Versions
-from kafkascope.proxy.replay.leaders import Leaders
 from kafkascope.proxy.replay.peer import Peer, PeerError, Reach, Unreadable
+from kafkascope.proxy.replay.sessions import Leaders
 
 NOT_AVAILABLE: Final = frozenset({14, 15, 16})
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: asked again."""
 LEADER_NOT_AVAILABLE: Final = 5
 DEFAULT_FACTOR: Final = Versions.parse("4+")
 """Of CreateTopics: -1 asks for the cluster's own replication factor (KIP-464)."""
+# Groups and transactional ids whose coordinators are known, the last ones.
 MOST_KNOWN: Final = 100_000
-"""Groups and transactional ids whose coordinators are known, the last ones."""
+# Partitions that one request asks for: a controller refuses more than 10,000 (since 3.7), and has
+# to answer in time.
 CREATED_AT_ONCE: Final = 1_000
-"""Partitions that one request asks for: a controller refuses more than 10,000 (since 3.7), and has
-to answer in time."""
 TRIES: Final = 40
 PAUSE: Final = 0.25
 
@@ -47,28 +48,26 @@ class LiveCluster:
     async def open(self) -> None:
         """Connect, ask for versions and nodes; `PeerError`."""
         for place in self._bootstrap:
+            self.bootstrap = place
             try:
                 self._peer = await Peer.open(*place, self._reach)
+                break
             except PeerError:
                 if place == self._bootstrap[-1]:
                     raise
-            else:
-                self.bootstrap = place
-                break
         await self._ask_versions()
         await self.refresh([])
 
     async def close(self) -> None:
-        """Close the connection."""
         if self._peer is not None:
             await self._peer.close()
 
     async def _ask_versions(self) -> None:
         try:
             response = await self.ask("ApiVersions", 0, {})
-        except Unreadable:
-            raise
-        except PeerError:
+        except PeerError as error:
+            if isinstance(error, Unreadable):
+                raise
             # Before 0.10 there is no such request; the broker closes the connection.
             await self.close()
             self._peer = await Peer.open(*self.bootstrap, self._reach)
@@ -124,9 +123,9 @@ class LiveCluster:
                 self.topic_ids[name] = bytes(topic["topic_id"])
             for part in topic["partitions"]:
                 number, leader = part["partition_index"], part["leader_id"]
-                self.leaders.tell((name, number), leader)
+                self.leaders.learn((name, number), leader)
                 if "topic_id" in topic:
-                    self.leaders.tell((self.topic_ids[name], number), leader)
+                    self.leaders.learn((self.topic_ids[name], number), leader)
             if all(part["leader_id"] >= 0 for part in topic["partitions"]):
                 led.add(name)
         return led
@@ -136,8 +135,6 @@ class LiveCluster:
         found = self._coordinators.get((kind, key))
         if found is not None:
             return found
-        import asyncio
-
         version = self.best("FindCoordinator", 4)
         for _ in range(TRIES):
             body = {"key": key, "key_type": kind, "coordinator_keys": [key]}
@@ -171,8 +168,6 @@ class LiveCluster:
         return refused + await self._create(part)
 
     async def _create(self, topics: dict[str, int]) -> list[str]:
-        import asyncio
-
         version = self.best("CreateTopics", 5)
         blank: Body = {
             "replication_factor": -1 if version in DEFAULT_FACTOR else 1,

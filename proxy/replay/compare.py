@@ -16,7 +16,6 @@ from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.registry import APIS
-from kafkascope.proxy.replay.explain import explanation
 from kafkascope.proxy.replay.split import topic_of
 from kafkascope.proxy.replay.streams import Streams
 
@@ -61,16 +60,16 @@ PLACED: Final = frozenset(
     }
 )
 """Configs that say where a broker is, so they differ between any two."""
+# Differences that are told one by one.
 MOST_FINDINGS: Final = 20_000
-"""Differences that are told one by one."""
 MORE: Final = "(other differences)"
 """The path of all later ones."""
+# Of a list that each node has a part of.
 MOST_LISTED: Final = 100_000
-"""Of a list that each node has a part of."""
+# Partitions of which it is known how far their logs are.
 MOST_SHIFTED: Final = 100_000
-"""Partitions of which it is known how far their logs are."""
+# Members whose assignment is known, the last ones.
 MOST_ASSIGNED: Final = 100_000
-"""Members whose assignment is known, the last ones."""
 LABELLED: Final = frozenset({"configs", "supported_features", "finalized_features"})
 """Arrays of which an element's name is worth a line of its own."""
 
@@ -116,23 +115,18 @@ class Finding(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Seen:
-    count: int = 0
-    exchange: int = 0
-
-
-@dataclass(slots=True)
 class Comparison:
     """Collects the differences of all responses."""
 
     strict: bool = False
     same: int = 0
     different: int = 0
-    findings: dict[tuple[str, int, str, str, str], _Seen] = field(default_factory=dict)
+    findings: dict[tuple[str, int, str, str, str], list[int]] = field(default_factory=dict)
+    """How often each occurred, and in which exchange first."""
     streams: Streams = field(init=False)
     shared: Streams = field(init=False)
     """What share groups got."""
-    assigned: Assigned = field(init=False)
+    assigned: Assigned = field(default_factory=lambda: Assigned())
     topic_name: Callable[[bytes], str | None] = lambda topic_id: None
     spread: bool = False
     """The capture's cluster has several nodes: lists of what each of them has are put together."""
@@ -143,9 +137,7 @@ class Comparison:
     """Partition -> how much further on the target's log is than the captured one."""
 
     def __post_init__(self) -> None:
-        self.streams = Streams(self.topic_name)
-        self.shared = Streams(self.topic_name)
-        self.assigned = Assigned()
+        self.streams, self.shared = Streams(self.topic_name), Streams(self.topic_name)
 
     def compare(
         self, api: str, version: int, number: int, layout: Layout, captured: Body, live: Body
@@ -167,10 +159,8 @@ class Comparison:
                         elements[each[SPREAD[api]]] = each
                     else:
                         self.unlisted += 1
-        if found:
-            self.different += 1
-        else:
-            self.same += 1
+        self.different += bool(found)
+        self.same += not found
         for each in found:
             self.note(api, version, number, *_sides(each))
         return found
@@ -228,18 +218,17 @@ class Comparison:
         return named if isinstance(named, str) else self.topic_name(named) or named.hex()
 
     def is_new(self, api: str, version: int, found: list[Difference]) -> bool:
-        """Whether one of these has not occurred before; nobody knows when there are too many."""
+        """Return whether one of these has not occurred before; false once `MOST_FINDINGS` are
+        kept."""
         return len(self.findings) < MOST_FINDINGS and any(
             _key(api, version, *_sides(each)) not in self.findings for each in found
         )
 
     def note(self, api: str, version: int, number: int, path: str, then: Any, now: Any) -> None:
-        """Count a difference."""
         key = _key(api, version, path, then, now)
         if key not in self.findings and len(self.findings) >= MOST_FINDINGS:
             key = (api, version, MORE, "-", "-")
-        seen = self.findings.setdefault(key, _Seen(exchange=number))
-        seen.count += 1
+        self.findings.setdefault(key, [0, number])[0] += 1
 
     @property
     def remarks(self) -> list[str]:
@@ -258,7 +247,6 @@ class Comparison:
         return said
 
     def _put_together(self) -> None:
-        """Compare the lists of which each node returned a part."""
         for api, (layout, *sides) in self._lists.items():
             bodies = ({OTHERS[api]: list(side.values())} for side in sides)
             slots = tuple(slot for slot in layout.body.slots if slot.name == OTHERS[api])
@@ -273,9 +261,9 @@ class Comparison:
     def all(self) -> Iterator[Finding]:
         """All differences, the most frequent first; those of records last."""
         self._put_together()
-        for key, seen in sorted(self.findings.items(), key=lambda each: -each[1].count):
+        for key, (times, first) in sorted(self.findings.items(), key=lambda each: -each[1][0]):
             api, _, *texts = key
-            yield Finding(*key, seen.count, seen.exchange, explanation(api, *texts))
+            yield Finding(*key, times, first, explanation(api, *texts))
         for api, streams in (("Fetch", self.streams), ("ShareFetch", self.shared)):
             for where, then, now in streams.differences():
                 yield Finding(api, -1, where, then, now, 1, 0, "")
@@ -338,8 +326,7 @@ def _unlabelled(match: re.Match[str]) -> str:
 def _sides(difference: Difference) -> tuple[str, Any, Any]:
     """Path, then and now of a difference; of an element that one side lacks its name is enough."""
     if difference.path.endswith("error_code"):
-        left, right = difference.left, difference.right
-        return difference.path, error_name(left), error_name(right)
+        return difference.path, error_name(difference.left), error_name(difference.right)
     label = _LABEL.search(difference.path)
     if difference.kind == "changed" or label is None:
         return difference.path, difference.left, difference.right
@@ -396,14 +383,51 @@ class Assigned:
         if captured.get("error_code") or live.get("error_code"):
             return False
         member = captured.get("member_id") or live.get("member_id") or ""
-        for name in ASSIGNMENTS:
-            wanted = captured.get(name)
-            if wanted is None or live.get(name) is not None:
-                continue
-            if self._live.get((member, name)) != wanted:
-                return True
-        return False
+        return any(
+            captured.get(name) is not None
+            and live.get(name) is None
+            and self._live.get((member, name)) != captured[name]
+            for name in ASSIGNMENTS
+        )
 
 
 ASSIGNMENTS: Final = ("assignment", "active_tasks", "standby_tasks", "warmup_tasks")
-"""Fields of heartbeats' answers."""
+
+
+# Why another release, or another cluster, responds so. First match counts; what nothing here
+# explains is worth a look.
+OTHER_RELEASE: Final = "another release: clients choose their versions from this"
+NOT_SERVED: Final = (
+    "the target does not support this version of the API, so clients that need it cannot connect"
+)
+CLOSED: Final = "brokers close the connection of a client with an unsupported version"
+SETTINGS: Final = "settings and their defaults differ between releases and clusters"
+FEATURES: Final = "features and their levels differ between releases"
+NEVER_ANSWERED: Final = (
+    "the captured broker supported an older ApiVersions than the client (KIP-511)"
+)
+OTHER_LOG: Final = "the log of the target started at another offset, and the difference is constant"
+NOT_READY: Final = "the response differs where the captured broker was not ready"
+
+
+KNOWN: Final = (
+    ("ApiVersions", "versions of ", "", OTHER_RELEASE),
+    ("ApiVersions", "(supported|finalized)_features", "", FEATURES),
+    ("ApiVersions", "version of the response", "", NEVER_ANSWERED),
+    ("", r"version\Z", "", NOT_SERVED),
+    ("", r"answer\Z", "closed the connection", CLOSED),
+    ("CreateTopics DescribeConfigs", r".*\.configs\[", "", SETTINGS),
+    ("Produce", "offsets of ", "", OTHER_LOG),
+    ("", r"(.*\.)?error_code\Z", "(COORDINATOR|NOT_COORDINATOR)", NOT_READY),
+)
+"""APIs (none: all), patterns of the path and of "then -> now", and the reason."""
+
+
+def explanation(api: str, path: str, then: str, now: str) -> str:
+    """The reason of a difference; empty when it is not known."""
+    for apis, paths, values, why in KNOWN:
+        if apis and api not in apis.split():
+            continue
+        if re.match(paths, path) and re.search(values, f"{then} -> {now}"):
+            return why
+    return ""

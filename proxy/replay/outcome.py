@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from random import Random
-from typing import Final
+from typing import Final, TypeAlias
 
-from kafkascope.proxy.replay.compare import Comparison
+from kafkascope.proxy.replay.compare import CLOSED, NOT_SERVED, Comparison, Finding
 
+# Of an API; of more a sample is kept.
 MOST_LATENCIES: Final = 100_000
-"""Of an API; of more a sample is kept."""
 
 
 class Latencies:
@@ -23,7 +24,6 @@ class Latencies:
         self._random = Random(7)
 
     def add(self, then_ns: int, now_ns: int) -> None:
-        """Add those of an exchange."""
         self.count += 1
         if len(self.kept) < MOST_LATENCIES:
             self.kept.append((then_ns, now_ns))
@@ -47,6 +47,70 @@ class Outcome:
     remarks: list[str] = field(default_factory=list)
     """Sentences about what was not done."""
     latencies: dict[str, Latencies] = field(default_factory=dict)
-    """By API."""
     seconds: float = 0.0
     """From the first request to the last response."""
+
+
+VERSIONS: Final = "versions of "
+NOTHING: Final = "-"
+"""How a side that lacks an element shows it."""
+
+GRAVE: Final = frozenset({NOT_SERVED, CLOSED})
+"""Reasons for which a client cannot go on at all: they come first."""
+UNANSWERED: Final = frozenset({"version", "answer"})
+"""Paths of differences that are no differences of responses."""
+
+Line: TypeAlias = tuple[str, str]
+
+
+def lines_of(findings: Iterable[Finding]) -> Iterator[Line]:
+    """All lines. Elements of one array that only one side has, and versions, share a line."""
+    by_reason: dict[str, list[Finding]] = {}
+    for each in findings:
+        by_reason.setdefault(each.why, []).append(each)
+    for line in _grouped(by_reason.pop("", [])):
+        yield line, "!"
+    for why, some in sorted(by_reason.items(), key=lambda each: each[0] not in GRAVE):
+        yield f"{why}:", "header"
+        for line in _grouped(some):
+            yield f"  {line}", ""
+
+
+def not_answered(findings: Iterable[Finding]) -> str:
+    """The requests that the target does not answer at all, as text; empty when there are none."""
+    return ", ".join(
+        f"{each.api} v{each.version} ({each.times}, {each.now})"
+        for each in findings
+        if each.path in UNANSWERED
+    )
+
+
+def _grouped(findings: list[Finding]) -> Iterator[str]:
+    served: dict[str, list[str]] = {}
+    lists: dict[tuple[str, str], tuple[list[str], list[str], list[Finding]]] = {}
+    for each in findings:
+        where = f"{each.api} v{each.version}" if each.version >= 0 else each.api
+        if each.path.startswith(VERSIONS):
+            name = each.path.removeprefix(VERSIONS)
+            served.setdefault(where, []).append(f"{name} {each.then} -> {each.now}")
+        elif each.path.endswith("[]") and NOTHING in (each.then, each.now):
+            gone, new, some = lists.setdefault((where, each.path), ([], [], []))
+            if each.then == NOTHING:
+                new.append(each.now)
+            else:
+                gone.append(each.then)
+            some.append(each)
+        else:
+            yield f"{where}  {each.path}: {each.then} -> {each.now}  {_times([each])}"
+    for (where, path), (gone, new, some) in lists.items():
+        sides = (("then", gone), ("now", new))
+        parts = [f"only {side} {', '.join(names)}" for side, names in sides if names]
+        yield f"{where}  {path}: {'; '.join(parts)}  {_times(some)}"
+    for where, changes in served.items():
+        yield f"{where}  served: {', '.join(changes)}"
+
+
+def _times(findings: list[Finding]) -> str:
+    first = min((each.exchange for each in findings if each.exchange), default=0)
+    count = max(each.times for each in findings)
+    return f"({count}x, first in exchange {first})" if first else f"({count}x)"

@@ -23,15 +23,15 @@ from kafkascope.dissectors.registry import (
 from kafkascope.proxy.sasl import Credentials, LoginRefused, tokens
 
 CLIENT_ID: Final = "kafkascope-replay"
+# More than brokers give at once (fetch.max.bytes is 50 MB).
 MAX_RESPONSE: Final = 128 << 20
-"""More than brokers give at once (fetch.max.bytes is 50 MB)."""
 BUFFER: Final = 256 << 10
 CLOSE_SECONDS: Final = 5.0
+# Columns of what a broker says in a sentence of ours: it may send 32 KB, thousands of names.
 MOST_WORDS: Final = 300
-"""Columns of what a broker says in a sentence of ours: it may send 32 KB, thousands of names."""
 _SIZE: Final = struct.Struct(">i")
+# Where correlation ids of requests of our own begin: captured ones keep theirs.
 OWN: Final = 0x4000_0000
-"""Where correlation ids of requests of our own begin: captured ones keep theirs."""
 
 
 class Reach(NamedTuple):
@@ -100,7 +100,6 @@ class Peer(asyncio.BufferedProtocol):
     # --- protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by its class
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -110,7 +109,6 @@ class Peer(asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take responses out of what was read."""
         if self._large is not None:
             self._have += nbytes
             if self._have == len(self._large):
@@ -136,16 +134,13 @@ class Peer(asyncio.BufferedProtocol):
         self._rest = data[at:]
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Fail what waits for a response."""
         self._end("the broker closed the connection")
         self._gone.set()
 
     def pause_writing(self) -> None:
-        """Note that unsent bytes pile up."""
         self._room.clear()
 
     def resume_writing(self) -> None:
-        """Note that they were sent."""
         self._room.set()
 
     def _received(self, payload: bytes) -> None:
@@ -215,11 +210,12 @@ class Peer(asyncio.BufferedProtocol):
         if correlation_id in self._waiting:
             future.set_exception(PeerError(f"correlation id {correlation_id} is in flight twice"))
             return future
-        if self.closed:
-            future.set_exception(PeerError("the broker closed the connection"))
+        try:
+            self.post(payload)
+        except PeerError as error:
+            future.set_exception(error)
             return future
         self._waiting[correlation_id] = future
-        self._transport.write(_SIZE.pack(len(payload)) + payload)
         self._limits.append((loop.time() + self._reach.timeout, correlation_id, future))
         if self._timer is None:
             self._timer = loop.call_later(self._reach.timeout, self._look)
@@ -239,14 +235,14 @@ class Peer(asyncio.BufferedProtocol):
             self._timer = loop.call_at(limits[0][0], self._look)
 
     async def drain(self) -> None:
-        """Wait while the broker does not read requests requests."""
+        """Wait while the broker does not read requests."""
         if self._room.is_set():
             return
         try:
             async with asyncio.timeout(self._reach.timeout):
                 await self._room.wait()
         except TimeoutError:
-            self._end("the broker does not read requests requests")
+            self._end("the broker does not read requests")
 
     def _end(self, why: str) -> None:
         self.closed = True

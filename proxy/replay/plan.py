@@ -6,22 +6,59 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafkascope.analyzer.topics import nameless
-from kafkascope.proxy.replay.policy import Permit, refusal
+from kafkascope.analyzer.topics import TopicNames, nameless
+from kafkascope.dissectors.registry import APIS
+from kafkascope.dissectors.zookeeper.types import is_zookeeper
 from kafkascope.proxy.replay.split import partitions
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.session.session import Session
-    from kafkascope.analyzer.topics import TopicNames
 
 
+class Permit(NamedTuple):
+    """What the user allowed to be sent."""
+
+    writes: bool = False
+    groups: bool = False
+    """A prefix for groups was given, or the same groups are wanted."""
+
+
+def refusal(key: int | None, body: dict[str, Any] | None, permit: Permit) -> str:
+    """Why a request is not sent; empty when it is."""
+    api = None if key is None else APIS.get(key)
+    if is_zookeeper(key):
+        return "a ZooKeeper request, not Kafka"
+    if api is None:
+        return "not a request of a known API"
+    if api.effect == "login":
+        return "replay authenticates itself"
+    if api.effect == "brokers" or _of_replica(body):
+        return "sent by brokers only"
+    if body is None:
+        return "the request cannot be decoded"
+    if api.effect == "read":
+        return ""
+    if not permit.writes:
+        return "changes data or state (--allow-writes)"
+    if api.effect == "group" and not permit.groups:
+        return "changes a group (--group-prefix P or --same-groups)"
+    return ""
+
+
+def _of_replica(body: dict[str, Any] | None) -> bool:
+    """Whether it is a Fetch, ListOffsets or OffsetForLeaderEpoch of a follower."""
+    state = (body or {}).get("replica_state") or body or {}
+    replica = state.get("replica_id", -1)
+    return isinstance(replica, int) and replica >= 0
+
+
+# Partitions of a topic that are believed because a request names the last of them.
 MOST_NAMED: Final = 1_000
-"""Partitions of a topic that are believed because a request names the last of them."""
+# Requests of one replay, at 600 bytes each with what the session keeps of them.
 MOST_STEPS: Final = 500_000
-"""Requests of one replay, at 600 bytes each with what the session keeps of them."""
 TOO_MANY: Final = f"one replay has at most {MOST_STEPS:,} requests (choose others with --begin)"
 
 
@@ -106,10 +143,8 @@ class Plan:
         """The topics that the requests to be sent are about."""
         found: set[str] = set()
         for step in steps:
-            for topic in session.tables["topics"].values[session.columns["topics"][step.index]]:
-                name = names.late(topic)
-                if not nameless(name):
-                    found.add(name)
+            about = session.tables["topics"].values[session.columns["topics"][step.index]]
+            found |= {name for name in map(names.late, about) if not nameless(name)}
         return found
 
     def named(

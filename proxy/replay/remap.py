@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, Slot, UuidWire, Wire
+from kafkascope.dissectors.layout import BytesWire, Layout, Slot, UuidWire
 from kafkascope.dissectors.records.records import Partial, batches, crc_of
 from kafkascope.dissectors.values import Uuid
-from kafkascope.proxy.replay.picks import Picks
+from kafkascope.proxy.replay.split import Picks, innermost
 
 GENERATIONS: Final = frozenset({"generation_id", "generation_id_or_member_epoch", "member_epoch"})
 """Of a group: what JoinGroup or ConsumerGroupHeartbeat told."""
@@ -35,27 +35,19 @@ SWITCH: Final = "allow_auto_topic_creation"
 PREFIXED_RESOURCES: Final = frozenset({3, 5, 32})
 """Types of resources whose names are groups or transactional ids: two of ACLs, one of configs."""
 _PRODUCER: Final = struct.Struct(">qh")
+# Of producer id and epoch in a magic 2 batch.
 _PRODUCER_AT: Final = 43
-"""Of producer id and epoch in a magic 2 batch."""
 _CRC: Final = struct.Struct(">I")
 _CRC_AT: Final = 17
 
 
+# Ids of a kind that are known, the last ones.
 MOST_IDS: Final = 200_000
-"""Ids of a kind that are known, the last ones."""
 
 
 def _forget(known: dict[Any, Any]) -> None:
-    """Remove the oldest id where there are too many."""
     if len(known) > MOST_IDS:
         del known[next(iter(known))]
-
-
-class Pair(NamedTuple):
-    """A captured and a live value of the same thing."""
-
-    captured: Any
-    live: Any
 
 
 class IdMap:
@@ -66,18 +58,15 @@ class IdMap:
         self._captured: dict[Any, Any] = {}
 
     def learn(self, captured: Any, live: Any) -> None:
-        """Note a pair."""
         self._live[captured] = live
         self._captured[live] = captured
         _forget(self._live)
         _forget(self._captured)
 
     def live(self, captured: Any) -> Any:
-        """The live id."""
         return self._live.get(captured, captured)
 
     def captured(self, live: Any) -> Any:
-        """The captured id."""
         return self._captured.get(live, live)
 
 
@@ -103,7 +92,6 @@ class ProducerIds:
             _forget(known)
 
     def live(self, producer: int, epoch: int) -> tuple[int, int]:
-        """The live id and epoch."""
         found = self._live.get((producer, epoch))
         if found is None and producer in self._last:
             known, (id_, live) = self._last[producer]
@@ -111,13 +99,7 @@ class ProducerIds:
         return found or (producer, epoch)
 
     def captured(self, producer: int) -> int:
-        """The captured id."""
         return self._captured.get(producer, producer)
-
-
-def _beside(name: str, end: str, other: str) -> str:
-    """v3_and_below_producer_id -> v3_and_below_producer_epoch."""
-    return name.removesuffix(end) + other
 
 
 class Remap:
@@ -138,12 +120,18 @@ class Remap:
         self.producers = ProducerIds()
         self.folders = IdMap()
         """Of logs, on the brokers' machines."""
+        self._by_kind: dict[str, IdMap | ProducerIds] = {
+            "memberId": self.members,
+            "brokerId": self.nodes,
+            "producerId": self.producers,
+            "path": self.folders,
+        }
 
     # --- requests
 
     def request(self, layout: Layout, body: Body) -> Body:
         """A captured request as the peer has to get it; the same object when nothing changes."""
-        group = next(_GROUPS.values(layout, body), "")
+        group = next(iter(_GROUPS.values(layout, body)), "")
         name = layout.message.name
 
         def change(slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
@@ -156,23 +144,23 @@ class Remap:
     ) -> Any:
         field = slot.field
         kind = field.entity or field.subject
-        if kind in PREFIXED:
+        resource = _resource_type(around) if kind == "resourceName" else None
+        if kind in PREFIXED or resource in PREFIXED_RESOURCES:
             return self.prefix + value if value else value
         if kind == "memberId" and slot.name not in INSTANCES:
             return self.members.live(value)
         if kind == "clusterId":
             return self.cluster_id if value else value
-        if kind == "resourceName" and _resource_type(around) in PREFIXED_RESOURCES:
-            return self.prefix + value if value else value
-        if kind == "resourceName" and _resource_type(around) in BROKER_RESOURCES:
+        if resource in BROKER_RESOURCES:
             return str(self.nodes.live(int(value))) if value.isdigit() else value
         if isinstance(value, Uuid) and slot.name == "topic_id":
             return Uuid(self.topic_ids.live(bytes(value)))
         if kind == "producerId":
-            epoch = around.get(_beside(slot.name, "id", "epoch"), -1)
+            # v3_and_below_producer_id -> v3_and_below_producer_epoch
+            epoch = around.get(slot.name.removesuffix("id") + "epoch", -1)
             return self.producers.live(value, epoch)[0]
         if slot.name.endswith("producer_epoch"):
-            producer = around.get(_beside(slot.name, "epoch", "id"), -1)
+            producer = around.get(slot.name.removesuffix("epoch") + "id", -1)
             return self.producers.live(producer, value)[1]
         if slot.name in GENERATIONS:
             return self._generation(around.get("group_id", group), around, value)
@@ -199,7 +187,6 @@ class Remap:
         return known.get((group, member, value), known.get((group, "", value), value))
 
     def _records(self, data: bytes) -> bytes:
-        """Batches with the producer id that the peer knows."""
         out: bytearray | None = None
         try:
             for batch in batches(data):
@@ -222,32 +209,19 @@ class Remap:
 
     def response(self, layout: Layout, body: Body) -> Body:
         """A live response in the capture's terms; the same object when nothing changes."""
-        message = layout.message.name
+        return _TO_CAPTURED.changed(layout, body, self._to_captured)
 
-        def change(slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
-            return self._to_captured(message, slot, value, around)
-
-        return _TO_CAPTURED.changed(layout, body, change)
-
-    def _to_captured(self, message: str, slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
+    def _to_captured(self, slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
         kind = slot.field.entity or slot.field.subject
-        if kind in ("groupId", "transactionalId", "coordinatorKey"):
-            return value.removeprefix(self.prefix) if self.prefix else value
-        if kind == "resourceName" and _resource_type(around) in PREFIXED_RESOURCES:
+        resource = _resource_type(around) if kind == "resourceName" else None
+        if kind in PREFIXED or resource in PREFIXED_RESOURCES:
             return value.removeprefix(self.prefix)
-        if kind == "memberId":
-            return self.members.captured(value)
         if kind == "clusterId":
             return self.captured_cluster_id if value == self.cluster_id else value
         if isinstance(value, Uuid) and slot.name == "topic_id":
             return Uuid(self.topic_ids.captured(bytes(value)))
-        if kind == "brokerId":
-            return self.nodes.captured(value)
-        if kind == "producerId":
-            return self.producers.captured(value)
-        if kind == "path":
-            return self.folders.captured(value)
-        return value
+        known = self._by_kind.get(kind)
+        return value if known is None else known.captured(value)
 
     # --- learning
 
@@ -265,8 +239,8 @@ class Remap:
                 self._generations[place] = live["member_epoch"]
                 _forget(self._generations)
         elif api == "DescribeLogDirs":
-            pairs = zip(_folders(captured), _folders(live), strict=False)
-            for then, now in pairs:
+            sides = (sorted(e["log_dir"] for e in body["results"]) for body in (captured, live))
+            for then, now in zip(*sides, strict=False):
                 self.folders.learn(then, now)
 
     def _joined(self, request: Body, captured: Body, live: Body) -> None:
@@ -292,23 +266,13 @@ def _resource_type(around: Mapping[str, Any]) -> Any:
     return around.get("resource_type", around.get("resource_type_filter"))
 
 
-def _folders(body: Body) -> list[str]:
-    return sorted(each["log_dir"] for each in body["results"])
-
-
 def _holds_records(slot: Slot) -> bool:
-    wire = _innermost(slot.wire)
+    _, wire = innermost(slot.wire)
     return isinstance(wire, BytesWire) and wire.records
 
 
-def _innermost(wire: Wire) -> Wire:
-    while isinstance(wire, ArrayWire):
-        wire = wire.element
-    return wire
-
-
 def _is_topic_id(slot: Slot) -> bool:
-    return isinstance(_innermost(slot.wire), UuidWire) and slot.name == "topic_id"
+    return isinstance(innermost(slot.wire)[1], UuidWire) and slot.name == "topic_id"
 
 
 def _goes_to_live(slot: Slot) -> bool:

@@ -35,16 +35,16 @@ PAUSE: Final = 0.25
 
 MISSING: Final = frozenset({3})
 """UNKNOWN_TOPIC_OR_PARTITION: passes where a topic is new, never where a target has fewer."""
+# Partitions of which it is known that they are not there.
 MOST_MISSING: Final = 100_000
-"""Partitions of which it is known that they are not there."""
 
 
+# Exchanges of an API: each takes up to ten seconds.
 MOST_IN_A_ROW: Final = 20
-"""Exchanges of an API: each takes up to ten seconds."""
 
 
 class Retries:
-    """Decides what is asked again, and knows for which partitions that was in vain."""
+    """Decides which requests are retried, and for which partitions retries failed."""
 
     def __init__(self, comparison: Comparison, remap: Remap) -> None:
         self._comparison = comparison
@@ -54,15 +54,12 @@ class Retries:
         """API -> how many of its exchanges in a row were asked again in vain."""
 
     def turns(self, exchange: Exchange, decoded: Decoded, body: Body) -> int:
-        """How often the exchange is worth being asked again, from its first request on: what came
-        is no answer of a peer that is ready (`_unready`), and waiting was not in vain before."""
+        """Return how often to retry the exchange, after its first request, where the response shows
+        that the peer is not ready (an error that passes and that the capture lacks, no assignment
+        yet where the capture has one, a change that not all of its brokers know yet), and earlier
+        retries of the API were not all useless."""
         if self._in_a_row[exchange.api] >= MOST_IN_A_ROW:
             return 0
-        return self._unready(exchange, decoded, body)
-
-    def _unready(self, exchange: Exchange, decoded: Decoded, body: Body) -> int:
-        """The same for an error that passes and that the capture lacks, no assignment yet where
-        the capture has one, a change that not all of its brokers know yet."""
         captured = None if exchange.response is None else exchange.response.decoded
         now = split.errors(decoded.layout, body)
         if captured is None:
@@ -95,9 +92,9 @@ class Retries:
         return count > 0
 
     def ended(self, exchange: Exchange, decoded: Decoded, body: Body, *, well: bool) -> None:
-        """Note what became of an exchange that was asked again. Partitions that are not there are
-        not waited for again, as a target that has fewer than the capture would be with each
-        request; nor is an API of which no answer settles."""
+        """Note the result of a retried exchange. Missing partitions are not waited for again: a
+        target with fewer than the capture would delay each request. Neither is an API without a
+        settled response."""
         if well:
             self._in_a_row[exchange.api] = 0
             return
@@ -116,5 +113,5 @@ class Retries:
         ]
 
     def changed(self) -> None:
-        """Note that topics were made: what was in vain may not be any more."""
+        """Note that topics were created: retries that failed may succeed now."""
         self._missing.clear()

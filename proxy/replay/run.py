@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import InitVar, dataclass
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kafkascope.analyzer.bodies.fetch_sessions import FETCH
 from kafkascope.dissectors.codec.reader import Body
@@ -21,13 +23,7 @@ from kafkascope.proxy.replay.outcome import Latencies, Outcome
 from kafkascope.proxy.replay.peer import Peer, PeerError, Reach
 from kafkascope.proxy.replay.plan import Plan, Step
 from kafkascope.proxy.replay.remap import Remap
-from kafkascope.proxy.replay.retries import (
-    MOVES_GROUPS,
-    PAUSE,
-    REPEATABLE,
-    TRANSIENT,
-    Retries,
-)
+from kafkascope.proxy.replay.retries import MOVES_GROUPS, PAUSE, REPEATABLE, TRANSIENT, Retries
 from kafkascope.proxy.replay.sessions import Sessions
 
 if TYPE_CHECKING:
@@ -35,48 +31,40 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.session.session import Session
 
+# No failure: how the first JoinGroup of a member is answered (KIP-394).
 MEMBER_ID_REQUIRED: Final = 79
-"""No failure: how the first JoinGroup of a member is answered (KIP-394)."""
 MAKES_PARTITIONS: Final = frozenset({"CreateTopics", "CreatePartitions"})
 Answers: TypeAlias = "dict[int, asyncio.Future[bytes]]"
 """Node of the peer -> its answer to come."""
+# Requests without a response yet, over all connections.
 IN_FLIGHT: Final = 1_000
-"""Requests without a response yet, over all connections."""
+# Of their bytes, and of those of the captured responses that theirs are compared with.
 IN_FLIGHT_BYTES: Final = 64 << 20
-"""Of their bytes, and of those of the captured responses that theirs are compared with."""
 
 
+@dataclass(eq=False)
 class Replay:
-    """One replay. `report` hears of each exchange: (exchange, what came of it)."""
+    """One replay."""
 
-    def __init__(
-        self,
-        session: Session,
-        context: Context,
-        plan: Plan,
-        cluster: LiveCluster,
-        remap: Remap,
-        reach: Reach,
-        *,
-        speed: float | None = 1.0,
-        strict: bool = False,
-        report: Callable[[Exchange, str], None] | None = None,
-    ) -> None:
-        """`speed`: of the original pace; None for as fast as responses come."""
-        self._session = session
-        self._context = context
-        self._plan = plan
-        self._cluster = cluster
-        self._remap = remap
-        self._reach = reach
-        self._speed = speed
-        self._report = report or (lambda exchange, text: None)
+    session: Session
+    context: Context
+    plan: Plan
+    cluster: LiveCluster
+    remap: Remap
+    reach: Reach
+    speed: float | None = 1.0
+    """Of the original pace; None for as fast as responses come."""
+    strict: InitVar[bool] = False
+    report: Callable[[Exchange, str], None] = lambda exchange, text: None
+    """Hears of each exchange, and what came of it."""
+
+    def __post_init__(self, strict: bool) -> None:
         self._peers: dict[int, dict[int, Peer]] = {}
         """By the number of the captured connection, and by node."""
         self._fetching: dict[int, Sessions] = {}
         self._ids: dict[str, list[bytes]] = {}
         """Topic -> its ids in the capture."""
-        self._left: dict[int, int] = {}
+        self._left: Counter[int] = Counter()
         """Requests to come, by connection."""
         self._done: list[bool] = []
         self._prefix = 0
@@ -90,19 +78,18 @@ class Replay:
         self._crash: Exception | None = None
         """What went wrong where nobody waits."""
         self._group: asyncio.TaskGroup
-        spread = len(plan.nodes) > 1
-        comparison = Comparison(strict, topic_name=context.names.get, spread=spread)
+        spread = len(self.plan.nodes) > 1
+        comparison = Comparison(strict, topic_name=self.context.names.get, spread=spread)
         self.outcome = Outcome(comparison)
-        self._retries = Retries(comparison, remap)
+        self._retries = Retries(comparison, self.remap)
 
     async def run(self) -> Outcome:
         """Send all requests; `PeerError` when the peer cannot be reached at all."""
-        steps = self._plan.steps()
+        steps = self.plan.steps()
         self._done = [False] * sum(1 for step in steps if step.rank >= 0)
         for step in steps:
-            number = self._session.columns["connection"][step.index]
-            self._left[number] = self._left.get(number, 0) + 1
-        for topic_id, name in self._context.names.all().items():
+            self._left[self.session.columns["connection"][step.index]] += 1
+        for topic_id, name in self.context.names.all().items():
             self._ids.setdefault(name, []).append(bytes(topic_id))
         self._pair(self._ids)
         begun, first = time.monotonic(), steps[0].time_ns if steps else 0
@@ -110,7 +97,7 @@ class Replay:
             async with asyncio.TaskGroup() as self._group:
                 for step in steps:
                     # Read and decoded while answers are on their way.
-                    exchange = self._session.exchange(step.index)
+                    exchange = self.session.exchange(step.index)
                     await self._until(step, begun, first)
                     await self._begin(step, exchange)
                 while self._in_flight:
@@ -123,28 +110,25 @@ class Replay:
         return self.outcome
 
     def _pair(self, topics: Iterable[str]) -> None:
-        """Pair the ids of topics in the capture with those of the peer."""
         for name in topics:
-            live = self._cluster.topic_ids.get(name)
+            live = self.cluster.topic_ids.get(name)
             if live is not None:
                 for topic_id in self._ids.get(name, ()):
-                    self._remap.topic_ids.learn(topic_id, live)
+                    self.remap.topic_ids.learn(topic_id, live)
 
     async def _look_again(self, exchange: Exchange, response: Decoded, body: Body) -> None:
         """Ask for nodes, and for leaders and ids of the topics that an exchange is about."""
-        assert exchange.request is not None
-        assert exchange.request.decoded is not None
-        request = exchange.request.decoded
-        live_ids = self._remap.topic_ids
+        request = _request(exchange)
+        live_ids = self.remap.topic_ids
         about = split.topics(request.layout, request.body)
         for topic in split.topics(response.layout, body):
             about.add(topic if isinstance(topic, str) else live_ids.captured(bytes(topic)))
-        names = self._context.names
+        names = self.context.names
         named = {each if isinstance(each, str) else names.get(bytes(each)) for each in about}
         # Of others a broker before 0.11 would make some: Metadata could not say then to leave it.
-        known = (self._plan.partitions, self._plan.created, self._cluster.topics)
+        known = (self.plan.partitions, self.plan.created, self.cluster.topics)
         topics = [each for each in named if each and any(each in some for some in known)]
-        await self._cluster.refresh(topics)
+        await self.cluster.refresh(topics)
         self._pair(topics)
 
     async def _until(self, step: Step, start: float, first: int) -> None:
@@ -152,8 +136,8 @@ class Replay:
         # With nothing on its way no response will come: a damaged capture may have it behind us.
         while (self._in_flight and self._prefix < step.after) or self._full:
             await self._wait()
-        if self._speed is not None:
-            due = start + (step.time_ns - first) / 1e9 / self._speed
+        if self.speed is not None:
+            due = start + (step.time_ns - first) / 1e9 / self.speed
             await asyncio.sleep(max(due - time.monotonic(), 0))
 
     @property
@@ -171,8 +155,7 @@ class Replay:
     def _finished(self, step: Step, exchange: Exchange) -> None:
         sessions = self._fetching.get(exchange.connection.number)
         if sessions is not None and exchange.api_key == FETCH:
-            captured = None if exchange.response is None else exchange.response.decoded
-            sessions.done(exchange.number, None if captured is None else captured.body)
+            sessions.done(exchange.number, exchange.response_body)
         self._in_flight -= 1
         self._bytes -= _bytes_of(exchange)
         self._beats -= exchange.api in REPEATABLE
@@ -181,10 +164,10 @@ class Replay:
             while self._prefix < len(self._done) and self._done[self._prefix]:
                 self._prefix += 1
         self._moved.set()
-        number = self._session.columns["connection"][step.index]
+        number = self.session.columns["connection"][step.index]
         self._left[number] -= 1
         if not self._left[number]:
-            connection = self._session.connections[number].number
+            connection = self.session.connections[number].number
             self._fetching.pop(connection, None)
             for peer in self._peers.pop(connection, {}).values():
                 self._group.create_task(peer.close())
@@ -202,16 +185,13 @@ class Replay:
             self._finished(step, exchange)
             return
         version = exchange.api_version or 0
-        if not self._cluster.serves(exchange.api_key, version) and exchange.api != "ApiVersions":
+        if not self.cluster.serves(exchange.api_key, version) and exchange.api != "ApiVersions":
             # Brokers answer ApiVersions of any version, and close the connection for all others.
             self.outcome.unserved += 1
-            served = self._cluster.versions.get(exchange.api_key)
+            served = self.cluster.versions.get(exchange.api_key)
             now = "none" if served is None else f"{served[0]} to {served[1]}"
-            comparison = self.outcome.comparison
-            comparison.note(
-                exchange.api, version, exchange.number, "version", version, f"served: {now}"
-            )
-            self._report(exchange, f"not sent: the target supports {now}")
+            self._note(exchange, "version", version, f"served: {now}")
+            self.report(exchange, f"not sent: the target supports {now}")
             self._finished(step, exchange)
             return
         sent = time.monotonic_ns()
@@ -224,7 +204,7 @@ class Replay:
         self.outcome.sent += 1
         if parts is None:
             self.outcome.comparison.same += 1
-            self._report(exchange, "sent; no response expected")
+            self.report(exchange, "sent; no response expected")
             self._finished(step, exchange)
         elif len(parts) == 1:
             # Nearly all: no task of their own.
@@ -234,12 +214,7 @@ class Replay:
             self._group.create_task(self._end(step, exchange, parts, sent))
 
     def _on_response(
-        self,
-        step: Step,
-        exchange: Exchange,
-        sent: int,
-        node: int,
-        response: asyncio.Future[bytes],
+        self, step: Step, exchange: Exchange, sent: int, node: int, response: asyncio.Future[bytes]
     ) -> None:
         """Compare the response of one broker at once; what has to wait gets a task."""
         try:
@@ -266,7 +241,7 @@ class Replay:
         """Send each part to its broker. Returns the responses to come, or None when there will be
         none. `body`: in the peer's terms, where it is not the whole request."""
         if body is None:
-            body = self._remap.request(decoded.layout, decoded.body)
+            body = self.remap.request(decoded.layout, decoded.body)
         parts = await self._parts(exchange, decoded, body)
         answers: Answers = {}
         for node, part in parts.items():
@@ -287,19 +262,19 @@ class Replay:
         if server == "leader":
             if exchange.api_key == FETCH:
                 sessions = self._fetching.setdefault(exchange.connection.number, Sessions())
-                leaders = self._cluster.leaders
+                leaders = self.cluster.leaders
                 return sessions.request(exchange.number, layout, body, leaders)
-            parts = split.by_leader(layout, body, self._cluster.leaders.of)
+            parts = split.by_leader(layout, body, self.cluster.leaders.of)
         elif server in ("group", "transaction"):
             kind = int(server == "transaction")
             entity = "transactionalId" if kind else "groupId"
             keys = split.entities(layout, body, entity)
-            nodes = {key: await self._cluster.coordinator(key, kind) for key in keys}
+            nodes = {key: await self.cluster.coordinator(key, kind) for key in keys}
             parts = split.by_coordinator(layout, body, lambda key: nodes.get(key, -1), entity)
-        elif server == "all" and len(self._plan.nodes) <= 1:
-            parts = dict.fromkeys(self._cluster.nodes, body)
+        elif server == "all" and len(self.plan.nodes) <= 1:
+            parts = dict.fromkeys(self.cluster.nodes, body)
         elif server == "controller":
-            parts = {self._cluster.controller: body}
+            parts = {self.cluster.controller: body}
         else:
             parts = {self._same_node(exchange): body}
         if len(parts) > 1 and -1 in parts and not any(parts[-1].values()):
@@ -307,25 +282,19 @@ class Replay:
         return parts
 
     def _same_node(self, exchange: Exchange) -> int:
-        node = self._context.nodes.node_at(str(exchange.broker), exchange.broker.port)
-        return -1 if node is None else int(self._remap.nodes.live(node))
+        node = self.context.nodes.node_at(str(exchange.broker), exchange.broker.port)
+        return -1 if node is None else int(self.remap.nodes.live(node))
 
     async def _peer(self, exchange: Exchange, node: int) -> Peer:
         """The connection in place of a captured one, to a node; -1 or unknown: any."""
         peers = self._peers.setdefault(exchange.connection.number, {})
         peer = peers.get(node)
         if peer is None or peer.closed:
-            address = self._cluster.nodes.get(node, self._cluster.bootstrap)
-            peer = peers[node] = await Peer.open(*address, self._reach)
+            address = self.cluster.nodes.get(node, self.cluster.bootstrap)
+            peer = peers[node] = await Peer.open(*address, self.reach)
         return peer
 
-    async def _end(
-        self,
-        step: Step,
-        exchange: Exchange,
-        parts: Answers,
-        sent: int,
-    ) -> None:
+    async def _end(self, step: Step, exchange: Exchange, parts: Answers, sent: int) -> None:
         """Wait for the responses, retry where the peer is not ready, compare."""
         try:
             settled: list[Body] = []
@@ -366,27 +335,22 @@ class Replay:
         self, exchange: Exchange, response: Decoded, body: Body, settled: list[Body]
     ) -> Answers:
         """Send again; of a Produce only what failed, for the rest is in the log."""
-        assert exchange.request is not None
-        assert exchange.request.decoded is not None
-        request = exchange.request.decoded
+        request = _request(exchange)
         if exchange.api == "Produce":
             failed = split.failed_partitions(response.layout, body, TRANSIENT)
-            well = split.without(response.layout, body, failed)
+            well, _ = split.parted(response.layout, body, failed)
             if well is not None:
                 settled.append(well)
-            live = self._remap.request(request.layout, request.body)
-            rest = split.only(request.layout, live, failed)
+            live = self.remap.request(request.layout, request.body)
+            _, rest = split.parted(request.layout, live, failed)
             if rest is not None:
                 return await self._send(exchange, request, rest) or {}
         return await self._send(exchange, request) or {}
 
     async def _response(self, exchange: Exchange, parts: Answers) -> tuple[Decoded, Body]:
-        payloads = await asyncio.gather(*parts.values(), return_exceptions=True)
-        for payload in payloads:
-            if isinstance(payload, BaseException):
-                raise payload
-        found = zip(parts, payloads, strict=True)
-        return self._decoded(exchange, {k: v for k, v in found if isinstance(v, bytes)})
+        # All of them, before the first that failed is raised.
+        await asyncio.gather(*parts.values(), return_exceptions=True)
+        return self._decoded(exchange, {node: each.result() for node, each in parts.items()})
 
     def _decoded(self, exchange: Exchange, payloads: dict[int, bytes]) -> tuple[Decoded, Body]:
         """The responses of the nodes as one."""
@@ -408,45 +372,38 @@ class Replay:
         captured = None if exchange.response is None else exchange.response.decoded
         if captured is None:
             self.outcome.unmatched += 1
-            self._report(exchange, "answered; the capture has no response")
+            self.report(exchange, "answered; the capture has no response")
             return
-        assert exchange.request is not None
-        assert exchange.request.body is not None
         if captured.version != decoded.version or captured.layout is not decoded.layout:
-            self.outcome.comparison.note(
-                exchange.api,
-                exchange.api_version or 0,
-                exchange.number,
-                "version of the response",
-                captured.version,
-                decoded.version,
-            )
+            self._note(exchange, "version of the response", captured.version, decoded.version)
             return
-        self._remap.learn(exchange.api, exchange.request.body, captured.body, body)
+        self.remap.learn(exchange.api, _request(exchange).body, captured.body, body)
         then = set(split.errors(captured.layout, captured.body))
         now = set(split.errors(decoded.layout, body))
         if then & TRANSIENT and now <= {MEMBER_ID_REQUIRED}:
             self.outcome.settled += 1
-            self._report(exchange, "answered; the captured broker was not ready")
+            self.report(exchange, "answered; the captured broker was not ready")
             return
-        live = self._remap.response(decoded.layout, body)
-        found = self.outcome.comparison.compare(
-            exchange.api,
-            exchange.api_version or 0,
-            exchange.number,
-            captured.layout,
-            captured.body,
-            live,
-        )
-        self._report(exchange, f"{len(found)} differences" if found else "same")
+        live = self.remap.response(decoded.layout, body)
+        about = exchange.api, exchange.api_version or 0, exchange.number
+        found = self.outcome.comparison.compare(*about, captured.layout, captured.body, live)
+        self.report(exchange, f"{len(found)} differences" if found else "same")
 
     def _failed(self, exchange: Exchange, why: str) -> None:
         self.outcome.unanswered += 1
         if exchange.response is not None:
-            self.outcome.comparison.note(
-                exchange.api, exchange.api_version or 0, exchange.number, "answer", "yes", why
-            )
-        self._report(exchange, why)
+            self._note(exchange, "answer", "yes", why)
+        self.report(exchange, why)
+
+    def _note(self, exchange: Exchange, path: str, then: Any, now: Any) -> None:
+        version = exchange.api_version or 0
+        self.outcome.comparison.note(exchange.api, version, exchange.number, path, then, now)
+
+
+def _request(exchange: Exchange) -> Decoded:
+    assert exchange.request is not None
+    assert exchange.request.decoded is not None
+    return exchange.request.decoded
 
 
 def _bytes_of(exchange: Exchange) -> int:

@@ -3,16 +3,49 @@ peer that leads a partition of it. Sans-I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from kafkascope.dissectors.codec.fitting import fitted
 from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.codec.walk import fitted
 from kafkascope.dissectors.layout import Layout
-from kafkascope.proxy.replay.leaders import UNKNOWN, Leaders, Partition, Topic
 from kafkascope.proxy.replay.split import by_leader, topic_of
+
+Topic: TypeAlias = str | bytes
+"""By name, or by the peer's id."""
+Partition: TypeAlias = tuple[Topic, int]
+
+UNKNOWN: Final = -1
+
+
+class Leaders:
+    """The leaders of partitions, in the order in which they were learned."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[Partition, tuple[int, int]] = {}
+        """Partition -> (node, number of the change), by that number."""
+        self.changes = 0
+        """How often a partition got a leader that it did not have."""
+
+    def learn(self, partition: Partition, node: int) -> None:
+        if self.of(*partition) != node:
+            self.changes += 1
+            self._nodes.pop(partition, None)
+            self._nodes[partition] = (node, self.changes)
+
+    def of(self, topic: Topic, number: int) -> int:
+        """Return the leader of a partition; `UNKNOWN` without one."""
+        return self._nodes.get((topic, number), (UNKNOWN, 0))[0]
+
+    def changed(self, since: int) -> Iterator[Partition]:
+        """Yield the partitions that changed after so many `changes`, the last first."""
+        for partition, (_, change) in reversed(self._nodes.items()):
+            if change <= since:
+                return
+            yield partition
+
 
 NO_SESSION: Final = -1
 FORGOTTEN: Final = "forgotten_topics_data"
@@ -20,8 +53,6 @@ FORGOTTEN: Final = "forgotten_topics_data"
 
 @dataclass(slots=True)
 class _Held:
-    """A session of the peer."""
-
     id: int = 0
     """0: none yet, or none any more."""
     epoch: int = 0
@@ -38,8 +69,6 @@ class _Changes:
 
 class _Session:
     """A session of the capture, with those of the peer, by node."""
-
-    __slots__ = ("_layout", "_mixed", "_nodes", "_seen", "_topics", "held")
 
     def __init__(self, layout: Layout, leaders: Leaders) -> None:
         self.held: dict[int, _Held] = {}
@@ -73,13 +102,10 @@ class _Session:
             if held.id:
                 held.epoch += 1
                 return {nodes[0]: {**body, "session_id": held.id, "session_epoch": held.epoch}}
-        asked = {node: self._asked(body, node, changes.get(node, _Changes())) for node in nodes}
-        if self._mixed:
-            return {node: fitted(layout, each) for node, each in asked.items()}
-        return asked
+        asked = {node: self._request(body, node, changes.get(node, _Changes())) for node in nodes}
+        return {k: fitted(layout, v) for k, v in asked.items()} if self._mixed else asked
 
     def _follow(self, leaders: Leaders, changes: dict[int, _Changes]) -> bool:
-        """Move the partitions whose leaders changed since the last request."""
         if self._seen == leaders.changes:
             return False
         most = len(self._nodes)
@@ -106,7 +132,7 @@ class _Session:
             del self.held[node].partitions[place]
             changes.setdefault(node, _Changes()).forgotten.append(place)
 
-    def _asked(self, body: Body, node: int, changes: _Changes) -> Body:
+    def _request(self, body: Body, node: int, changes: _Changes) -> Body:
         held = self.held.setdefault(node, _Held())
         if held.id:
             held.epoch += 1
@@ -122,13 +148,10 @@ class _Session:
         return asked
 
     def _by_topic(self, places: Iterable[Partition], values: Mapping[Partition, Any]) -> list[Body]:
-        topics: dict[Topic, Body] = {}
+        partitions: dict[Topic, list[Any]] = {}
         for place in places:
-            topic = topics.get(place[0])
-            if topic is None:
-                topic = topics[place[0]] = {**self._topics[place[0]], "partitions": []}
-            topic["partitions"].append(values[place])
-        return list(topics.values())
+            partitions.setdefault(place[0], []).append(values[place])
+        return [{**self._topics[name], "partitions": parts} for name, parts in partitions.items()]
 
 
 class Sessions:
@@ -136,7 +159,6 @@ class Sessions:
 
     def __init__(self) -> None:
         self._sessions: dict[int, _Session] = {}
-        """By the id in the capture."""
         self._asked: dict[int, tuple[_Session, bool]] = {}
         """Exchange -> its session, and whether it begins there."""
 

@@ -6,14 +6,109 @@ partitions are numbers beside them. Sans-I/O.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from copy import copy
 from functools import cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.codec.walk import Change
 from kafkascope.dissectors.layout import ArrayWire, Layout, NumberWire, Slot, StructWire, Wire
-from kafkascope.proxy.replay.picks import Picks
+
+Wanted: TypeAlias = Callable[[Slot], bool]
+
+
+class _Pick(NamedTuple):
+    """A field that is wanted, or that contains some."""
+
+    slot: Slot
+    depth: int
+    """Of arrays around what it holds."""
+    inside: tuple[_Pick, ...] | None
+    """Of its struct; None for a leaf."""
+
+
+class Picks:
+    """The fields of any layout that `wanted` accepts, found once for each. What holds none of
+    them is not looked into: a replay does this for every message."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._known: dict[Layout, tuple[_Pick, ...]] = {}
+
+    def of(self, layout: Layout) -> tuple[_Pick, ...]:
+        """The picks of a layout; empty where it has none."""
+        found = self._known.get(layout)
+        if found is None:
+            found = self._known[layout] = self._struct(layout.body)
+        return found
+
+    def _struct(self, wire: StructWire) -> tuple[_Pick, ...]:
+        found = []
+        for slot in (*wire.slots, *wire.tags):
+            depth, inner = innermost(slot.wire)
+            if isinstance(inner, StructWire):
+                inside = self._struct(inner)
+                if inside:
+                    found.append(_Pick(slot, depth, inside))
+            elif self._wanted(slot):
+                found.append(_Pick(slot, depth, None))
+        return tuple(found)
+
+    def changed(self, layout: Layout, body: Body, change: Change) -> Body:
+        """The body with each wanted leaf that is not null replaced by what `change` says; the same
+        object when nothing is different."""
+        return cast(Body, _changed(self.of(layout), body, change))
+
+    def values(self, layout: Layout, body: Body) -> list[Any]:
+        """All wanted leaves that are not null, in wire order."""
+        found: list[Any] = []
+
+        def note(slot: Slot, value: Any, around: Any) -> Any:
+            found.append(value)
+            return value
+
+        self.changed(layout, body, note)
+        return found
+
+
+def innermost(wire: Wire) -> tuple[int, Wire]:
+    """Return how many arrays a wire is, one in the other, and what they hold."""
+    depth = 0
+    while isinstance(wire, ArrayWire):
+        depth, wire = depth + 1, wire.element
+    return depth, wire
+
+
+def _changed(picks: tuple[_Pick, ...], body: Mapping[str, Any], change: Change) -> Any:
+    out: Any = body
+    for pick in picks:
+        name = pick.slot.name
+        old = body[name]
+        if old is None:
+            continue
+        new = _changed_value(pick, pick.depth, old, body, change)
+        if new is not old:
+            if out is body:
+                out = dict(body)
+            out[name] = new
+    return out
+
+
+def _changed_value(
+    pick: _Pick, depth: int, old: Any, around: Mapping[str, Any], change: Change
+) -> Any:
+    if old is None:
+        return None
+    if depth:
+        made = [_changed_value(pick, depth - 1, each, around, change) for each in old]
+        same = all(new is each for new, each in zip(made, old, strict=True))
+        return old if same else made
+    if pick.inside is not None:
+        return _changed(pick.inside, old, change)
+    new = change(pick.slot, old, around)
+    return old if new == old else new
+
 
 PARTITION_NAMES: Final = ("partition", "partition_index", "index")
 
@@ -25,36 +120,53 @@ CoordinatorOf: TypeAlias = Callable[[str], int]
 def by_leader(layout: Layout, body: Body, leader_of: LeaderOf) -> dict[int, Body]:
     """Node -> its part of a request about partitions; all of it where one node leads them. A
     request about none is for node -1."""
-    nodes = _nodes_of(layout, body, leader_of)
+    nodes = {leader_of(topic, number) for topic, number in partitions(layout, body)}
     if len(nodes) <= 1:
         return {nodes.pop() if nodes else -1: body}
     parts: dict[int, Body] = {}
     for slot, topic in _topic_slots(layout):
         for each in body[slot.name] or ():
-            for node, share in _shares(slot, topic, each, leader_of).items():
-                parts.setdefault(node, _emptied(layout, body))[slot.name].append(share)
+            for node, share in _shares(topic, each, leader_of).items():
+                if node not in parts:
+                    parts[node] = {**body, **{other.name: [] for other, _ in _topic_slots(layout)}}
+                parts[node][slot.name].append(share)
     return parts or {-1: body}
-
-
-def _nodes_of(layout: Layout, body: Body, leader_of: LeaderOf) -> set[int]:
-    return {leader_of(topic, number) for topic, number in partitions(layout, body)}
 
 
 def partitions(layout: Layout, body: Body) -> Iterator[tuple[str | bytes, int]]:
     """Yield the partitions that a body is about: the topic by name or id, and a number."""
+    return ((topic, number) for topic, number, _ in _parts(layout, body))
+
+
+def failed_partitions(layout: Layout, body: Body, codes: frozenset[int]) -> set[tuple[Any, int]]:
+    """The partitions of a response that have one of these errors."""
+    return {
+        (topic, number)
+        for topic, number, part in _parts(layout, body)
+        if isinstance(part, Mapping) and part.get("error_code") in codes
+    }
+
+
+def _parts(layout: Layout, body: Body) -> Iterator[tuple[str | bytes, int, Any]]:
+    """Yield the partitions of a body with their elements."""
     for slot, topic in _topic_slots(layout):
         for each in body[slot.name] or ():
             name = topic_in(topic, each)
             for inner, number in _partition_slots(topic):
                 for part in each[inner] or ():
-                    yield name, part[number] if number else part
+                    yield name, part[number] if number else part, part
 
 
 @cache
 def _topic_slots(layout: Layout) -> tuple[tuple[Slot, StructWire], ...]:
     """The arrays about topics, with their elements."""
-    found = ((slot, _topic_slot(slot)) for slot in layout.body.slots)
-    return tuple((slot, topic) for slot, topic in found if topic is not None)
+    return tuple(
+        (slot, slot.wire.element)
+        for slot in layout.body.slots
+        if isinstance(slot.wire, ArrayWire)
+        and isinstance(slot.wire.element, StructWire)
+        and any(map(_names_topic, slot.wire.element.slots))
+    )
 
 
 _PARTITION_SLOTS: Final[dict[int, tuple[StructWire, tuple[tuple[str, str], ...]]]] = {}
@@ -70,29 +182,13 @@ def _partition_slots(wire: StructWire) -> tuple[tuple[str, str], ...]:
     return known[1]
 
 
-def failed_partitions(layout: Layout, body: Body, codes: frozenset[int]) -> set[tuple[Any, int]]:
-    """The partitions of a response that have one of these errors."""
-    return {
-        (topic_in(topic, each), part[number])
-        for slot, topic in _topic_slots(layout)
-        for each in body[slot.name] or ()
-        for inner, number in _partition_slots(topic)
-        if number
-        for part in each[inner] or ()
-        if part.get("error_code") in codes
-    }
-
-
-def only(layout: Layout, body: Body, wanted: set[tuple[Any, int]]) -> Body | None:
-    """The part of a body that is about these partitions; None when nothing is."""
-    parts = by_leader(layout, body, lambda topic, partition: int((topic, partition) in wanted))
-    return parts.get(1)
-
-
-def without(layout: Layout, body: Body, unwanted: set[tuple[Any, int]]) -> Body | None:
-    """The part of a body that is about other partitions; None when nothing is."""
-    parts = by_leader(layout, body, lambda topic, partition: int((topic, partition) in unwanted))
-    return parts.get(0)
+def parted(
+    layout: Layout, body: Body, chosen: set[tuple[Any, int]]
+) -> tuple[Body | None, Body | None]:
+    """The part of a body that is about other partitions, and that about these; None when nothing
+    is."""
+    parts = by_leader(layout, body, lambda *partition: int(partition in chosen))
+    return parts.get(0), parts.get(1)
 
 
 def by_coordinator(
@@ -150,14 +246,6 @@ def _named(slot: Slot, entity: str) -> str | None:
     return next((each.name for each in element.slots if each.field.entity == entity), None)
 
 
-def _topic_slot(slot: Slot) -> StructWire | None:
-    """The element of an array about topics; None for any other field."""
-    if not isinstance(slot.wire, ArrayWire) or not isinstance(slot.wire.element, StructWire):
-        return None
-    element = slot.wire.element
-    return element if any(map(_names_topic, element.slots)) else None
-
-
 def _names_topic(slot: Slot) -> bool:
     return slot.field.entity == "topicName" or slot.name == "topic_id"
 
@@ -180,7 +268,7 @@ def topic_of(element: Body) -> str | bytes:
     return element.get("topic") or element.get("name") or bytes(element.get("topic_id") or b"")
 
 
-def _shares(slot: Slot, wire: StructWire, value: Body, leader_of: LeaderOf) -> dict[int, Body]:
+def _shares(wire: StructWire, value: Body, leader_of: LeaderOf) -> dict[int, Body]:
     topic = topic_in(wire, value)
     shares: dict[int, Body] = {}
     slots = _partition_slots(wire)
@@ -200,10 +288,6 @@ def _partition_name(wire: Wire) -> str | None:
         return ""
     slots = element.slots if isinstance(element, StructWire) else ()
     return next((slot.name for slot in slots if slot.name in PARTITION_NAMES), None)
-
-
-def _emptied(layout: Layout, body: Body) -> Body:
-    return {**body, **{slot.name: [] for slot, _ in _topic_slots(layout)}}
 
 
 def merged(layout: Layout, bodies: list[Body]) -> Body:

@@ -12,39 +12,31 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Batch, Partial, batches, open_batch
 
+# Of both sides together, once opened.
 RECORDS_KEPT: Final = 1_000_000
-"""Of both sides together, once opened."""
+# Of batches that wait for their like; with more the oldest are opened.
 BYTES_KEPT: Final = 64 << 20
-"""Of batches that wait for their like; with more the oldest are opened."""
+# That a batch takes beside its own.
 ENTRY_BYTES: Final = 400
-"""That a batch takes beside its own."""
+# Batches that both sides gave alike, and are known when they come again.
 BATCHES_KEPT: Final = 500_000
-"""Batches that both sides gave alike, and are known when they come again."""
+# Partitions.
 PLACES_KEPT: Final = 100_000
-"""Partitions."""
 REASONS_KEPT: Final = 1_000
 
 _ATTRIBUTES_AT: Final = 21
+# Of a magic 2 batch: attributes, offset delta and times stand before the producer.
 _PRODUCER_AT: Final = 43
-"""Of a magic 2 batch: attributes, offset delta and times stand before the producer."""
 _SEQUENCE_AT: Final = 53
 
 Place: TypeAlias = tuple[Any, int]
 """Topic (name, or id when nobody knows the name) and partition."""
-
-
-class StreamDifference(NamedTuple):
-    """A partition whose records differ."""
-
-    where: str
-    then: str
-    now: str
 
 
 class Streams:
@@ -63,7 +55,6 @@ class Streams:
         self.unreadable: Counter[str] = Counter()
 
     def add(self, captured: Body, live: Body) -> None:
-        """Add the records of two Fetch responses."""
         for side, body in enumerate((captured, live)):
             for topic in body["responses"]:
                 name = topic.get("topic") or bytes(topic.get("topic_id", b""))
@@ -103,7 +94,7 @@ class Streams:
             return
         whole = data[batch.at : batch.at + batch.size]
         other = self._waiting.get((place, 1 - side, base))
-        if other is not None and _alike(whole, other):
+        if other is not None and _same_records(whole, other):
             self._bytes -= len(self._waiting.pop((place, 1 - side, base))) + ENTRY_BYTES
             self._agreed += 1
             pair.agree(data, batch, known=self._agreed <= BATCHES_KEPT)
@@ -135,27 +126,24 @@ class Streams:
         if opened.error is not None:
             self._cannot(opened.error)
 
-    def differences(self) -> Iterator[StreamDifference]:
-        """One or two for each partition whose records differ."""
+    def differences(self) -> Iterator[tuple[str, str, str]]:
+        """Yield one or two for each partition whose records differ: where, then, and now."""
         while self._waiting:
             try:
                 self._open_oldest()
             except DissectError as error:
                 self._cannot(error)
         for place in sorted(self._places, key=str):
-            pair = self._places[place]
-            name = place[0]
+            pair, name = self._places[place], place[0]
             if not isinstance(name, str):
                 name = self._topic_name(name) or name.hex()
             where = f"records of {name}-{place[1]}"
             other, missing = pair.unlike()
             count = pair.count()
             if other:
-                texts = f"{count} records", f"{other} of them with other contents"
-                yield StreamDifference(where, *texts)
+                yield where, f"{count} records", f"{other} of them with other contents"
             if missing:
-                texts = f"{count} records", f"{count - missing} of them fetched"
-                yield StreamDifference(where, *texts)
+                yield where, f"{count} records", f"{count - missing} of them fetched"
 
 
 class _Pair:
@@ -187,11 +175,11 @@ class _Pair:
         """What of a side is in no batch that both gave."""
         bases = sorted(self.agreed)
 
-        def alone(offset: int) -> bool:
+        def unmatched(offset: int) -> bool:
             at = bisect_right(bases, offset) - 1
             return at < 0 or self.agreed[bases[at]][0] < offset
 
-        return {offset: each for offset, each in self.sides[side].items() if alone(offset)}
+        return {offset: each for offset, each in self.sides[side].items() if unmatched(offset)}
 
     def unlike(self) -> tuple[int, int]:
         """Records with other contents, and records that only the capture has."""
@@ -210,7 +198,7 @@ def _checksum(data: bytes, batch: Batch) -> int:
     return int(google_crc32c.value(data[batch.at + _SEQUENCE_AT : batch.at + batch.size]))
 
 
-def _alike(one: bytes, other: bytes) -> bool:
+def _same_records(one: bytes, other: bytes) -> bool:
     """Whether two magic 2 batches hold the same records with the same times."""
     if len(one) != len(other):
         return False

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafkascope.analyzer.bodies.waits import Waits
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.model import Exchange, Frame, Part, Request, Response
 from kafkascope.captures.model import Connection
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.keyed import api_name
 from kafkascope.dissectors.registry import (
@@ -18,7 +19,7 @@ from kafkascope.dissectors.registry import (
     decode_response,
     read_request_header,
 )
-from kafkascope.proxy.rules.actions import CLIENT
+from kafkascope.proxy.rules.verdicts import CLIENT
 
 if TYPE_CHECKING:
     from kafkascope.proxy.relay.context import Context
@@ -27,24 +28,6 @@ if TYPE_CHECKING:
 
 class InterceptedFrame:
     """A request, or a response with its request."""
-
-    __slots__ = (
-        "__dict__",
-        "changed",
-        "comment",
-        "context",
-        "now_ns",
-        "original",
-        "payload",
-        "pending",
-        "rate",
-        "rule",
-        "side",
-        "size",
-        "uncounted",
-        "unrecorded",
-        "whole",
-    )
 
     def __init__(
         self,
@@ -59,10 +42,10 @@ class InterceptedFrame:
         self.side = side
         """0: a request; 1: a response."""
         self.pending = pending
+        self.key, self.version, self.client_id = pending.key, pending.version, pending.client_id
         self.size = size
         self.now_ns = now_ns
         self.whole = whole
-        """The frame, when it was kept."""
         self.payload = whole[4:] if whole is not None else None
         """What follows the size field; None: only the head is here."""
         self.changed: bytes | None = None
@@ -79,21 +62,6 @@ class InterceptedFrame:
         """Name of the rule that holds it, or that takes its time."""
         self.uncounted = False
         """A fault did something to it, but not yet what it is for."""
-
-    @property
-    def key(self) -> int:
-        """API key."""
-        return self.pending.key
-
-    @property
-    def version(self) -> int:
-        """API version."""
-        return self.pending.version
-
-    @property
-    def client_id(self) -> str | None:
-        """Of the request."""
-        return self.pending.client_id
 
     def replace(self, payload: bytes) -> None:
         """Have another payload from now on."""
@@ -173,7 +141,6 @@ class InterceptedFrame:
 
     @cached_property
     def row(self) -> Row:
-        """The row of that exchange."""
         return row_of(self.exchange, self.context.hub.names)
 
     @property
@@ -182,9 +149,12 @@ class InterceptedFrame:
         head = InterceptedFrame(self.context, CLIENT, self.pending, self.size, self.now_ns)
         return row_of(head.exchange, self.context.hub.names)
 
-    def body(self) -> dict[str, Any] | None:
-        """The decoded body of this frame."""
-        return None if self.decoded is None else self.decoded.body
+    def with_body(self, body: Body) -> bytes:
+        """The payload of a frame that could be decoded with another body, the header and what is
+        behind the body as they are; `DissectError` when it does not fit."""
+        assert self.decoded is not None
+        assert self.payload is not None
+        return self.decoded.with_body(self.payload, body)
 
 
 def _frame(payload: bytes | None, size: int, time_ns: int) -> Frame:

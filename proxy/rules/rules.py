@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterable, Iterator
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from kafkascope.proxy.rules.actions import BROKER, CLIENT
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Soon, Verdict
 
 if TYPE_CHECKING:
     from kafkascope.proxy.engine.hub import Hub
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
-    from kafkascope.proxy.rules.verdicts import Soon, Verdict
 
 Look = Literal["no", "head", "whole"]
 
@@ -40,7 +39,7 @@ class Chain:
         """Another number after each change."""
 
     def attach(self, hub: Hub) -> None:
-        """Connect the chain to a hub, which asks it while it has rules. Rules may refuse what the
+        """Connect the chain to a hub, which calls it while it has rules. Rules may refuse what the
         proxy knows, in `check(hub)`: `FaultError`."""
         self._hub = hub
         self._check(self._rules)
@@ -76,13 +75,12 @@ class Chain:
         self._set(tuple(each for each in self._rules if each not in gone))
 
     def clear(self) -> None:
-        """Remove all rules."""
         self._set(())
 
     def quiet(self, frame: InterceptedFrame) -> bool:
-        """Whether no rule cares for frames, requests or responses, with a head like this one's.
+        """Return whether no rule affects frames, requests or responses, with this frame's head.
 
-        Rules that can tell have `indifferent(frame)`; others are asked about each frame.
+        Rules that can decide by the head have `indifferent(frame)`; others see each frame.
         """
         for rule in self._rules:
             indifferent = getattr(rule, "indifferent", None)

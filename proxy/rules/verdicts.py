@@ -1,4 +1,5 @@
-"""The verdicts: all that rules can do to frames.
+"""The verdicts: all that rules can do to frames. And the actions: what a connection wants done,
+which `engine.layer` turns into mitmproxy's commands. Values only.
 
 Delay and Throttle go together with one of the others; all of them stop reading the socket instead
 of keeping what it sends.
@@ -8,7 +9,52 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+CLIENT: Final = 0
+BROKER: Final = 1
+
+Side: TypeAlias = int
+Data: TypeAlias = bytes | memoryview
+How: TypeAlias = Literal["fin", "half", "reset"]
+
+
+class Send(NamedTuple):
+    """Send bytes to a side."""
+
+    side: Side
+    data: Data
+
+
+class Read(NamedTuple):
+    """Read from a side, or stop reading."""
+
+    side: Side
+    on: bool
+
+
+class WakeUp(NamedTuple):
+    """Call `woken(token)` after a delay."""
+
+    delay_ns: int
+    token: Any
+
+
+class Ask(NamedTuple):
+    """Await a rule's coroutine, then call `awaited(token, result)`."""
+
+    what: Awaitable[Any]
+    token: Any
+
+
+class End(NamedTuple):
+    """End a side; `half` ends only our direction."""
+
+    side: Side
+    how: How
+
+
+Action: TypeAlias = Send | Read | WakeUp | Ask | End
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +93,7 @@ class Throttle:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Wait until somebody decides (`KafkaProxy.held`)."""
+    """Wait for a decision by the user (`KafkaProxy.held`)."""
 
     forever: bool = False
     """Nobody will: a black hole. The connection is not read again."""
@@ -69,8 +115,8 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Soon:
-    """The verdict comes as soon as a thread has looked at the frame, which is recorded then, with
-    what is said about it."""
+    """A deferred verdict: a thread inspects the frame, which is recorded afterwards, with the
+    verdict's comment."""
 
     verdict: Awaitable[Verdict | None]
 

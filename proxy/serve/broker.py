@@ -1,27 +1,174 @@
 """Responds to requests: from the captured cluster and from state, else as the captured broker did
-to the most similar request, else with an error. Everything but sockets."""
+to the most similar request of the same API, else with an error. Everything but sockets."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from collections.abc import Iterable
+from itertools import islice
+from statistics import median
 from typing import Any, Final, NamedTuple
 
-from kafkascope.dissectors.codec.fitting import fitted
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.session.session import Session
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.dissectors.codec.walk import changed
-from kafkascope.dissectors.layout import Slot
+from kafkascope.dissectors.codec.walk import changed, fitted, leaves
+from kafkascope.dissectors.embedded.masking import masked
+from kafkascope.dissectors.layout import Layout, Slot
 from kafkascope.dissectors.registry import APIS, Decoded, layout_of
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.cluster import ServedCluster
 from kafkascope.proxy.serve.coordinators.consumers import ConsumerGroups
 from kafkascope.proxy.serve.coordinators.groups import Groups
-from kafkascope.proxy.serve.coordinators.memory_budget import STATE_LIMIT, MemoryBudget
-from kafkascope.proxy.serve.coordinators.offsets import Offsets
-from kafkascope.proxy.serve.coordinators.producers import Producers
+from kafkascope.proxy.serve.coordinators.producers import Offsets, Producers
 from kafkascope.proxy.serve.coordinators.shares import ShareGroups
-from kafkascope.proxy.serve.library import NEAR, Library, Match, brief, kind_of
 from kafkascope.proxy.serve.partitions import Partitions
-from kafkascope.proxy.serve.request import LONGEST_WAIT_S, Code, Handler, Request
+from kafkascope.proxy.serve.request import (
+    LONGEST_WAIT_S,
+    STATE_LIMIT,
+    Code,
+    Handler,
+    MemoryBudget,
+    Request,
+)
+
+# Exchanges of an API that are kept: the similarity of each is computed for each request.
+MOST: Final = 256
+# Values of a request that are compared, the first ones.
+MOST_LEAVES: Final = 20_000
+# Of all requests that are kept, at 250 bytes each; of an API one is always kept.
+MOST_VALUES: Final = 400_000
+# Share of a request's values that have to be the same; below it the response is to something else.
+NEAR: Final = 0.5
+# Characters of a value in a line for people.
+LONGEST: Final = 40
+# Values in a line for people.
+VALUES: Final = 3
+
+Said = tuple[str, Any]
+"""A field's path without indexes, and its value."""
+
+
+class Match(NamedTuple):
+    """A captured exchange, and how similar its request is."""
+
+    exchange: Exchange
+    likeness: float
+    """0 to 1."""
+    only_here: list[Said]
+    """What the request says and the captured one does not."""
+    only_there: list[Said]
+    renamed: dict[tuple[str, str], str]
+    """(kind of name, name in the captured request) -> the name that stands there now."""
+
+
+class Library:
+    """Exchanges with a response, by API."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._indexes: dict[int, list[int]] = {}
+        self._values: dict[int, dict[Said, str]] = {}
+        self._kept = 0
+        self._latencies: dict[int, deque[int]] = {}
+
+    def add(self, exchange: Exchange) -> None:
+        """Add an exchange to the library, and to its session if it may be wanted."""
+        if exchange.request is None or exchange.request.decoded is None:
+            return
+        if exchange.response is None or exchange.response.decoded is None:
+            return
+        if exchange.api_key is None or exchange.response.decoded.version != exchange.api_version:
+            return
+        if exchange.latency_ns is not None:
+            known = self._latencies.setdefault(exchange.api_key, deque(maxlen=MOST))
+            known.append(exchange.latency_ns)
+        found = self._indexes.setdefault(exchange.api_key, [])
+        if not found or (len(found) < MOST and self._kept < MOST_VALUES):
+            decoded = exchange.request.decoded
+            values = _values(decoded.layout, decoded.body)
+            index = self._session.add(exchange)
+            found.append(index)
+            self._values[index] = values
+            self._kept += len(values)
+
+    def latency_s(self, key: int) -> float:
+        """The median latency of that API in the capture, in seconds."""
+        known = self._latencies.get(key)
+        return median(known) / 1e9 if known else 0.0
+
+    def nearest(self, key: int, version: int, layout: Layout, body: Body) -> Match | None:
+        """The captured exchange with the most similar request. Of several the one of the same
+        version, then the first."""
+        wanted = _values(layout, body)
+        best: tuple[float, bool, int] | None = None
+        for index in self._indexes.get(key, ()):
+            had = self._values[index]
+            common = len(wanted.keys() & had.keys())
+            whole = len(wanted) + len(had) - common
+            likeness = common / whole if whole else 1.0
+            same = self._session.columns["api_version"][index] == version
+            place = (likeness, same, -index)
+            if best is None or place > best:
+                best = place
+        if best is None:
+            return None
+        had = self._values[-best[2]]
+        here = [each for each in wanted if each not in had]
+        there = [each for each in had if each not in wanted]
+        renamed = _renamed(here, there, wanted)
+        return Match(self._session.exchange(-best[2]), best[0], here, there, renamed)
+
+
+def kind_of(slot: Slot) -> str:
+    """What a value names: the same in request and response, whatever the fields are called."""
+    return slot.field.entity or slot.field.subject or slot.name
+
+
+def _renamed(
+    here: list[Said], there: list[Said], kinds: dict[Said, str]
+) -> dict[tuple[str, str], str]:
+    """Return (kind, name there) -> name here, paired by field path and order."""
+    renamed = {}
+    for path in {path for path, _ in here}:
+        ours = [each for each in here if each[0] == path]
+        theirs = [value for other, value in there if other == path]
+        for said, old in zip(ours, theirs, strict=False):
+            if isinstance(said[1], str) and isinstance(old, str):
+                renamed[kinds[said], old] = said[1]
+    return renamed
+
+
+def brief(said: Iterable[Said]) -> str:
+    """Some of these values as text: name=orders, num_partitions=3."""
+    short = []
+    for path, value in said:
+        if value in (None, "", b"", "[]"):
+            continue
+        text = value.hex() if isinstance(value, bytes) else str(value)
+        text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+        short.append(f"{path.rpartition('.')[2]}={text}")
+        if len(short) > VALUES:
+            short[-1] = "…"
+            break
+    return ", ".join(short) or "nothing more"
+
+
+def _values(layout: Layout, body: Body) -> dict[Said, str]:
+    """The fields and values of a body in wire order, arrays flattened, each with what it names.
+    Volatile ones are left out, secrets are asterisks."""
+    found: dict[Said, str] = {}
+    for leaf in islice(leaves(layout, masked(layout, body)), MOST_LEAVES):
+        if leaf.slot.field.volatile or leaf.slot.wire is None:
+            continue
+        path = ".".join(part for part in leaf.path.split(".") if not part.isdigit())
+        value = leaf.value
+        if isinstance(value, list | dict):
+            value = str(value)
+        found[path, value] = kind_of(leaf.slot)
+    return found
+
 
 PATIENT: Final = frozenset({"Fetch", "ShareFetch", "JoinGroup", "SyncGroup"})
 """They wait for something that happens here, not as long as they waited in the capture."""
@@ -33,8 +180,6 @@ FULL: Final = f"{{}} v{{}} refused: state of clients exceeds {STATE_LIMIT >> 20}
 class Response(NamedTuple):
     """What to send back."""
 
-    version: int
-    """Of the body."""
     body: Body | None
     """None: nothing, for acks=0."""
     note: str = ""
@@ -62,22 +207,44 @@ class Broker:
         self._library = library
         self._original_pace = original_pace
         budget = self._budget = MemoryBudget()
-        self._groups = Groups(budget)
-        self._consumers = ConsumerGroups(model, budget)
+        groups = self._groups = Groups(budget)
+        consumers = self._consumers = ConsumerGroups(model, budget)
         partitions = Partitions(model)
-        self._shares = ShareGroups(model, partitions, budget)
-        self._offsets = Offsets(model, self._groups, self._consumers, budget)
+        shares = self._shares = ShareGroups(model, partitions, budget)
+        offsets = self._offsets = Offsets(model, groups, consumers, budget)
+        producers = Producers(partitions, offsets, budget)
+        cluster = ServedCluster(model, places, partitions.gone)
         self.handlers: dict[str, Handler] = {
             "ApiVersions": self._api_versions,
+            "Metadata": cluster.metadata,
+            "DescribeCluster": cluster.describe,
+            "DescribeTopicPartitions": cluster.describe_partitions,
+            "FindCoordinator": cluster.find_coordinator,
+            "CreateTopics": cluster.create,
+            "DeleteTopics": cluster.delete,
+            "Fetch": partitions.fetch,
+            "ListOffsets": partitions.list_offsets,
+            "OffsetForLeaderEpoch": partitions.leader_epoch,
+            "Produce": partitions.produce,
             "DescribeGroups": self._describe_groups,
             "ListGroups": self._list_groups,
-            **ServedCluster(model, places, partitions.gone).handlers(),
-            **partitions.handlers(),
-            **self._groups.handlers(),
-            **self._consumers.handlers(),
-            **self._shares.handlers(),
-            **self._offsets.handlers(),
-            **Producers(partitions, self._offsets, budget).handlers(),
+            "JoinGroup": lambda each: groups.join(each.version, each.client_id, each.body),
+            "SyncGroup": lambda each: groups.sync(each.body),
+            "Heartbeat": groups.respond_heartbeat,
+            "LeaveGroup": groups.respond_leave,
+            "ConsumerGroupHeartbeat": consumers.respond_heartbeat,
+            "ConsumerGroupDescribe": consumers.describe,
+            "ShareGroupHeartbeat": shares.respond_heartbeat,
+            "ShareGroupDescribe": shares.describe,
+            "ShareFetch": shares.fetch,
+            "ShareAcknowledge": shares.acknowledge,
+            "OffsetCommit": offsets.commit,
+            "OffsetFetch": offsets.fetch,
+            "TxnOffsetCommit": offsets.commit_in_transaction,
+            "InitProducerId": producers.init,
+            "AddPartitionsToTxn": producers.add_partitions,
+            "AddOffsetsToTxn": producers.add_offsets,
+            "EndTxn": producers.end,
         }
         """APIs that are answered from the model and from state. All others from captured responses;
         those of SASL belong to the connection."""
@@ -97,7 +264,7 @@ class Broker:
         body = await handler(Request(version, decoded.body, client_id))
         layout = layout_of(f"{api.name}Response", version)
         note = FULL.format(api.name, version) if self._budget.refusals > refusals else ""
-        return Response(version, None if body is None else fitted(layout, body), note)
+        return Response(None if body is None else fitted(layout, body), note)
 
     async def _captured(self, key: int, version: int, decoded: Decoded) -> Response:
         name = APIS[key].name
@@ -108,7 +275,7 @@ class Broker:
             said = f"{name} v{version}: the capture has no response of this API"
             if error is None:
                 raise NoResponse(said)
-            return Response(version, error, f"{said}; answered UNKNOWN_SERVER_ERROR")
+            return Response(error, f"{said}; answered UNKNOWN_SERVER_ERROR")
         if self._original_pace:
             await asyncio.sleep(min((match.exchange.latency_ns or 0) / 1e9, LONGEST_WAIT_S))
         response = match.exchange.response
@@ -118,13 +285,12 @@ class Broker:
         def change(slot: Slot, value: Any, around: Any) -> Any:
             if isinstance(value, str):
                 value = match.renamed.get((kind_of(slot), value), value)
-            return self._moved(slot, value, around)
+            return self._with_our_address(slot, value, around)
 
         body = fitted(layout, changed(response.decoded.layout, response.body or {}, change))
-        return Response(version, body, _note(name, version, match))
+        return Response(body, _note(name, version, match))
 
-    def _moved(self, slot: Slot, value: Any, around: Any) -> Any:
-        """Addresses of captured nodes become ours."""
+    def _with_our_address(self, slot: Slot, value: Any, around: Any) -> Any:
         if slot.field.endpoint and isinstance(around, dict):
             place = self.places.get(around.get("node_id", around.get("broker_id")) or 0)
             if place is not None:
@@ -160,14 +326,11 @@ class Broker:
         return offered
 
     async def _api_versions(self, request: Request) -> Body:
-        return {"error_code": 0, "api_keys": self.offer(), **self.model.features}
-
-    def offer(self) -> list[Body]:
-        """What is offered, as ApiVersions tells it."""
-        return [
+        keys = [
             {"api_key": key, "min_version": low, "max_version": high}
             for key, (low, high) in self.versions.items()
         ]
+        return {"error_code": 0, "api_keys": keys, **self.model.features}
 
     # --- groups of all kinds
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafkascope.dissectors.codec.reader import Body
@@ -18,12 +17,12 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.topics import TopicNames
 
 DEFAULT_NODE: Final = 1
+# Leads what nobody told the leader of, until all of the capture was read.
 NOBODY: Final = -1
-"""Leads what nobody told the leader of, until all of the capture was read."""
+# Bytes of memory for captured records.
 MOST_RECORDS: Final = 256 << 20
-"""Bytes of memory for captured records."""
+# Of which each gets a listener; large clusters have some hundreds.
 MOST_NODES: Final = 1_000
-"""Of which each gets a listener; large clusters have some hundreds."""
 
 
 @dataclass(slots=True)
@@ -41,7 +40,7 @@ class Topic:
     """A topic and its partitions by number."""
 
     name: str
-    id: bytes
+    id: Uuid
     partitions: dict[int, Partition] = field(default_factory=dict)
 
 
@@ -75,16 +74,14 @@ class CapturedCluster:
     """There are more nodes than are kept."""
     _kept: int = 0
     """Bytes of memory that records take."""
-    _ids: dict[str, bytes] = field(default_factory=dict)
-    """Topic -> its id, of those in `names` that were looked at: so many."""
-    _looked_at: int = 0
+    _told: dict[str, bytes] = field(default_factory=dict)
+    """Topic -> the first id that messages told for it, once all of the capture was read."""
     _written: dict[int, dict[int, Log]] = field(default_factory=dict)
     """Producer id -> the logs that its transaction wrote to, by `id`."""
 
     # --- reading the capture
 
     def add(self, exchange: Exchange) -> None:
-        """Learn from an exchange."""
         if exchange.api_key in APIS and exchange.api_version is not None:
             self.asked.setdefault(exchange.api_key, set()).add(exchange.api_version)
         request, response = exchange.request_body, exchange.response_body
@@ -104,7 +101,11 @@ class CapturedCluster:
         if self.controller not in self.nodes:
             self.controller = first
         self.cluster_id = self.cluster_id or "a2Fma2FzY29wZS1zZXJ2ZQ"
+        for topic_id, name in self.names.all().items():
+            self._told.setdefault(name, topic_id)
         for topic in self.topics.values():
+            topic.id = Uuid(self._told.get(topic.name, topic.id))
+            self.ids[topic.id] = topic.name
             for part in topic.partitions.values():
                 if part.leader not in self.nodes:
                     part.leader = first
@@ -122,19 +123,9 @@ class CapturedCluster:
         found = self.topics.get(name)
         if found is None:
             made = blake2b(name.encode("utf-8", "surrogateescape"), digest_size=16).digest()
-            known = self._id_of(name)
-            found = self.topics[name] = Topic(name, bytes(known or made))
+            found = self.topics[name] = Topic(name, Uuid(self._told.get(name, made)))
             self.ids[found.id] = name
         return found
-
-    def _id_of(self, name: str) -> bytes | None:
-        """The id that messages told for a topic, the first one."""
-        names = self.names.all()
-        new = islice(reversed(names.items()), max(0, len(names) - self._looked_at))
-        for topic_id, each in reversed(list(new)):
-            self._ids.setdefault(each, topic_id)
-        self._looked_at = len(names)
-        return self._ids.get(name)
 
     def partition(self, name: str, number: int) -> Partition:
         """A partition, made when it is not known."""
@@ -151,6 +142,13 @@ class CapturedCluster:
                 return str(element[field_])
         topic_id = bytes(element.get("topic_id") or b"")
         return self.ids.get(topic_id) or self.names.get(topic_id) or ""
+
+    def _parts(self, topics: list[Body], field: str = "partitions") -> Iterator[tuple[str, Body]]:
+        """Yield the partitions of topics whose names are known."""
+        for topic in topics:
+            if name := self.name_of(topic):
+                for part in topic[field]:
+                    yield name, part
 
     def _brokers(self, brokers: list[Body]) -> None:
         for each in brokers:
@@ -172,7 +170,7 @@ class CapturedCluster:
             if not name or each["error_code"]:
                 continue
             if any(each.get("topic_id", b"")):
-                self.topics.setdefault(name, Topic(name, bytes(each["topic_id"])))
+                self.topics.setdefault(name, Topic(name, Uuid(each["topic_id"])))
                 self.ids[bytes(each["topic_id"])] = name
             topic = self.topic(name)
             for part in each["partitions"]:
@@ -200,44 +198,34 @@ class CapturedCluster:
                 self.features[name] = response[name]
 
     def _fetch(self, request: Body, response: Body) -> None:
-        for topic in response["responses"]:
-            name = self.name_of(topic)
-            if not name:
-                continue
-            for part in topic["partitions"]:
-                log = self.partition(name, part["partition_index"]).log
-                if part.get("log_start_offset", -1) > 0:
-                    log.starts_at(part["log_start_offset"])
-                log.reaches(part["high_watermark"])
-                self._keep_aborted(log, part.get("aborted_transactions") or [])
-                if part["records"]:
-                    self._keep(log, part["records"])
+        for name, part in self._parts(response["responses"]):
+            log = self.partition(name, part["partition_index"]).log
+            if part.get("log_start_offset", -1) > 0:
+                log.starts_at(part["log_start_offset"])
+            log.reaches(part["high_watermark"])
+            self._keep_aborted(log, part.get("aborted_transactions") or [])
+            if part["records"]:
+                self._keep(log, part["records"])
 
     def _produce(self, request: Body, response: Body) -> None:
-        bases: dict[tuple[str, int], int] = {}
-        for topic in response["responses"]:
-            for part in topic["partition_responses"]:
-                if not part["error_code"] and part["base_offset"] >= 0:
-                    bases[self.name_of(topic), part["index"]] = part["base_offset"]
-        for topic in request["topic_data"]:
-            name = self.name_of(topic)
-            for part in topic["partition_data"]:
-                base = bases.get((name, part["index"]))
-                if name and base is not None and part["records"]:
-                    self._keep(self.partition(name, part["index"]).log, part["records"], base)
+        bases = {
+            (name, part["index"]): part["base_offset"]
+            for name, part in self._parts(response["responses"], "partition_responses")
+            if not part["error_code"] and part["base_offset"] >= 0
+        }
+        for name, part in self._parts(request["topic_data"], "partition_data"):
+            base = bases.get((name, part["index"]))
+            if base is not None and part["records"]:
+                self._keep(self.partition(name, part["index"]).log, part["records"], base)
 
     def _unanswered(self, request: Body) -> None:
-        """Keep the records of a Produce with acks=0, whose offsets nobody is told."""
+        """Keep the records of a Produce with acks=0, whose offsets are unknown."""
         if request["acks"] != 0:
             return
-        for topic in request["topic_data"]:
-            name = self.name_of(topic)
-            for part in topic["partition_data"] if name else ():
-                if not part["records"]:
-                    continue
-                if self._kept > MOST_RECORDS:
-                    self.left_out += 1
-                    continue
+        for name, part in self._parts(request["topic_data"], "partition_data"):
+            if part["records"] and self._kept > MOST_RECORDS:
+                self.left_out += 1
+            elif part["records"]:
                 self._kept += len(part["records"])
                 self.partition(name, part["index"]).log.unplaced(part["records"])
 
@@ -247,16 +235,12 @@ class CapturedCluster:
             self.left_out += 1
             return
         before = log.bytes
-        if base is None:
-            log.add(records)
-        else:
-            log.append(records, base)
+        log.add(records, base)
         self._kept += log.bytes - before
         for producer in log.writers():
             self._written.setdefault(producer, {})[id(log)] = log
 
     def _keep_aborted(self, log: Log, told: list[Body]) -> None:
-        """Keep which transactions were aborted, while there is room."""
         if told and self._kept > MOST_RECORDS:
             self.left_out += 1
             return
@@ -272,23 +256,17 @@ class CapturedCluster:
             pairs = [(request["group_id"], response["topics"])]
         for group, topics in pairs:
             known = self.offsets.setdefault(group, {})
-            for topic in topics:
-                name = self.name_of(topic)
-                for part in topic["partitions"]:
-                    place = (name, part["partition_index"])
-                    if name and part["committed_offset"] >= 0:
-                        known.setdefault(place, (part["committed_offset"], part["metadata"]))
-                        self._reached(name, part)
-
-    def _offset_commit(self, request: Body, response: Body) -> None:
-        for topic in request["topics"]:
-            name = self.name_of(topic)
-            for part in topic["partitions"]:
-                if name:
+            for name, part in self._parts(topics):
+                if part["committed_offset"] >= 0:
+                    committed = part["committed_offset"], part["metadata"]
+                    known.setdefault((name, part["partition_index"]), committed)
                     self._reached(name, part)
 
+    def _offset_commit(self, request: Body, response: Body) -> None:
+        for name, part in self._parts(request["topics"]):
+            self._reached(name, part)
+
     def _reached(self, name: str, part: Body) -> None:
-        """Note an offset that a client has reached."""
         topic = self.topics.get(name)
         if topic is not None and part["partition_index"] in topic.partitions:
             topic.partitions[part["partition_index"]].log.reaches(part["committed_offset"])
@@ -315,8 +293,3 @@ class CapturedCluster:
         "CreateTopics": _create_topics,
     }
     """API -> what is learned from its exchanges: of request and response."""
-
-
-def uuid_of(topic: Topic) -> Uuid:
-    """The topic's id as bodies hold it."""
-    return Uuid(topic.id)

@@ -5,33 +5,33 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
+import time
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from kafkascope.analyzer.commands.file_path import FILE
-from kafkascope.analyzer.commands.help import command, option
-from kafkascope.analyzer.commands.options import reading_options
+from kafkascope.analyzer.commands.help import command, setting
+from kafkascope.analyzer.commands.options import FILE, reading_options
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import out, say
 from kafkascope.analyzer.text import plural
 from kafkascope.extras import require
 from kafkascope.proxy import answers
-from kafkascope.proxy.engine.directory import whole_address
-from kafkascope.proxy.hosts import HIGHEST_PORT
-from kafkascope.proxy.listening import refuse_wildcard
+from kafkascope.proxy.engine.directory import Address, whole_address
+from kafkascope.proxy.hosts import HIGHEST_PORT, refuse_wildcard
 
 if TYPE_CHECKING:
     import ssl
 
+    from kafkascope.proxy.serve.broker import Library
     from kafkascope.proxy.serve.captured_cluster import CapturedCluster
-    from kafkascope.proxy.serve.library import Library
 
 BUSY: Final = 3
 PASSWORD: Final = "KAFKASCOPE_PASSWORD"
+# Lines that a state names.
+MOST_NOTICES: Final = 100
 
 
 class ServeOptions(NamedTuple):
@@ -52,74 +52,66 @@ class ServeOptions(NamedTuple):
 
 @command()
 @reading_options()
-@option(
+@setting(
     "--listen",
+    "HOST:PORT",
+    "Address of the first broker; others use the next ports; port 0 picks free ones",
     default="127.0.0.1:0",
-    show_default=True,
-    metavar="HOST:PORT",
     section="Network",
-    help="Address of the first broker; others use the next ports; port 0 picks free ones",
 )
-@option("--expose", is_flag=True, section="Network", help="Allow --listen on all interfaces")
-@option(
+@setting("--expose", "", "Allow --listen on all interfaces", section="Network")
+@setting(
     "--advertise",
-    metavar="HOST",
+    "HOST",
+    "Host in the addresses for clients (default: --listen)",
     section="Network",
-    help="Host in the addresses for clients (default: --listen)",
 )
-@option(
+@setting(
     "--pace",
+    "PACE",
+    "fast, or original: reproduce captured response latency",
     type=click.Choice(["fast", "original"]),
-    metavar="PACE",
     default="fast",
-    show_default=True,
-    help="fast, or original: reproduce captured response latency",
 )
-@option(
-    "--user",
-    "users",
+@setting(
+    "--user users",
+    "NAME[:PASSWORD]",
+    f"User that may log in, with SASL (default password: ${PASSWORD})",
     multiple=True,
-    metavar="NAME[:PASSWORD]",
     section="Login",
-    help=f"User that may log in, with SASL (default password: ${PASSWORD}); repeatable",
 )
-@option(
-    "--users",
-    "file",
-    type=FILE,
-    metavar="FILE",
-    section="Login",
-    help="File of users, NAME:PASSWORD on each line",
+@setting(
+    "--users file", "FILE", "File of users, NAME:PASSWORD on each line", type=FILE, section="Login"
 )
-@option("--tls", is_flag=True, section="TLS", help="Use TLS, with a generated certificate")
-@option(
+@setting("--tls", "", "Use TLS, with a generated certificate", section="TLS")
+@setting(
     "--tls-cert",
+    "FILE",
+    "Certificate chain for clients, PEM; implies --tls",
     type=FILE,
-    metavar="FILE",
     section="TLS",
-    help="Certificate chain for clients, PEM; implies --tls",
 )
-@option(
+@setting(
     "--tls-key",
+    "FILE",
+    "Private key of --tls-cert (default: in the same file)",
     type=FILE,
-    metavar="FILE",
     section="TLS",
-    help="Private key of --tls-cert (default: in the same file)",
 )
-@option(
+@setting(
     "--confdir",
+    "DIR",
+    "Folder of the generated CA (default: ~/.kafkascope)",
     type=click.Path(path_type=Path),
-    metavar="DIR",
     section="TLS",
-    help="Folder of the generated CA (default: ~/.kafkascope)",
 )
-@option(
+@setting(
     "--control",
+    "-",
+    "Take control requests from stdin, see docs/control.md; exit when it ends",
     type=click.Choice(["-"]),
-    metavar="-",
-    help="Take control requests from stdin, see docs/control.md; exit when it ends",
 )
-@option("--until-eof", is_flag=True, hidden=True, help="Exit when stdin ends")
+@setting("--until-eof", "", "Exit when stdin ends", hidden=True)
 def serve(
     options: ReadOptions,
     listen: str,
@@ -206,27 +198,58 @@ def _lines_of(file: Path) -> list[str]:
 def _tls(
     host: str, certificate: Path | None, key: Path | None, folder: Path | None
 ) -> ssl.SSLContext:
-    from kafkascope.proxy.serve import tls
-
     try:
         if certificate is not None:
-            return tls.given(certificate, key)
-        context, ca = tls.made(host, folder or Path.home() / ".kafkascope")
+            return given_context(certificate, key)
+        context, ca = _made_context(host, folder or Path.home() / ".kafkascope")
     except OSError as error:
         raise click.UsageError(f"{certificate or 'certificate'}: {error.strerror}") from None
     say(f"clients must trust the CA in {ca}")
     return context
 
 
+def given_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
+    """A context with this certificate; `OSError` when it cannot be used."""
+    context = _tls_context()
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+def _made_context(host: str, folder: Path) -> tuple[ssl.SSLContext, Path]:
+    """A context with a certificate for the host, and the file with the CA that made it: the one of
+    `kafkascope proxy` in the same folder."""
+    import tempfile
+
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    from kafkascope.proxy.engine.tls import ClientTls, Tls, general_names
+
+    names = general_names(host, "127.0.0.1", "localhost")
+    owner = Tls(ClientTls(), folder=folder)
+    entry = owner.store().get_cert(host, names, None)
+    context = _tls_context()
+    key = entry.privatekey.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    with tempfile.NamedTemporaryFile() as file:  # only its owner can read it
+        file.write(entry.cert.to_pem() + key)
+        file.flush()
+        context.load_cert_chain(file.name)
+    assert owner.ca_file is not None
+    return context, owner.ca_file
+
+
+def _tls_context() -> ssl.SSLContext:
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
 def _read_and_serve(options: ReadOptions, settings: ServeOptions) -> int:
     from kafkascope.analyzer.reading.reading import Reading
     from kafkascope.analyzer.session.session import Session
-    from kafkascope.proxy.serve.captured_cluster import (
-        MOST_NODES,
-        MOST_RECORDS,
-        CapturedCluster,
-    )
-    from kafkascope.proxy.serve.library import Library
+    from kafkascope.proxy.serve.broker import Library
+    from kafkascope.proxy.serve.captured_cluster import MOST_NODES, MOST_RECORDS, CapturedCluster
 
     with Reading(options, spool=True) as reading:
         capture = reading.capture
@@ -234,12 +257,12 @@ def _read_and_serve(options: ReadOptions, settings: ServeOptions) -> int:
         session = Session(context, capture.source.read, plaintext=capture.plaintext)
         model, library = CapturedCluster(context.names), Library(session)
         zookeepers = 0
-        for row, exchange in reading.rows():
+        for _, exchange in reading.rows():
             if exchange.zookeeper is not None:
                 zookeepers += 1
                 continue
             model.add(exchange)
-            library.add(exchange, row)
+            library.add(exchange)
         damaged = reading.finish()
         model.finish()
         if zookeepers:
@@ -265,19 +288,18 @@ async def _serve(
     model: CapturedCluster, library: Library, options: ReadOptions, settings: ServeOptions
 ) -> int:
     from kafkascope.proxy.serve.broker import Broker
-    from kafkascope.proxy.serve.channel import MOST_NOTICES, Channel
     from kafkascope.proxy.serve.logins import Accounts
     from kafkascope.proxy.serve.server import Server
 
     notices: deque[str] = deque(maxlen=MOST_NOTICES)
 
-    def tell(text: str) -> None:
+    def report(text: str) -> None:
         notices.append(text)
         if not options.quiet:
             say(f"{text}")
 
     accounts = Accounts(settings.users)
-    server = Server(tell, accounts=accounts, tls=settings.tls)
+    server = Server(report, accounts=accounts, tls=settings.tls)
     places: dict[int, tuple[str, int]] = {}
     port = settings.port
     try:
@@ -302,39 +324,69 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for each in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(each, stop.set)
-    first = _written(places[min(places)])
+    first = str(Address(*places[min(places)]))
     topics = sum(1 for topic in model.topics.values() if topic.partitions)
     channel: asyncio.Task[None] | None = None
     if settings.controlled:
-        nodes = {node: _written(place) for node, place in places.items()}
-        channel = asyncio.create_task(Channel(first, nodes, notices, stop.set).run())
+        nodes = {node: str(Address(*place)) for node, place in places.items()}
+        channel = asyncio.create_task(_control(first, nodes, notices, stop))
     else:
         out(first)  # who reads this may end us at once
-    tell(f"{_count(len(places), 'node')}, {_count(topics, 'topic')}; bootstrap.servers={first}")
+    report(f"{_count(len(places), 'node')}, {_count(topics, 'topic')}; bootstrap.servers={first}")
     if settings.until_eof and channel is None:
         # Whoever started us holds our stdin: when it is gone, we go.
-        try:
-            loop.add_reader(sys.stdin.fileno(), _read_stdin, stop)
-        except PermissionError:  # a file or /dev/null: nobody holds it
-            stop.set()
+        channel = asyncio.create_task(answers.stdin_ends())
+        channel.add_done_callback(lambda _: stop.set())
     await stop.wait()
     if channel is not None:
         channel.cancel()
     await server.stop()
-    tell(f"{server.requests} requests answered")
+    report(f"{server.requests} requests answered")
     return 0
 
 
-def _written(place: tuple[str, int]) -> str:
-    host, port = place
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+async def _control(
+    bootstrap: str, nodes: dict[int, str], notices: deque[str], stop: asyncio.Event
+) -> None:
+    """Answer requests on stdin and stdout until stdin ends (docs/control.md); then stop. `nodes`:
+    the listener of each; `notices`: what was said so far."""
+    started_ns = time.time_ns()
+
+    def do(request: dict[str, Any]) -> dict[str, Any]:
+        match request.get("do"):
+            case "status":
+                return {
+                    "protocol": answers.PROTOCOL,
+                    "pid": os.getpid(),
+                    "version": answers.release(),
+                    "started_ns": started_ns,
+                    "bootstrap": bootstrap,
+                    "mode": "serve",
+                    "nodes": {str(node): {"listener": at} for node, at in nodes.items()},
+                    "notices": list(notices),
+                }
+            case "stop":
+                stop.set()
+                return {}
+            case other:
+                raise ValueError(f"unknown command {other!r} for a served capture")
+
+    try:
+        reader, writer = await answers.standard_pipes()
+        while line := await reader.readline():
+            request, answer = answers.read(line)
+            if not answer:
+                try:
+                    answer = answers.response(request, do(request))
+                except answers.REFUSED as error:
+                    answer = answers.response(request, error)
+            writer.write(answer)
+            await writer.drain()
+    except (OSError, ValueError):
+        pass  # it left, sent a line without end, or has given us no pipes
+    finally:
+        stop.set()
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _read_stdin(stop: asyncio.Event) -> None:
-    if not os.read(sys.stdin.fileno(), 1 << 16):
-        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-        stop.set()

@@ -8,13 +8,13 @@ from typing import Final
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.schema import Versions
-from kafkascope.proxy.serve.captured_cluster import CapturedCluster, Partition, Topic, uuid_of
-from kafkascope.proxy.serve.request import Code, Handler, Request, naming
+from kafkascope.proxy.serve.captured_cluster import CapturedCluster, Partition, Topic
+from kafkascope.proxy.serve.request import Code, Request, naming
 
 ALL_WHEN_EMPTY: Final = Versions.parse("0")
 """Of Metadata: an empty list asks for all topics, as null does later."""
+# In all topics that clients make.
 MOST_PARTITIONS: Final = 10_000
-"""In all topics that clients make."""
 
 
 class ServedCluster:
@@ -34,25 +34,14 @@ class ServedCluster:
         self._to_make = set(model.created)
         """Topics that the capture's clients made, and ours have not yet."""
 
-    def handlers(self) -> dict[str, Handler]:
-        """The handlers, by API."""
-        return {
-            "Metadata": self._metadata,
-            "DescribeCluster": self._describe,
-            "DescribeTopicPartitions": self._describe_partitions,
-            "FindCoordinator": self._find_coordinator,
-            "CreateTopics": self._create,
-            "DeleteTopics": self._delete,
-        }
-
-    async def _metadata(self, request: Request) -> Body:
+    async def metadata(self, request: Request) -> Body:
         model = self._model
         wanted = request.body["topics"]
         if wanted is None or (request.version in ALL_WHEN_EMPTY and not wanted):
             topics = [self._described(model.topics[name]) for name in sorted(model.topics)]
             topics = [each for each in topics if not each["error_code"]]
         else:
-            topics = [self._wanted(each) for each in wanted]
+            topics = [self._described_by(each) for each in wanted]
         return {
             "brokers": self._brokers("node_id"),
             "cluster_id": model.cluster_id,
@@ -60,7 +49,7 @@ class ServedCluster:
             "topics": topics,
         }
 
-    def _wanted(self, each: Body) -> Body:
+    def _described_by(self, each: Body) -> Body:
         name = self._model.name_of(each)
         topic = self._model.topics.get(name)
         if topic is not None:
@@ -74,7 +63,7 @@ class ServedCluster:
         result: Body = {
             "error_code": 0 if topic.partitions else Code.UNKNOWN_TOPIC_OR_PARTITION,
             "name": topic.name,
-            "topic_id": uuid_of(topic),
+            "topic_id": topic.id,
             "is_internal": topic.name.startswith("__"),
             "partitions": [],
         }
@@ -96,9 +85,9 @@ class ServedCluster:
             )
         return result
 
-    async def _describe_partitions(self, request: Request) -> Body:
+    async def describe_partitions(self, request: Request) -> Body:
         wanted = request.body["topics"] or [{"name": name} for name in sorted(self._model.topics)]
-        return {"topics": [self._wanted(each) for each in wanted], "next_cursor": None}
+        return {"topics": [self._described_by(each) for each in wanted], "next_cursor": None}
 
     def _brokers(self, name: str) -> list[Body]:
         return [
@@ -106,7 +95,7 @@ class ServedCluster:
             for node, (host, port) in sorted(self._places.items())
         ]
 
-    async def _describe(self, request: Request) -> Body:
+    async def describe(self, request: Request) -> Body:
         return {
             "error_code": 0,
             "endpoint_type": 1,
@@ -115,7 +104,7 @@ class ServedCluster:
             "brokers": self._brokers("broker_id"),
         }
 
-    async def _find_coordinator(self, request: Request) -> Body:
+    async def find_coordinator(self, request: Request) -> Body:
         def coordinator(key: str) -> Body:
             node = self._model.coordinators.get(key, -1)
             if node not in self._places:
@@ -132,7 +121,7 @@ class ServedCluster:
 
     # --- topics that clients make
 
-    async def _create(self, request: Request) -> Body:
+    async def create(self, request: Request) -> Body:
         """Topics that the capture's clients made can be made again, once: a served capture answers
         the same program as it was answered before."""
         only = request.body.get("validate_only", False)
@@ -159,7 +148,7 @@ class ServedCluster:
         elif not only:
             self._to_make.discard(name)
             self._add(name, count)
-            result["topic_id"] = uuid_of(self._model.topic(name))
+            result["topic_id"] = self._model.topic(name).id
         if result["error_code"]:
             result |= {"num_partitions": -1, "replication_factor": -1, "error_message": None}
         return result
@@ -173,7 +162,7 @@ class ServedCluster:
                 topic.partitions[number] = Partition(node, [node])
                 self._made += 1
 
-    async def _delete(self, request: Request) -> Body:
+    async def delete(self, request: Request) -> Body:
         names = request.body.get("topic_names", ())
         wanted = request.body.get("topics", [{"name": name} for name in names])
         result = []
@@ -186,6 +175,6 @@ class ServedCluster:
             else:
                 by_id = any(each.get("topic_id") or b"") and not each.get("name")
                 error = Code.UNKNOWN_TOPIC_ID if by_id else Code.UNKNOWN_TOPIC_OR_PARTITION
-            topic_id = {"topic_id": uuid_of(gone)} if gone is not None else naming(each)
+            topic_id = {"topic_id": gone.id} if gone is not None else naming(each)
             result.append({**topic_id, "name": name or each.get("name"), "error_code": error})
         return {"responses": result}

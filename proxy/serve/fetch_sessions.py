@@ -9,20 +9,19 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.proxy.serve.coordinators.memory_budget import size_of
-from kafkascope.proxy.serve.request import Code, naming
+from kafkascope.proxy.serve.request import Code, naming, size_of
 
+# The epoch of a request that wants none, and ends the one that it names.
 NO_SESSION: Final = -1
-"""The epoch of a request that wants none, and ends the one that it names."""
+# The epoch of a request that wants one.
 FIRST: Final = 0
-"""The epoch of a request that wants one."""
 LAST_EPOCH: Final = 0x7FFFFFFF
+# Sessions, as max.incremental.fetch.session.cache.slots of brokers.
 MOST: Final = 1_000
-"""Sessions, as max.incremental.fetch.session.cache.slots of brokers."""
+# Of memory for all sessions; some 70,000 partitions.
 MOST_BYTES: Final = 32 << 20
-"""Of memory for all sessions; some 70,000 partitions."""
+# The first id is one of these: what a client still holds of an earlier run is not ours.
 IDS: Final = 1 << 30
-"""The first id is one of these: what a client still holds of an earlier run is not ours."""
 
 Key: TypeAlias = tuple[str | bytes, int]
 """A topic's name or id, as the client names it, and a partition's number."""
@@ -36,13 +35,6 @@ class Place(NamedTuple):
     number: int
 
 
-class Told(NamedTuple):
-    """What a response said about a partition that changes by itself."""
-
-    high_watermark: int
-    start: int
-
-
 @dataclass(slots=True)
 class Wanted:
     """A partition of a session."""
@@ -50,9 +42,9 @@ class Wanted:
     topic: Body
     """What names its topic in requests and responses."""
     partition: Body
-    """Its element of the request."""
-    told: Told | None = None
-    """None: it has to be told whatever there is."""
+    told: tuple[int, int] | None = None
+    """The high watermark and the start of the log in the last response. None: it has to be told
+    whatever there is."""
 
 
 class Changes:
@@ -60,7 +52,6 @@ class Changes:
 
     def __init__(self) -> None:
         self.count = 0
-        """Of all changes."""
         self._of: dict[Place, int] = {}
 
     def note(self, place: Place) -> None:
@@ -90,7 +81,6 @@ class FetchSession:
     seen: int = 0
     """How many changes were looked at."""
     bytes: int = 0
-    """Memory that it takes."""
 
     def update(self, body: Body) -> None:
         """Take in what a request adds, changes and forgets."""
@@ -101,7 +91,7 @@ class FetchSession:
                 known = self.partitions.get(key)
                 if known is None:
                     self.partitions[key] = Wanted(named, part)
-                    self.bytes += _size(key)
+                    self.bytes += size_of(key[0])
                 else:
                     known.partition = part
                 self.due[key] = None
@@ -110,7 +100,7 @@ class FetchSession:
                 key = _key(topic, number)
                 if self.partitions.pop(key, None) is not None:
                     self.due.pop(key, None)
-                    self.bytes -= _size(key)
+                    self.bytes -= size_of(key[0])
 
     def changed(self, changes: Changes) -> bool:
         """Take in what changed since the last call; return whether that is about this session."""
@@ -176,7 +166,3 @@ class FetchSessions:
 
 def _key(topic: Body, number: int) -> Key:
     return topic.get("topic") or bytes(topic.get("topic_id") or b""), number
-
-
-def _size(key: Key) -> int:
-    return size_of(key[0])

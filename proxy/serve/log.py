@@ -4,8 +4,12 @@ transactions. Sans-I/O."""
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
 
 from kafkascope.dissectors.errors import DissectError
@@ -19,27 +23,41 @@ from kafkascope.dissectors.records.records import (
     open_batch,
 )
 from kafkascope.dissectors.records.writer import encode_batch, encode_message_set
-from kafkascope.proxy.serve.entries import Entries, Entry
-from kafkascope.proxy.serve.transactions import ABORT, COMMIT, Transactions
 
+ABORT: Final = 0
+COMMIT: Final = 1
+_BASE: Final = attrgetter("base")
 _OFFSET: Final = struct.Struct(">q")
 _MARKER_KEY: Final = struct.Struct(">hh")
 _MARKER_VALUE: Final = struct.Struct(">hi")
 NO_TIME: Final = -1
+# That a batch takes beside its data.
 ENTRY_BYTES: Final = 300
-"""That a batch takes beside its data."""
+# That an aborted transaction takes.
 ABORTED_BYTES: Final = 250
-"""That an aborted transaction takes."""
+# No offset is larger: whatever a damaged capture tells, sums of offsets stay representable.
 MOST: Final = 1 << 62
-"""No offset is larger: whatever a damaged capture tells, sums of offsets stay representable."""
+
+
+class Entry(NamedTuple):
+    """A batch, or a message set's entry."""
+
+    base: int
+    last: int
+    max_timestamp: int
+    magic: int
+    data: bytes
+    producer: int = -1
+    """Of a transaction's batch, or of its marker; -1 for all others."""
+    marker: int | None = None
+    """ABORT or COMMIT, of a batch that ends a transaction."""
 
 
 class Owed(NamedTuple):
-    """A transaction that was ended in the capture, whose marker nobody has fetched."""
+    """A transaction that ended in the capture, whose marker was never fetched."""
 
     producer: int
     last: int
-    """The last offset of the transaction's batches."""
     marker: int
 
 
@@ -52,39 +70,48 @@ class ReadBatches(NamedTuple):
 
 class Log:
     """The batches of a partition, each offset once. What the capture never showed is missing:
-    offsets have gaps."""
+    offsets have gaps.
+
+    While the capture is read, batches come in any order and wait; `finish` puts them in order.
+    Since then batches only come behind all others."""
 
     def __init__(self) -> None:
-        self._entries = Entries()
-        self._captured_end = 0
-        self._captured_start: int | None = None
-        self._owed: list[Owed] = []
-        self._unplaced: list[bytes] = []
-        self._live = 0
         self.bytes = 0
         """Memory that the batches take."""
-        self._transactions = Transactions()
-        """From the entries in their order; `_settle` makes it true."""
-        self._stale = False
+        self._captured: dict[int, Entry] = {}
+        """By first offset, until `finish`."""
+        self._captured_end = 0
+        self._captured_start = 0
+        self._owed: list[Owed] = []
+        self._unplaced: list[bytes] = []
         self._writers: dict[int, int] = {}
         """Producers of transactions -> the last offset of what they wrote since one ended, while
         the capture is read."""
         self._fresh: set[int] = set()
         """Those of whom nobody was told."""
-        self._reading = True
-        """Whether the capture is being read."""
+        self._entries: list[Entry] = []
+        self._latest: list[int] = []
+        """The largest timestamp of all batches up to each."""
+        # A dict looks for its first key behind all that were deleted before it.
+        self._open: OrderedDict[int, int] = OrderedDict()
+        """Producer -> the first offset of its transaction, in their order. What the capture left
+        open keeps no reader waiting: it is not here."""
+        self._aborted: dict[int, list[tuple[int, int]]] = {}
+        """Producer -> (first offset, offset of the marker) of each transaction, in order."""
+        self._listed: dict[tuple[int, int], None] = {}
+        """(Producer, first offset) as the capture's Fetch responses list them; in order since
+        `finish`."""
+        self._ordered: list[tuple[int, int]] = []
 
     @property
     def start(self) -> int:
         """The first offset that can be read."""
-        if self._entries:
-            return self._entries.first.base
-        return self._captured_start or 0
+        return self._entries[0].base if self._entries else self._captured_start
 
     @property
     def end(self) -> int:
         """The offset of the next record: the end of what was captured."""
-        return self._entries.last.last + 1 if self._entries else self._captured_start or 0
+        return self._entries[-1].last + 1 if self._entries else self._captured_start
 
     @property
     def next(self) -> int:
@@ -94,77 +121,124 @@ class Log:
     @property
     def stable(self) -> int:
         """The last stable offset: before transactions that have been open since we serve."""
-        self._settle()
-        first = self._transactions.first
-        return self.end if first is None else first
+        return next(iter(self._open.values()), self.end)
 
-    def add(self, data: bytes) -> None:
-        """Add the records of a Fetch; batches that are known change nothing."""
-        try:
-            for batch in batches(data):
-                if isinstance(batch, Partial):
-                    continue
-                last = batch.last_offset
-                if not 0 <= last < MOST:
-                    continue
-                base = batch.base_offset if batch.magic == 2 else _first(data, batch)
-                piece = data[batch.at : batch.at + batch.size]
-                self._put(_entry(base, last, batch, piece))
-        except DissectError:
-            return
+    # --- reading the capture
 
-    def _put(self, entry: Entry) -> None:
-        if not self._entries.add(entry):
-            return
-        if entry.producer >= 0 and entry.marker is None:
-            self._fresh.add(entry.producer)
-            if self._reading:
-                last = self._writers.get(entry.producer, 0)
-                self._writers[entry.producer] = max(last, entry.last)
-        self.bytes += len(entry.data) + ENTRY_BYTES
-        if self._entries.last is entry:
-            self._transactions.take(entry)
-        else:
-            self._stale = True
-
-    def append(self, data: bytes, base: int | None = None) -> int:
-        """Append what a producer sent, at the end or where the captured broker put it. Returns the
-        offset of the first record, -1 when there is none."""
-        first = at = self.next if base is None else base
-        if first + len(data) >= MOST:
-            return -1
-        try:
-            for batch in batches(data):
-                if isinstance(batch, Partial):
+    def add(self, data: bytes, base: int | None = None) -> None:
+        """Add the records of a Fetch, or those of a Produce that the captured broker put at `base`;
+        batches that are known change nothing."""
+        with suppress(DissectError):
+            for entry in _fetched(data) if base is None else _placed(data, base):
+                if entry.base in self._captured:
                     continue
-                piece = data[batch.at : batch.at + batch.size]
-                count = max(batch.last_offset - batch.base_offset + 1, 1) if batch.magic == 2 else 1
-                if batch.magic != 2:
-                    opened = open_batch(data, batch)
-                    count = max(len(opened.records), 1)
-                    rows = [r._replace(offset=at + n) for n, r in enumerate(opened.records)]
-                    piece = encode_message_set(batch.magic, rows) if rows else piece
-                piece = _OFFSET.pack(at) + piece[8:] if batch.magic == 2 else piece
-                last = at + count - 1
-                if last >= MOST:
-                    break
-                self._put(_entry(at, last, batch, piece))
-                at = last + 1
-        except DissectError:
-            pass
-        return first if at > first else -1
+                self._captured[entry.base] = entry
+                self.bytes += len(entry.data) + ENTRY_BYTES
+                if entry.producer >= 0 and entry.marker is None:
+                    self._fresh.add(entry.producer)
+                    last = self._writers.get(entry.producer, 0)
+                    self._writers[entry.producer] = max(last, entry.last)
+
+    def unplaced(self, data: bytes) -> None:
+        """Keep records written with acks=0, whose offsets are unknown."""
+        self._unplaced.append(data)
 
     def starts_at(self, offset: int) -> None:
         """Note the log start offset of the capture; it counts while the log is empty."""
-        if offset < MOST and (self._captured_start is None or offset > self._captured_start):
-            self._captured_start = offset
+        if offset < MOST:
+            self._captured_start = max(self._captured_start, offset)
 
     def reaches(self, offset: int) -> None:
         """Note an offset that the capture mentions; what lies before it may be unknown."""
         if offset < MOST:
             self._captured_end = max(self._captured_end, offset)
 
-    # --- reading
+    def aborted(self, producer: int, first: int) -> None:
+        """Note an aborted transaction that the captured broker listed."""
+        if (producer, first) not in self._listed:
+            self._listed[producer, first] = None
+            self.bytes += ABORTED_BYTES
+
+    def ends(self, producer: int, committed: bool) -> None:
+        """Note that a transaction of the capture ended."""
+        last = self._writers.pop(producer, None)
+        if last is not None:
+            self._owed.append(Owed(producer, last, COMMIT if committed else ABORT))
+
+    def finish(self) -> None:
+        """Put all in order, once all of the capture was read: batches, those without an offset
+        behind them, and the markers that were never fetched."""
+        entries: list[Entry] = []
+        for entry in sorted(self._captured.values(), key=_BASE):
+            if entries and entry.base <= entries[-1].last:
+                self.bytes -= len(entry.data) + ENTRY_BYTES  # others have one of its offsets
+            else:
+                entries.append(entry)
+        at = max(entries[-1].last + 1 if entries else self._captured_start, self._captured_end)
+        # Checksums do not cover offsets: what was fetched is known by them.
+        known = {
+            batch.crc
+            for entry in (entries if self._unplaced else ())
+            for batch, _ in islice(_whole(entry.data), 1)
+        }
+        for data in self._unplaced:
+            with suppress(DissectError):
+                for batch, piece in _whole(data):
+                    if batch.crc not in known:
+                        for entry in _placed(piece, at):
+                            entries.append(entry)
+                            self.bytes += len(entry.data) + ENTRY_BYTES
+                            at = entry.last + 1
+        # All at once: there may be as many as batches.
+        made = _markers(entries, self._owed)
+        self.bytes += sum(len(entry.data) + ENTRY_BYTES for entry in made)
+        for entry in sorted([*entries, *made], key=_BASE):
+            self._put(entry)
+        self._open.clear()
+        self._ordered = sorted(self._listed)
+        for part in (self._captured, self._unplaced, self._owed, self._writers, self._fresh):
+            part.clear()
+
+    # --- since we serve
+
+    def _put(self, entry: Entry) -> None:
+        """Put a batch behind all others."""
+        self._entries.append(entry)
+        latest = self._latest[-1] if self._latest else entry.max_timestamp
+        self._latest.append(max(latest, entry.max_timestamp))
+        if entry.producer < 0:
+            return
+        if entry.marker is None:
+            self._open.setdefault(entry.producer, entry.base)
+            return
+        first = self._open.pop(entry.producer, None)
+        if first is not None and entry.marker == ABORT:
+            self._aborted.setdefault(entry.producer, []).append((first, entry.base))
+
+    def append(self, data: bytes) -> int:
+        """Append what a producer sent. Returns the offset of the first record, -1 when there is
+        none."""
+        first = self.next
+        with suppress(DissectError):
+            for entry in _placed(data, first):
+                self._put(entry)
+                self.bytes += len(entry.data) + ENTRY_BYTES
+                if entry.producer >= 0 and entry.marker is None:
+                    self._fresh.add(entry.producer)
+        return first if self.end > first else -1
+
+    def writers(self) -> set[int]:
+        """The producers whose transactions wrote something since the last call."""
+        fresh, self._fresh = self._fresh, set()
+        return fresh
+
+    def end_transaction(self, producer: int, epoch: int, committed: bool, now_ms: int) -> None:
+        """Append the marker, if the producer has a transaction open here."""
+        if producer in self._open:
+            kind = COMMIT if committed else ABORT
+            marker = _marker(self.next, producer, epoch, kind, now_ms)
+            self._put(marker)
+            self.bytes += len(marker.data) + ENTRY_BYTES
 
     def read(self, offset: int, most: int, magic: int, before: int | None = None) -> ReadBatches:
         """Whole batches from the one with `offset` on, at least one, up to `most` bytes and to the
@@ -185,146 +259,92 @@ class Log:
 
     def entries(self, offset: int) -> Iterator[Entry]:
         """The batches from the one with `offset` on, or behind it when there is none."""
-        return self._entries.behind(offset)
+        at = bisect_right(self._entries, offset, key=_BASE)
+        if at and self._entries[at - 1].last >= offset:
+            at -= 1
+        for index in range(at, len(self._entries)):
+            yield self._entries[index]
 
     def offset_for(self, timestamp: int) -> tuple[int, int]:
         """(offset, time) of the first batch that is not older; (-1, -1) when there is none."""
-        found = self._entries.not_older(timestamp)
-        return (-1, NO_TIME) if found is None else (found.base, found.max_timestamp)
+        at = bisect_left(self._latest, timestamp)
+        if at == len(self._entries):
+            return -1, NO_TIME
+        return self._entries[at].base, self._entries[at].max_timestamp
 
     def newest(self) -> tuple[int, int]:
         """(offset, time) of the record with the largest timestamp."""
-        best = self._entries.newest()
-        return (-1, NO_TIME) if best is None else (best.last, best.max_timestamp)
+        if not self._entries:
+            return -1, NO_TIME
+        entry = self._entries[bisect_left(self._latest, self._latest[-1])]
+        return entry.last, entry.max_timestamp
 
-    # --- transactions
+    def aborted_in(self, read: list[Entry]) -> Iterator[tuple[int, int]]:
+        """Yield the aborted transactions that a reader of these batches has to know: producer id,
+        first offset.
 
-    def _settle(self) -> None:
-        if self._stale:
-            self._stale = False
-            self._transactions.follow(self._entries, self._live)
-
-    def aborted(self, producer: int, first: int) -> None:
-        """Note an aborted transaction of the capture."""
-        if self._transactions.tell(producer, first):
-            self.bytes += ABORTED_BYTES
-
-    def aborted_in(self, read: list[Entry]) -> list[tuple[int, int]]:
-        """The aborted transactions that a reader of these batches has to know: (producer id, first
-        offset)."""
-        self._settle()
-        return list(self._transactions.aborted_in(read))
-
-    def end_transaction(self, producer: int, epoch: int, committed: bool, now_ms: int) -> None:
-        """Append the marker, if the producer has a transaction open here."""
-        self._settle()
-        if producer in self._transactions:
-            kind = COMMIT if committed else ABORT
-            self._put(_marker(self.next, producer, epoch, kind, now_ms))
-
-    def ends(self, producer: int, committed: bool) -> None:
-        """Note that a transaction of the capture ended."""
-        last = self._writers.pop(producer, None)
-        # Not settled for this: of a log that is read out of order each end would walk over all.
-        if last is not None and (self._stale or producer in self._transactions):
-            self._owed.append(Owed(producer, last, COMMIT if committed else ABORT))
-
-    def writers(self) -> set[int]:
-        """The producers whose transactions wrote something since the last call."""
-        fresh, self._fresh = self._fresh, set()
-        return fresh
-
-    def unplaced(self, data: bytes) -> None:
-        """Keep records written with acks=0, whose offsets nobody was told."""
-        self._unplaced.append(data)
-
-    def _place(self) -> None:
-        """Append the records that were written without an offset and not fetched either. Checksums
-        do not cover offsets: what was fetched is known by them."""
-        known = {_crc(entry.data) for entry in self._entries} if self._unplaced else set()
-        for data in self._unplaced:
-            try:
-                for batch in batches(data):
-                    if not isinstance(batch, Partial) and batch.crc not in known:
-                        self.append(data[batch.at : batch.at + batch.size])
-            except DissectError:
+        One whose marker lies before them must not be listed: the reader would drop what the
+        producer wrote afterwards.
+        """
+        for producer in dict.fromkeys(each.producer for each in read if each.producer >= 0):
+            start, end = read[0].base, read[-1].last
+            known = self._aborted.get(producer)
+            if known is None:
+                yield from self._listed_in(producer, start, end)
                 continue
-        self._unplaced.clear()
+            at = bisect_left(known, start, key=itemgetter(1))  # the marker
+            while at < len(known) and known[at][0] <= end:
+                yield producer, known[at][0]
+                at += 1
 
-    def _mark(self) -> None:
-        """Place the markers that are owed, in the order in which they were. A batch of the same
-        producer before the free offset is the marker, or what came after it."""
-        if not self._owed:
+    def _listed_in(self, producer: int, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the transactions of a producer without captured markers that begin in these
+        offsets, and the last one before them, which may still be open."""
+        at = bisect_right(self._ordered, (producer, start)) - 1
+        if at < 0 or self._ordered[at][0] != producer:
+            at += 1
+        while at < len(self._ordered) and self._ordered[at] <= (producer, end):
+            yield self._ordered[at]
+            at += 1
+
+
+def _whole(data: bytes) -> Iterator[tuple[Batch, bytes]]:
+    """Yield the batches that are whole, with their bytes."""
+    for batch in batches(data):
+        if not isinstance(batch, Partial):
+            yield batch, data[batch.at : batch.at + batch.size]
+
+
+def _fetched(data: bytes) -> Iterator[Entry]:
+    """Yield the batches of a Fetch, at their offsets."""
+    for batch, piece in _whole(data):
+        base, last = batch.base_offset, batch.last_offset
+        if not 0 <= last < MOST:
+            continue
+        if batch.magic != 2:  # a message set's entry says the last one
+            records = open_batch(data, batch).records
+            base = records[0].offset if records else last
+        yield _entry(base, last, batch, piece)
+
+
+def _placed(data: bytes, at: int) -> Iterator[Entry]:
+    """Yield the batches of a Produce, from an offset on."""
+    if at + len(data) >= MOST:
+        return
+    for batch, piece in _whole(data):
+        if batch.magic == 2:
+            count = batch.last_offset - batch.base_offset + 1
+            piece = _OFFSET.pack(at) + piece[8:]
+        else:
+            records = open_batch(data, batch).records
+            count = len(records)
+            rows = [r._replace(offset=at + n) for n, r in enumerate(records)]
+            piece = encode_message_set(batch.magic, rows) if rows else piece
+        last = at + max(count, 1) - 1
+        if last >= MOST:
             return
-        runs = _Runs(self._entries)
-        of: dict[int, list[int]] = {}
-        for entry in self._entries:
-            if entry.producer >= 0:
-                of.setdefault(entry.producer, []).append(entry.base)
-        made = []
-        for owed in self._owed:
-            place = runs.end_of(owed.last)
-            bases = of[owed.producer]
-            at = bisect_right(bases, owed.last)
-            if at < len(bases) and bases[at] < place:
-                continue
-            runs.grow(owed.last)
-            bases.insert(at, place)
-            made.append(_marker(place, owed.producer, 0, owed.marker, 0))
-        # All at once: there may be as many as batches.
-        self._entries = Entries([*self._entries, *made])
-        self.bytes += sum(len(entry.data) + ENTRY_BYTES for entry in made)
-        self._stale = True
-
-    def finish(self) -> None:
-        """Place the markers that nobody fetched, once all of the capture was read: at the first
-        free offset behind their transaction, where the broker will have put them."""
-        self._place()
-        self._mark()
-        self._owed.clear()
-        self._reading = False
-        self._writers, self._fresh = {}, set()
-        self._live = self.end
-        self._stale = True
-
-
-class _Runs:
-    """Stretches of offsets without a gap, which grow at their ends until they meet."""
-
-    def __init__(self, entries: Entries) -> None:
-        """`entries`: in the order of their offsets."""
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-        for entry in entries:
-            if self._ends and self._ends[-1] == entry.base:
-                self._ends[-1] = entry.last + 1
-            else:
-                self._starts.append(entry.base)
-                self._ends.append(entry.last + 1)
-        self._into = list(range(len(self._starts)))
-        """Run -> the one that it has grown into; itself while it has not."""
-
-    def _of(self, offset: int) -> int:
-        run = bisect_right(self._starts, offset) - 1
-        path = []
-        while self._into[run] != run:
-            path.append(run)
-            run = self._into[run]
-        for each in path:
-            self._into[each] = run
-        return run
-
-    def end_of(self, offset: int) -> int:
-        """The first free offset behind one that is in a run."""
-        return self._ends[self._of(offset)]
-
-    def grow(self, offset: int) -> None:
-        """Take the first free offset into the run of another one."""
-        run = self._of(offset)
-        self._ends[run] += 1
-        following = bisect_right(self._starts, self._ends[run]) - 1
-        if following > run and self._starts[following] == self._ends[run]:
-            self._into[run] = following
+        yield _entry(at, last, batch, piece)
+        at = last + 1
 
 
 def _entry(base: int, last: int, batch: Batch, piece: bytes) -> Entry:
@@ -338,26 +358,43 @@ def _entry(base: int, last: int, batch: Batch, piece: bytes) -> Entry:
     return Entry(base, last, batch.max_timestamp, batch.magic, piece, producer, marker)
 
 
-def _crc(entry: bytes) -> int | None:
-    batch = next(batches(entry), None)
-    return None if batch is None or isinstance(batch, Partial) else batch.crc
+def _markers(entries: list[Entry], owed: list[Owed]) -> list[Entry]:
+    """The markers that are owed, in the order in which they were, each at the first free offset
+    behind its transaction, where the broker will have put it. None where the producer's next batch
+    is the marker, or lies before that offset."""
+    # Where a batch begins -> an offset behind it, up to which there is no gap.
+    ends = {entry.base: entry.last + 1 for entry in entries} if owed else {}
+
+    def free(offset: int) -> int:
+        passed = []
+        while offset in ends:
+            passed.append(offset)
+            offset = ends[offset]
+        ends.update(dict.fromkeys(passed, offset))  # else each looks at all batches again
+        return offset
+
+    of: dict[int, list[int]] = {}
+    for entry in entries if owed else ():
+        if entry.producer >= 0:
+            of.setdefault(entry.producer, []).append(entry.base)
+    fetched = {entry.base for entry in entries if entry.marker is not None}
+    made = []
+    for each in owed:
+        place, bases = free(each.last + 1), of.get(each.producer, [])
+        at = bisect_right(bases, each.last)
+        if at < len(bases) and (bases[at] < place or bases[at] in fetched):
+            continue
+        ends[place] = place + 1
+        bases.insert(at, place)
+        made.append(_marker(place, each.producer, 0, each.marker, 0))
+    return made
 
 
 def _marker(place: int, producer: int, epoch: int, kind: int, now_ms: int) -> Entry:
     record = Record(place, now_ms, _MARKER_KEY.pack(0, kind), _MARKER_VALUE.pack(0, 0), ())
-    data = encode_batch(
-        [record],
-        attributes=TRANSACTIONAL | CONTROL,
-        producer_id=producer,
-        producer_epoch=epoch,
-    )
+    more = {"producer_id": producer, "producer_epoch": epoch}
+    data = encode_batch([record], attributes=TRANSACTIONAL | CONTROL, **more)
     return Entry(place, place, now_ms, 2, data, producer, kind)
-
-
-def _first(data: bytes, batch: Batch) -> int:
-    """The first offset of a message set's entry, which says the last one."""
-    opened = open_batch(data, batch)
-    return opened.records[0].offset if opened.records else batch.last_offset
 
 
 def _older(entry: Entry, magic: int) -> bytes:
@@ -365,8 +402,6 @@ def _older(entry: Entry, magic: int) -> bytes:
     batch = next(iter(batches(entry.data)))
     if isinstance(batch, Partial) or (batch.magic == 2 and batch.attributes & CONTROL):
         return b""
-    opened = open_batch(entry.data, batch)
-    rows = [
-        Record(r.offset, r.timestamp if magic else None, r.key, r.value, ()) for r in opened.records
-    ]
+    records = open_batch(entry.data, batch).records
+    rows = [Record(r.offset, r.timestamp if magic else None, r.key, r.value, ()) for r in records]
     return encode_message_set(magic, rows)

@@ -13,13 +13,13 @@ from collections.abc import Generator, Mapping
 from typing import Final
 
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.proxy.sasl import SCRAM
+from kafkascope.proxy.sasl import SCRAM, scram_proofs
 from kafkascope.proxy.serve.request import Code
 
 ITERATIONS: Final = 4096
 SALT: Final = 16
+# The version of SaslHandshake after which tokens come without a header.
 RAW: Final = 0
-"""The version of SaslHandshake after which tokens come without a header."""
 
 
 class Denied(Exception):
@@ -43,7 +43,6 @@ class Accounts:
 
     @property
     def mechanisms(self) -> list[str]:
-        """The mechanisms that clients may log in with."""
         return ["PLAIN", *(SCRAM if self._users else ()), "OAUTHBEARER"]
 
     def password(self, name: str) -> str:
@@ -96,16 +95,12 @@ class Accounts:
         without, _, proof = last.rpartition(",p=")
         fields = dict(part.partition("=")[::2] for part in without.split(","))
         bound = base64.b64encode(header.encode()).decode()
-        text = f"{bare},{challenge},{without}".encode()
-        key = hmac.digest(salted, b"Client Key", digest)
-        mark = hmac.digest(hashlib.new(digest, key).digest(), text, digest)
-        wanted = base64.b64encode(bytes(a ^ b for a, b in zip(key, mark, strict=True))).decode()
+        wanted, signature = scram_proofs(digest, salted, f"{bare},{challenge},{without}")
         if fields.get("r") != nonce or fields.get("c") != bound:
             raise Denied("the last token of SCRAM belongs to another challenge")
         if not hmac.compare_digest(proof.encode(), wanted.encode()):
             raise Denied(f"the password of {name!r} does not match")
-        sign = hmac.digest(hmac.digest(salted, b"Server Key", digest), text, digest)
-        return f"v={base64.b64encode(sign).decode()}".encode()
+        return f"v={signature}".encode()
 
 
 def _gs2(token: str) -> tuple[str, str]:
@@ -138,7 +133,6 @@ class Login:
         self.done = not accounts.required
 
     def handshake(self, version: int, mechanism: str) -> Body:
-        """The response to a SaslHandshake."""
         known = self._accounts.mechanisms
         if mechanism not in known:
             return {"error_code": Code.UNSUPPORTED_SASL_MECHANISM, "mechanisms": known}

@@ -5,26 +5,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.layout import magic_of
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster, Partition, Topic
-from kafkascope.proxy.serve.coordinators.memory_budget import ENTRY
-from kafkascope.proxy.serve.entries import Entry
-from kafkascope.proxy.serve.fetch_sessions import (
-    Changes,
-    FetchSession,
-    FetchSessions,
-    Key,
-    Place,
-    Told,
-)
-from kafkascope.proxy.serve.log import Log
+from kafkascope.proxy.serve.fetch_sessions import Changes, FetchSession, FetchSessions, Key, Place
+from kafkascope.proxy.serve.log import Entry, Log
 from kafkascope.proxy.serve.request import (
+    ENTRY,
     LONGEST_WAIT_S,
     Code,
-    Handler,
     Request,
     by_partition,
 )
@@ -35,19 +26,15 @@ NEWEST: Final = -3
 EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 READ_COMMITTED: Final = 1
+# Of records in a response.
 MOST_BYTES: Final = 50 << 20
-"""Of records in a response."""
+# Bytes of memory for what clients write; then nothing more is taken.
 MOST_KEPT: Final = 192 << 20
-"""Bytes of memory for what clients write; then nothing more is taken."""
 
 
-class Result(NamedTuple):
-    """What was read of a partition."""
-
-    key: Key
-    body: Body
-    more: bool
-    """Whether it has to be read again, though nothing changes there."""
+Result: TypeAlias = tuple[Key, Body, bool]
+"""What was read of a partition, and whether it has to be read again, though nothing changes
+there."""
 
 
 class Partitions:
@@ -62,17 +49,7 @@ class Partitions:
         self._open: dict[int, dict[Place, None]] = {}
         """Producer id -> the partitions that its transaction wrote to."""
 
-    def handlers(self) -> dict[str, Handler]:
-        """The handlers, by API."""
-        return {
-            "Fetch": self._fetch,
-            "ListOffsets": self._list_offsets,
-            "OffsetForLeaderEpoch": self._leader_epoch,
-            "Produce": self._produce,
-        }
-
     def find(self, name: str, number: int) -> Partition | None:
-        """A partition; None when there is none."""
         topic = self._model.topics.get(name)
         return None if topic is None else topic.partitions.get(number)
 
@@ -98,7 +75,7 @@ class Partitions:
             return False
         return True
 
-    async def _fetch(self, request: Request) -> Body:
+    async def fetch(self, request: Request) -> Body:
         """Respond at once when there is something to read, else after max_wait."""
         session = self._sessions.of(request.body)
         if isinstance(session, Code):
@@ -107,7 +84,7 @@ class Partitions:
         found, ready = self._read(request.version, request.body, session)
         while not ready and await self._news(session, until):
             found, ready = self._read(request.version, request.body, session)
-        responses = _told(session, found)
+        responses = _new_parts(session, found)
         return {"error_code": 0, "session_id": session.id, "responses": responses}
 
     async def _news(self, session: FetchSession, moment: float) -> bool:
@@ -118,8 +95,7 @@ class Partitions:
         return False
 
     def _read(self, version: int, body: Body, session: FetchSession) -> tuple[list[Result], bool]:
-        """Return what there is to tell of the partitions that are due, and whether a client waits
-        for it."""
+        """Return the results of the partitions that are due, and whether to respond at once."""
         magic = magic_of("FetchResponse", version)
         left = min(body.get("max_bytes", MOST_BYTES), MOST_BYTES)
         committed = body.get("isolation_level", 0) == READ_COMMITTED
@@ -133,20 +109,16 @@ class Partitions:
             more = left <= 0
             if part is None:
                 result["error_code"] = _unknown(wanted.topic, name)
-                result |= {
-                    "high_watermark": -1,
-                    "last_stable_offset": -1,
-                    "log_start_offset": -1,
-                }
+                result |= {"high_watermark": -1, "last_stable_offset": -1, "log_start_offset": -1}
             else:
                 result |= _portion(part.log, wanted.partition, left, magic, committed)
                 left -= len(result["records"])
             news = bool(result["records"]) or result["error_code"] != 0
             ready |= news
-            found.append(Result(key, result, news or more))
+            found.append((key, result, news or more))
         return found, ready
 
-    async def _list_offsets(self, request: Request) -> Body:
+    async def list_offsets(self, request: Request) -> Body:
         committed = request.body.get("isolation_level", 0) == READ_COMMITTED
 
         def listed(topic: Body, wanted: Body) -> Body:
@@ -161,7 +133,7 @@ class Partitions:
 
         return {"topics": by_partition(request.body["topics"], listed)}
 
-    async def _leader_epoch(self, request: Request) -> Body:
+    async def leader_epoch(self, request: Request) -> Body:
         def found(topic: Body, wanted: Body) -> Body:
             part = self.find(self._model.name_of(topic), wanted["partition"])
             result = {"partition": wanted["partition"], "error_code": 0}
@@ -171,7 +143,7 @@ class Partitions:
 
         return {"topics": by_partition(request.body["topics"], found)}
 
-    async def _produce(self, request: Request) -> Body | None:
+    async def produce(self, request: Request) -> Body | None:
         topics = by_partition(
             request.body["topic_data"], self._appended, "partition_data", "partition_responses"
         )
@@ -214,7 +186,7 @@ class Partitions:
         self.wake()
 
 
-def _told(session: FetchSession, found: list[Result]) -> list[Body]:
+def _new_parts(session: FetchSession, found: list[Result]) -> list[Body]:
     """Return the topics of a response: of each partition what is new. It counts as told."""
     topics: dict[str | bytes, Body] = {}
     later: list[Key] = []
@@ -222,7 +194,7 @@ def _told(session: FetchSession, found: list[Result]) -> list[Body]:
         wanted = session.partitions.get(key)
         if wanted is None:
             continue  # another request in the same session took it away meanwhile
-        told = Told(result["high_watermark"], result["log_start_offset"])
+        told = result["high_watermark"], result["log_start_offset"]
         session.due.pop(key, None)
         if more and result["records"]:
             later.append(key)
@@ -239,7 +211,6 @@ def _told(session: FetchSession, found: list[Result]) -> list[Body]:
 
 
 def _unknown(topic: Body, name: str) -> Code:
-    """The error for a partition that is not there."""
     by_id = not name and "topic_id" in topic
     return Code.UNKNOWN_TOPIC_ID if by_id else Code.UNKNOWN_TOPIC_OR_PARTITION
 

@@ -1,16 +1,90 @@
-"""Requests as handlers see them, error codes, and parts that the responses of many APIs share.
-Stateless."""
+"""Requests as handlers see them, error codes, parts that the responses of many APIs share, and the
+account of the memory that clients may fill."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Iterable
 from enum import IntEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.dissectors.codec.reader import Body
 
+# Bytes of state that clients may make. A thousand members with subscriptions of a hundred topics
+# take 5 MB.
+STATE_LIMIT: Final = 64 << 20
+# Bytes that a small object takes beside its texts, with its place in a dict.
+ENTRY: Final = 400
+# A full account is counted anew so often at most: to count takes milliseconds, a flood goes on.
+RECOUNT_S: Final = 1.0
+
+
+# Of one kind, where each has an epoch.
+MAX_GROUPS: Final = 1_000
+
+
+class MemoryBudget:
+    """Admits what clients want to be kept, up to a limit for all groups, offsets and producers.
+
+    Sizes are estimates. What is freed is not paid back one by one: when the account seems full,
+    everybody who holds something counts anew."""
+
+    def __init__(self, limit: int = STATE_LIMIT) -> None:
+        self._limit = limit
+        self._taken = 0
+        self._holders: list[Callable[[], int]] = []
+        self._counted = float("-inf")
+        self.refusals = 0
+        """How often there was no room."""
+
+    def holds(self, holder: Callable[[], int]) -> None:
+        """Register a function that returns the bytes its owner holds."""
+        self._holders.append(holder)
+
+    def admit(self, size: int) -> bool:
+        """Whether so many bytes more may be kept; if so they are accounted for."""
+        if self._taken + size > self._limit and not self._recounted(size):
+            self.refusals += 1
+            return False
+        self._taken += size
+        return True
+
+    def _recounted(self, size: int) -> bool:
+        now = time.monotonic()
+        if now - self._counted < RECOUNT_S:
+            return False
+        self._counted = now
+        self._taken = sum(holder() for holder in self._holders)
+        return self._taken + size <= self._limit
+
+
+def size_of(*texts: str | bytes | None) -> int:
+    """Bytes of an entry with these texts."""
+    return ENTRY + sum(2 * len(each) for each in texts if each)
+
+
+def size_of_names(names: Iterable[str]) -> int:
+    return sum(100 + 2 * len(name) for name in names)
+
+
+def size_of_protocols(protocols: list[Body]) -> int:
+    """Bytes of what a member of a classic group says about itself."""
+    return sum(size_of(each["name"], each["metadata"]) for each in protocols)
+
+
+def has_place(groups: dict[str, Any], name: str, most: int = MAX_GROUPS) -> bool:
+    """Whether a group is known or may be added: an empty one makes room when there are too many."""
+    if name in groups or len(groups) < most:
+        return True
+    empty = next((other for other, each in groups.items() if not each.members), None)
+    if empty is None:
+        return False
+    del groups[empty]
+    return True
+
+
+# Whatever a request asks for: no wait for records is longer.
 LONGEST_WAIT_S: Final = 60.0
-"""Whatever a request asks for: no wait for records is longer."""
 
 
 class Request(NamedTuple):

@@ -11,9 +11,13 @@ import errno
 import os
 import ssl
 import struct
+import time
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
+from kafkascope.analyzer.text import safe
 from kafkascope.captures.signatures import HEAD, TLS, protocol_of
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError, UnknownApi, UnknownVersion
@@ -23,31 +27,82 @@ from kafkascope.dissectors.registry import (
     Decoded,
     RequestHeader,
     decode_request,
-    layout_of,
+    encode_response,
     read_request_header,
-    response_header_version,
-    write_layout,
+    unsupported_response,
 )
-from kafkascope.proxy.listening import ON_PLAINTEXT
+from kafkascope.proxy.hosts import ON_PLAINTEXT
 from kafkascope.proxy.serve.broker import Broker, NoResponse, Response
-from kafkascope.proxy.serve.lines import Lines
 from kafkascope.proxy.serve.logins import Accounts, Denied, Login
 from kafkascope.proxy.serve.request import Code
+
+# Different lines that are counted.
+MOST_LINES: Final = 1_000
+LONGEST_LINE: Final = 400
+# Lines that may come at once.
+BURST: Final = 200
+# Seconds until there is room for another one after that: 20 MB a day at most.
+LINE_S: Final = 1.0
+
+
+class Lines:
+    """Log lines of a served capture: who connected, and what went wrong.
+
+    Clients control the text and number of lines: lines are short, move no cursor, do not repeat
+    without end, and a flood of different ones cannot fill a disk."""
+
+    def __init__(
+        self, out: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._out = out
+        self._clock = clock
+        self._said: Counter[str] = Counter()
+        self._room = float(BURST)
+        self._last = clock()
+        self._left_out = 0
+
+    def log(self, who: str, text: str, about: str = "") -> None:
+        """Write a line the first time, the tenth, the hundredth that `about` (else the text) is
+        told."""
+        who, text = safe(who[:LONGEST_LINE]), safe(text[:LONGEST_LINE])
+        key = about[:LONGEST_LINE] or text
+        if key not in self._said and len(self._said) >= MOST_LINES:
+            self._said.pop(next(iter(self._said)))
+        self._said[key] += 1
+        count = self._said[key]
+        if count == 1:
+            self._write(f"{who}: {text}")
+        elif str(count).strip("0") == "1":
+            self._write(f"{who}: {text} ({count} times)")
+
+    def _write(self, line: str) -> None:
+        now = self._clock()
+        self._room = min(self._room + (now - self._last) / LINE_S, BURST)
+        self._last = now
+        if self._room < 1:
+            self._left_out += 1
+            return
+        self._room -= 1
+        if self._left_out:
+            line = f"{line} ({self._left_out} lines before it were suppressed)"
+            self._left_out = 0
+        self._out(line)
+
 
 MAX_REQUEST: Final = 100 << 20
 MAX_CONNECTIONS: Final = 800
 BUFFER: Final = 1 << 20
 BACKLOG: Final = 512
+# Bytes of requests and answers of all connections together.
 MAX_BUFFERED: Final = 160 << 20
-"""Bytes of requests and answers of all connections together."""
+# Requests up to here are not counted in that.
 SMALL: Final = 64 << 10
-"""Requests up to here are not counted in that."""
+# How long to wait for more of something that is no request, to say what it is.
 BEGUN_S: Final = 0.2
-"""How long to wait for more of something that is no request, to say what it is."""
+# As connections.max.idle.ms of brokers.
 IDLE_S: Final = 600.0
-"""As connections.max.idle.ms of brokers."""
+# For a request to arrive, once it has begun, and for a response to be taken.
 FRAME_S: Final = 60.0
-"""For a request to arrive, once it has begun, and for a response to be taken."""
 _SIZE: Final = struct.Struct(">i")
 
 
@@ -56,12 +111,12 @@ class Server:
 
     def __init__(
         self,
-        tell: Callable[[str], None] | None = None,
+        log: Callable[[str], None] | None = None,
         *,
         accounts: Accounts | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._lines = Lines(tell or (lambda text: None))
+        self.log = Lines(log or (lambda text: None)).log
         self._accounts = accounts or Accounts()
         self._tls = tls
         self._servers: list[asyncio.Server] = []
@@ -92,7 +147,11 @@ class Server:
             )
         else:
             loop = asyncio.get_running_loop()
-            server = await loop.create_server(self._secured, host, port, backlog=BACKLOG)
+            server = await loop.create_server(
+                lambda: _Paused(asyncio.StreamReader(BUFFER), self._connected),
+                *(host, port),
+                backlog=BACKLOG,
+            )
         self._servers.append(server)
         if not server.sockets:
             # asyncio takes any failure to make a socket for a kind that the system lacks.
@@ -100,11 +159,7 @@ class Server:
         place: tuple[str, int] = server.sockets[0].getsockname()[:2]
         return place
 
-    def _secured(self) -> asyncio.BaseProtocol:
-        return _Paused(asyncio.StreamReader(BUFFER), self._connected)
-
     async def stop(self) -> None:
-        """Close everything."""
         for server in self._servers:
             server.close()
         for task in list(self._tasks):
@@ -114,14 +169,10 @@ class Server:
             await server.wait_closed()
         self._servers.clear()
 
-    def tell(self, who: str, text: str, about: str = "") -> None:
-        """Log a line."""
-        self._lines.tell(who, text, about)
-
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Log what asyncio would log, such as that there are no more file descriptors."""
         error = context.get("exception")
-        self.tell("listener", f"{context.get('message')} ({error})")
+        self.log("listener", f"{context.get('message')} ({error})")
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -130,18 +181,18 @@ class Server:
         who = ":".join(map(str, (writer.get_extra_info("peername") or ("?",))[:2]))
         try:
             if len(self._tasks) > MAX_CONNECTIONS:
-                self.tell(who, f"more than {MAX_CONNECTIONS} connections; closed")
+                self.log(who, f"more than {MAX_CONNECTIONS} connections; closed")
                 return
             await self._serves.wait()
             if self._tls is not None:
                 await writer.start_tls(self._tls, ssl_handshake_timeout=FRAME_S)
             await _Connection(self, self._accounts, reader, writer, who).serve()
         except ssl.SSLError as error:
-            self.tell(who, f"TLS failed ({error.reason or error}); closed")
+            self.log(who, f"TLS failed ({error.reason or error}); closed")
         except (asyncio.IncompleteReadError, OSError, asyncio.CancelledError):
             pass
         except Exception as error:  # a fault of ours must cost this connection only, and be told
-            self.tell(who, f"internal error ({error}); closed")
+            self.log(who, f"internal error ({error}); closed")
         finally:
             self._tasks.discard(task)
             writer.close()
@@ -154,7 +205,6 @@ class Server:
         return True
 
     def give(self, size: int) -> None:
-        """Release reserved bytes."""
         self._buffered -= size
 
 
@@ -168,26 +218,17 @@ class _Paused(asyncio.StreamReaderProtocol):
         super().connection_made(transport)
 
 
+@dataclass
 class _Connection:
-    """One client."""
+    server: Server
+    accounts: Accounts
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    who: str
 
-    def __init__(
-        self,
-        server: Server,
-        accounts: Accounts,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        who: str,
-    ) -> None:
-        self._server = server
-        self._login = Login(accounts)
-        self._reader = reader
-        self._writer = writer
-        self._who = who
+    def __post_init__(self) -> None:
+        self._login = Login(self.accounts)
         self._met = False
-
-    def _tell(self, text: str) -> None:
-        self._server.tell(self._who, text)
 
     async def serve(self) -> None:
         """Respond until the client leaves, or is refused."""
@@ -195,15 +236,14 @@ class _Connection:
             while await self._one():
                 pass
         except (NoResponse, Denied) as error:
-            self._tell(f"{error}; closed")
+            self.server.log(self.who, f"{error}; closed")
         except DissectError as error:
-            self._tell(f"a request cannot be read ({error}); closed")
+            self.server.log(self.who, f"a request cannot be read ({error}); closed")
 
     async def _begun(self) -> bytes:
-        """Return what follows the first bytes of something that is no request."""
         try:
             async with asyncio.timeout(BEGUN_S):
-                return await self._reader.read(HEAD)
+                return await self.reader.read(HEAD)
         except TimeoutError:
             return b""
 
@@ -211,21 +251,21 @@ class _Connection:
         """Respond to one request; False when the connection is over."""
         try:
             async with asyncio.timeout(IDLE_S):
-                size = await self._reader.readexactly(4)
+                size = await self.reader.readexactly(4)
         except TimeoutError:
             return False
         (length,) = _SIZE.unpack(size)
         least = 0 if self._login.raw else 8
         if not least <= length <= MAX_REQUEST:
             raise NoResponse(_looks(size + await self._begun()))
-        if not self._server.take(length):
+        if not self.server.take(length):
             raise NoResponse(
                 f"no room for a request of {length} bytes: other connections use the memory"
             )
         try:
             response = await self._respond(await self._payload(length))
         finally:
-            self._server.give(length)
+            self.server.give(length)
         if response is not None:
             await self._send(response)
         return True
@@ -233,7 +273,7 @@ class _Connection:
     async def _payload(self, length: int) -> bytes:
         try:
             async with asyncio.timeout(FRAME_S):
-                return await self._reader.readexactly(length)
+                return await self.reader.readexactly(length)
         except TimeoutError:
             raise NoResponse(
                 f"a request of {length} bytes did not arrive in {FRAME_S:g} s"
@@ -244,25 +284,25 @@ class _Connection:
             ) from None
 
     async def _send(self, response: bytes) -> None:
-        if not self._server.take(len(response)):
+        if not self.server.take(len(response)):
             raise NoResponse(
                 f"no room for a response of {len(response)} bytes: other connections use the memory"
             )
         try:
-            self._writer.write(_SIZE.pack(len(response)) + response)
+            self.writer.write(_SIZE.pack(len(response)) + response)
             async with asyncio.timeout(FRAME_S):
-                await self._writer.drain()
+                await self.writer.drain()
         except TimeoutError:
-            self._writer.transport.abort()
+            self.writer.transport.abort()
             raise NoResponse(f"a response was not read within {FRAME_S:g} s") from None
         finally:
-            self._server.give(len(response))
+            self.server.give(len(response))
 
     async def _respond(self, payload: bytes) -> bytes | None:
         """The payload of a response; None when there is none."""
-        broker = self._server.broker
+        broker = self.server.broker
         assert broker is not None
-        self._server.requests += 1
+        self.server.requests += 1
         if self._login.raw:
             return self._login.token(payload)
         head = read_request_header(payload)
@@ -270,7 +310,7 @@ class _Connection:
         if head.api_key == API_VERSIONS and (
             known is None or not known[0] <= head.api_version <= known[1]
         ):
-            return _fallback(head, broker)
+            return unsupported_response(head.correlation_id, broker.versions)
         try:
             decoded = decode_request(payload)
         except (UnknownApi, UnknownVersion) as error:
@@ -285,17 +325,19 @@ class _Connection:
                 )
             response = await broker.respond(head.api_key, head.api_version, head.client_id, decoded)
         if response.note:
-            self._server.tell(head.client_id or "?", response.note)
-        return _written(head, response)
+            self.server.log(head.client_id or "?", response.note)
+        if response.body is None:
+            return None
+        return encode_response(head.api_key, head.api_version, head.correlation_id, response.body)
 
     def _meet(self, head: RequestHeader, decoded: Decoded) -> None:
-        """Tell who came: a line for each client, not for each of its connections."""
+        """Log a connected client: a line for each client, not for each of its connections."""
         self._met = True
         name = "no client id" if head.client_id is None else f'client "{head.client_id}"'
         software = decoded.body.get("client_software_name") or ""
         version = decoded.body.get("client_software_version") or ""
         text = f"{name} connected" + (f", {software} {version}".rstrip() if software else "")
-        self._server.tell(self._who, text, f"{self._who.rpartition(':')[0]} {text}")
+        self.server.log(self.who, text, f"{self.who.rpartition(':')[0]} {text}")
 
     def _logged_in(self, head: RequestHeader, decoded: Decoded) -> Response | None:
         """The response to a request of SASL; None for others."""
@@ -307,7 +349,7 @@ class _Connection:
             if body["error_code"]:
                 note = f"{mechanism} is not served, only {', '.join(body['mechanisms'])}"
                 note += " (SCRAM needs --user)" if mechanism.startswith("SCRAM") else ""
-            return Response(head.api_version, body, note)
+            return Response(body, note)
         if name == "SaslAuthenticate":
             blank: Body = {"error_code": 0, "error_message": None, "session_lifetime_ms": 0}
             try:
@@ -315,26 +357,9 @@ class _Connection:
             except Denied as error:
                 failed: Body = {"error_code": Code.SASL_AUTHENTICATION_FAILED, "auth_bytes": b""}
                 body = {**blank, **failed, "error_message": f"Authentication failed: {error}"}
-                return Response(head.api_version, body, f"authentication failed: {error}")
-            return Response(head.api_version, body)
+                return Response(body, f"authentication failed: {error}")
+            return Response(body)
         return None
-
-
-def _fallback(head: RequestHeader, broker: Broker) -> bytes:
-    """An ApiVersions of a version that the captured broker lacks (KIP-511)."""
-    body = {"error_code": Code.UNSUPPORTED_VERSION, "api_keys": broker.offer()}
-    layout = layout_of("ApiVersionsResponse", 0)
-    return _SIZE.pack(head.correlation_id) + write_layout(layout, body)
-
-
-def _written(head: RequestHeader, response: Response) -> bytes | None:
-    if response.body is None:
-        return None
-    version = response_header_version(head.api_key, head.api_version)
-    header = layout_of("ResponseHeader", version)
-    layout = layout_of(f"{APIS[head.api_key].name}Response", response.version)
-    written = write_layout(header, {"correlation_id": head.correlation_id})
-    return written + write_layout(layout, response.body)
 
 
 def _looks(head: bytes) -> str:

@@ -18,16 +18,18 @@ def capture_file(
     mirrored: bool = False,
     port: int = BROKER.port,
     only: str = "",
+    handshake: bool = True,
 ) -> Path:
     """Write a capture of ("client" or "broker", bytes), a millisecond apart; `only`: the side
-    whose packets are in it; `mirrored`: what sent the packets here has cut them to `snaplen`."""
+    whose packets are in it; `mirrored`: what sent the packets here has cut them to `snaplen`;
+    without `handshake` the capture began late."""
     composer = Composer(CLIENT, BROKER._replace(port=port))
     with path.open("wb") as file:
         writer = PcapngWriter(file)
         writer.interface("eth0")
         time_ns = START
         for packet in composer.open():
-            if not only or _is_of(only, packet):
+            if handshake and (not only or _is_of(only, packet)):
                 writer.packet(packet, time_ns)
         for side, data in frames:
             time_ns += MS

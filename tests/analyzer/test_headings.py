@@ -22,7 +22,7 @@ from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.model import Column
 from kafkascope.analyzer.statistics.simple import PARTS
 from kafkascope.library.exchange import Exchange
-from kafkascope.library.exchange import _Column as Attribute
+from kafkascope.library.values import Attribute
 
 OTHER_NAMES = {
     "client": "client_id or client_address",

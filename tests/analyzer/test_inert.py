@@ -54,6 +54,7 @@ def test_usual_text_stays() -> None:
         ["export", "--format", "csv", "-o", "-"],
         ["export", "--format", "jsonl", "-o", "-"],
         ["check", "--all"],
+        ["check", "-Y", 'client == "nobody-by-this-name"'],
         ["check", "--format", "github"],
         ["check", "--format", "junit"],
     ],

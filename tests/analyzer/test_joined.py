@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.conversation.undecided import MAX_UNDECIDED_EVENTS
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.pipeline.runs import Runs
 from kafkascope.captures.model import Chunk, StreamEvent
 from tests.analyzer.wire import (
     Wire,
@@ -34,23 +33,21 @@ from tests.analyzer.wire import (
 def joined(events: Iterable[StreamEvent]) -> list[StreamEvent]:
     """Chunks that follow each other as one."""
     out: list[StreamEvent] = []
-    runs = Runs()
-
-    def end() -> None:
-        event = runs.end()
-        if event is not None:
-            out.append(event)
-
     for event in events:
-        if isinstance(event, Chunk) and runs.takes(event):
-            continue
-        end()
-        if isinstance(event, Chunk):
-            runs.begin(event)
+        last = out[-1] if out else None
+        if isinstance(event, Chunk) and isinstance(last, Chunk) and follows(event, last):
+            moved = [each._replace(start=each.start + len(last.data)) for each in event.pieces]
+            data, pieces = last.data + event.data, [*last.pieces, *moved]
+            out[-1] = Chunk(last.connection, last.direction, last.offset, data, pieces)
         else:
             out.append(event)
-    end()
     return out
+
+
+def follows(chunk: Chunk, last: Chunk) -> bool:
+    if chunk.connection is not last.connection or chunk.direction != last.direction:
+        return False
+    return chunk.offset == last.offset + len(last.data)
 
 
 def messages(rng: Random) -> list[tuple[str, bytes]]:

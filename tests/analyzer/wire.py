@@ -141,7 +141,11 @@ def told(events: Iterable[StreamEvent], context: Context | None = None) -> list[
     out: list[Exchange] = []
     for event in events:
         out += conversations.feed(event)
-    return sorted(out + conversations.finish(), key=lambda exchange: exchange.number)
+    # Each `Wire` counts its own packets.
+    out = sorted(out + conversations.finish(), key=lambda each: (each.time_ns, each.origin))
+    for number, exchange in enumerate(out, 1):
+        exchange.number = number
+    return out
 
 
 def rechunked(events: Sequence[StreamEvent], cuts: Sequence[int]) -> list[StreamEvent]:

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 import kafkascope as ks
-from kafkascope.bridges.mcp.answers import ABOUT, MOST, answer
-from kafkascope.bridges.mcp.toolbox import TOOLS, Toolbox, description
+from kafkascope.bridges.mcp.toolbox import ABOUT, MOST, TOOLS, Toolbox, answer, description
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "captures" / "samples"

@@ -13,6 +13,7 @@ from kafkascope.captures.signatures import (
     protocol_of,
     sign_of,
     signature_of,
+    words_amid,
     words_of,
 )
 
@@ -130,3 +131,32 @@ def test_each_signature_is_matched_by_what_stands_in_its_place() -> None:
     for each in SIGNATURES:
         assert each.stand_in == b"" or each.pattern.match(each.stand_in + b"***"), each
         assert each.stand_in or each.pattern.groups == 1, each
+
+
+WEAK = {"JRMI", "Telnet", "MongoDB", "RDP", "Java serialization", "PROXY protocol v1"}
+"""Of their signatures too little is fixed."""
+
+
+@pytest.mark.parametrize(("side", "data", "name"), ALL, ids=lambda each: str(each)[:30])
+def test_what_is_known_amid_a_stream(side: Side, data: bytes, name: str) -> None:
+    said = words_amid(data, side)
+    assert said in ("", words_of(data, side))
+    assert said or name in WEAK or data.startswith((b"0\x84", b"\x80", b"\x16", b"\r\n\r\n\0"))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\0\0\6\4\0\0\0\0\0\0\0\0\0\x2b",  # a response with correlation id 0
+        b"R\0\0\0\x0c\0\0\0\2\0\0\0\1",  # the end of a name, a size, partitions
+        b"N\0\5topic\0\0",
+        b"GET the most of your data",
+        b'220 {"order": 1}, {"order": 2}',
+        b"+OK that is a record" + b"x" * 300 + b"\n",
+        b"\x15\3\3\x10\0topic",
+        b"ruok, said the record",
+    ],
+)
+@pytest.mark.parametrize("side", ["client", "server"])
+def test_what_a_payload_of_kafka_may_go_on_with_is_not_named(data: bytes, side: Side) -> None:
+    assert words_amid(data, side) == ""

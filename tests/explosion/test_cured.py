@@ -6,7 +6,6 @@ import csv
 import json
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,13 +19,13 @@ from kafkascope.analyzer.exchanges.records import fields_of, shareable
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.export import late
 from kafkascope.analyzer.render.records import BYTES_SHOWN, HEADERS_SHOWN, lines_inside
-from kafkascope.analyzer.statistics import STATISTICS
+from kafkascope.analyzer.statistics.accumulators import STATISTICS
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.cluster.reach import MAX_RESOLVED
 from kafkascope.analyzer.statistics.connections import Connections
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.groups.groups import Groups
-from kafkascope.captures.merge.groups import groups
-from kafkascope.captures.merge.sketches import Sketch
+from kafkascope.captures.merge.groups import Sketch, groups
 from kafkascope.captures.model import Resolved
 from kafkascope.dissectors.codec.jsonform import loads
 from kafkascope.dissectors.codec.tree import Node
@@ -261,7 +260,12 @@ def test_connections_that_are_counted_together_are_no_connection_to_tell_of(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     # Their line has no number: the rule about failed handshakes ended with a TypeError.
-    monkeypatch.setitem(STATISTICS, "connections", partial(Connections, 5))
+    def few() -> Connections:
+        connections = Connections()
+        connections.values.limit = 5
+        return connections
+
+    monkeypatch.setitem(STATISTICS, "connections", few)
     path = tmp_path / "a.pcapng"
     write_packets(path, hellos(8))
     result = CliRunner().invoke(main, ["check", str(path), "--json"])
@@ -338,7 +342,7 @@ def story_work(
     groups = Groups()
     with open_capture([path]) as capture:
         for exchange in capture.exchanges():
-            groups.add(row_of(exchange, capture.context.names), exchange)
+            groups.add(ExchangeBatch.of(row_of(exchange, capture.context.names), exchange))
     return lambda: groups.story("g")
 
 

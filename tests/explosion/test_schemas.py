@@ -14,9 +14,8 @@ from click.testing import CliRunner
 from kafkascope.analyzer.payloads import gathered, json_schema, known
 from kafkascope.analyzer.payloads.decoding import MOST_DECODED, Payloads
 from kafkascope.analyzer.payloads.gathered import MOST_NAMES, MOST_TEXTS, Gathered, Said
-from kafkascope.analyzer.payloads.known import MOST_OF_A_KEY, KnownSchemas
+from kafkascope.analyzer.payloads.known import MOST_OF_A_KEY, KnownSchemas, ToldSchemas
 from kafkascope.analyzer.payloads.model import PayloadError, Reference, Schema, SchemaKey
-from kafkascope.analyzer.payloads.told import ToldSchemas
 from kafkascope.tui.cli import main
 from tests.explosion.measuring import MEMORY_MB, measured
 from tests.explosion.schemas import (

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -189,7 +190,11 @@ def checked(proxied: Proxied, story: Story) -> Recording:
     for name in proxied.proxies:
         live = proxied.live(name)
         kept = kafkascope("ls", proxied.folder / f"{name.lower()}.pcapng", "--json")
-        for exchange in (*live, *kept):
-            del exchange["exchange_id"]  # made of the source, too
+        for listed in (live, kept):
+            # Of a file by the first byte, live by the end of each exchange.
+            assert [each.pop("number") for each in listed] == list(range(1, len(listed) + 1))
+            for exchange in listed:
+                del exchange["exchange_id"]  # made of the source, too
+            listed.sort(key=itemgetter("frames", "connection", "correlation_id"))
         assert live == kept, f"{name}: live is not what was recorded"
     return recording

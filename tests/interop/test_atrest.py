@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kafkascope.analyzer.logdir.opening import AtRest, open_at_rest
+from tests.analyzer.logdir.verdicts import records_in, verdicts_on
 from tests.interop.brokers import Cluster, KRaftCluster
 from tests.interop.zookeeper import ZooKeeperCluster, admin_of
 
@@ -168,7 +169,7 @@ def test_records_are_those_that_were_produced(written: Written) -> None:
     from kafkascope.analyzer.times import iso_ms
 
     for topic, rows in written.rows.items():
-        read = list(written.read(topic).records())
+        read = list(records_in(written.read(topic)))
         shown = [(r["key"], r["value"], r["headers"], r["time"]) for r in read]
         assert shown == [(k, v, h, iso_ms(t)) for k, v, h, t in rows], topic
         assert [r["offset"] for r in read] == list(range(COUNT))
@@ -252,7 +253,7 @@ def test_every_file_of_a_broker_is_known_and_sound(written: Written) -> None:
         if found is None:
             unknown.add(path.name)
             continue
-        for verdict in found.verdicts():
+        for verdict in verdicts_on(found):
             assert verdict.sound, verdict.lines()
             assert verdict.notes == (), verdict.lines()
     assert unknown == set()
@@ -264,7 +265,7 @@ def test_internal_topics_are_decoded_whole(modern: Written) -> None:
         found = open_at_rest(path)
         if found is None or not (found.topic or "").startswith("__"):
             continue
-        for record in found.records():
+        for record in records_in(found):
             told = record["decoded"]
             assert "error" not in told
             decoded += 1
@@ -277,6 +278,6 @@ def test_transactions_and_compaction_leave_their_traces(modern: Written) -> None
     aborted = open_at_rest(modern.folder("tx") / "00000000000000000000.txnindex")
     assert aborted is not None
     assert len(aborted.small().entries) == 2
-    offsets = [record["offset"] for record in modern.read("compact").records()]
+    offsets = [record["offset"] for record in records_in(modern.read("compact"))]
     assert offsets == sorted(offsets)
     assert len(offsets) < offsets[-1] + 1

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kafkascope.dissectors.codec.fitting import fitted
+from kafkascope.dissectors.codec.walk import fitted
 from kafkascope.dissectors.embedded.internal import CLUSTER_METADATA_ID, decode
 from kafkascope.dissectors.records.records import batches, open_batch
 from kafkascope.dissectors.registry import layout_of

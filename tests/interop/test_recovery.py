@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafkascope.analyzer.logdir.opening import AtRest, open_at_rest
-from tests.analyzer.logdir.verdicts import compared, family, undecided
+from tests.analyzer.logdir.verdicts import compared, family, records_in, undecided, verdicts_on
 from tests.interop.at_rest import (
     RELEASES,
     Folders,
@@ -53,7 +53,7 @@ def test_records_are_those_that_were_produced(log: tuple[Release, Folders, Path]
     made = topics(release)
     for topic, rows in folders.rows.items():
         found = opened(folders.clean[topic])
-        assert [(each["key"], each["value"]) for each in found.records()] == rows, topic
+        assert [(each["key"], each["value"]) for each in records_in(found)] == rows, topic
         seen = {(batch.codec, batch.magic) for batch, _ in found.batches()}
         # A client sends a message alone as it is, where that is no larger.
         assert made[topic] in seen, topic
@@ -75,7 +75,7 @@ def test_records_are_those_that_kafkas_own_tool_sees(log: tuple[Release, Folders
         ]
         ours = [
             (each["offset"], each["key"], each["value"])
-            for each in opened(path).records()
+            for each in records_in(opened(path))
             if not each["control"]
         ]
         assert ours == said, path
@@ -104,7 +104,7 @@ def test_verdicts_are_those_of_the_recovering_broker(log: tuple[Release, Folders
 
     differing, unknown = [], set()
     for name, told in theirs.items():
-        verdicts = list(opened(copies[name]).verdicts())
+        verdicts = list(verdicts_on(opened(copies[name])))
         if undecided(verdicts):
             unknown.add(name)
         if wrong := compared(verdicts, family(release.version), _truth(told)):

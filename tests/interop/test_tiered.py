@@ -13,6 +13,7 @@ import pytest
 from kafkascope.analyzer.logdir.model import RecoveryVerdict
 from kafkascope.analyzer.logdir.opening import AtRest, open_all_at_rest, open_at_rest
 from kafkascope.analyzer.times import iso_ms
+from tests.analyzer.logdir.verdicts import records_in, verdicts_on
 from tests.interop.test_atrest import COUNT, make, produce
 from tests.interop.tiered import TieredCluster
 
@@ -117,7 +118,7 @@ def remove(bootstrap: str, topic: str) -> None:
 
 def test_records_of_both_places_are_those_that_were_produced(tiered: Tiered) -> None:
     remote, local = (
-        list(each.records()) for each in (tiered.remote("orders"), tiered.local("orders"))
+        list(records_in(each)) for each in (tiered.remote("orders"), tiered.local("orders"))
     )
     assert local[0]["offset"] > 0
     assert {each["topic_id"] for each in (*remote, *local)} == {local[0]["topic_id"]}
@@ -150,7 +151,7 @@ def test_every_file_is_known_and_sound(tiered: Tiered) -> None:
             found = opened(path)
             assert not (found.topic or "").startswith("remote-log-index"), path
             kinds[found.kind] += 1
-            for verdict in found.verdicts():
+            for verdict in verdicts_on(found):
                 assert verdict.sound, verdict.lines()
                 assert verdict.notes == (), verdict.lines()
     assert kinds["txnindex"] > 2
@@ -176,7 +177,7 @@ def test_what_the_broker_notes_is_decoded_by_name(tiered: Tiered) -> None:
     for place in open_all_at_rest(tiered.cluster.data):
         if place.topic != "__remote_log_metadata":
             continue
-        for record in place.records():
+        for record in records_in(place):
             told = record["decoded"]["value"]
             body = told["body"]
             which = body["remote_log_segment_id"]["id"]
@@ -186,7 +187,7 @@ def test_what_the_broker_notes_is_decoded_by_name(tiered: Tiered) -> None:
     kept = {}
     for topic in ("orders", "tx"):
         for path in tiered.remote(topic).files:
-            (verdict,) = opened(path).verdicts()
+            (verdict,) = verdicts_on(opened(path))
             which = path.stem.partition("-")[2]
             kept[which] = (
                 topic,
@@ -218,7 +219,7 @@ def test_a_damaged_segment_is_cut_where_the_broker_cuts_it(tiered: Tiered) -> No
     data = bytearray(path.read_bytes())
     data[batch.position + 70] ^= 1
     path.write_bytes(data)
-    verdict = list(tiered.local("orders").verdicts())[-1]
+    verdict = list(verdicts_on(tiered.local("orders")))[-1]
     assert not verdict.sound
     for name in (".kafka_cleanshutdown", "recovery-point-offset-checkpoint"):
         (tiered.cluster.data / name).unlink()

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.interop
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "captures" / "samples" / "sasl-old.pcap"
-PACKAGES = ("analyzer", "bridges", "captures", "dissectors", "library", "proxy", "tui")
+PACKAGES = ("analyzer", "bridges", "captures", "dissectors", "kernel", "library", "proxy", "tui")
 
 
 def build(kind: str, source: Path, out: Path) -> Path:

@@ -231,7 +231,7 @@ class Ours:
             # setWatches for nodes that are not there: their events come before the answer, and who
             # leaves after an event may leave before the answer is sent.
             answer = self._receive()
-        code = frames.error_of(frames.decode_response(answer, key))
+        code = frames.decode_response(answer, key).header.get("err", 0)
         return error_name(code) if code else None
 
     def _send(self, payload: bytes) -> None:

@@ -22,9 +22,8 @@ from kafkascope.dissectors.registry import (
 from kafkascope.proxy.engine.directory import Address, Listener, Nodes
 from kafkascope.proxy.engine.hub import Hub
 from kafkascope.proxy.relay.connection import Connection
-from kafkascope.proxy.relay.endpoints import Endpoints
-from kafkascope.proxy.relay.versions import Versions
-from kafkascope.proxy.rules.actions import Action, Send
+from kafkascope.proxy.relay.endpoints import Endpoints, Versions
+from kafkascope.proxy.rules.verdicts import Action, Send
 
 PRODUCE, FETCH, METADATA, API_VERSIONS, HEARTBEAT = 0, 1, 3, 18, 12
 TOPIC_ID = bytes(range(16))

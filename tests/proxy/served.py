@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.session.session import Session
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.dissectors.records.records import Partial, Record, batches, open_batch
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.proxy.replay.peer import Peer, Reach
-from kafkascope.proxy.serve.broker import Broker
+from kafkascope.proxy.serve.broker import Broker, Library
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
-from kafkascope.proxy.serve.library import Library
 from kafkascope.proxy.serve.logins import Accounts
 from kafkascope.proxy.serve.server import Server
 
@@ -51,7 +49,7 @@ def library_of(name: str) -> tuple[CapturedCluster, Library, Any]:
     model, library = CapturedCluster(capture.context.names), Library(session)
     for exchange in capture.exchanges():
         model.add(exchange)
-        library.add(exchange, row_of(exchange, capture.context.names))
+        library.add(exchange)
     model.finish()
     return model, library, capture
 

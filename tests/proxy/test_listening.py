@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.proxy.listening import is_wildcard
+from kafkascope.proxy.hosts import is_wildcard
 from kafkascope.proxy.serve.cli import serve
 
 

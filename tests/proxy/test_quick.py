@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.transform.secrets import masked_response
-from kafkascope.proxy.engine.arena import LEAST_BYTES, MAX_SLABS, READ_BYTES, Arena, Lease
-from kafkascope.proxy.rules.actions import BROKER, CLIENT
+from kafkascope.proxy.engine.stream import LEAST_BYTES, MAX_SLABS, READ_BYTES, Arena
+from kafkascope.proxy.recording.direct import Lease
 from kafkascope.proxy.rules.faults import parse_fault
 from kafkascope.proxy.rules.rules import Chain
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
 from tests.analyzer.metadata_logs import SECRETS, answer, log, snapshot
 from tests.proxy.kit import (
     FETCH,
@@ -146,7 +147,7 @@ def test_a_rule_about_another_client_of_the_same_connection_fires() -> None:
 
 def test_memory_that_somebody_keeps_is_not_read_into() -> None:
     arena = Arena()
-    kept: list[tuple[memoryview, bytes, Lease]] = []
+    kept: list[tuple[memoryview, bytes, Lease[bytearray]]] = []
     for number in range(200):
         size = (number * 7919) % READ_BYTES + 1
         fill = bytes([number])

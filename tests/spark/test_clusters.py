@@ -34,7 +34,7 @@ def test_the_package_holds_all_that_a_job_imports(tmp_path: Path) -> None:
     assert write_package(tmp_path / "again")[0].read_bytes() == zipped.read_bytes()
     code = f"import sys; sys.path.insert(0, {str(zipped)!r}); "
     code += "import kafkascope.analyzer.commands.spark_job as job; "
-    code += "import kafkascope.analyzer.pipeline.flows; print(job.__file__)"
+    code += "import kafkascope.analyzer.pipeline.tasks; print(job.__file__)"
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], capture_output=True, text=True, cwd=tmp_path
     )

@@ -8,8 +8,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from kafkascope.analyzer.pipeline.runner import PLAIN
 from kafkascope.analyzer.spark.engine import Spark
 from kafkascope.analyzer.spark.session import PREFIX
@@ -21,18 +19,11 @@ from tests.analyzer.pipeline.test_follow import LAST, NOW, caught
 RESUMES = "tls12-tickets"
 
 
-@pytest.mark.parametrize(
-    "spread",
-    [pytest.param(False, id="whole"), pytest.param(True, id="spread", marks=pytest.mark.soak)],
-)
-def test_all_that_one_process_decrypts(
-    spark: Any, events: Path, tmp_path: Path, spread: bool
-) -> None:
+def test_all_that_one_process_decrypts(spark: Any, events: Path, tmp_path: Path) -> None:
     captures = encrypted()
     expected, _ = made(captures, tmp_path / "plain", keys=read_key_logs(LOGS), frames=True)
-    engine = Spark(spark, 3, spread, few=0 if spread else 1 << 20)
     out = tmp_path / "spark"
-    found, _ = made(captures, out, engine, 9_000, keys=read_key_logs(LOGS), frames=True)
+    found, _ = made(captures, out, Spark(spark, 3), 9_000, keys=read_key_logs(LOGS), frames=True)
     assert found == expected
     assert any(events.iterdir())
     for folder in (tmp_path, events, *Path(tempfile.gettempdir()).glob(f"{PREFIX}{os.getpid()}-*")):

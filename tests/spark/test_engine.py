@@ -11,7 +11,7 @@ import pytest
 
 from kafkascope.analyzer.spark.engine import Spark
 from tests.analyzer.pipeline.kit import check_against_export, made, tables
-from tests.analyzer.pipeline.test_engines import ALL, MORE
+from tests.analyzer.pipeline.test_engines import ALL, MORE, PORTS
 from tests.analyzer.pipeline.test_follow import LAST, NOW, caught, rotated
 from tests.analyzer.pipeline.traffic import files
 
@@ -39,33 +39,31 @@ def test_a_selection(spark: Any, tmp_path: Path, few: int) -> None:
     assert found == expected
 
 
-@pytest.mark.parametrize(
-    ("seed", "size", "tasks", "spread"), [(11, 2_000, 1, False), (12, 9_000, 5, True)]
-)
+@pytest.mark.parametrize(("seed", "size", "tasks"), [(11, 2_000, 1), (12, 9_000, 5)])
 def test_bad_networks_and_files(
-    spark: Any, tmp_path: Path, seed: int, size: int, tasks: int, spread: bool
+    spark: Any, tmp_path: Path, seed: int, size: int, tasks: int
 ) -> None:
     (tmp_path / "in").mkdir()
     names = files(seed, tmp_path / "in")
-    expected, _ = made(names, tmp_path / "plain", **MORE)
-    found, _ = made(names, tmp_path / "spark", Spark(spark, tasks, spread), size, **MORE)
+    options = {**MORE, "decode_as": PORTS}
+    expected, _ = made(names, tmp_path / "plain", **options)
+    found, _ = made(names, tmp_path / "spark", Spark(spark, tasks, few=0), size, **options)
     assert found == expected
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(100, 130))
 def test_many_bad_networks(spark: Any, tmp_path: Path, seed: int) -> None:
-    tasks, spread = 1 + seed % 7, bool(seed % 2)
-    test_bad_networks_and_files(spark, tmp_path, seed, 1000 + 97 * seed, tasks, spread)
+    test_bad_networks_and_files(spark, tmp_path, seed, 1000 + 97 * seed, 1 + seed % 7)
 
 
 def test_tasks_index_files_as_one_process_does(spark: Any) -> None:
-    from kafkascope.analyzer.pipeline.job import index_all
+    from kafkascope.analyzer.pipeline.job import Engine
     from kafkascope.analyzer.spark.stages import STRETCHES, index_files
 
     names = sorted(map(str, SAMPLES.glob("*.pcap*")))
     part = 30_000
-    one, many = index_all(names, part), index_files(spark, names, part)
+    one, many = Engine().index(names, part), index_files(spark, names, part)
     walked = 0
     for name, mine, theirs in zip(names, one, many, strict=True):
         size = Path(name).stat().st_size
@@ -83,7 +81,7 @@ def test_batches_carry_open_connections(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     paths = rotated(3, tmp_path / "in")
     half = len(paths) // 2
-    for name, engine in (("plain", None), ("spark", Spark(spark, 3))):
+    for name, engine in (("plain", None), ("spark", Spark(spark, 3, few=0))):
         spool = tmp_path / "spool" / name
         spool.mkdir(parents=True)
         how = {} if engine is None else {"engine": engine}

@@ -33,7 +33,7 @@ def command(out: Path, temporary: Path, engine: str) -> list[str]:
 
 def stand(folder: Path) -> Path:
     """A place where the user has folders that are named as our packages."""
-    for name in ("kafkascope", "captures", "analyzer", "dissectors"):
+    for name in ("kafkascope", "captures", "analyzer", "dissectors", "kernel"):
         (folder / name).mkdir(parents=True)
         (folder / name / "__init__.py").write_text("raise SystemExit('a folder of the user')\n")
     return folder

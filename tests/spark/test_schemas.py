@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
 from kafkascope.analyzer.payloads.known import KnownSchemas
 from kafkascope.analyzer.spark.engine import Spark
@@ -14,10 +12,9 @@ from tests.analyzer.pipeline.test_schemas import records, run, table
 from tests.analyzer.schema_samples import capture, folder
 
 
-@pytest.mark.parametrize("spread", [False, True])
-def test_schemas_of_a_folder(spark: Any, tmp_path: Path, spread: bool) -> None:
+def test_schemas_of_a_folder(spark: Any, tmp_path: Path) -> None:
     path, schemas = capture("bad-schemas"), folder("bad-schemas")
-    run(path, tmp_path / "out", KnownSchemas(schemas), Spark(spark, 3, spread))
+    run(path, tmp_path / "out", KnownSchemas(schemas), Spark(spark, 3))
     assert table(tmp_path / "out") == records(path, KnownSchemas(schemas))
 
 

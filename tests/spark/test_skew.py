@@ -68,7 +68,7 @@ SPARK = ("--engine", "spark", "--master", "local[2]", "--conf", "spark.driver.me
 
 @pytest.mark.timeout(3600)
 def test_one_connection_with_most_of_the_bytes(tmp_path: Path) -> None:
-    """More than half of more than a gigabyte, in order and then spread."""
+    """More than half of more than a gigabyte."""
     need("java")
     path = tmp_path / "one.pcap"
     truth = generated(path, "--megabytes", "1100", "--connections", "8", "--first", "0.6")
@@ -81,13 +81,12 @@ def test_one_connection_with_most_of_the_bytes(tmp_path: Path) -> None:
         for count in re.findall(r"'(?:client|broker)_bytes': (\d+)", row)
     ]
     assert max(sent[at] + sent[at + 1] for at in range(0, len(sent), 2)) > 0.5 * truth["bytes"]
-    for words in ((), ("--spread",)):
-        out = tmp_path / "spark"
-        workers = run(path, out, *SPARK, *words)
-        print(words, sorted(workers.values()))
-        assert workers
-        assert max(workers.values()) < MOST_KB, workers
-        assert tables(out) == expected
+    out = tmp_path / "spark"
+    workers = run(path, out, *SPARK)
+    print(sorted(workers.values()))
+    assert workers
+    assert max(workers.values()) < MOST_KB, workers
+    assert tables(out) == expected
 
 
 @pytest.mark.timeout(3600)

@@ -16,11 +16,12 @@ from kafkascope.analyzer.exchanges import rows
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.findings import accumulators
 from kafkascope.analyzer.render.times import Times
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.tui.data.store import Store
-from kafkascope.tui.screens.board import Board
+from kafkascope.tui.host import Shell
+from kafkascope.tui.screens.board import Board, BoardSpec
 from kafkascope.tui.settings.notes import Notes
-from kafkascope.tui.settings.palette import Glyphs
-from kafkascope.tui.settings.themes import register
+from kafkascope.tui.settings.palette import Glyphs, register
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 WRITE = "KAFKASCOPE_SNAPSHOTS"
@@ -42,7 +43,7 @@ class ReadScene:
             row = rows.row_of(exchange, capture.context.names)
             self.store.add(exchange)
             for each in self.statistics.values():
-                each.add(row, exchange)
+                each.add(ExchangeBatch.of(row, exchange))
         self.store.progress.done = True
         self.glyphs = Glyphs()
         self.proxy: Any = None
@@ -53,6 +54,8 @@ class ReadScene:
         self.prepared: list[str] = []
         self.exchanges: list[int] = []
         self.told: list[str] = []
+        self.pick: Any = None
+        self.put_on_clipboard: Any = None
 
     def fresh(self, *, plain: bool = False) -> ReadScene:
         """The same capture, nothing noted."""
@@ -98,17 +101,18 @@ class ReadScene:
     def show_exchange(self, number: int) -> None:
         self.exchanges.append(number)
 
-    def tell(self, text: str, severity: Any = "information") -> None:
+    def say(self, text: str, severity: Any = "information") -> None:
         self.told.append(text)
 
 
-class Stage(App[None]):
+class Stage(Shell):
     """One board."""
 
     def __init__(self, board: Board, theme: str = "") -> None:
         super().__init__()
         self.board = board
         self.wanted = theme
+        self.glyphs = board.host.glyphs
         self.animation_level = "none"
 
     def compose(self) -> ComposeResult:
@@ -128,12 +132,13 @@ def text_of(app: App[Any]) -> str:
 
 
 def perform(
-    kind: type[Board], scene: ReadScene, steps: Steps, size: tuple[int, int] = (160, 50)
+    spec: BoardSpec, scene: ReadScene, steps: Steps, size: tuple[int, int] = (160, 50)
 ) -> None:
     """Show a board, and do something with it."""
 
     async def main() -> None:
-        app = Stage(kind(scene))
+        app = Stage(spec.made(scene))  # type: ignore[arg-type]
+        scene.pick, scene.put_on_clipboard = app.pick, app.put_on_clipboard
         async with app.run_test(size=size) as pilot:
             await settled(app, pilot)
             await steps(app, pilot)

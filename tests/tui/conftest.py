@@ -54,6 +54,5 @@ def patient_pilots(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("textual.app.wait_for_idle", idle)
     monkeypatch.setattr("textual.pilot.wait_for_idle", idle)
     monkeypatch.setattr(Pilot, "pause", paused)
-    monkeypatch.setattr("kafkascope.tui.screens.charted.SLICE", 60.0)
-    monkeypatch.setattr("kafkascope.tui.screens.topics.SLICE", 60.0)
+    monkeypatch.setattr("kafkascope.tui.screens.board.SLICE", 60.0)
     monkeypatch.setattr(App, "NOTIFICATION_TIMEOUT", 600.0)

@@ -272,7 +272,7 @@ def test_bytes_of_traffic_never_reach_the_terminal_raw(store: Store) -> None:
         app.hex.show(Space("Wire", evil.encode("utf-8", "surrogatepass")), (0, 3))
         texts = [w.render_line(0).text for w in (app.detail, app.hex)]
         assert all(text.isprintable() for text in texts)
-        app.tell(evil)
+        app.say(evil)
         await idle(app, pilot)
 
     run(store, steps)

@@ -11,11 +11,12 @@ import pytest
 from textual import events
 
 from kafkascope.tui.app import ScopeApp
+from kafkascope.tui.boards import board_of
 from kafkascope.tui.controllers.table import KEYS
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.keys import BOARD_KEYS
-from kafkascope.tui.screens import SCREENS, board_class
-from kafkascope.tui.screens.picker import Picker
+from kafkascope.tui.screens import SCREENS
+from kafkascope.tui.views.dialogs import Picker
 from tests.tui.pilots import StillFeed, idle, run
 
 HERE = Path(__file__).parent
@@ -39,7 +40,7 @@ def pressed() -> set[str]:
 
 def test_every_key_is_pressed_in_a_test() -> None:
     keys = {key.id: key.keys for key in (*KEYS, *BOARD_KEYS)}
-    keys |= {key.id: key.keys for number in SCREENS for key in board_class(number).KEYS}
+    keys |= {key.id: key.keys for number in SCREENS for key in board_of(number).keys}
     told = set(re.findall(r"\| `([a-z]+\.\w+)` \|", PAGE.read_text("utf-8")))
     assert told == set(keys)
     known = pressed()

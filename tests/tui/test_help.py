@@ -10,8 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.analyzer.commands.help import SHARED, Option, has_shared
-from kafkascope.tui.cli import COMMANDS, SECTIONS, main
-from kafkascope.tui.integrations import SECTIONS as INTEGRATIONS
+from kafkascope.tui.cli import COMMANDS, INTEGRATIONS, SECTIONS, main
 
 WIDTH = 80
 LONGEST_LINE = 60
@@ -54,14 +53,12 @@ def run(*words: str) -> str:
 
 
 def test_every_command_is_in_one_section_of_the_list() -> None:
-    names = [name for homes in SECTIONS.values() for name in homes]
-    assert len(names) == len(set(names)) == len(COMMANDS)
+    helps = {name: text for texts in SECTIONS.values() for name, text in texts.items()}
+    assert len(helps) == sum(map(len, SECTIONS.values())) == len(COMMANDS)
     listed = re.findall(r"^  (\S+) +(\S.*)$", run("--help"), re.MULTILINE)
-    assert [each for each in listed if each[0] in COMMANDS] == [
-        (name, home.help) for name, home in COMMANDS.items()
-    ]
+    assert [each for each in listed if each[0] in COMMANDS] == list(helps.items())
     assert list(SECTIONS) == ["Look", "Ask", "Live", "Share", "Test", "Protocol", "Set up"]
-    assert not {*OLD} & COMMANDS.keys()
+    assert not {*OLD} & COMMANDS
     assert CliRunner().invoke(main, ["faults"]).exit_code == 2
 
 
@@ -80,10 +77,10 @@ def test_help_of_a_command_begins_with_a_verb_and_fits(words: tuple[str, ...]) -
 
 
 @pytest.mark.parametrize(
-    "homes", [*SECTIONS.values(), *INTEGRATIONS.values()], ids=lambda homes: "-".join(homes)[:30]
+    "helps", [*SECTIONS.values(), *INTEGRATIONS.values()], ids=lambda helps: "-".join(helps)[:30]
 )
-def test_a_line_of_the_list_is_how_the_help_begins(homes: dict[str, tuple[str, str]]) -> None:
-    for name, (_, text) in homes.items():
+def test_a_line_of_the_list_is_how_the_help_begins(helps: dict[str, str]) -> None:
+    for name, text in helps.items():
         words = (name,) if name in COMMANDS else ("integrations", name)
         assert EVERY[words].get_short_help_str(200).removesuffix(".") == text
 

@@ -13,14 +13,13 @@ import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.findings import accumulators
-from kafkascope.analyzer.statistics import Connections
+from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.numbers import ProcessNumbers, StoreNumbers
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.screens.activity import Activity
-from kafkascope.tui.screens.picker import Picker
 from kafkascope.tui.settings.config import Config, remember
-from kafkascope.tui.views.help import HelpScreen
+from kafkascope.tui.views.dialogs import HelpScreen, Picker
 from tests.matrix import each_nth
 from tests.tui.boards import ReadScene, text_of
 from tests.tui.pilots import StillFeed, counted, found
@@ -119,7 +118,7 @@ def test_all_screens_in_all_sizes(store: Store, size: tuple[int, int]) -> None:
         await counted(app, pilot)
         await pilot.press("tab", "backslash", "plus", "equals_sign", "tab", "t")
         await pilot.resize_terminal(120, 40)
-        assert app.host.board.NUMBER == 8
+        assert app.host.board.spec.number == 8
 
     run(store, steps, size)
 
@@ -259,7 +258,7 @@ def test_keys_and_theme_of_the_settings(store: Store, monkeypatch: pytest.Monkey
         assert app.workspace.notes.marked
         await pilot.press("2")
         await counted(app, pilot)
-        app.host.board.order("requests")
+        app.host.board.upper.sort_by("requests")
         await pilot.press("s")
         assert not app.host.board.sheet.down
         assert said[0] == "no action has the id x"

@@ -15,7 +15,7 @@ from kafkascope.captures.inputs.spool import Spool
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.document.values import of_row
-from kafkascope.tui.screens.editor import Editor
+from kafkascope.tui.views.dialogs import Editor
 from tests.hostile import EVIL, hostile
 from tests.tui import pilots
 from tests.tui.pilots import idle, text_of

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.tui.data.sorting import Order
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.screens import EXCHANGES, LIVE, TABS, ZOOKEEPER
-from kafkascope.tui.stack import ViewStack
+from kafkascope.tui.stack import Order, ViewStack
 from tests.matrix import mostly_slow
 from tests.tui.pilots import counted, found, idle, run
 

@@ -1,2 +1,2 @@
-"""What the program does, one controller for each noun: it declares its keys, and is given the
-`Workspace`, the panes and the app. Controllers do not import each other, nor `tui.app`."""
+"""What the program does, one controller for each noun, and the table of its keys. A controller is
+given the `Workspace`, the panes and the app; few import others, none `tui.app`."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from textual.app import ComposeResult, SystemCommand
 from textual.containers import Horizontal
@@ -14,47 +14,34 @@ from textual.widgets import Static
 
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.filter.language import bind, complete, seen_in
-from kafkascope.analyzer.filter.names import names_at, spelled_out, wants_keeping, without_names
-from kafkascope.analyzer.filter.saved import read_saved, saved_path, write_saved
+from kafkascope.analyzer.filter.saved import (
+    names_at,
+    read_saved,
+    saved_path,
+    spelled_out,
+    wants_keeping,
+    without_names,
+    write_saved,
+)
 from kafkascope.tui.controllers.controller import Context, Controller
-from kafkascope.tui.keys import Hint, Key
 from kafkascope.tui.settings.config import filters_of, remember_filter
+from kafkascope.tui.settings.palette import NORMAL
+from kafkascope.tui.stack import ViewState
 from kafkascope.tui.views.choices import Choices
 from kafkascope.tui.views.safe import SafeInput
 
-if TYPE_CHECKING:
-    from kafkascope.tui.stack import ViewState
-
 TYPING: Final = 0.15
 """Seconds without a key after which a filter that is being typed is applied."""
-
-
 PLACEHOLDER: Final = "Type a filter, for example: api == Fetch"
 
 
 class FilterController(Controller):
     """Chooses which exchanges are shown."""
 
-    KEYS = (
-        Key(
-            "filter.focus",
-            "slash",
-            "/",
-            "focus",
-            "Filter exchanges; Enter applies, Esc cancels",
-            (
-                Hint("list", 2, "filter"),
-                Hint("table", 5, "filter"),
-            ),
-        ),
-    )
-
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.box = SafeInput(id="filter", compact=True, placeholder=PLACEHOLDER)
-        """The input in which filters are typed."""
         self.choices = Choices(self.shell.glyphs)
-        """The completions below it."""
         self.error = ""
         """Why the text in the box is not a valid filter."""
         self.saved, self.saved_said = read_saved()
@@ -159,13 +146,11 @@ class FilterController(Controller):
         if text == self._given:
             self.choices.show(None)
         else:
-            self._given = "\0"
-            self._past = -1
+            self._given, self._past = "\0", -1
             self._complete()
-        if text == self._applied:
-            return
-        self._applied = None
-        self._typing = self.shell.set_timer(TYPING, lambda: self.apply(text, entered=False))
+        if text != self._applied:
+            self._applied = None
+            self._typing = self.shell.set_timer(TYPING, lambda: self.apply(text, entered=False))
 
     def _complete(self) -> None:
         box = self.box
@@ -179,25 +164,19 @@ class FilterController(Controller):
             seen = seen_in(self.workspace.session, None if decoding is None else decoding.seen)
             found = complete(without_names(box.value), box.cursor_position, seen, RULES)
         word = box.value[found.begin : found.end]
-        if [item.text for item in found.items] == [word] and found.error is None:
-            self.choices.show(None)
-        else:
-            self.choices.show(found)
+        whole = [item.text for item in found.items] == [word] and found.error is None
+        self.choices.show(None if whole else found)
 
     def take_choice(self) -> bool:
         """Put the item under the cursor into the box; False when there is none."""
-        choices = self.choices
-        item, found = choices.item, choices.found
+        item, found, box = self.choices.item, self.choices.found, self.box
         if item is None or found is None:
             return False
-        box = self.box
-        text = item.text
-        glue = "" if text.endswith(".") or item.text == ")" else " "
-        rest = box.value[found.end :].lstrip()
-        before = box.value[: found.begin] + text + glue
-        box.value = before + rest
+        glue = "" if item.text.endswith(".") or item.text == ")" else " "
+        before = box.value[: found.begin] + item.text + glue
+        box.value = before + box.value[found.end :].lstrip()
         box.cursor_position = len(before)
-        choices.show(None)
+        self.choices.show(None)
         self.shell.call_after_refresh(self._complete)
         return True
 
@@ -243,15 +222,11 @@ class FilterController(Controller):
             self.shell.update_status()
             return
         except OSError as error:
-            self.shell.tell(f"{saved_path()}: {error.strerror}", "warning")
-        known = name in self.saved
+            self.shell.say(f"{saved_path()}: {error.strerror}", "warning")
+        done = f"Deleted @{name}." if name in self.saved else f"No saved filter @{name}."
         self.saved = saved
-        if text:
-            self.shell.tell(f"Saved @{name} in {saved_path()}.")
-            self.shell.show_filter(f"@{name}")
-        else:
-            self.shell.tell(f"Deleted @{name}." if known else f"No saved filter @{name}.")
-            self.shell.show_filter("")
+        self.shell.say(f"Saved @{name} in {saved_path()}." if text else done)
+        self.shell.show_filter(f"@{name}" if text else "")
 
     # --- the view ---------------------------------------------------------------------------
 
@@ -274,19 +249,58 @@ class FilterController(Controller):
             self.text = text.strip()
         if view.text != workspace.view.text and (entered or view.fast):
             view.sort(workspace.view.order)
-            index = rows.index
-            before, after = self._aside
+            index, (before, after) = rows.index, self._aside
             if index is not None and index == after:
                 index = before  # half a filter had left it out
             workspace.view.close()
             workspace.view = view
             view.advance(0.1)
-            rows.cursor = 0 if index is None else view.place_of(index)
-            rows.changed()
-            rows.move_to(rows.cursor, tell=False)
+            rows.stay_on(index)
             self._aside = (None, None) if entered else (index, rows.index)
             workspace.unsettled = True
             self.shell.look()
-            self.shell.rows_changed()
+            self.host.filter_changed()
         self.shell.update_status()
         return True
+
+
+class PromptController(Controller):
+    """Asks one question at a time."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.line = Horizontal(id="promptline")
+        self.box = SafeInput(id="prompt", compact=True)
+        self._answer: Callable[[str], object] | None = None
+
+    def compose(self) -> ComposeResult:
+        """Yield the line with the question and its input."""
+        with self.line:
+            yield Static(id="asking", markup=False)
+            yield self.box
+
+    def typed(self) -> str | None:
+        """Return the answer so far; None without an open question."""
+        return self.box.value if self.box.has_focus else None
+
+    def ask(self, what: str, answer: Callable[[str], object], text: str = "") -> None:
+        """Ask for a line of text."""
+        self._answer = answer
+        self.shell.write("asking", f" {what}: ", NORMAL)
+        self.box.value = text
+        self.box.cursor_position = len(text)
+        self.line.display = True
+        self.shell.focus_now(self.box)
+
+    def answered(self, text: str) -> None:
+        """Close the question and pass the answer on."""
+        self.end()
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            answer(text.strip())
+
+    def end(self) -> None:
+        """Close the question."""
+        # The focus goes first, so that no key is lost to the filter.
+        self.shell.focus_view()
+        self.line.display = False

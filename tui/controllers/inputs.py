@@ -10,25 +10,17 @@ from textual.app import SystemCommand
 
 from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.document.values import ports
-from kafkascope.tui.keys import Key
-from kafkascope.tui.screens.picker import pick
 from kafkascope.tui.settings.config import recent
 
 
 class InputsController(Controller):
     """Ends the program, and keeps for its caller what to show next."""
 
-    KEYS = (
-        Key("app.stop", "ctrl+c", "ctrl+c", "stop", "Stop reading, searching or exporting"),
-        Key("app.open", "ctrl+o", "ctrl+o", "ask_file", "Open another file or a recent one"),
-        Key("app.reload", "ctrl+r", "ctrl+r", "reopen('')", "Read the input again"),
-    )
-
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.wanted: str | None = None
         """The file to show in the place of this one; empty: this one again."""
-        self.ports: frozenset[int] | None = None
+        self.ports: frozenset[int] = frozenset()
         """Ports to decode as Kafka when this one is shown again."""
         self.once = ""
         """Why this one cannot be shown again; empty when it can."""
@@ -42,14 +34,11 @@ class InputsController(Controller):
     def stays(self, *, other: bool = False) -> bool:
         """Return whether this input must stay, and tell the user why: what was read would be lost.
         `other`: whether another input is wanted, not this one again."""
-        why = (
-            "A proxy has no other input. Press Q to quit."
-            if self.shell.host.proxy is not None
-            else ""
-        )
-        why = why or ("" if other else self.once)
+        why = "" if other else self.once
+        if self.host.proxy is not None:
+            why = "A proxy has no other input. Press Q to quit."
         if why:
-            self.shell.tell(why, "warning")
+            self.shell.say(why, "warning")
         return bool(why)
 
     def reopen(self, name: str) -> None:
@@ -64,11 +53,11 @@ class InputsController(Controller):
         self.shell.exit(return_code=self.workspace.store.progress.code)
 
     def stop(self) -> None:
-        """Stop what is going on: an export, a search, reading; or tell how to quit."""
+        """Stop the current activity: an export, a search, reading; or show how to quit."""
         if self.workspace.activity:
             self.shell.stop_activity()
         elif self.workspace.store.progress.done:
-            self.shell.tell("Nothing to stop. Q quits.")
+            self.shell.say("Nothing to stop. Q quits.")
         else:
             self.workspace.feed.stop()
 
@@ -83,29 +72,19 @@ class InputsController(Controller):
             if path.exists():
                 self.reopen(str(path))
             else:
-                self.shell.tell(f"No such file or folder: {name}", "warning")
+                self.shell.say(f"No such file or folder: {name}", "warning")
 
-        pick(self.shell, "Open a capture", choices, self.shell.glyphs, chosen, free=True)
+        self.shell.pick("Open a capture", choices, chosen, free=True)
 
-
-class PortsController(Controller):
-    """Reads the input again with other ports."""
-
-    KEYS = (Key("app.decode_as", "d", "d", "ask", "Decode more ports as Kafka"),)
-
-    def __init__(self, context: Context, inputs: InputsController) -> None:
-        super().__init__(context)
-        self.inputs = inputs
-
-    def ask(self) -> None:
+    def ask_ports(self) -> None:
         """Ask for ports to decode as Kafka, and read the input again."""
-        if not self.inputs.stays():
-            self.shell.ask("Ports to decode as Kafka (9094, 9100-9110)", self._read)
+        if not self.stays():
+            self.shell.ask("Ports to decode as Kafka (9094, 9100-9110)", self._read_again)
 
-    def _read(self, text: str) -> None:
+    def _read_again(self, text: str) -> None:
         try:
-            self.inputs.ports = ports(text)
+            self.ports = ports(text)
         except ValueError as error:
-            self.shell.tell(str(error), "warning")
+            self.shell.say(str(error), "warning")
         else:
-            self.inputs.reopen("")
+            self.reopen("")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from textual.timer import Timer
@@ -12,9 +13,8 @@ from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.data.around import around
 from kafkascope.tui.data.decoding import Decoder
 from kafkascope.tui.document.tree import TABS, Item, Space, Tree
-from kafkascope.tui.keys import Hint, Key
 from kafkascope.tui.stack import Position
-from kafkascope.tui.views.splitter import tab_at
+from kafkascope.tui.views.screen_tabs import tab_at
 
 if TYPE_CHECKING:
     from kafkascope.tui.document.document import Document
@@ -44,39 +44,6 @@ class InspectorState(NamedTuple):
 class InspectorController(Controller):
     """Fills the detail pane and the bytes pane."""
 
-    KEYS = (
-        Key(
-            "detail.side",
-            "r",
-            "r",
-            "side",
-            "Switch between request and response",
-            (
-                Hint("detail", 1, "request/response"),
-                Hint("hex", 3, "request/response"),
-            ),
-        ),
-        Key(
-            "detail.tab",
-            "R",
-            "R",
-            "next_tab",
-            "Next tab: request, response, records, context, packets",
-            (Hint("detail", 3, "next tab"),),
-        ),
-        Key(
-            "detail.space",
-            "b",
-            "b",
-            "next_space",
-            "Switch between bytes on the wire and decompressed bytes",
-            (
-                Hint("detail", 5, "other bytes"),
-                Hint("hex", 4, "other bytes"),
-            ),
-        ),
-    )
-
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.tab = ""
@@ -105,20 +72,19 @@ class InspectorController(Controller):
         number = self.list.number
         if number == self.shown and not anew:
             return
-        self.shown = number
-        self.document = None
+        self.shown, self.document = number, None
         if number is None:
             self._request += 1
             self.decoding = False
             self._show(Tree([], []))
             self.shell.update_status()
             return
-        store, notes, chosen = self.workspace.store, self.workspace.notes, self._chosen
-        payloads = self.workspace.feed.payloads
-        mentions, pending = self.workspace.mentions, self.shell.findings_pending
+        workspace, chosen, pending = self.workspace, self._chosen, self.shell.findings_pending
+        store = workspace.store
 
         def hints() -> list[str]:
-            return around(store, notes, number, mentions.of(number), pending())
+            mentions = workspace.mentions.of(number)
+            return around(store, workspace.notes, number, mentions, pending())
 
         def make() -> Document:
             from kafkascope.tui.document.document import Document  # loads while the list is drawn
@@ -126,9 +92,9 @@ class InspectorController(Controller):
             exchange = store.exchange(number)
             if exchange is None:
                 raise NotKept(f"exchange {number} was evicted")
-            names = store.session.context.names
+            names, payloads = store.session.context.names, workspace.feed.payloads
             made = Document(exchange, names, hints, store.find, payloads)
-            made.tree(chosen or made.usual_tab())
+            made.tree(chosen or made.default_tab())
             return made
 
         self._want(make, self._show_decoding)
@@ -141,29 +107,23 @@ class InspectorController(Controller):
             return
         before = line.value
 
+        def value(text: str) -> None:
+            line.value = text
+            self.detail.changed()
+
         def make() -> Callable[[], None]:
             if item is None:
                 tree.set_all(True)
             else:
                 tree.set_open(item, True)
+            return partial(value, before)
 
-            def show() -> None:
-                line.value = before
-                self.detail.changed()
-
-            return show
-
-        def slow() -> None:
-            line.value = f"{before}  decoding ..."
-            self.detail.changed()
-
-        self._want(make, slow)
+        self._want(make, partial(value, f"{before}  decoding ..."))
 
     def _want(self, make: Callable[[], Any], slow: Callable[[], None]) -> None:
         """Run `make` in the decoder's thread; call `slow` when that takes long."""
         self._request += 1
-        self.decoding = True
-        request = self._request
+        self.decoding, request = True, self._request
         self._decoder.want(request, make)
 
         def waited() -> None:
@@ -185,10 +145,9 @@ class InspectorController(Controller):
             self.shell.update_status()
         else:
             self.document = made
-            self._show_tree(self._chosen or made.usual_tab())
+            self._show_tree(self._chosen or made.default_tab())
 
     def _show(self, tree: Tree) -> None:
-        """Show a tree, and no bytes."""
         self.detail.show(tree)
         self.hex.show(None)
 
@@ -201,8 +160,7 @@ class InspectorController(Controller):
         """Return what is shown, for going back to it."""
         if self.document is None or self.decoding:
             return None
-        pane = self.detail
-        row = Position(pane.cursor, pane.cursor - pane.scroll_offset.y)
+        row = self.detail.row
         return InspectorState(self.document, self.shown, self.tab, self._chosen, row, self.hex.at)
 
     def restore(self, state: InspectorState) -> None:
@@ -233,9 +191,7 @@ class InspectorController(Controller):
         """Show a tab of the exchange, and keep to it."""
         self._chosen = tab
         document = self.document
-        if document is None:
-            return
-        if document.has(tab):
+        if document is None or document.has(tab):
             self._show_tree(tab)
             return
         self.tab = tab
@@ -253,9 +209,8 @@ class InspectorController(Controller):
         self.tab = tab
         tree = self.document.tree(tab)
         self.detail.show(tree)
-        roots = tree.roots
-        first = next((place for place, root in enumerate(roots) if root.end), 0)
-        if len(roots) > first + 1 and roots[first].end and not roots[first].open:
+        first = next((place for place, root in enumerate(tree.roots) if root.end), 0)
+        if len(tree.roots) > first + 1 and tree.roots[first].end and not tree.roots[first].open:
             first += 1  # the header is closed: to the body
         if first:
             self.detail.move_to(first, tell=False)
@@ -263,8 +218,7 @@ class InspectorController(Controller):
 
     def click_tabs(self, x: int) -> None:
         """Show the tab at a column of the line of tabs."""
-        tab = tab_at(TABS, x)
-        if tab is not None:
+        if (tab := tab_at(TABS, x)) is not None:
             self.show_tab(tab)
 
     def side(self) -> None:
@@ -295,8 +249,7 @@ class InspectorController(Controller):
         number = self._space_number()
         if number is None:
             return
-        item = self.detail.tree_.find(number, at)
-        if item is not None:
+        if (item := self.detail.tree_.find(number, at)) is not None:
             self.detail.select(item)
             self.hex.span, self.hex.around = highlights(item, self.hex.space)
             self.hex.changed()
@@ -306,7 +259,7 @@ class InspectorController(Controller):
         """Show the next bytes: those on the wire, those that were compressed."""
         spaces = self.detail.tree_.spaces
         if len(spaces) < 2:
-            self.shell.tell("No alternate bytes. Expand a compressed batch first.")
+            self.shell.say("No alternate bytes. Expand a compressed batch first.")
             return
         here = self._space_number()
         self.hex.show(spaces[0 if here is None else (here + 1) % len(spaces)])

@@ -13,25 +13,14 @@ from kafkascope.captures.errors import CaptureError
 from kafkascope.dissectors.values import Uuid
 from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.document.values import joined, unnamed_ids
-from kafkascope.tui.keys import Hint, Key
 from kafkascope.tui.settings.colours import colours_path
 from kafkascope.tui.settings.palette import NORMAL, STYLES
+from kafkascope.tui.views.dialogs import Page
 from kafkascope.tui.views.lines import Piece
-from kafkascope.tui.views.page import Page
 
 
 class MarksController(Controller):
     """Changes notes and updates what depends on them."""
-
-    KEYS = (
-        Key("list.mark", "m", "m", "mark", "Toggle the mark", (Hint("list", 6, "mark"),)),
-        Key("list.marked", "M", "M", "only_marked", "Show only marked exchanges, or all"),
-        Key("list.mark_next", "apostrophe", "'", "next_mark(1)", "Next mark"),
-        Key("list.mark_previous", "quotation_mark", '"', "next_mark(-1)", "Previous mark"),
-        Key("list.ignore", "i", "i", "ignore", "Toggle ignore"),
-        Key("list.ignored", "I", "I", "only_ignored", "Show only ignored exchanges, or all others"),
-        Key("list.comment", "semicolon", ";", "comment", "Comment on the exchange"),
-    )
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -41,11 +30,9 @@ class MarksController(Controller):
 
     def commands(self) -> Iterable[SystemCommand]:
         """Yield commands that have no key."""
-        yield SystemCommand(
-            "Name a topic id", "for ids without a name in the capture", self.name_topic
-        )
-        where = str(colours_path())
-        yield SystemCommand("Reload the colour rules", where, self.read_colours)
+        about = "for ids without a name in the capture"
+        yield SystemCommand("Name a topic id", about, self.name_topic)
+        yield SystemCommand("Reload the colour rules", str(colours_path()), self.read_colours)
 
     def noted(self) -> None:
         """Update rows, colours and the view after notes have changed."""
@@ -54,7 +41,7 @@ class MarksController(Controller):
         if self.workspace.asks_about("marked", "ignored", "comment"):
             self.workspace.notes_changed()
         if self.notes.said:
-            self.shell.tell(self.notes.said, "warning")
+            self.shell.say(self.notes.said, "warning")
             self.notes.said = ""
 
     def resolve(self) -> None:
@@ -75,19 +62,18 @@ class MarksController(Controller):
         colours.read()
         self.list.changed()
         if colours.said:
-            self.shell.tell(colours.said, "warning")
+            self.shell.say(colours.said, "warning")
         count = plural(len(colours.rules), "colour rule")
-        self.shell.tell(f"{count} from {colours_path()}")
+        self.shell.say(f"{count} from {colours_path()}")
 
     def mark(self) -> None:
         """Mark the exchange under the cursor, or unmark it."""
-        number = self.list.number
-        if number is not None:
+        if (number := self.list.number) is not None:
             self.notes.mark(number, self.workspace.session)
             self.noted()
             if not self._announced:
                 self._announced = True
-                self.shell.tell(self.notes.home)
+                self.shell.say(self.notes.home)
 
     def only_marked(self) -> None:
         """Show only marked exchanges, or all again."""
@@ -95,23 +81,22 @@ class MarksController(Controller):
         if text == "marked" or text.endswith(" and marked"):
             self.shell.show_filter(text[: -len(" and marked")] if text != "marked" else "")
         elif not self.notes.marked:
-            self.shell.tell("No marks. m marks an exchange.")
+            self.shell.say("No marks. m marks an exchange.")
         else:
             self.shell.show_filter(joined("and", "marked", text))
 
     def next_mark(self, by: int) -> None:
         """Go to the next marked exchange."""
-        from kafkascope.tui.data.masks import numbered
+        from kafkascope.tui.data.columns import numbered
 
         self.shell.step(by, numbered(self.workspace.store, self.notes.marked), "mark")
 
     def ignore(self) -> None:
         """Take the exchange out of the list; one that is ignored comes back."""
-        rows = self.list
+        rows, view = self.list, self.workspace.view
         index, number = rows.index, rows.number
         if index is None or number is None:
             return
-        view = self.workspace.view
         after = view[min(rows.cursor + 1, len(view) - 1)]
         self.notes.ignore(number, self.workspace.session)
         if number in self.notes.ignored:
@@ -119,11 +104,10 @@ class MarksController(Controller):
         elif "ignored" in view.text:
             view.noted()
         view.advance(0.1)
-        rows.cursor = view.place_of(after)
         self.noted()
-        rows.move_to(rows.cursor, tell=False)
+        rows.stay_on(after)
         self.workspace.unsettled = True
-        self.shell.rows_changed()
+        self.host.filter_changed()
         self.shell.look()
         self.shell.update_status()
 
@@ -132,7 +116,7 @@ class MarksController(Controller):
         if self.workspace.view.text == "ignored":
             self.shell.show_filter("")
         elif not self.notes.ignored:
-            self.shell.tell("No ignored exchanges. i ignores one.")
+            self.shell.say("No ignored exchanges. i ignores one.")
         else:
             self.shell.show_filter("ignored")
 
@@ -154,7 +138,7 @@ class MarksController(Controller):
         session = self.workspace.session
         found = unnamed_ids(session, self.list.index)
         if not found:
-            self.shell.tell("Every topic id has a name.")
+            self.shell.say("Every topic id has a name.")
             return
 
         def chosen(key: str) -> None:
@@ -168,35 +152,27 @@ class MarksController(Controller):
 
             self.shell.ask(f"Name of topic {key}", answer)
 
-        choices = [(str(Uuid(each)), str(Uuid(each))) for each in found]
-        self.shell.pick("Name a topic id", choices, chosen)
-
-
-class ComparisonController(Controller):
-    """Compares two marked exchanges."""
-
-    KEYS = (Key("list.diff", "D", "D", "compare", "Compare two marked exchanges"),)
+        ids = [str(Uuid(each)) for each in found]
+        self.shell.pick("Name a topic id", list(zip(ids, ids, strict=True)), chosen)
 
     def compare(self) -> None:
         """Show how two marked exchanges differ, or the marked one and the one under the cursor."""
-        numbers = sorted(self.workspace.notes.marked)
-        here = self.list.number
+        numbers, here = sorted(self.notes.marked), self.list.number
         if len(numbers) == 1 and here is not None and here not in numbers:
             numbers.append(here)
         if len(numbers) != 2:
             count = len(numbers)
-            self.shell.tell(f"Mark two exchanges (m) to compare them; marked: {count}.")
+            self.shell.say(f"Mark two exchanges (m) to compare them; marked: {count}.")
             return
         session = self.workspace.session
         indexes = [session.index_of(number) for number in numbers]
         if None in indexes:
-            self.shell.tell("A marked exchange was evicted.", "warning")
+            self.shell.say("A marked exchange was evicted.", "warning")
             return
-
         try:
             a, b = (session.exchange(index) for index in indexes if index is not None)
         except CaptureError as error:
-            self.shell.tell(str(error), "warning")
+            self.shell.say(str(error), "warning")
             return
         lines = differences(a, b, numbers)
         self.shell.push_screen(Page(f"{numbers[0]} and {numbers[1]}", lines, self.shell.glyphs))

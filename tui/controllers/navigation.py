@@ -8,18 +8,12 @@ from kafkascope.tui.controllers.inspector import InspectorController
 from kafkascope.tui.controllers.order import OrderController
 from kafkascope.tui.controllers.panes import PanesController
 from kafkascope.tui.controllers.search import SearchController
-from kafkascope.tui.keys import Key
-from kafkascope.tui.screens import EXCHANGES, TABS
+from kafkascope.tui.screens import EXCHANGES
 from kafkascope.tui.stack import Position, ViewStack, ViewState
 
 
 class NavigationController(Controller):
     """Leaves views for others and restores them; the one way from a view to another."""
-
-    KEYS = tuple(
-        Key(f"screen.{number}", str(number), str(number), f"show({number})", f"Show {tab.about}")
-        for number, tab in TABS.items()
-    )
 
     def __init__(
         self,
@@ -43,13 +37,13 @@ class NavigationController(Controller):
 
     def here(self) -> ViewState:
         """Return the view that is shown."""
-        rows, board = self.list, self.shell.host.board
+        rows, board = self.list, self.host.board
         pane = self.panes.entered if board is None else self.list
         return ViewState(
-            screen=self.shell.host.number,
+            screen=self.host.number,
             filter=self.filter.text,
             order=self.workspace.view.order,
-            row=self._row or Position(rows.number, rows.cursor - rows.scroll_offset.y),
+            row=self._row or rows.row._replace(key=rows.number),
             following=self.order.following,
             pane=pane.id or "",
             zoomed=self.panes.zoomed and board is None,
@@ -65,7 +59,7 @@ class NavigationController(Controller):
         """Show a view again: filter, order, row, pane and scroll are as they were."""
         self.filter.restore(view.filter)
         self.order.restore(view.order, following=view.following)
-        board = self.shell.host.show(view.screen)
+        board = self.host.show(view.screen)
         if board is None:
             pane = next(pane for pane in self.panes.all if pane.id == view.pane)
             self.panes.enter(pane, zoomed=view.zoomed)
@@ -74,8 +68,7 @@ class NavigationController(Controller):
         self._row = view.row
         self.tick()
         # Panes that were hidden get their sizes, which scrolling depends on, with the next layout.
-        row = view.row
-        self.shell.call_after_refresh(lambda: self._scroll(row))
+        self.shell.call_after_refresh(self._scroll, view.row)
         if view.detail is None:
             self.shell.look()
         else:
@@ -103,19 +96,20 @@ class NavigationController(Controller):
         if self.list.number == row.key:
             self.list.show_from(self.list.cursor - row.above)
 
-    def cursor_moved(self) -> None:
+    def follow_cursor(self) -> None:
         """Take the row that the user goes to for the one that is wanted."""
         self._row = None
 
     # --- going in ---------------------------------------------------------------------------
 
-    async def show(self, number: int) -> None:
-        """Show the tab of a screen."""
-        await self.shell.show_screen(number)
-
     async def show_screen(self, number: int) -> None:
         """Show a screen; go back to it if it is on the stack with the same filter. Tabs that are
         switched through take each other's place, so that q leaves them with one key."""
+        if number == self.host.number:
+            return
+        if self.shell.hello:
+            self.shell.hello = ""
+            self.shell.clear_notifications()
         here = self.here()
         wanted = here._replace(screen=number).tab
         if (view := self.stack.pop_to(lambda view: view.tab == wanted)) is not None:
@@ -127,7 +121,7 @@ class NavigationController(Controller):
         self._switched = wanted
 
     async def _show(self, number: int) -> None:
-        host = self.shell.host
+        host = self.host
         board = host.show(number)
         if board is None:
             self.panes.enter(self.list)
@@ -142,7 +136,7 @@ class NavigationController(Controller):
         if self.filter.apply(text, entered=True):
             self.stack.push(here)
             self.filter.put_applied(text)
-            self.shell.host.made(number).limited = True
+            self.host.made(number).limited = True
             await self._show(number)
 
     def show_filter(self, text: str) -> None:
@@ -153,7 +147,7 @@ class NavigationController(Controller):
             self.filter.put_applied(text)
             if here.screen != EXCHANGES and self.list.index != index:
                 self.list.move_to(0, tell=False)  # of evidence the first exchange
-            self.show_list()
+            self._show_list()
 
     def show_exchange(self, number: int) -> None:
         """Go to an exchange in the list; a filter that leaves it out is removed."""
@@ -163,13 +157,12 @@ class NavigationController(Controller):
         if index is not None and view.text and not view.behind and not view.selects(index):
             self.filter.put_applied("")
             self.filter.apply("", entered=True)
-            self.shell.tell(f"Filter removed to show exchange {number}. Esc restores it.")
-        self.show_list()
+            self.shell.say(f"Filter removed to show exchange {number}. Esc restores it.")
+        self._show_list()
         self.search.goto(str(number))
 
-    def show_list(self) -> None:
-        """Show the list and give it the focus."""
-        self.shell.host.show(EXCHANGES)
+    def _show_list(self) -> None:
+        self.host.show(EXCHANGES)
         self.panes.enter(self.list)
 
     @property

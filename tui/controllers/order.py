@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafkascope.analyzer.render.times import TIME_FORMATS
 from kafkascope.tui.controllers.controller import Context, Controller
-from kafkascope.tui.keys import Hint, Key
+from kafkascope.tui.stack import Order
 from kafkascope.tui.views.exchanges import SINCE_MARK
 
-if TYPE_CHECKING:
-    from kafkascope.tui.data.sorting import Order
-
-CLOCKS: Final = ("a", "u", "r", "dd", SINCE_MARK, "e", "ad", "ud")
-"""Time formats in the order in which `t` goes through them."""
-SINCE_MARK_WORDS: Final = "seconds since the reference (T)"
+CLOCKS: Final = {
+    **{way: TIME_FORMATS[way] for way in ("a", "u", "r", "dd")},
+    SINCE_MARK: "seconds since the reference (T)",
+    **{way: TIME_FORMATS[way] for way in ("e", "ad", "ud")},
+}
+"""Time formats in the order in which `t` goes through them, and what they are."""
 
 
 class OrderController(Controller):
     """Sorts the list and keeps it at its end."""
-
-    KEYS = (
-        Key("list.tail", "F", "F", "tail", "Follow the newest exchange, or stop"),
-        Key("list.sort", "o", "o", "sort", "Sort by a column", (Hint("list", 7, "sort"),)),
-        Key("list.reverse", "v", "v", "reverse", "Reverse the order"),
-        Key("list.time", "t", "t", "time", "Next time format", (Hint("list", 9, "time format"),)),
-        Key("list.reference", "T", "T", "reference", "Count times from this exchange"),
-    )
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -35,7 +27,7 @@ class OrderController(Controller):
 
     # --- the newest row ---------------------------------------------------------------------
 
-    def cursor_moved(self) -> None:
+    def follow_cursor(self) -> None:
         """Start to follow when the cursor is at the end of what grows; stop when it moves away."""
         at_end = self.list.cursor == self.list.count() - 1
         following = at_end and (self.following or self.workspace.endless)
@@ -58,7 +50,7 @@ class OrderController(Controller):
         """Start or stop to follow the newest row."""
         self.following = not self.following
         self.list.move_to(self.list.count() - 1 if self.following else self.list.cursor)
-        self.shell.tell(
+        self.shell.say(
             "Following the newest exchange." if self.following else "No longer following."
         )
         self.shell.update_status()
@@ -67,20 +59,20 @@ class OrderController(Controller):
 
     def sort(self) -> None:
         """Ask for a column to sort by."""
-        from kafkascope.tui.data.sorting import sortable
+        from kafkascope.tui.data.columns import sortable
 
         columns = self.list.columns(400)
-        choices = [("", "capture order")]
-        choices += [(c.name, c.title) for c in columns if sortable(c.name)]
-        names = {c.name for c in columns}
         more = ("excess", "wait", "error", "topic", "group", "conn", "throttle", "records")
-        choices += [(name, name) for name in more if name not in names]
+        choices = {"": "capture order"} | {c.name: c.title for c in columns if sortable(c.name)}
+        left = {c.name for c in columns if not sortable(c.name)}
+        choices |= {name: name for name in more if name not in choices and name not in left}
         order = self.workspace.view.order
-        self.shell.pick("Sort by", choices, self.order_by, order.name if order else "")
+        here = order.name if order else ""
+        self.shell.pick("Sort by", [*choices.items()], self.order_by, here)
 
     def order_by(self, name: str) -> None:
         """Sort by a column; by the same one again, the other way round; empty: as captured."""
-        from kafkascope.tui.data.sorting import Order, sortable, usual
+        from kafkascope.tui.data.columns import sortable, usual
 
         order = self.workspace.view.order
         if not name:
@@ -90,7 +82,7 @@ class OrderController(Controller):
         elif sortable(name):
             self._order(usual(name))
         else:
-            self.shell.tell(f"Cannot sort by {name}: it is decoded from messages.", "warning")
+            self.shell.say(f"Cannot sort by {name}: it is decoded from messages.", "warning")
 
     def restore(self, order: Order | None, *, following: bool) -> None:
         """Sort as a view was sorted that is shown again."""
@@ -99,12 +91,10 @@ class OrderController(Controller):
         self.following = following
 
     def _order(self, order: Order | None) -> None:
-        index, view = self.list.index, self.workspace.view
+        index = self.list.index
         self.following = self.following and order is None
-        view.sort(order)
-        self.list.cursor = 0 if index is None else view.place_of(index)
-        self.list.changed()
-        self.list.move_to(self.list.cursor, tell=False)
+        self.workspace.view.sort(order)
+        self.list.stay_on(index)
         self.shell.update_status()
 
     def reverse(self) -> None:
@@ -120,8 +110,7 @@ class OrderController(Controller):
 
     def clock_words(self) -> str:
         """Describe how times are written, for the header."""
-        since_mark = self.list.times == SINCE_MARK
-        return SINCE_MARK_WORDS if since_mark else TIME_FORMATS[self.list.times]
+        return (TIME_FORMATS | CLOCKS)[self.list.times]
 
     def time(self) -> None:
         """Write times in the next way of `CLOCKS`."""
@@ -140,6 +129,6 @@ class OrderController(Controller):
         """Write times in a way of `CLOCKS`."""
         self.list.times = way
         self.list.changed()
-        if self.shell.host.board is not None:
-            self.shell.host.board.refresh_numbers()
+        if self.host.board is not None:
+            self.host.board.refresh_numbers()
         self.shell.update_status()

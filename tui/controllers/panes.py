@@ -9,10 +9,9 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
 from kafkascope.tui.controllers.controller import Context, Controller
-from kafkascope.tui.keys import Hint, Key
 from kafkascope.tui.views.exchanges import ListHeading
 from kafkascope.tui.views.lines import Lines
-from kafkascope.tui.views.splitter import Bar, Splitter
+from kafkascope.tui.views.screen_tabs import Bar, Splitter
 
 if TYPE_CHECKING:
     from kafkascope.tui.screens.board import Board
@@ -34,56 +33,12 @@ LAYOUTS: Final = ("below", "beside", "no bytes")
 class PanesController(Controller):
     """Arranges list, detail and bytes; a board has the place of all three."""
 
-    KEYS = (
-        Key(
-            "pane.open",
-            "enter",
-            "Enter",
-            "open",
-            "Open the details of the exchange",
-            (Hint("list", 1, "details"),),
-        ),
-        Key(
-            "pane.next",
-            "tab",
-            "tab",
-            "cycle(1)",
-            "Next pane",
-            (
-                Hint("detail", 4, "next pane"),
-                Hint("hex", 1, "next pane"),
-                Hint("table", 2, "details"),
-                Hint("tab", 2, "table"),
-            ),
-        ),
-        Key("pane.previous", "shift+tab", "shift+tab", "cycle(-1)", "Previous pane"),
-        Key(
-            "pane.zoom",
-            "backslash",
-            "\\",
-            "zoom",
-            "Maximize this pane, or restore all",
-            (
-                Hint("detail", 7, "maximize"),
-                Hint("tab", 5, "maximize"),
-            ),
-        ),
-        Key("pane.layout", "vertical_line", "|", "layout", "Panes below, beside, or without bytes"),
-        Key("pane.larger", "plus", "+", "resize(1)", "Enlarge the list"),
-        Key("pane.smaller", "minus", "-", "resize(-1)", "Shrink the list"),
-        Key("pane.wider", "less_than_sign", "<", "widen(1)", "Widen the bytes pane"),
-        Key("pane.narrower", "greater_than_sign", ">", "widen(-1)", "Narrow the bytes pane"),
-        Key("pane.reset", "equals_sign", "=", "resize(0)", "Reset the sizes of the panes"),
-    )
-
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.main = Vertical(id="main")
-        self.upper = Vertical(id="list")
-        self.lower = Vertical(id="below")
+        self.main, self.boards = Vertical(id="main"), Vertical(id="boards")
+        self.upper, self.lower = Vertical(id="list"), Vertical(id="below")
         self.details = Horizontal(id="panes")
-        self.bar = Bar(self.shell.glyphs.text("│"), id="bar")
-        self.boards = Vertical(id="boards")
+        self.bar = Bar(self.shell.glyphs.text("│"), self._drag_bar, id="bar")
         self.entered: Lines = self.list
         """The pane that had the focus last."""
         self.zoomed = False
@@ -105,7 +60,7 @@ class PanesController(Controller):
                 yield ListHeading(self.list)
                 yield self.list
             with self.lower:
-                yield Splitter(id="tabs", markup=False)
+                yield Splitter(self._drag_tabs, id="tabs")
                 with self.details:
                     yield self.detail
                     yield self.bar
@@ -117,15 +72,14 @@ class PanesController(Controller):
     def arrange(self, width: int, height: int) -> None:
         """Show and hide panes for a size of the terminal. The focus has to move before its pane
         goes, so that no key is lost to the filter."""
-        pane = self.entered
+        pane, board = self.entered, self.host.board is not None
         self._compact = self._rows_that_leave_room(width, height)
         self._empty = not len(self.workspace.view)
-        narrow = height < (LOW if width >= MIDDLE else TALL)
-        alone = self.zoomed or (narrow and not self._compact) or (self._empty and pane is self.list)
-        board = self.shell.host.board is not None
+        low = height < (LOW if width >= MIDDLE else TALL)
+        alone = self.zoomed or (low and not self._compact) or (self._empty and pane is self.list)
         beside = self._layout == "beside" and width >= WIDE
         self._beside = beside and not alone
-        self.main.styles.layout = "horizontal" if beside and not alone else "vertical"
+        self.main.styles.layout = "horizontal" if self._beside else "vertical"
         self.details.styles.layout = "vertical" if beside else "horizontal"
         _show(self.boards, board)
         _show(self.main, not board)
@@ -169,10 +123,10 @@ class PanesController(Controller):
 
     def focus_view(self) -> None:
         """Give the focus to the table of the board that is shown, or to the list."""
-        if self.shell.host.board is None:
+        if (board := self.host.board) is None:
             self.enter(self.list)
         else:
-            self.shell.focus_now(self.shell.host.board.table)
+            self.shell.focus_now(board.table)
 
     def show_board(self, board: Board) -> None:
         """Show a board that is mounted and give it the focus. It is drawn before its numbers are
@@ -182,7 +136,7 @@ class PanesController(Controller):
         self.boards.display = True
         self.shell.focus_now(board.table)
         self.rearrange()
-        self.shell.call_after_refresh(self.shell.host.refresh, board)
+        self.shell.call_after_refresh(self.host.refresh, board)
 
     # --- keys -------------------------------------------------------------------------------
 
@@ -197,18 +151,18 @@ class PanesController(Controller):
         """Complete the filter that is typed; elsewhere go to the next pane."""
         if self.shell.take_choice():
             return
-        if self.shell.host.board is not None:
-            self.shell.host.board.enter_pane()
+        if self.host.board is not None:
+            self.host.board.enter_pane()
             return
         self.shell.look()
         self.enter(self.all[(self.all.index(self.entered) + by) % 3])
 
     def zoom(self) -> None:
         """Show this pane alone, or all again."""
-        if self.shell.host.board is not None:
-            self.shell.host.board.zoom()
-            return
-        self.enter(self.entered, zoomed=not self.zoomed)
+        if (board := self.host.board) is not None:
+            board.zoom()
+        else:
+            self.enter(self.entered, zoomed=not self.zoomed)
 
     def layout(self) -> None:
         """Arrange the panes in the next way of `LAYOUTS`."""
@@ -216,12 +170,12 @@ class PanesController(Controller):
         self.rearrange()
         self._share_list()
         if self.shell.size.width < WIDE:
-            self.shell.tell(f"Panes: {self._layout}; needs a terminal of {WIDE} columns.")
+            self.shell.say(f"Panes: {self._layout}; needs a terminal of {WIDE} columns.")
 
     def resize(self, by: int) -> None:
         """Give the list more room, or less; 0: as usual."""
-        if self.shell.host.board is not None:
-            self.shell.host.board.resize(by)
+        if self.host.board is not None:
+            self.host.board.resize(by)
             return
         step = 1.3 if by > 0 else 1 / 1.3
         self._share = 1.0 if not by else min(5.0, max(0.2, self._share * step))
@@ -240,17 +194,12 @@ class PanesController(Controller):
 
     # --- the mouse --------------------------------------------------------------------------
 
-    def drag_bar(self, x: int) -> None:
-        """Let the bytes begin behind a column of the screen."""
+    def _drag_bar(self, x: int, y: int) -> None:
         self._widen(self.hex.region.right - x - 2)
 
-    def drag_tabs(self, x: int, y: int) -> None:
-        """Let the list end at a cell of the screen."""
+    def _drag_tabs(self, x: int, y: int) -> None:
         main = self.main.region
-        if self._beside:
-            at, size = x - main.x, main.width
-        else:
-            at, size = y - main.y, main.height
+        at, size = (x - main.x, main.width) if self._beside else (y - main.y, main.height)
         above = min(max((at + 0.5) / max(1, size), 0.1), 0.9)
         self._share = above / (1 - above)
         self._share_list()

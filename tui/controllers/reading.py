@@ -2,11 +2,100 @@
 
 from __future__ import annotations
 
+import time
+from typing import Final
+
 from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.controllers.inspector import InspectorController
 from kafkascope.tui.controllers.marks import MarksController
 from kafkascope.tui.controllers.order import OrderController
 from kafkascope.tui.views.empty import Empty, empty
+
+AGAIN: Final = 3.0
+"""Seconds between two updates of findings while rows come; the last update comes at once."""
+SHARE: Final = 20
+"""The next update comes at the earliest after this many times as long as one took."""
+LOOKED: Final = 5
+"""And after this many times as long as rows were looked up: each update looks all of them up."""
+SPENT: Final = 0.02
+"""Seconds of a tick for looking up rows."""
+
+
+class FindingsController(Controller):
+    """Shows findings in the list, the context of an exchange, and filters."""
+
+    few = 200_000
+    """Exchanges up to which findings are counted without being asked for."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.due = 0.0
+        """When to update findings, on the monotonic clock."""
+        self._version = -1
+        self._counts: dict[str, int] = {}
+        """How many causes there are of each severity, as `check` counts them."""
+        self._final = False
+        """Whether the last tick saw final findings."""
+
+    @property
+    def needed(self) -> bool:
+        """Whether something on the screen depends on findings."""
+        work = self.workspace
+        few = work.store.progress.done and 0 < len(work.store) <= self.few
+        filtered = work.asks_about("finding", "expected") or work.colours.asks("finding")
+        return filtered or few or self.shell.shows_context()
+
+    @property
+    def busy(self) -> bool:
+        """Whether findings are wanted that are not known yet."""
+        return self.needed and (self._version < 0 or self.workspace.mentions.busy)
+
+    def words(self) -> str:
+        """Count causes by severity, for the header."""
+        counts = [(self._counts.get(word, 0), word) for word in ("error", "warning")]
+        words = [f"{count} {word}{'s' * (count > 1)}" for count, word in counts if count]
+        more = " so far" if words and self.pending() else ""
+        return f"{', '.join(words)}{more} (7)" if words else ""
+
+    def pending(self) -> str:
+        """Return what is left to be done before findings are final; empty when they are."""
+        version, so_far = self.host.findings_state()
+        if self._version < 0:
+            return so_far or "not counted yet"
+        busy = self._version != version or self.workspace.mentions.busy
+        return so_far or ("looked up row by row" if busy else "")
+
+    def tick(self) -> None:
+        """Count findings, look rows up and show both, for `SPENT` seconds at most."""
+        if not self.needed:
+            return
+        workspace, mentions = self.workspace, self.workspace.mentions
+        now = time.monotonic()
+        if not mentions.busy:
+            told = self.host.causes(self._version, final=now < self.due)
+            if told is not None:
+                from kafkascope.analyzer.findings.causes import counted, unfolded
+
+                self._version, causes = told
+                self._counts = counted(causes)
+                mentions.tell(unfolded(causes))
+                self.due = now + max(AGAIN, SHARE * (time.monotonic() - now))
+        begin = time.monotonic()
+        looked = mentions.advance(SPENT)
+        if mentions.busy or looked:
+            self.due += LOOKED * (time.monotonic() - begin)
+        if looked:
+            workspace.colours.forget()
+            self.list.changed()
+            if workspace.asks_about("finding", "expected"):
+                workspace.notes_changed()
+        pending = self.pending()
+        final, self._final = not pending and not self._final, not pending
+        if looked or final:
+            self.shell.update_status()
+            number = self.list.number
+            if final or (number is not None and mentions.of(number)):
+                self.shell.look_again()
 
 
 class ReadingController(Controller):
@@ -59,45 +148,42 @@ class ReadingController(Controller):
         self.shell.update_status()
         if store.progress.done and not self._ended:
             self._ended = True
-            self._tell_end()
+            self._show_end()
 
     def _watch_proxy(self) -> None:
         """Show what the proxy reports, once each."""
-        proxy = self.shell.host.proxy
+        proxy = self.host.proxy
         if proxy is None or proxy.version == self._proxy_version:
             return
         self._proxy_version = proxy.version
         for text in proxy.notices:
             if text not in self._notices:
                 self._notices.add(text)
-                self.shell.tell(f"proxy: {text}", "warning")
+                self.shell.say(f"proxy: {text}", "warning")
 
     def _show_empty(self) -> None:
         """Keep the sentence in the place of rows up to date."""
-        if len(self.workspace.view):
-            return
-        found = empty(self.workspace, self.shell.host.proxy)
-        if found != self._empty:
-            self._empty = found
+        why = self._empty
+        if not len(self.workspace.view):
+            self._empty = empty(self.workspace, self.host.proxy)
+        if self._empty != why:
             self.list.changed()
 
     def _stay_with(self, number: int | None) -> None:
         """Keep the cursor on its exchange when rows have moved."""
-        rows = self.list
         index = None if number is None else self.workspace.session.index_of(number)
-        before = rows.cursor
-        rows.changed()
+        before = self.list.cursor
+        self.list.changed()
         place = 0 if index is None else self.workspace.view.place_of(index)
         if place != before:
-            rows.move_to(place, tell=False)
+            self.list.move_to(place, tell=False)
 
-    def _tell_end(self) -> None:
+    def _show_end(self) -> None:
         self.workspace.colours.forget()  # names of topics may have come late
         progress = self.workspace.store.progress
         if progress.failure and not len(self.workspace.store):
             self.shell.exit(return_code=progress.code or 1, message=progress.failure)
             return
-        said = [progress.failure] if progress.failure else []
-        for text in (*said, *progress.said):
-            self.shell.tell(text, "warning")
+        for text in filter(None, (progress.failure, *progress.said)):
+            self.shell.say(text, "warning")
         self.shell.remark("; ".join(progress.remarks))

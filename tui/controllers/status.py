@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from rich.style import Style
@@ -10,18 +9,17 @@ from rich.style import Style
 from kafkascope.analyzer.text import padded, plural
 from kafkascope.tui.controllers.controller import Context, Controller
 from kafkascope.tui.controllers.filter import FilterController
-from kafkascope.tui.controllers.findings import FindingsController
 from kafkascope.tui.controllers.inspector import InspectorController
 from kafkascope.tui.controllers.navigation import NavigationController
 from kafkascope.tui.controllers.order import OrderController
 from kafkascope.tui.controllers.panes import PanesController
+from kafkascope.tui.controllers.reading import FindingsController
+from kafkascope.tui.controllers.table import KEYS
 from kafkascope.tui.document.tree import TABS
-from kafkascope.tui.keys import BOARD_KEYS, BOX_KEYS, HELP_KEY, Key, footer
+from kafkascope.tui.keys import BOARD_KEYS, BOXES, HELP_KEY, footer
 from kafkascope.tui.settings.palette import NORMAL, STYLES
-from kafkascope.tui.views.splitter import tab_titles
+from kafkascope.tui.views.screen_tabs import tab_titles
 
-BOXES: Final = ("filter", "prompt")
-"""Ids of the boxes in which all keys type."""
 PANES: Final = {"exchanges": "list", "detail": "detail", "hex": "hex"}
 """Id of a pane -> its name in the hints of keys."""
 TITLE: Final = 38
@@ -36,7 +34,6 @@ class StatusController(Controller):
     def __init__(
         self,
         context: Context,
-        keys: Sequence[Key],
         panes: PanesController,
         navigation: NavigationController,
         filter_: FilterController,
@@ -45,7 +42,6 @@ class StatusController(Controller):
         findings: FindingsController,
     ) -> None:
         super().__init__(context)
-        self.keys = keys
         self.panes, self.navigation, self.filter, self.order = panes, navigation, filter_, order
         self.inspector, self.findings = inspector, findings
         self._remark = ""
@@ -70,19 +66,17 @@ class StatusController(Controller):
 
     def header(self, width: int) -> str:
         """Return the input, the screen, how much is shown and what is going on."""
-        workspace, host = self.workspace, self.shell.host
-        total, shown = len(workspace.store), len(workspace.view)
-        count = plural(total, "exchange")
-        if workspace.view.wanted:
-            count = f"{shown:,} of {total:,} shown"
-        if workspace.notes.ignored:
-            count += f", {len(workspace.notes.ignored):,} ignored"
-        state = f"{workspace.activity}  ctrl+c stops" if workspace.activity else self._reading()
-        endless = workspace.endless
-        order = self.order
-        tail = "newest" if order.following else "End: newest" if endless else ""
-        title = f" kafkascope  {workspace.name}"
-        counting = "" if endless else host.board_so_far()
+        work, order = self.workspace, self.order
+        count = plural(len(work.store), "exchange")
+        if work.view.wanted:
+            count = f"{len(work.view):,} of {len(work.store):,} shown"
+        if work.notes.ignored:
+            count += f", {len(work.notes.ignored):,} ignored"
+        state = f"{work.activity}  ctrl+c stops" if work.activity else self._reading()
+        tail = "newest" if order.following else "End: newest" if work.endless else ""
+        title = f" kafkascope  {work.name}"
+        board = None if work.endless else self.host.board
+        counting = "" if board is None else self.host.so_far(limited=board.limited)
         parts = [count, self.findings.words(), order.clock_words(), tail, counting, state]
         # What matters least goes first when there is no room.
         for least in (2, 1, 0) if counting or state else (2, 1):
@@ -110,47 +104,41 @@ class StatusController(Controller):
 
     def tabs(self, width: int) -> str:
         """Return the titles of the tabs and the range of bytes of the field."""
-        inspector = self.inspector
-        tabs = tab_titles(TABS, inspector.tab)
+        tabs = tab_titles(TABS, self.inspector.tab)
         item, space = self.detail.item, self.hex.space
         place = space.name if space is not None else ""
-        if item is not None and item.end > item.start and space is inspector.space_of(item):
+        if item is not None and item.end > item.start and space is self.inspector.space_of(item):
             place = f"{place}  {item.label}: bytes {item.start}-{item.end - 1}"
         return f"{tabs}{' ' * max(1, width - len(tabs) - len(place) - 1)}{place}"
 
     def filter_state(self) -> tuple[str, Style]:
         """Return the error of the filter, or how far it is, with its style."""
-        view, error = self.workspace.view, self.filter.error
-        if not error and self.filter.waits:
+        view, board = self.workspace.view, self.host.board
+        if self.filter.error:
+            return self.filter.error, STYLES["!"]
+        if self.filter.waits:
             return "Enter applies it", STYLES["dim"]
-        if error:
-            return error, STYLES["!"]
         if not view.text:
             return "", NORMAL
         if view.behind:
             return f"filtering {int(100 * view.scanned)} %", STYLES["dim"]
         if "finding" in view.text and (pending := self.findings.pending()):
             return f"{pending}: partial", STYLES["dim"]
-        board = self.shell.host.board
-        if board is not None and board.limited:
-            return "applied here: L removes it", STYLES["label"]
-        if board is not None:
+        if board is not None and not board.limited:
             return "not applied: L applies it", STYLES["?"]
-        return "applied", STYLES["label"]
+        return "applied" if board is None else "applied here: L removes it", STYLES["label"]
 
     def footer(self) -> tuple[str, Style]:
         """Return the keys of what has the focus behind the remark, with its style."""
-        focused, board = self.shell.focused, self.shell.host.board
+        focused, board = self.shell.focused, self.host.board
         name = (focused.id if focused is not None else None) or ""
         width = self.shell.size.width
         if name in BOXES:
-            return footer(BOX_KEYS, name, width), STYLES["dim"]
-        keys, enter = list(self.keys), ""
-        if board is None:
-            pane = PANES[self.panes.entered.id or ""]
-        else:
+            return footer((), name, width), STYLES["dim"]
+        pane, keys, enter = PANES[self.panes.entered.id or ""], [*KEYS], ""
+        if board is not None:
             own, enter = board.hinted()
-            pane, keys = ("tab" if board.below else "table"), [*own, *BOARD_KEYS, *keys]
+            pane, keys = ("tab" if board.below else "table"), [*own, *BOARD_KEYS, *KEYS]
         always = f"{HELP_KEY}   {'q quit' if self.navigation.at_root else 'Esc back'}"
         if self._remark and pane == "list":
             remark = f" {self._remark}   "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.render.listing import columns_of
@@ -10,7 +10,7 @@ from kafkascope.analyzer.render.times import Times
 from kafkascope.tui.controllers.controller import Controller
 from kafkascope.tui.document import values
 from kafkascope.tui.document.tree import Item
-from kafkascope.tui.keys import Hint, Key
+from kafkascope.tui.screens import CONNECTIONS
 
 LADDER: Final = "ladder"
 COLUMNS: Final = (
@@ -24,29 +24,6 @@ COLUMNS: Final = (
 class ValuesController(Controller):
     """Makes filters and columns from values."""
 
-    KEYS = (
-        Key(
-            "filter.from_value",
-            "a",
-            "a",
-            "filter",
-            "Filter by the value under the cursor",
-            (
-                Hint("list", 5, "filter by value"),
-                Hint("detail", 2, "filter by value"),
-            ),
-        ),
-        Key("list.column", "A", "A", "column", "Toggle a column"),
-        Key(
-            "list.follow",
-            "f",
-            "f",
-            "follow",
-            "Follow a connection, client, group, partition, producer",
-            (Hint("list", 4, "follow"),),
-        ),
-    )
-
     def _field(self) -> Item | None:
         """Return the field under the cursor; None if the list has the focus."""
         return self.detail.item if self.detail.has_focus or self.hex.has_focus else None
@@ -59,7 +36,7 @@ class ValuesController(Controller):
             if condition:
                 self._ways(condition)
                 return
-            self.shell.tell("This line has no value. Showing filters for the row instead.")
+            self.shell.say("This line has no value. Showing filters for the row instead.")
         if index is None:
             return
         conditions = values.of_row(self.workspace.session, index)
@@ -91,16 +68,18 @@ class ValuesController(Controller):
         choices.insert(1, (LADDER, f"connection {number} as a ladder (2 Connections)"))
 
         async def ladder() -> None:
-            await self.shell.show_screen(2)
-            board: Any = self.shell.host.board
-            board.select(number)
+            from kafkascope.tui.screens.connections import select
+
+            await self.shell.show_screen(CONNECTIONS)
+            if (board := self.host.board) is not None:
+                select(board, number)
 
         def chosen(text: str) -> None:
             if text == LADDER:
                 self.shell.call_later(ladder)
             else:
                 self.shell.show_filter(text)
-                self.shell.tell("Filter applied. Esc goes back.")
+                self.shell.say("Filter applied. Esc goes back.")
 
         self.shell.pick("Follow", choices, chosen)
 
@@ -123,10 +102,10 @@ class ValuesController(Controller):
             try:
                 columns_of((name,), Times())
             except FilterError as error:
-                self.shell.tell(error.reason, "warning")
+                self.shell.say(error.reason, "warning")
                 return
             extra.append(name)
         self.list.changed()
         self.shell.update_status()
         if not self.shell.in_list():
-            self.shell.tell(f"Column {name} {'added' if name in extra else 'removed'}.")
+            self.shell.say(f"Column {name} {'added' if name in extra else 'removed'}.")

@@ -32,7 +32,7 @@ def around(
 ) -> list[str]:
     """Return lines, indented by two blanks a level. `findings` are those that mention the exchange;
     `pending`: why there may be more of them."""
-    from kafkascope.analyzer.findings.evidence import crowds
+    from kafkascope.analyzer.findings.evidence import overflowing_rules
 
     session = store.session
     here = session.index_of(number)
@@ -48,7 +48,7 @@ def around(
         *(line for finding in findings for line in _finding(finding)),
         *(
             f"there may be more findings of {name} here: the findings have all"
-            for name in crowds(findings)
+            for name in overflowing_rules(findings)
         ),
         f"findings so far: {pending}" if pending else "",
         "on this connection",

@@ -12,16 +12,20 @@ import pickle
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kafkascope.analyzer.exchanges.offline import Capture, open_capture
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.exchanges.seen_schemas import seen_in
+from kafkascope.analyzer.filter.language import compile_filter
+from kafkascope.analyzer.findings import accumulators
+from kafkascope.analyzer.reading.options import SchemaOptions
+from kafkascope.analyzer.reading.schemas import payloads_for
 from kafkascope.analyzer.spans import within
+from kafkascope.analyzer.statistics.feed import Feed
+from kafkascope.captures.inputs.growing import Pace
+from kafkascope.captures.inputs.opening import is_regular
 from kafkascope.tui.data.indexer import send
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.offline import Capture
-    from kafkascope.analyzer.payloads.decoding import Payloads
-    from kafkascope.analyzer.statistics.feed import Feed
-    from kafkascope.captures.inputs.growing import Pace
 
 FIRST: Final = 0.15
 """Seconds until the first states are handed over."""
@@ -32,37 +36,19 @@ TICK: Final = 64
 """Exchanges between two checks of the clock."""
 
 
-def _payloads(options: dict[str, Any]) -> Payloads | None:
-    """Return what decodes keys and values, for findings about them."""
-    from kafkascope.analyzer.exchanges.seen_schemas import seen_in
-    from kafkascope.analyzer.reading.options import SchemaOptions
-    from kafkascope.analyzer.reading.schemas import payloads_for
-
+def count(options: dict[str, Any], results: int) -> None:
+    """Count all matching the filter, and hand states over from time to time."""
+    wanted = compile_filter(options["filter"])
     how = {
         "decode_as": within(options["ports"]),
         "legs": options["legs"],
         "keylog": options["keylog"],
     }
-    wanted = SchemaOptions(*options["schemas"])
-    return payloads_for(wanted, lambda: seen_in(options["inputs"], **how), quiet=True)
-
-
-def count(options: dict[str, Any], results: int) -> None:
-    """Count all matching the filter, and hand states over from time to time."""
-    from kafkascope.analyzer.exchanges import rows
-    from kafkascope.analyzer.exchanges.offline import open_capture
-    from kafkascope.analyzer.filter.language import compile_filter
-    from kafkascope.analyzer.findings import accumulators
-    from kafkascope.analyzer.statistics.feed import Feed
-
-    wanted = compile_filter(options["filter"])
-    capture = open_capture(
-        options["inputs"],
-        decode_as=within(options["ports"]),
-        legs=options["legs"],
-        keylog=options["keylog"],
-    )
-    counted: dict[str, Any] = {**accumulators(_payloads(options))}
+    capture = open_capture(options["inputs"], **how)
+    capture.live = options["grows"]
+    schemas = SchemaOptions(*options["schemas"])
+    payloads = payloads_for(schemas, lambda: seen_in(options["inputs"], **how), quiet=True)
+    counted: dict[str, Any] = {**accumulators(payloads)}
     if not options["filter"]:
         watchers = [each.saw for each in counted.values() if hasattr(each, "saw")]
 
@@ -76,7 +62,7 @@ def count(options: dict[str, Any], results: int) -> None:
     names = capture.context.names
     states = States(results, feed, counted, capture, _followed(capture))
     for seen, exchange in enumerate(capture.exchanges()):
-        row = rows.row_of(exchange, names)
+        row = row_of(exchange, names)
         if wanted(row, exchange):
             feed.add(row, exchange)
         states.new = True
@@ -87,9 +73,6 @@ def count(options: dict[str, Any], results: int) -> None:
 
 def _followed(capture: Capture) -> Pace:
     """Return what waits at the end of files that are still being written."""
-    from kafkascope.captures.inputs.growing import Pace
-    from kafkascope.captures.inputs.opening import is_regular
-
     names = capture.source.names
     pace = Pace(len(names) - 1)
     if all(map(is_regular, names)):

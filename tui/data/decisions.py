@@ -65,7 +65,7 @@ class Decisions:
         self._known = before._known
 
     def close(self) -> None:
-        """Let the thread end: nobody wants the verdicts any more."""
+        """Let the thread end: the verdicts are not needed any more."""
         self._closed = True
 
     def _run(self) -> None:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import queue
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from kafkascope.analyzer.heap import large_apart
-from kafkascope.analyzer.payloads.told import ToldSchemas
+from kafkascope.analyzer.payloads.known import ToldSchemas
 from kafkascope.analyzer.spans import spans
-from kafkascope.tui.data.indexer import STOP, messages
+from kafkascope.tui.data.indexer import STOP, messages, start
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
@@ -58,15 +56,15 @@ class Feed:
         limit: int = LIVE_ROWS,
         payloads: Callable[[], Payloads | None] = lambda: None,
         schema_words: Sequence[str] = (),
-        jobs: int = 0,
     ) -> None:
         """`stdin`: the descriptor of what "-" means, when it is not descriptor 0. `interface`: to
         capture there, with a BPF filter; `output`: a file for what is read without end.
         `keylog`: paths of key logs. `limit`: rows that are kept of input without end.
         `payloads`: gives what decodes keys and values, asked in threads. `schema_words`: options
-        that say the same on a command line. `jobs`: processes that read files together; 0: as many
-        as are worth it."""
+        that say the same on a command line."""
         from tempfile import TemporaryFile
+
+        from kafkascope.captures.inputs.growing import being_written
 
         self.keylog = tuple(keylog)
         self.schema_words = tuple(schema_words)
@@ -79,14 +77,15 @@ class Feed:
 
         self._spool_file = TemporaryFile(buffering=0)  # noqa: SIM115
         self._plaintext_file = TemporaryFile(buffering=0)  # noqa: SIM115
-        results, their_results = os.pipe()
         their_commands, self._commands = os.pipe()
+        self.grows = bool(inputs) and being_written(inputs[-1])
+        """Whether the input was being written at the start: its exchanges are numbered as they
+        come."""
         kept = limit if interface or "-" in inputs else 0
         options: dict[str, Any] = {
             "inputs": list(inputs),
             "ports": spans(ports),
             "legs": legs,
-            "results": their_results,
             "commands": their_commands,
             "spool": self._spool_file.fileno(),
             "plaintext": self._plaintext_file.fileno(),
@@ -97,20 +96,16 @@ class Feed:
             "limit": kept,
             "most": 0 if kept else MOST_BYTES,
             "schemas": self.decodes,
-            "jobs": jobs,
+            "grows": self.grows,
         }
         self._ring = bool(kept)
-        self._process = subprocess.Popen(
-            # -P: the working directory may hold modules that are not ours.
-            [sys.executable, "-P", "-m", "kafkascope.tui.data.indexer", json.dumps(options)],
+        self._process, self._results = start(
+            "kafkascope.tui.data.indexer",
+            options,
+            *(their_commands, options["spool"], options["plaintext"]),
             stdin=subprocess.DEVNULL if "-" not in inputs else stdin,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(their_results, their_commands, options["spool"], options["plaintext"]),
         )
-        os.close(their_results)
         os.close(their_commands)
-        self._results = results
         self._queue: queue.Queue[bytes | None] = queue.Queue(QUEUE)
         self._closing = False
         threading.Thread(target=self._receive, daemon=True).start()
@@ -127,7 +122,7 @@ class Feed:
         return OFF not in self.schema_words
 
     def payloads(self) -> Payloads | None:
-        """Return what decodes keys and values; None where nobody wants that. It asks for schemas
+        """Return the decoder of keys and values; None where decoding is off. It requests schemas
         while it decodes: for threads."""
         with self._making:
             if self._payloads is None:
@@ -139,7 +134,7 @@ class Feed:
 
     @property
     def store(self) -> Store:
-        """The rows that were told."""
+        """Return the rows read so far."""
         if self._store is None:
             # Not before the reader was started: it reads while this process loads.
             from kafkascope.captures.inputs.spool import UNBOUNDED, Spool
@@ -152,7 +147,7 @@ class Feed:
                 None,
                 lambda numbers: self._opened.find(numbers),
                 self._places,
-                lambda: self._kept_plaintext,
+                lambda: cast("Spool", self._plaintext),
             )
             self._store.progress.ring = self._ring
         return self._store
@@ -163,13 +158,7 @@ class Feed:
 
         if self._source is None:
             raise NotKept("bytes not kept")
-        found: Source = self._source
-        return found
-
-    @property
-    def _kept_plaintext(self) -> Spool:
-        assert self._plaintext is not None
-        return self._plaintext
+        return cast("Source", self._source)
 
     def _receive(self) -> None:
         for data in messages(self._results):
@@ -212,7 +201,8 @@ class Feed:
             case "rows":
                 self._source.spool.follow(message["spool"], MARGIN)
                 self._source.follow(message["kept"])
-                self._kept_plaintext.follow(message["plaintext"], MARGIN)
+                assert self._plaintext is not None
+                self._plaintext.follow(message["plaintext"], MARGIN)
                 with self.store.dropping(message["delta"].get("drop", 0)):
                     apply(message["delta"], self.store.session)
                 self.store.texts.extend(message["texts"])

@@ -3,7 +3,6 @@ its session has grown by. Knows nothing of screens.
 
 `tui.data.feed` starts it as a program of its own, so that parsing never shares an interpreter with
 the keyboard. Messages go through a pipe, each a size and a pickle; a second pipe brings commands.
-Large files are read by workers (`parts`), whose rows are put together here.
 
 Bodies are read short (`Context.whole`): what a screen shows of a message, it reads again.
 """
@@ -16,6 +15,7 @@ import os
 import pickle
 import signal
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -27,11 +27,9 @@ from kafkascope.analyzer.spans import within
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Capture
+    from kafkascope.analyzer.exchanges.pairs import Item
     from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.payloads.gathered import Gathered
     from kafkascope.analyzer.payloads.model import Schema
-    from kafkascope.analyzer.pool.processes import Pool
     from kafkascope.captures.inputs.growing import Pace
     from kafkascope.captures.inputs.spool import Spool
     from kafkascope.captures.model import Closed, Opened
@@ -58,8 +56,7 @@ costs a fifth of the time."""
 
 
 class Indexer:
-    """Reads in the main thread, or has workers read; two other threads hand over and take
-    commands."""
+    """Reads in the main thread; two other threads hand over and take commands."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         from kafkascope.analyzer.session.deltas import Growth
@@ -79,12 +76,11 @@ class Indexer:
         self.pace: Pace | None = None
         """What follows files that are still being written."""
         self._follow(options)
-        self.capture.context.whole = False
         self.session = Session(
             self.capture.context, self.capture.source.read, plaintext=self.capture.plaintext
         )
         self._growth = Growth(self.session, forget=not self._limit)
-        self._seen: SeenSchemas | Gathered | None = None
+        self._seen: SeenSchemas | None = None
         if options.get("schemas"):
             from kafkascope.analyzer.exchanges.seen_schemas import listen
 
@@ -93,12 +89,8 @@ class Indexer:
         """Schemas that were seen, where the UI has not been told yet."""
         self._schemas_seen = 0
         self._texts: list[str] = []
-        self._waiting: deque[Exchange] = deque()
+        self._waiting: deque[Item] = deque()
         """Exchanges on the way to the columns."""
-        self._told = 0
-        """How many of the next exchanges were told already."""
-        self._pool: Pool | None = None
-        """Workers, while these read."""
         self._ends: deque[tuple[int, int | None, str, int]] = deque()
         """(connection, side, how, when) of ends of connections: for captures that are exported."""
         self.capture.watch = self._watch
@@ -107,12 +99,11 @@ class Indexer:
         """Held from taking a batch until it is written: batches go out whole and in order."""
         self._ended = False
         self.stopped = False
-        self._options = options
         self._damage = -1
         """How much damage there was when reading was stopped, which adds some; -1: it was not."""
 
     def _follow(self, options: dict[str, Any]) -> None:
-        """Follow the last input while somebody writes it."""
+        """Follow the last input while it is being written."""
         from kafkascope.captures.inputs.growing import Pace
         from kafkascope.captures.inputs.opening import is_regular
 
@@ -143,70 +134,17 @@ class Indexer:
                 "plaintext": self._plaintext.capacity,
             }
         )
-        self._pool = self._workers()  # forked before there are threads
         for target in (self._hand_over, self._listen):
             threading.Thread(target=target, daemon=True).start()
-        if self._pool is None or not self._gather(self._pool):
-            self._read()
+        self._read()
         self.end(rest=self.stopped and self.pace is None)
 
     # --- reading ----------------------------------------------------------------------------
 
-    def _workers(self) -> Pool | None:
-        """Start workers where they may read the input, and are worth it."""
-        if self.pace is None or self._options["keylog"]:
-            return None
-        from kafkascope.tui.data.parts import beginning, may_share, started
-
-        if not may_share(self._options, self.capture):
-            return None
-        self._waiting.extend(beginning(self.capture, self._options, TOGETHER))
-        self._put()
-        self._send(self._batch())
-        self._told = self.session.rows_told
-        descriptors = self._results, self._commands
-        return started(self._options, self.capture, descriptors, schemas=self._seen is not None)
-
-    def _gather(self, pool: Pool) -> bool:
-        """Put together what workers read; return whether they could."""
-        from kafkascope.analyzer.payloads.gathered import Gathered
-        from kafkascope.analyzer.pool.messages import Alone
-        from kafkascope.tui.data.parts import Parts
-
-        names, seen = self.session.context.names, self._seen
-        gathered = None if seen is None else Gathered("capture")
-        self._seen = gathered
-        with self._lock:
-            parts = Parts(self.session, pool.gathering, gathered)
-            self._growth.name_again()
-        try:
-            with pool:
-                for told in pool.reports():
-                    with self._lock:
-                        self._texts += parts.take(told)
-                        self._look_for_schemas()
-                        self.capture.source.statistics.captured_bytes = pool.gathering.read
-                pool.conclude(self.capture)
-        except Alone:
-            # What was told so far is what one process tells first.
-            with self._lock:
-                self.session.context.names, self._seen = names, seen
-                self._growth.name_again()
-                self._schemas_seen, self._told = 0, self.session.rows_told
-                self.capture.source.statistics.captured_bytes = 0
-            if self.stopped:
-                self._damage = 0
-            return False
-        finally:
-            self._pool = None
-        self._ends.extend(parts.ends)
-        return True
-
     def _read(self) -> None:
-        """Read alone."""
         waiting, statistics, held = self._waiting, self.capture.source.statistics, 0
-        for exchange in self.capture.exchanges():
-            waiting.append(exchange)
+        for items in self.capture.batches():
+            waiting.extend(items)
             self._look_for_schemas()
             if len(waiting) >= TOGETHER or statistics.captured_bytes - held > HELD:
                 self._put()
@@ -216,36 +154,23 @@ class Indexer:
         self._put()
 
     def _look_for_schemas(self) -> None:
-        """Keep the schemas that came, for the next batch. Called by who reads bodies, as nobody
-        else may look at what is being collected."""
+        """Keep the schemas that came, for the next batch. Called only by the reader of bodies,
+        which owns the collected schemas."""
         if self._seen is not None and self._seen.changes != self._schemas_seen:
             new = self._seen.since(self._schemas_seen)
             self._schemas_seen = self._seen.changes
             self._schemas = [*(self._schemas or ()), *new]
 
     def _put(self) -> None:
-        """Put waiting exchanges into the columns."""
         with self._lock:
             some = [self._waiting.popleft() for _ in range(len(self._waiting))]
-            told = min(self._told, len(some))
-            self._told -= told
-            del some[:told]
-            if not some or self._ended:
-                return
-            from kafkascope.analyzer.exchanges.rows import result, row_of
-
-            names = self.session.context.names
-            made = [row_of(exchange, names) for exchange in some]
-            self._texts += [result(row) for row in made]
-            self.session.extend(some, made)
+            if some and not self._ended:
+                self._texts += self.session.extend(some)
 
     def _stop_reading(self) -> None:
         """Let the reader end at the next block."""
         assert self.pace is not None
-        if self._pool is not None:
-            self._pool.stop()
-        else:
-            self._damage = len(self.capture.source.statistics.damage)
+        self._damage = len(self.capture.source.statistics.damage)
         self.pace.stopped = True
         self.capture.source.upto = self.pace.begun
 
@@ -359,6 +284,24 @@ def _failure(text: str, code: int) -> dict[str, Any]:
     return {"kind": "failed", "text": text, "code": code}
 
 
+def start(
+    module: str, options: dict[str, Any], *descriptors: int, stdin: int | None = subprocess.DEVNULL
+) -> tuple[subprocess.Popen[bytes], int]:
+    """Run a module of ours in a process of its own, with descriptors; return the process, and the
+    end of the pipe on which `messages` come."""
+    results, theirs = os.pipe()
+    process = subprocess.Popen(
+        # -P: the working directory may hold modules that are not ours.
+        [sys.executable, "-P", "-m", module, json.dumps(options | {"results": theirs})],
+        stdin=stdin,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=(theirs, *descriptors),
+    )
+    os.close(theirs)
+    return process, results
+
+
 def send(results: int, message: dict[str, Any]) -> int:
     """Write a message to the UI, in as many pieces as its pipe takes; return its size in bytes."""
     data = pickle.dumps(message, protocol=5)
@@ -390,7 +333,7 @@ def _spool(options: dict[str, Any]) -> Spool:
     if not options.get("output"):
         return Spool(descriptor=options["spool"])
     from kafkascope.captures.inputs.private import PrivateFile
-    from kafkascope.captures.inputs.tee import Tee
+    from kafkascope.captures.inputs.spool import Tee
 
     copy = PrivateFile(options["output"], buffering=0).published()
     return Tee(copy, descriptor=options["spool"])
@@ -398,7 +341,6 @@ def _spool(options: dict[str, Any]) -> Spool:
 
 def _opened(options: dict[str, Any], spool: Spool) -> Capture:
     from kafkascope.analyzer.exchanges.offline import Capture, open_capture
-    from kafkascope.captures.inputs.growing import being_written
     from kafkascope.captures.inputs.keylogs import follow_key_logs
 
     ports, legs, keylog = within(options["ports"]), options["legs"], options["keylog"]
@@ -406,10 +348,10 @@ def _opened(options: dict[str, Any], spool: Spool) -> Capture:
         from kafkascope.captures.live import open_interface
 
         source = open_interface(options["interface"], options["capture_filter"], spool=spool)
-        return Capture(source, decode_as=ports, legs=legs, log=follow_key_logs(keylog))
-    inputs = options["inputs"]
-    grows = being_written(inputs[-1])
-    return open_capture(inputs, decode_as=ports, legs=legs, spool=spool, keylog=keylog, grows=grows)
+        log = follow_key_logs(keylog)
+        return Capture(source, decode_as=ports, legs=legs, log=log, live=True)
+    how: dict[str, Any] = {"decode_as": ports, "legs": legs, "keylog": keylog}
+    return open_capture(options["inputs"], spool=spool, grows=options.get("grows", False), **how)
 
 
 def main() -> None:

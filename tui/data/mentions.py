@@ -15,8 +15,7 @@ from kafkascope.tui.data.store import Store
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.findings import Finding
-    from kafkascope.analyzer.findings.evidence import Evidence
-    from kafkascope.analyzer.findings.expected import ExpectedErrors
+    from kafkascope.analyzer.findings.evidence import Evidence, ExpectedErrors
 
 SIGNS: Final = {"error": "◆", "warning": "◇"}
 """Severity -> sign in the list; lower ones have none."""
@@ -54,8 +53,7 @@ class Mentions:
         found = list(findings)
         if found == self.told:
             return
-        from kafkascope.analyzer.findings.evidence import Evidence
-        from kafkascope.analyzer.findings.expected import ExpectedErrors
+        from kafkascope.analyzer.findings.evidence import Evidence, ExpectedErrors
 
         self.told = found
         self._evidence, self._expected = Evidence(found), ExpectedErrors(found)

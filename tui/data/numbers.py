@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import os
 import pickle
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.spans import spans
-from kafkascope.tui.data.indexer import messages
+from kafkascope.captures.errors import CaptureError
+from kafkascope.tui.data.indexer import messages, start
+from kafkascope.tui.data.store import Store
+from kafkascope.tui.data.view import View
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.reading.options import SchemaOptions
-    from kafkascope.tui.data.store import Store
-    from kafkascope.tui.data.view import View
 
 SLICE: Final = 0.02
 """Seconds of counting at a time in this process."""
@@ -48,7 +47,7 @@ class Numbers:
         raise NotImplementedError
 
     def settle(self) -> None:
-        """Take what was counted for all; called when nobody follows the input any more."""
+        """Take what was counted for all; called when the input is not followed any more."""
 
     def close(self) -> None:
         """End what counts."""
@@ -66,9 +65,10 @@ class ProcessNumbers(Numbers):
         keylog: Sequence[str] = (),
         filter_text: str = "",
         schemas: SchemaOptions | None = None,
+        grows: bool = False,
     ) -> None:
-        """`schemas`: where schemas of keys and values come from; else the inputs alone."""
-        results, theirs = os.pipe()
+        """`schemas`: where schemas of keys and values come from; else the inputs alone. `grows`:
+        whether exchanges are numbered as in a file that is being written."""
         options = {
             "inputs": list(inputs),
             "ports": spans(ports),
@@ -76,16 +76,9 @@ class ProcessNumbers(Numbers):
             "keylog": list(keylog),
             "filter": filter_text,
             "schemas": list(schemas or ()),
-            "results": theirs,
+            "grows": grows,
         }
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kafkascope.tui.data.counter", json.dumps(options)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(theirs,),
-        )
-        os.close(theirs)
+        self._process, results = start("kafkascope.tui.data.counter", options)
         self._states: dict[str, bytes] = {}
         self._loaded: dict[str, Any] = {}
         self._newest: dict[str, Any] | None = None
@@ -120,7 +113,7 @@ class ProcessNumbers(Numbers):
 
     def _load(self, name: str, packed: bytes) -> Any:
         from kafkascope.analyzer.findings import Findings
-        from kafkascope.analyzer.statistics import STATISTICS
+        from kafkascope.analyzer.statistics.accumulators import STATISTICS
 
         state = pickle.loads(packed)
         if name == Findings.NAME:
@@ -147,13 +140,16 @@ class StoreNumbers(Numbers):
 
     def __init__(self, store: Store, filter_text: str = "", view: View | None = None) -> None:
         """`view`: counts what it selects, in place of a filter's text."""
-        from kafkascope.analyzer.filter.language import compile_filter
+        self._store, self._view = store, view
+        self._wanted = compile_filter(filter_text)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Count from the first row on what the view selects now."""
         from kafkascope.analyzer.findings import accumulators
         from kafkascope.analyzer.statistics.feed import Feed
 
-        self._store, self._view = store, view
-        self._wanted = compile_filter(filter_text)
-        self._revision = 0 if view is None else view.revision
+        self._revision = 0 if self._view is None else self._view.revision
         self._counted = accumulators()
         self._feed = Feed(self._counted.values())
         self._next = 0
@@ -163,11 +159,9 @@ class StoreNumbers(Numbers):
 
     def advance(self) -> None:
         """Count for a moment."""
-        from kafkascope.analyzer.exchanges.rows import row_of
-        from kafkascope.captures.errors import CaptureError
-
         until = time.monotonic() + SLICE
-        self._follow()
+        if self._revised():
+            self._begin()
         session, before = self._store.session, self._next
         # Old rows of a live capture go; what was not counted by then is not counted.
         self._next = max(self._next, session.dropped)
@@ -199,16 +193,6 @@ class StoreNumbers(Numbers):
 
     def _revised(self) -> bool:
         return self._view is not None and self._view.revision != self._revision
-
-    def _follow(self) -> None:
-        """Count anew when the view has come to select other rows."""
-        if self._view is not None and self._revised():
-            from kafkascope.analyzer.findings import accumulators
-            from kafkascope.analyzer.statistics.feed import Feed
-
-            self._revision, self._counted = self._view.revision, accumulators()
-            self._feed = Feed(self._counted.values())
-            self._next = self._told = 0
 
     def _share(self) -> int | None:
         progress, rows = self._store.progress, len(self._store.session)

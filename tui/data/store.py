@@ -14,8 +14,8 @@ from typing import Final, TypeVar
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.tampering import deeds_of
-from kafkascope.analyzer.exchanges import rows
 from kafkascope.analyzer.exchanges.columns import Kept, Read, grown
+from kafkascope.analyzer.exchanges.outcome import result
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.session.session import Session
 from kafkascope.analyzer.topics import nameless
@@ -106,7 +106,6 @@ class Progress:
     empty: str = ""
     """Why there are no rows, and what to do; empty once there are some."""
     remarks: list[str] = field(default_factory=list)
-    """Remarks about the capture as a whole."""
 
     def took(self, rows: int) -> None:
         """Take note of a batch; `rows` is how many came so far."""
@@ -188,9 +187,7 @@ class Store:
 
     def add(self, exchange: Exchange) -> None:
         """Add an exchange that this process has read."""
-        row = rows.row_of(exchange, self.session.context.names)
-        self.session.add(exchange, row)
-        self.texts.extend([rows.result(row)])
+        self.texts.extend(self.session.extend([exchange]))
 
     @contextmanager
     def dropping(self, count: int) -> Iterator[None]:
@@ -237,7 +234,7 @@ class Store:
         names = session.tables["topics"].values[session.columns["topics"][index]]
         if any(map(nameless, names)):
             try:
-                return rows.result(session.row(index))
+                return result(session.row(index))
             except CaptureError:
                 pass  # its bytes are gone
         return self.texts[index]
@@ -246,10 +243,6 @@ class Store:
         """Return what rules of the proxy that recorded an exchange did to it."""
         noted = self.session.remarks_by_row.get(self.session.dropped + index)
         return [] if noted is None else deeds_of(noted[1])
-
-    def wait(self, index: int) -> int:
-        """Return the nanoseconds that the client asked to wait."""
-        return self.session.columns["wait_ns"][index]
 
     def is_expected(self, index: int) -> bool:
         """Return whether the errors of an exchange are expected, by what is known so far."""
@@ -266,5 +259,4 @@ class Store:
 
 
 def _nothing(file: int, at: int, size: int) -> bytes:
-
     raise NotKept("bytes not kept")

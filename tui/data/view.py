@@ -8,27 +8,106 @@ import time
 from array import array
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.filter.bind import fields_of
 from kafkascope.analyzer.filter.fields import DECODED
 from kafkascope.analyzer.filter.known import NOTHING, Known
 from kafkascope.analyzer.filter.language import bind, compile_query
+from kafkascope.analyzer.session.session import Session
 from kafkascope.tui.data.decisions import Decisions
-from kafkascope.tui.data.numbered import Numbered
 from kafkascope.tui.data.store import Store
+from kafkascope.tui.stack import Order
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from kafkascope.analyzer.filter.backends.columns import Query
-    from kafkascope.tui.data.sorting import Order
-
 PIECE: Final = 1 << 16
 """Rows whose columns are filtered together where messages have to be read."""
 AGAIN: Final = 1.0
 """Seconds between two sorts of a list that grows."""
+
+FEW: Final = 256
+"""Rows that are inserted one by one; for more, the end is sorted again."""
+MANY: Final = 50_000
+"""Rows from which sorting with numpy saves more time than loading it takes."""
+
+
+class Numbered:
+    """Keeps indexes of rows in the order of numbers. Few come out of it: exchanges that were left
+    behind by others."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._rows = array("I")
+        self.moved = False
+        """Whether rows were inserted before others; whoever reads it resets it."""
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, place: int) -> int:
+        return self._rows[place]
+
+    def indexes(self) -> NDArray[np.int64]:
+        """Return a copy of all indexes."""
+        import numpy as np
+
+        return np.array(self._rows, dtype=np.int64)
+
+    def place_of(self, index: int) -> int:
+        """Return the place of a row, or of the first one behind it."""
+        numbers = self._session.columns["number"]
+        if index >= len(numbers):
+            return len(self._rows)
+        return bisect_left(self._rows, numbers[index], key=numbers.__getitem__)
+
+    def extend(self, indexes: Sequence[int]) -> None:
+        """Take in rows."""
+        if not len(indexes):
+            return
+        new, rows, number = self._sorted(indexes), self._rows, self._session.columns["number"]
+        last = number[rows[-1]] if rows else -1
+        late = bisect_left(new, last, key=number.__getitem__)
+        if late:
+            self.moved = True
+            self._insert(new[:late])
+        rows.extend(new[late:])
+
+    def _insert(self, late: array[int]) -> None:
+        rows, numbers = self._rows, self._session.columns["number"]
+        at = bisect_left(rows, numbers[late[0]], key=numbers.__getitem__)
+        if len(late) > FEW or len(rows) - at < FEW:
+            rows[at:] = self._sorted(rows[at:] + late)
+            return
+        for index in late:
+            rows.insert(bisect_left(rows, numbers[index], at, key=numbers.__getitem__), index)
+
+    def _sorted(self, indexes: Sequence[int]) -> array[int]:
+        numbers = self._session.columns["number"]
+        if len(indexes) < MANY:
+            return array("I", sorted(indexes, key=numbers.__getitem__))
+        import numpy as np
+
+        found = np.array(indexes, dtype=np.uint32)
+        order = np.argsort(np.array(numbers)[found], kind="stable")
+        return array("I", found[order].tobytes())
+
+    def remove(self, index: int) -> None:
+        """Remove a row, if it is there."""
+        at = self.place_of(index)
+        if self._rows[at : at + 1] == array("I", [index]):
+            del self._rows[at]
+
+    def drop(self, count: int) -> None:
+        """Follow a session that has dropped its oldest rows: the others have smaller indexes."""
+        import numpy as np
+
+        rows = np.array(self._rows, dtype=np.uint32)
+        self._rows = array("I", (rows[rows >= count] - np.uint32(count)).tobytes())
 
 
 class View:
@@ -231,8 +310,8 @@ class View:
             index = session.index_of(self._again.popleft())
             if index is None:
                 continue
-            at = bisect_left(self._shown, index)
-            if chosen != (self._shown[at : at + 1] == array("Q", [index])):
+            at, shown = self._find(index)
+            if chosen != shown:
                 changed = True
                 if chosen:
                     self._shown.insert(at, index)
@@ -250,8 +329,13 @@ class View:
             return True
         if index >= self._seen:
             return None
+        return self._find(index)[1]
+
+    def _find(self, index: int) -> tuple[int, bool]:
+        """Return the place of a row among those that match, or where it would be; and whether it
+        is there."""
         at = bisect_left(self._shown, index)
-        return self._shown[at : at + 1] == array("Q", [index])
+        return at, self._shown[at : at + 1] == array("Q", [index])
 
     def _take(self, begin: int, yes: NDArray[np.bool_]) -> None:
         found = yes.nonzero()[0].astype("uint64") + begin
@@ -289,8 +373,8 @@ class View:
             self._piece, self._open = None, []
             self.revision += 1
             numbered = self._by_number
-            at = bisect_left(self._shown, index)
-            if self._shown[at : at + 1] == array("Q", [index]):
+            at, shown = self._find(index)
+            if shown:
                 del self._shown[at]
                 numbered.remove(index)
                 self._placed -= 1
@@ -338,7 +422,7 @@ class View:
             return False
         if not settled and time.monotonic() - self._sorted_at < AGAIN:
             return False
-        from kafkascope.tui.data.sorting import ordered
+        from kafkascope.tui.data.columns import ordered
 
         wanted = None if self._query is None else self._shown
         self._sorted = ordered(self.store.session, self.order, wanted, rows)

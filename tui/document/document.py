@@ -6,6 +6,8 @@ Lines are made when their parent is opened; arrays show a hundred elements and c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import takewhile
+from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.conversation.tampering import deeds_of
@@ -13,8 +15,12 @@ from kafkascope.analyzer.exchanges.embedded import embedded_of, may_hide
 from kafkascope.analyzer.exchanges.records import fields_of, shareable
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.model import Exchange, Request, Response
-from kafkascope.analyzer.render.exchange import exchange_lines
-from kafkascope.analyzer.render.labels import Labels
+from kafkascope.analyzer.render.exchange import (
+    SASL_TOKEN,
+    exchange_lines,
+    header_layout,
+    without_secrets,
+)
 from kafkascope.analyzer.render.records import lines_inside
 from kafkascope.analyzer.render.tree import (
     holds_records,
@@ -24,7 +30,7 @@ from kafkascope.analyzer.render.tree import (
     path_of,
     shown,
 )
-from kafkascope.analyzer.render.values import embedded_lines
+from kafkascope.analyzer.render.values import Labels, embedded_lines
 from kafkascope.analyzer.text import safe
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Packet
@@ -34,12 +40,7 @@ from kafkascope.dissectors.embedded.internal import is_internal
 from kafkascope.dissectors.embedded.masking import asterisks, is_secret
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout, Slot
-from kafkascope.dissectors.records.tree import record_nodes
-from kafkascope.dissectors.registry import (
-    layout_of,
-    request_header_version,
-    response_header_version,
-)
+from kafkascope.dissectors.records.tree import NodeBudget, record_nodes
 from kafkascope.tui.data.decoding import ONE
 from kafkascope.tui.document.payloads import PayloadLines, headers_of
 from kafkascope.tui.document.tree import Item, Space, Tree, limited
@@ -50,16 +51,13 @@ if TYPE_CHECKING:
 OPENED: Final = 40
 """Lines up to which a tree is opened at first."""
 TELLING: Final[tuple[str, ...]] = (
-    "name",
-    "topic",
-    "topic_name",
-    "group_id",
-    "partition_index",
-    "partition",
-    "index",
+    *("name", "topic", "topic_name", "group_id", "partition_index", "partition", "index"),
 )
 """Fields that describe their struct, before others."""
-SASL_TOKEN: Final = "SaslToken"
+RECORDS_LIMIT: Final = 32 << 20
+"""Bytes of memory for the lines of all records of an exchange: some ten thousand of them."""
+LINE: Final = 300
+"""Bytes that a line takes besides its text."""
 
 
 class Document:
@@ -90,20 +88,21 @@ class Document:
 
     def tree(self, tab: str) -> Tree:
         """Return the lines of a tab; may take long. `CaptureError` when bytes are gone."""
-        found = self._trees.get(tab)
-        if found is None:
-            found = self._trees[tab] = self._made(tab)
-        return found
+        if tab not in self._trees:
+            self._trees[tab] = self._made(tab)
+        return self._trees[tab]
 
     def _made(self, tab: str) -> Tree:
         exchange, names = self.exchange, self._names
         match tab:
-            case "Request":
-                side = _Side(exchange, exchange.request, names, self._payloads())
-                return _with_deeds(exchange, side.tree("request"))
-            case "Response":
-                side = _Side(exchange, exchange.response, names, self._payloads())
-                return _with_deeds(exchange, side.tree("response"))
+            case "Request" | "Response":
+                message = exchange.request if tab == "Request" else exchange.response
+                side = _Side(exchange, message, names, self._payloads())
+                tree = side.tree(tab.lower())
+                deeds = deeds_of(exchange.notes)
+                tree.roots[:0] = [Item("proxy rule", deed, kind="mark") for deed in deeds]
+                tree.refresh()
+                return tree
             case "Records":
                 none = Item("", "no records", kind="note")
                 return Tree(list(_records(exchange, names, self._payloads())) or [none], [])
@@ -113,37 +112,23 @@ class Document:
                 return packet_tree(exchange, self._find)
         return Tree(_context(exchange, names, self._hints()), [])
 
-    def usual_tab(self) -> str:
+    def default_tab(self) -> str:
         """Return the tab to show first."""
         return "Response" if self.exchange.response is not None else "Request"
 
 
-def _with_deeds(exchange: Exchange, tree: Tree) -> Tree:
-    """Put what rules of the proxy did to the exchange above its fields."""
-    deeds = deeds_of(exchange.notes)
-    if deeds:
-        tree.roots[:0] = [Item("proxy rule", deed, kind="mark") for deed in deeds]
-        tree.refresh()
-    return tree
-
-
 def _context(exchange: Exchange, names: TopicNames, hints: Iterable[str]) -> list[Item]:
-    lines = []
-    row = row_of(exchange, names)
-    for line in exchange_lines(row, exchange, names, show_hex=False):
-        if not line:
-            break
-        lines.append(line.strip())
+    lines = exchange_lines(row_of(exchange, names), exchange, names, show_hex=False)
+    head = [line.strip() for line in takewhile(bool, lines)]
     connection = exchange.connection
-    sent = connection.bytes
-    lines.append(f"connection {connection.number}: {connection.a} to {connection.b}")
-    lines.append(f"  {sent[0]} bytes there, {sent[1]} back")
-    lines += hints
-    lines.append(f"exchange id {exchange.id}")
-    return nested(lines)
+    there, back = connection.bytes
+    ends = f"connection {connection.number}: {connection.a} to {connection.b}"
+    sent = f"  {there} bytes there, {back} back"
+    return nested([*head, ends, sent, *hints, f"exchange id {exchange.id}"])
 
 
 def _records(exchange: Exchange, names: TopicNames, payloads: Payloads | None) -> Iterator[Item]:
+    left = RECORDS_LIMIT
     for each in fields_of(exchange, names):
         topic = each.topic if each.topic is not None else "unknown topic"
         title = f"{topic}-{each.partition}"
@@ -153,8 +138,15 @@ def _records(exchange: Exchange, names: TopicNames, payloads: Payloads | None) -
             continue
         node = Node("records", 0, len(each.data), clean)
         item = Item(title, f"{len(each.data)} bytes", open=True)
+        lines: list[str] = []
         with ONE:
-            lines = list(map(safe, lines_inside(node, each, payloads)))
+            for line in lines_inside(node, each, payloads) if left > 0 else ():
+                lines.append(safe(line))
+                left -= LINE + getsizeof(lines[-1])
+                if left < 0:
+                    break
+        if left < 0:
+            lines.append("... more is not shown: see kafkascope records")
         item.adopt(nested(lines))
         yield item
 
@@ -188,15 +180,14 @@ class _Side:
         names: TopicNames,
         payloads: Payloads | None,
     ) -> None:
-        self.exchange, self.side, self.names = exchange, side, names
-        self.payloads = payloads
+        self.exchange, self.side, self.names, self.payloads = exchange, side, names, payloads
         self.fields = fields_of(exchange, names)
         """The records fields that come next in the tree."""
+        self.budget = NodeBudget()
         self.labels = Labels(names)
         self.spaces: list[Space] = []
         self.embedded: dict[str, Embedded] = {}
-        self.data = b""
-        self.holds_payloads = False
+        self.data, self.holds_payloads = b"", False
         """Whether there are keys and values to decode."""
         self.secret_spans: list[tuple[int, int]] = []
 
@@ -205,41 +196,29 @@ class _Side:
         if side is None:
             why = self.exchange.reason or "not seen"
             return Tree([Item("", f"no {prefix}: {why}", kind="note")], [])
-        self.data = self._without_secrets(side.frame.payload)
+        self.data = without_secrets(self.exchange, side.frame.payload, self.names)
         self.embedded = dict(embedded_of(self.exchange, side))
-        space = Space("Wire", self.data)
+        space, size = Space("Wire", self.data), len(self.data)
         self.spaces.append(space)
+        if self.exchange.api == SASL_TOKEN:
+            space.data = b"*" * size
+            return Tree([Item("SASL token", f"{size} bytes, not shown", 0, size)], self.spaces)
         roots: list[Item] = []
         end = 0
-        if self.exchange.api == SASL_TOKEN:
-            space.data = b"*" * len(self.data)
-            token = Item("SASL token", f"{len(self.data)} bytes, not shown", 0, len(self.data))
-            return Tree([token], self.spaces)
         for layout, at, path in self._layouts(side, prefix):
             try:
                 root = annotate(layout, self.data, at)
             except DissectError:
                 break
             end = root.end
-            item = Item(layout.title, "", root.start, root.end)
-            item.adopt(self.made(root, path, root.value))
-            item.open = bool(path)
-            roots.append(item)
+            roots.append(Item(layout.title, "", root.start, root.end, open=bool(path)))
+            roots[-1].adopt(self.made(root, path, root.value))
         if side.decoded is not None and side.decoded.note:
             roots.append(Item("", side.decoded.note, kind="note"))
-        roots += self._left(side, end, prefix)
+        roots += self._left(end, prefix)
         self._mask(space, side, end)
         _open_some(roots)
         return Tree(roots, self.spaces, slow=self.holds_payloads)
-
-    def _without_secrets(self, payload: bytes) -> bytes:
-        """Put stars in the place of secrets in Kafka's own records, such as SCRAM credentials."""
-        for each in fields_of(self.exchange, self.names):
-            clean = shareable(each)
-            if clean != each.data:
-                stars = b"*" * len(each.data) if clean is None else clean
-                payload = payload.replace(each.data, stars)
-        return payload
 
     def _layouts(self, side: Request | Response, prefix: str) -> Iterator[tuple[Layout, int, str]]:
         decoded = side.decoded
@@ -248,32 +227,20 @@ class _Side:
             *header, (layout, at) = decoded.parts
             yield from ((each, begin, "") for each, begin in header)
             yield layout, at, prefix
-            return
-        key, version = self.exchange.api_key, self.exchange.api_version
-        if key is None or version is None:
-            return
-        if isinstance(side, Response):
-            yield layout_of("ResponseHeader", response_header_version(key, version)), 0, ""
-        elif side.header is not None:
-            yield layout_of("RequestHeader", request_header_version(key, version)), 0, ""
+        elif (layout_ := header_layout(self.exchange, side)) is not None:
+            yield layout_, 0, ""
 
-    def _left(self, side: Request | Response, end: int, name: str) -> Iterator[Item]:
-        for each in self.exchange.undecoded:
-            if each.side == name:
-                text = f"{each.reason}, {each.bytes} bytes" + (
-                    f": {each.text}" if each.text else ""
-                )
-                yield Item(
-                    "undecoded",
-                    text,
-                    min(each.offset, len(self.data)),
-                    len(self.data),
-                    kind="error",
-                )
-                return
-        if end < len(self.data):
-            text = f"{len(self.data) - end} bytes"
-            yield Item("undecoded", text, end, len(self.data), kind="error")
+    def _left(self, end: int, name: str) -> list[Item]:
+        size = len(self.data)
+        start, text = end, f"{size - end} bytes"
+        undecoded = next((each for each in self.exchange.undecoded if each.side == name), None)
+        if undecoded is not None:
+            more = f": {undecoded.text}" if undecoded.text else ""
+            start = min(undecoded.offset, size)
+            text = f"{undecoded.reason}, {undecoded.bytes} bytes{more}"
+        elif end >= size:
+            return []
+        return [Item("undecoded", text, start, size, kind="error")]
 
     def _mask(self, space: Space, side: Request | Response, end: int) -> None:
         data = bytearray(self.data)
@@ -284,23 +251,21 @@ class _Side:
         space.data = bytes(data)
 
     def made(self, node: Node, path: str, beside: Any) -> list[Item]:
-        wanted = [child for child in node.children if not is_noise(child)]
-        return limited([self._item(child, path, beside) for child in wanted])
+        shown = (child for child in node.children if not is_noise(child))
+        return limited([self._item(child, path, beside) for child in shown])
 
     def _item(self, node: Node, around: str, beside: Any) -> Item:
         slot = node.slot
         dotted = path_of(around, node.name)
         secret = slot is not None and is_secret(slot.field, beside)
         path = "" if node.name.startswith("[") or not around else _without_indexes(dotted)
-        item = Item(node.name, "", node.start, node.end, path=path, raw=None)
+        item = Item(node.name, "", node.start, node.end)
         if is_list(node):
-            count = "null" if node.value is None else str(len(node.value))
-            item.value = f"({count})" if node.value is not None else count
-            item.path = ""
+            item.value = "null" if node.value is None else f"({len(node.value)})"
         elif is_struct(node):
             item.value = _telling(node, self._named)
-            item.path = ""
         else:
+            item.path = path
             value = node.value
             if secret and isinstance(value, str | bytes):
                 value = asterisks(value)
@@ -315,8 +280,7 @@ class _Side:
                 item.kind = "error"
             self._below(item, node, dotted)
         inner = node.value if isinstance(node.value, dict) else beside
-        wanted = [child for child in node.children if not is_noise(child)]
-        if wanted and not secret and not (slot is not None and isinstance(node.value, bytes | str)):
+        if not secret and not (slot is not None and isinstance(node.value, bytes | str)):
             item.adopt(self.made(node, dotted, inner))
         return item
 
@@ -333,9 +297,10 @@ class _Side:
             start = node.end - len(node.value)
             unaligned = node.slot.name == "unaligned_records"
             lines = self._payload_lines()
+            how: Any = {"unaligned": unaligned, "budget": self.budget}
             item.make = lambda: [
                 self._record(each, 0, lines)
-                for each in record_nodes(self.data, start, node.end, unaligned=unaligned)
+                for each in record_nodes(self.data, start, node.end, **how)
             ]
         else:
             found = self.embedded.get(dotted.partition(".")[2])
@@ -408,15 +373,14 @@ def _is_control(node: Node) -> bool:
 
 def _telling(node: Node, named: Callable[[Any, Any, Any], str]) -> str:
     """Describe a struct on its line, by a few of its plain fields."""
+    around = node.value if isinstance(node.value, dict) else {}
     leaves = {
         child.name: child
         for child in node.children
         if child.slot is not None
-        and not is_list(child)
-        and not is_struct(child)
-        and not isinstance(child.value, bytes)
+        and not (is_list(child) or is_struct(child) or isinstance(child.value, bytes))
         and child.value not in (None, "")
-        and not is_secret(child.slot.field, node.value if isinstance(node.value, dict) else {})
+        and not is_secret(child.slot.field, around)
     }
     names = [name for name in TELLING if name in leaves]
     if "error_code" in leaves and leaves["error_code"].value:
@@ -453,10 +417,8 @@ def _without_indexes(path: str) -> str:
 
 def _open_some(roots: list[Item]) -> None:
     """Open lines from the top as long as all fit on a screen."""
-    left = OPENED - len(roots)
     level = [root for root in roots if root.open]
-    for item in level:
-        left -= len(item.children)
+    left = OPENED - len(roots) - sum(len(item.children) for item in level)
     while level:
         below = []
         for parent in level:

@@ -30,10 +30,9 @@ def packet_tree(exchange: Exchange, find: Callable[[set[int]], list[Packet]] | N
         # Headers only: what follows may be of other exchanges, and hold a password.
         spaces.append(Space(f"Packet {packet.number}, headers", bytes(packet.data[:headers])))
         text = f"{packet.length} bytes on the wire, {len(packet.data)} captured"
-        item = Item(f"packet {packet.number}", text, 0, headers, len(spaces) - 1)
-        item.adopt(layers)
-        item.open = True
-        roots.append(item)
+        space = len(spaces) - 1
+        roots.append(Item(f"packet {packet.number}", text, 0, headers, space, open=True))
+        roots[-1].adopt(layers)
     if len(numbers) > MOST:
         roots.append(Item("", f"... {len(numbers) - MOST:,} more packets", kind="note"))
     if len(roots) == 1:

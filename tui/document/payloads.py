@@ -35,12 +35,12 @@ class PayloadLines:
         self._payloads, self._topic, self._spaces = payloads, topic, spaces
 
     def slow(self, record: Node) -> bool:
-        """Return whether decoding a record may mean to ask somebody for a schema, or to wait for
-        who does."""
+        """Return whether decoding a record may query a schema registry, or wait for another
+        query."""
         headers = headers_of(record)
         return ONE.locked() or any(
             isinstance(child.value, bytes)
-            and not self._payloads.ready(side_of(child), child.value, headers)
+            and not self._payloads.ready(_side(child), child.value, headers)
             for child in record.children
             if child.name in ("key", "value")
         )
@@ -51,7 +51,7 @@ class PayloadLines:
         if not isinstance(data, bytes) or len(data) > LONGEST:
             return
         with ONE:
-            decoded = self._payloads.decode(self._topic, side_of(node), data, headers)
+            decoded = self._payloads.decode(self._topic, _side(node), data, headers)
             if decoded is None:
                 return
             found, whole = decoded.found, None
@@ -81,16 +81,11 @@ class PayloadLines:
 
 def headers_of(record: Node) -> list[Header]:
     """Return the headers of a record."""
-    found: list[Header] = []
-    for child in record.children:
-        if child.name.startswith("header["):
-            name, value = child.children
-            found.append((name.value, value.value))
-    return found
+    pairs = (child.children for child in record.children if child.name.startswith("header["))
+    return [(name.value, value.value) for name, value in pairs]
 
 
-def side_of(node: Node) -> Side:
-    """Return which part of its record a node is."""
+def _side(node: Node) -> Side:
     return "key" if node.name == "key" else "value"
 
 

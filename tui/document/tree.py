@@ -10,6 +10,7 @@ from typing import Any, Final
 TABS: Final = ("Request", "Response", "Records", "Context", "Packets")
 SHOWN: Final = 100
 """Elements of an array that are shown at first."""
+MOST_OPENED: Final = 20_000
 HEAVY: Final = 4_096
 """Bytes of a line from which the lines below it are made in a thread: records may be compressed a
 thousandfold."""
@@ -101,9 +102,7 @@ class Tree:
 
     def __init__(self, roots: list[Item], spaces: list[Space], *, slow: bool = False) -> None:
         """`slow`: lines that are not made yet may be slow ones."""
-        self.roots = roots
-        self._slow = slow
-        self.spaces = spaces
+        self.roots, self.spaces, self._slow = roots, spaces, slow
         self.lines: list[Item] = []
         self.refresh()
 
@@ -125,37 +124,31 @@ class Tree:
             item.open = wanted
             self.refresh()
 
-    def set_all(self, wanted: bool, limit: int = 20_000) -> None:
-        """Open all lines, up to a limit, or close all."""
+    def set_all(self, wanted: bool) -> None:
+        """Open all lines, up to `MOST_OPENED`, or close all."""
         stack, count = list(self.roots), 0
-        while stack and count < limit:
+        while stack and count < MOST_OPENED:
             item = stack.pop()
             count += 1
-            if not item.foldable or (item.make is not None and not wanted):
-                continue
-            item.open = wanted
-            stack += item.children
+            if item.foldable and (wanted or item.make is None):
+                item.open = wanted
+                stack += item.children
         self.refresh()
 
     def any_heavy(self) -> bool:
         """Return whether a line that is made has something heavy below it, or may have."""
-        if self._slow:
-            return True
         stack = list(self.roots)
-        while stack:
+        while stack and not self._slow:
             item = stack.pop()
             if item.heavy:
                 return True
             stack += item.made
-        return False
+        return self._slow
 
     def find(self, space: int, at: int) -> Item | None:
         """Return the innermost line for a byte, and open those above it; heavy ones stay closed."""
         found, items = None, self.roots
-        while True:
-            inner = next((i for i in items if _covers(i, space, at)), None)
-            if inner is None:
-                break
+        while inner := next((i for i in items if _covers(i, space, at)), None):
             if found is not None:
                 found.open = True
             found = inner

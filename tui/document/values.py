@@ -4,13 +4,13 @@ filter in use, and what to follow."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import filterfalse
 from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.session.rows import ColumnRow
+from kafkascope.analyzer.session.rows import row_of_columns
 from kafkascope.analyzer.session.session import Session
 from kafkascope.analyzer.topics import nameless
-from kafkascope.captures.errors import CaptureError
 from kafkascope.tui.document.tree import Item
 
 WAYS: Final = (
@@ -50,9 +50,9 @@ def joined(way: str, condition: str, present: str) -> str:
 
 def of_item(item: Item) -> str:
     """Return the condition that a field has this value; empty if the line is no field."""
-    if not item.path or item.raw is None:
-        return ""
     raw = item.raw
+    if not item.path or raw is None:
+        return ""
     if isinstance(raw, str):
         return f"{item.path} == {quoted(raw)}"
     if isinstance(raw, bytes):
@@ -62,7 +62,7 @@ def of_item(item: Item) -> str:
 
 def of_row(session: Session, index: int) -> list[str]:
     """Return conditions that a row fulfils, the usual ones first."""
-    row = ColumnRow(session, index)
+    row = row_of_columns(session, index)
     api, version = row.api, row.api_version
     client = f"client == {quoted(row.client_id)}" if row.client_id else ""
     conditions = (
@@ -87,16 +87,14 @@ def of_row(session: Session, index: int) -> list[str]:
 
 def follows(session: Session, index: int) -> Iterator[Follow]:
     """Yield what an exchange belongs to."""
-    row = ColumnRow(session, index)
+    row = row_of_columns(session, index)
     ends = f"{row.client_address} to {row.broker_address}"
     yield Follow(f"connection {row.connection}   {ends}", f"conn == {row.connection}")
     if row.client_id:
         yield Follow(f"client {row.client_id}", f"client == {quoted(row.client_id)}")
     for group in _few(row.groups):
         yield Follow(f"group {group}", f"group == {quoted(group)}")
-    for topic in _few(row.topics):
-        if nameless(topic):
-            continue
+    for topic in filterfalse(nameless, _few(row.topics)):
         yield Follow(f"topic {topic}", f"topic == {quoted(topic)}")
         for partition in _few(row.partitions):
             text = f"topic == {quoted(topic)} and partition == {partition}"
@@ -110,12 +108,7 @@ def follows(session: Session, index: int) -> Iterator[Follow]:
 
 def unnamed_ids(session: Session, index: int | None) -> list[bytes]:
     """Return topic ids without a name, as far as bodies were read: those of a row first."""
-    here: tuple[bytes, ...] = ()
-    if index is not None:
-        try:
-            here = ColumnRow(session, index).topic_ids
-        except CaptureError:
-            pass  # its bytes are gone
+    here = () if index is None else session.value("topic_ids", index)
     every = (each for ids in session.tables["topic_ids"].values for each in ids)
     names = session.context.names
     found = dict.fromkeys(each for each in (*here, *every) if any(each) and not names.get(each))

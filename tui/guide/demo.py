@@ -68,8 +68,8 @@ def demo(tour: bool, save: str | None, plain: bool) -> int:
     if looks and installed("tui"):
         from kafkascope.tui.open import open_
 
-        words = [str(path), *(["--plain"] if plain else [])]
-        words += ["--tour"] if tour else ["--hello", HELLO]
+        words = ["--tour"] if tour else ["--hello", HELLO]
+        words += [str(path), *(["--plain"] if plain else [])]
         return code_of(open_.main(words, standalone_mode=False))
     code = _print(path)
     if looks:

@@ -1,1 +1,1 @@
-"""The process around the screens: its start, its memory, and the proxy that it is attached to."""
+"""The proxy that the screens are attached to."""

@@ -6,13 +6,11 @@ from __future__ import annotations
 import json
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
-if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.decoding import Payloads
-    from kafkascope.analyzer.reading.options import SchemaOptions
+from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
 
 MOST: Final = 1 << 16
 """Bytes of the response before a stream."""
@@ -22,17 +20,10 @@ TIMEOUT_S: Final = 10.0
 def stream(path: Path) -> socket.socket:
     """Return a connection that carries what passes the proxy from now on, as pcapng; `OSError` with
     a sentence."""
-    return _asked(path, "capture")[0]
+    return _request(path, "capture")[0]
 
 
-def clients_address(path: Path) -> str:
-    """Return the address of the proxy for clients; `OSError` with a sentence."""
-    connection, answer = _asked(path, "status")
-    connection.close()
-    return str(answer.get("bootstrap", ""))
-
-
-def _asked(path: Path, do: str) -> tuple[socket.socket, dict[str, Any]]:
+def _request(path: Path, do: str) -> tuple[socket.socket, dict[str, Any]]:
     found = socket.socket(socket.AF_UNIX)
     try:
         found.settimeout(TIMEOUT_S)
@@ -67,36 +58,24 @@ def open_proxy(
     `schemas`: where those of keys and values come from, besides the traffic."""
     from kafkascope.tui.data.feed import Feed
     from kafkascope.tui.process.control import Control
-    from kafkascope.tui.showing import check_terminal, show
+    from kafkascope.tui.showing import check_terminal, payloads_maker, show
 
     check_terminal()
     try:
-        data, clients = stream(path), clients_address(path)
+        data, (connection, status) = stream(path), _request(path, "status")
+        connection.close()
     except OSError as error:
         raise click.ClickException(str(error)) from error
-    made = _payloads(schemas) if schemas.words() else None
     feed = Feed(
         ["-"],
         stdin=data.fileno(),
-        payloads=(lambda: made) if made else (lambda: _payloads(schemas)),
+        payloads=payloads_maker(ReadOptions(("-",), schemas=schemas)),
         schema_words=schemas.words(),
     )
     data.close()
-    control = Control(path)
+    how: Any = {"filter_text": filter_text, "plain": plain, "times": times}
     try:
-        title = f"clients: {clients}"
-        shown = show(
-            feed, title, filter_text=filter_text, plain=plain, times=times, control=control
-        )
-        return shown.code
+        title = f"clients: {status.get('bootstrap', '')}"
+        return show(feed, title, **how, control=Control(path)).return_code or 0
     finally:
         feed.close()
-
-
-def _payloads(schemas: SchemaOptions) -> Payloads | None:
-    if schemas.off:
-        return None
-    from kafkascope.analyzer.payloads.decoding import Payloads
-    from kafkascope.analyzer.reading.schemas import known_of
-
-    return Payloads(known_of(schemas))

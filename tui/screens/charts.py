@@ -4,12 +4,12 @@ are texts with roles."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from kafkascope.analyzer.merging.histogram import Histogram, bounds_of
 from kafkascope.analyzer.render.cells import duration
-from kafkascope.analyzer.statistics.histogram import Histogram, bounds_of
 from kafkascope.analyzer.text import columns_taken
 from kafkascope.tui.screens.sheet import Span, Spans
 
@@ -25,16 +25,9 @@ MARGIN: Final = 8
 """Columns for numbers to the left of a chart."""
 
 
-def spark(counts: Sequence[int], most: int | None = None) -> str:
+def spark(counts: Sequence[int]) -> str:
     """Draw a line of bars; a count above 0 is never invisible."""
-    top = max(counts, default=0) if most is None else most
-    return "".join(_eighth(count, top) for count in counts)
-
-
-def _eighth(count: int, top: int) -> str:
-    if count <= 0 or top <= 0:
-        return " "
-    return EIGHTHS[max(1, min(8, round(8 * count / top)))]
+    return columns_chart(counts, 1)[0][0][0]
 
 
 def bar(part: float, width: int) -> str:
@@ -48,14 +41,16 @@ def bar(part: float, width: int) -> str:
 def columns_chart(counts: Sequence[int], height: int) -> list[Spans]:
     """Draw bars from the bottom to the top, one column for each count."""
     top = max(counts, default=0)
-    out = []
-    for row in range(height, 0, -1):
-        text = ""
-        for count in counts:
-            eighths = 0 if not top or count <= 0 else max(1, round(8 * height * count / top))
-            text += EIGHTHS[max(0, min(8, eighths - 8 * (row - 1)))]
-        out.append([(text, "bar")])
-    return out
+    eighths = [max(1, round(8 * height * n / top)) if n > 0 else 0 for n in counts]
+    return [
+        [("".join(EIGHTHS[max(0, min(8, high - 8 * row))] for high in eighths), "bar")]
+        for row in reversed(range(height))
+    ]
+
+
+def edge(label: str, sign: str) -> Span:
+    """Return the edge of a line of a chart, with a number."""
+    return f"{label:>{MARGIN - 2}} {sign}", "dim"
 
 
 # --- logarithmic axes ---------------------------------------------------------------------------
@@ -116,7 +111,7 @@ def histogram(found: Histogram, width: int, height: int) -> list[Spans]:
     out = columns_chart(counts, height)
     for index, line in enumerate(out):
         label = f"{top:,}" if not index else "0" if index == height - 1 else ""
-        line.insert(0, (f"{label:>{MARGIN - 2}} ┤" if label else " " * (MARGIN - 2) + " │", "dim"))
+        line.insert(0, edge(label, "┤" if label else "│"))
     ruler = ["─"] * inner
     for place, _ in axis.ticks():
         ruler[place] = "┴"
@@ -128,11 +123,11 @@ def histogram(found: Histogram, width: int, height: int) -> list[Spans]:
 
 def _percentiles(found: Histogram, axis: LogAxis) -> Spans:
     """Write `^ p50 1.2 ms` below their places on the axis, beside each other where they collide."""
-    texts, places = [], []
-    for share, name in MARKS:
-        value = found.percentile(share)
-        texts.append(f"▲ {name} {duration(value)}  ")
-        places.append(axis.place(value or 0))
+    values = [found.percentile(share) for share, _ in MARKS]
+    texts = [
+        f"▲ {name} {duration(value)}  " for (_, name), value in zip(MARKS, values, strict=True)
+    ]
+    places = [axis.place(value or 0) for value in values]
     # Those at the right end push the others to the left.
     end = axis.length + 2
     for index in reversed(range(len(texts))):
@@ -167,10 +162,8 @@ def heat(
     if not len(times):
         return [[("nothing was answered", "dim")]]
     inner, height = max(10, size[0] - MARGIN), max(1, size[1])
-    first, last = span
     axis = LogAxis(int(values.min()), int(values.max()), height)
-    step = max(1, -(-(last - first + 1) // inner))
-    across = np.clip((times - first) // step, 0, inner - 1)
+    across = _across(times, span, inner)
     shares = (np.log10(np.maximum(values, 1)) - axis.low) / (axis.high - axis.low)
     upwards = np.clip((shares * height).astype(np.int64), 0, height - 1)
     places = upwards * inner + across
@@ -181,10 +174,9 @@ def heat(
     labels = dict(reversed(axis.ticks()))
     out: list[Spans] = []
     for row in range(height - 1, -1, -1):
-        label = labels.get(row, "")
-        line: Spans = [(f"{label:>{MARGIN - 2}} ┤" if label else " " * (MARGIN - 2) + " │", "dim")]
-        begin = row * inner
-        counts, roles = cells[begin : begin + inner].tolist(), worst[begin : begin + inner].tolist()
+        label, part = labels.get(row, ""), slice(row * inner, (row + 1) * inner)
+        line: Spans = [edge(label, "┤" if label else "│")]
+        counts, roles = cells[part].tolist(), worst[part].tolist()
         for role, run in groupby(range(inner), key=roles.__getitem__):
             signs = "".join(_shade(counts[at], top) for at in run)
             if role in SIGNS:
@@ -198,27 +190,27 @@ def slices(times: IntArray, span: tuple[int, int], width: int) -> list[int]:
     """Count the times in each of `width` slices of a stretch of time."""
     import numpy as np
 
+    counts: list[int] = np.bincount(_across(times, span, width), minlength=width).tolist()
+    return counts
+
+
+def _across(times: IntArray, span: tuple[int, int], width: int) -> IntArray:
+    """Return in which of `width` slices of a stretch of time each time is."""
     first, last = span
     step = max(1, -(-(last - first + 1) // max(1, width)))
-    places = np.clip((times - first) // step, 0, width - 1)
-    found: list[int] = np.bincount(places, minlength=width).tolist()
-    return found
+    return ((times - first) // step).clip(0, width - 1)
 
 
 def _shade(count: int, top: int) -> str:
-    if not count:
-        return " "
-    if top == 1:
-        return "▒"
+    if not count or top == 1:
+        return "▒" if count else " "
     return SHADES[1 + min(4, int(5 * log10(count + 1) / log10(top + 1) - 1e-9))]
 
 
 def beside(left: Sequence[Spans], right: Sequence[Spans], margin: int) -> list[Spans]:
     """Put two blocks of lines next to each other; the right one begins at `margin`."""
     out: list[Spans] = []
-    for index in range(max(len(left), len(right))):
-        line = list(left[index]) if index < len(left) else []
-        taken = sum(columns_taken(text) for text, _ in line)
-        line.append((" " * max(1, margin - taken), ""))
-        out.append(line + (list(right[index]) if index < len(right) else []))
+    for begin, end in zip_longest(left, right, fillvalue=()):
+        taken = sum(columns_taken(text) for text, _ in begin)
+        out.append([*begin, (" " * max(1, margin - taken), ""), *end])
     return out

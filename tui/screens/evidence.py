@@ -6,7 +6,8 @@ from ipaddress import ip_address
 from typing import Any, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
-from kafkascope.analyzer.statistics.model import OTHERS, Line
+from kafkascope.analyzer.merging.tables import OTHERS
+from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.times import iso_ns
 
 PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
@@ -60,7 +61,6 @@ def of_titled_client(title: str) -> str:
 
 
 def _is_host(text: str) -> bool:
-
     try:
         ip_address(text)
     except ValueError:

@@ -4,149 +4,124 @@ over time."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
-from kafkascope.analyzer.statistics.histogram import Histogram
-from kafkascope.analyzer.statistics.latency import Latency
+from kafkascope.analyzer.merging.histogram import Histogram
 from kafkascope.analyzer.statistics.model import Line
-from kafkascope.tui.host import Host
-from kafkascope.tui.keys import Hint, Key, bindings
+from kafkascope.analyzer.statistics.traffic import Latency
+from kafkascope.tui.keys import Key
 from kafkascope.tui.screens import evidence
-from kafkascope.tui.screens.charted import ChartedBoard
+from kafkascope.tui.screens.board import COUNTING, OVER_TIME, Board, BoardSpec, Content, Tab
 from kafkascope.tui.screens.charts import beside, histogram
-from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine, text_lines
+from kafkascope.tui.screens.sheet import Sheet, Spans, narrow
 
-WAYS = (
-    ("api",),
-    ("api", "client"),
-    ("api", "broker"),
-    ("api", "version"),
-    ("client",),
-    ("broker",),
+WAYS: Final = (
+    *(("api",), ("api", "client"), ("api", "broker"), ("api", "version")),
+    *(("client",), ("broker",)),
 )
-BOTH = 120
+BOTH: Final = 120
 """Columns of the terminal from which the two charts stand side by side."""
-WITH_WAITS = ("p50", "p95", "p99", "max", "wait_share", "waited")
-WITHOUT = ("excess_p50", "excess_p95", "excess_p99", "excess_max", "wait_share", "slowest")
+WITH_WAITS: Final = ("p50", "p95", "p99", "max", "wait_share", "waited")
+WITHOUT: Final = ("excess_p50", "excess_p95", "excess_p99", "excess_max", "wait_share", "slowest")
 
 
-class LatencyBoard(ChartedBoard):
-    """Shows latency, or the part of it that clients did not ask for."""
+def _sheet(board: Board) -> Sheet:
+    columns = {column.name: column for column in narrow(Latency.COLUMNS)}
+    first = WITH_WAITS if board.settings["waits"] else WITHOUT
+    order = [name for name in dict.fromkeys(("requests", *first, *columns)) if name in columns]
+    key = Latency.key_columns(board.settings["by"])
+    names = [column.name for column in key]
+    keep = (*names, *first[1:4], "requests", first[0])
+    return Sheet((*key, *(columns[name] for name in order)), keep=keep)
 
-    NUMBER = 6
-    TITLE = "Latency"
-    STATISTICS = ("latency",)
-    COMMAND = "kafkascope latency {}"
-    TABS = ("Charts", "Histogram", "Over time")
-    CHARTS = frozenset({"Charts", "Over time"})
-    EMPTY = "No responses in the capture"
-    KEYS = (
-        Key(
-            "latency.waits",
-            "W",
-            "W",
-            "waits",
-            "Include or exclude long-poll waits",
-            (Hint("table", 3, "waits"),),
-        ),
-        Key(
-            "latency.by",
-            "B",
-            "B",
-            "by",
-            "Group by API, client, broker, version",
-            (Hint("table", 3, "group by"),),
-        ),
-    )
-    BINDINGS = bindings(KEYS)
-    VIEW = (*ChartedBoard.VIEW, "by", "waits")
-    HELP = (
+
+def _key(board: Board, line: Line) -> tuple[Any, ...]:
+    """Return what the latencies are summed up by."""
+    return tuple(line.get(column.name) for column in Latency.key_columns(board.settings["by"]))
+
+
+def _lines(board: Board, latency: Latency) -> Sequence[Line]:
+    """Return the lines of `stats latency`, with waits the longest latency first."""
+    lines: list[Line] = latency.rows(board.names, by=board.settings["by"])
+    if board.settings["waits"]:
+        lines.sort(key=lambda line: -(line["p95"] or 0))
+    return lines
+
+
+def _words(board: Board) -> str:
+    by = board.settings["by"]
+    return "" if by == WAYS[0] else f" --by {','.join(by)}"
+
+
+def _remark(board: Board) -> str:
+    waits = board.settings["waits"]
+    what = "latency with waits" if waits else "excess: latency without waits"
+    return f"{what}   W changes"
+
+
+def _charts(board: Board, line: Line) -> Content:
+    """Return both charts side by side, or the histogram where there is no room for two."""
+    width = board.room[0]
+    if width < BOTH:
+        return _histogram(board, line)
+    half = width // 2 - 1
+    left = _histogram(board, line, half)
+    return beside(left, _heat(board, line, width - half - 2), half + 2)
+
+
+def _histogram(board: Board, line: Line, width: int = 0) -> list[Spans]:
+    latency, by, waits = board.statistic("latency"), board.settings["by"], board.settings["waits"]
+    key = _key(board, line)
+    counts = Histogram()
+    for parts, times in () if latency is None else latency.keyed(by):
+        if tuple(parts.values()) == key:
+            counts = times.latency if waits else times.beyond_wait
+    name = "  ".join(str(part) for part in key if part is not None)
+    title = f"{name}: {'latency' if waits else 'excess'} of {counts.count:,}"
+    height = max(2, _height(board) - 5)
+    return [[(title, "header")], *histogram(counts, width or board.room[0], height)]
+
+
+def _heat(board: Board, line: Line, width: int = 0) -> list[Spans]:
+    activity, waits = board.activity(line), board.settings["waits"]
+    title: Spans = [("over time", "header")]
+    title += [("   w", "wait"), (" long poll", "dim")] if waits else []
+    title += [("   !", "!"), (" failed", "dim")]
+    title += [(f"   {COUNTING}", "dim")] if activity.behind else []
+    height = max(3, _height(board) - 2)
+    chart = activity.heat(width or board.room[0], height, board.clock(), waits=waits)
+    return [title, *chart]
+
+
+def _height(board: Board) -> int:
+    return max(5, min(board.room[1], 24))
+
+
+BOARD: Final = BoardSpec(
+    number=6,
+    statistic="latency",
+    command="kafkascope latency {}",
+    help=(
         "Latency runs from the first byte of a request to the last byte of its response. Wait "
         "is the part that the client requested: long polls, forming groups. Excess is the rest;"
         " for a Fetch at the end of the log, the time beyond max_wait_ms. The table is sorted "
         "by excess, so that slow requests come before long polls. W includes the waits."
-    )
-
-    def __init__(self, host: Host) -> None:
-        self.waits = False
-        self.by: tuple[str, ...] = WAYS[0]
-        super().__init__(host)
-
-    def make_sheet(self) -> Sheet:
-        """Return the columns of `stats latency --by`."""
-        found = {column.name: column for column in Latency.COLUMNS}
-        first = WITH_WAITS if self.waits else WITHOUT
-        order = dict.fromkeys(("requests", *first, *found))
-        columns = [found[name] for name in order if not found[name].wide]
-        key = Latency.key_columns(self.by)
-        names = [column.name for column in key]
-        return Sheet((*key, *columns), keep=(*names, *first[1:4], "requests", first[0]))
-
-    def identity(self, line: Line) -> Any:
-        """Return what the latencies are summed up by."""
-        return tuple(line.get(column.name) for column in Latency.key_columns(self.by))
-
-    def lines_of(self, found: Any) -> Sequence[Line]:
-        """Return the lines of `stats latency`, with waits the longest latency first."""
-        lines: list[Line] = found.rows(self.names, by=self.by)
-        if self.waits:
-            lines.sort(key=lambda line: -(line["p95"] or 0))
-        return lines
-
-    def evidence(self, line: Line) -> str:
-        """Return the filter for the exchanges that a line sums up."""
-        return evidence.both(evidence.of_api(line), "answered")
-
-    def command(self) -> str:
-        """Return the command with --by."""
-        by = "" if self.by == WAYS[0] else f" --by {','.join(self.by)}"
-        return self.COMMAND + by
-
-    def said(self) -> str:
-        """Return what is measured."""
-        what = "latency with waits" if self.waits else "excess: latency without waits"
-        return f"{what}   W changes"
-
-    def action_waits(self) -> None:
-        """Take waits that clients asked for in, or leave them out."""
-        self.waits = not self.waits
-        self.remake()
-
-    def action_by(self) -> None:
-        """Sum up by the next of `WAYS`."""
-        self.by = WAYS[(WAYS.index(self.by) + 1) % len(WAYS)]
-        self.remake()
-
-    def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[TextLine]:
-        """Return the charts of a line."""
-        high = max(5, min(height, 24))
-        if tab == "Histogram" or (tab == "Charts" and width < BOTH):
-            return text_lines(self._histogram(line, width, high))
-        if tab == "Over time":
-            return text_lines(self._heat(line, width, high))
-        half = width // 2 - 1
-        left = self._histogram(line, half, high)
-        return text_lines(beside(left, self._heat(line, width - half - 2, high), half + 2))
-
-    def _histogram(self, line: Line, width: int, height: int) -> list[Spans]:
-        found = self.statistic("latency")
-        key = self.identity(line)
-        wanted = Histogram()
-        for parts, times in () if found is None else found.keyed(self.by):
-            if tuple(parts.values()) == key:
-                wanted = times.latency if self.waits else times.beyond_wait
-        what = "latency" if self.waits else "excess"
-        name = "  ".join(str(part) for part in key if part is not None)
-        title: Spans = [(f"{name}: {what} of {wanted.count:,}", "header")]
-        return [title, *histogram(wanted, width, max(2, height - 5))]
-
-    def _heat(self, line: Line, width: int, height: int) -> list[Spans]:
-        activity = self.activity(line)
-        title: Spans = [("over time", "header")]
-        if self.waits:
-            title += [("   w", "wait"), (" long poll", "dim")]
-        title += [("   !", "!"), (" failed", "dim")]
-        if activity.behind:
-            title.append(("   Counting ...", "dim"))
-        chart = activity.heat(width, max(3, height - 2), self.clock(), waits=self.waits)
-        return [title, *chart]
+    ),
+    tabs={
+        "Charts": OVER_TIME._replace(show=_charts),
+        "Histogram": Tab(_histogram),
+        "Over time": OVER_TIME._replace(show=_heat),
+    },
+    sheet=_sheet,
+    identity=_key,
+    lines=_lines,
+    evidence=lambda board, line: evidence.both(evidence.of_api(line), "answered"),
+    words=_words,
+    remark=_remark,
+    keys=(
+        Key("latency.waits", "W", "switch('waits')", "Include or exclude long-poll waits"),
+        Key("latency.by", "B", "switch('by')", "Group by API, client, broker, version"),
+    ),
+    choices={"by": WAYS, "waits": (False, True)},
+    empty="No responses in the capture",
+)

@@ -8,99 +8,153 @@ from typing import Any, Final
 
 from textual.app import ComposeResult
 
-from kafkascope.analyzer.statistics.model import Line
+from kafkascope.analyzer.render.cells import duration, size
+from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.tui.host import Host
-from kafkascope.tui.keys import Hint, Key, bindings
+from kafkascope.tui.keys import Key
 from kafkascope.tui.process.control import Control, ControlError
-from kafkascope.tui.process.watch import ProxyWatch
-from kafkascope.tui.screens.board import Board
-from kafkascope.tui.screens.editor import Editor
+from kafkascope.tui.screens.board import Board, BoardSpec, Content, Tab
+from kafkascope.tui.screens.charts import spark
 from kafkascope.tui.screens.panes import StaticLines
-from kafkascope.tui.screens.picker import pick
-from kafkascope.tui.screens.proxied import (
-    CONNECTIONS,
-    COUNTERS,
-    HELD,
-    RULES,
-    SECONDS,
-    connection_line,
-    counters_of,
-    held_line,
-    proxy_of,
-    rates_of,
+from kafkascope.tui.screens.sheet import Sheet, Spans
+from kafkascope.tui.views.dialogs import Editor
+
+SECONDS: Final = 60
+"""Seconds of rates that are drawn."""
+NUMBER: Final = Column("number", "count")
+ADDRESSES: Final = (Column("client_id"), Column("client_address"), Column("broker_address"))
+HELD: Final = (
+    *(NUMBER, Column("kind"), Column("api"), *ADDRESSES, Column("bytes", "size")),
+    *(Column("held", "duration"), Column("rule"), Column("summary")),
 )
-from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine, text_lines
+CONNECTIONS: Final = (
+    *(NUMBER, *ADDRESSES, Column("node", "count"), Column("age", "duration")),
+    *(Column("in_flight", "count"), Column("unsent", "size"), Column("stopped", "list")),
+)
+RULES: Final = (
+    *(Column("name"), Column("side"), Column("matched", "count"), Column("fired", "count")),
+    Column("rule"),
+)
+COUNTERS: Final = (Column("name"), Column("label"), Column("value", "count"))
+
+
+def _addressed(state: dict[str, Any]) -> Line:
+    """Return what the control channel sent, with the names of columns for both addresses."""
+    return {**state, "client_address": state.get("client"), "broker_address": state.get("broker")}
+
+
+def held_line(frame: dict[str, Any], now_ns: int) -> Line:
+    """Return a held frame with how long it waits."""
+    since, version = frame.get("since_ns"), frame.get("version")
+    return {
+        **_addressed(frame),
+        "api": frame["api"] if version is None else f"{frame['api']} v{version}",
+        "held": None if since is None else max(0, now_ns - since),
+    }
+
+
+def connection_line(connection: dict[str, Any], now_ns: int) -> Line:
+    """Return a connection of the proxy with its age and what it has not sent."""
+    stopped = zip(("requests", "responses"), connection.get("stopped") or (), strict=False)
+    return {
+        **_addressed(connection),
+        "age": max(0, now_ns - connection["opened_ns"]),
+        "unsent": sum(connection.get("unsent") or ()),
+        "stopped": [f"{side}: {why}" for side, why in stopped if why],
+    }
+
+
+def rates_of(lines: Sequence[Line]) -> list[Spans]:
+    """Draw exchanges and bytes a second of late, as bars and numbers."""
+    last, width = lines[-1], lines[-1]["width"] or 1
+    seconds = width / 1_000_000_000
+    counts = [line["requests"] for line in lines]
+    octets = [line["request_bytes"] + line["response_bytes"] for line in lines]
+    excess = [line["excess"] or 0 for line in lines]
+    failed = sum(line["failed"] for line in lines)
+    rows = (
+        ("exchanges", counts, f"{last['requests'] / seconds:,.0f} /s"),
+        ("bytes", octets, f"{size(int(octets[-1] / seconds))}/s"),
+        ("mean excess", excess, duration(last["excess"])),
+    )
+    out: list[Spans] = [
+        [(f"{name:<13}", "dim"), (f"{spark(values):<{SECONDS}}", "bar"), (f"  {now:<12}", "")]
+        for name, values, now in rows
+    ]
+    out[0].append((f"in {duration(width * len(lines))}", "dim"))
+    out[1].append((f"{failed:,} errors", "!" if failed else "dim"))
+    return out
+
+
+def proxy_of(status: dict[str, Any]) -> list[Spans]:
+    """Describe the state of the proxy."""
+    if not status:
+        return [[("No status yet", "dim")]]
+    facts = [
+        ("clients connect to", str(status.get("bootstrap", ""))),
+        ("mode", str(status.get("mode", ""))),
+        ("upstream", ", ".join(status.get("upstreams") or ())),
+        ("connections", str(status.get("connections", ""))),
+        ("held", str(status.get("held", ""))),
+        ("recording", ", ".join(status.get("files") or ()) or "off (-w FILE)"),
+        ("process", f"{status.get('pid', '?')}, kafkascope {status.get('version') or '?'}"),
+    ]
+    recording = status.get("recording")
+    if recording:
+        dropped = f", {recording['dropped']:,} packets not recorded" if recording["dropped"] else ""
+        failed = f": {recording['failed']}" if recording["failed"] else ""
+        facts.append(("recorded", size(recording["bytes"]) + dropped + failed))
+    nodes = sorted((status.get("nodes") or {}).items(), key=lambda item: int(item[0]))
+    routes: list[Spans] = [
+        [(f"{node:<8}{each['listener']:<28}", ""), (each["broker"], "dim")] for node, each in nodes
+    ]
+    notices: list[Spans] = [[(str(text), "")] for text in (status.get("notices") or [])[-20:]]
+    out: list[Spans] = [[(f"{name:<22}", "dim"), (text, "")] for name, text in facts]
+    heading = f"{'node':<8}{'advertised as':<28}broker"
+    for title, lines in ((heading, routes), ("messages", notices)):
+        out += [[], [(title, "header")], *lines] if lines else []
+    return out
+
+
+def counters_of(metrics: dict[str, dict[str, int]]) -> list[Line]:
+    """Return all counters, one a line."""
+    return [
+        {"name": name, "label": label, "value": value}
+        for name, values in sorted(metrics.items())
+        for label, value in sorted(values.items())
+    ]
+
+
+# --- the board ------------------------------------------------------------------------------------
 
 NO_PROXY: Final = "Not attached to a proxy: kafkascope proxy --upstream HOST:PORT --open"
+EMPTY: Final = "No held frames. i holds frames that match a filter, for example api == Produce"
+HOLDS: Final = (
+    *((text, text) for text in ("api == Produce", "api == Fetch")),
+    ("api in {JoinGroup, SyncGroup}", "api in {JoinGroup, SyncGroup}"),
+    ("error != 0", "error != 0   (responses)"),
+    ("", "stop holding"),
+)
+"""Filters that are suggested for frames to hold."""
+FAULTS: Final = (
+    "api == Produce -> delay 200ms",
+    "api == Produce -> error NOT_LEADER_OR_FOLLOWER first 3",
+    "api == FindCoordinator -> error COORDINATOR_NOT_AVAILABLE once",
+    "api == Heartbeat -> error REBALANCE_IN_PROGRESS once",
+    "api == Fetch -> drop once",
+    "api == Metadata -> stale-metadata",
+)
+"""Rules that are suggested."""
 
 
 class LiveBoard(Board):
     """Shows rates, held frames and rules."""
 
-    NUMBER = 8
-    TITLE = "Live"
-    STATISTICS = ("rates",)
-    COMMAND = "kafkascope proxy --upstream HOST:PORT"
-    TABS = ("Rules", "Connections", "Proxy", "Counters")
-    LINES_MATTER = False
-    NOTED = False  # rates are of now
-    EMPTY = "No held frames. i holds frames that match a filter, for example api == Produce"
-    NEEDS_EXCHANGES = False
-    EARLY = EMPTY
-    KEYS = (
-        Key(
-            "live.hold",
-            "i",
-            "i",
-            "hold",
-            "Hold frames that match a filter; empty stops holding",
-            (Hint("table", 1, "hold"),),
-        ),
-        Key(
-            "live.release",
-            "u",
-            "u",
-            "release",
-            "Release the held frame",
-            (Hint("table", 2, "release"),),
-        ),
-        Key("live.release_all", "U", "U", "release_all", "Release all held frames"),
-        Key(
-            "live.drop",
-            "d,delete",
-            "d",
-            "drop",
-            "Drop the held frame; in Rules remove the rule",
-            (
-                Hint("table", 3, "drop"),
-                Hint("tab", 1, "remove rule"),
-            ),
-        ),
-        Key(
-            "live.add_rule",
-            "I",
-            "I",
-            "add_rule",
-            "Add a rule: FILTER -> ACTION",
-            (
-                Hint("table", 2, "add rule"),
-                Hint("tab", 1, "add rule"),
-            ),
-        ),
-    )
-    BINDINGS = bindings(KEYS)
-    ENTER = "edit"
-    HELP = (
-        "Rates of the traffic. With a proxy, frames held by a rule wait here until you release "
-        "(u), edit (Enter) or drop (d) them. Other rules delay, drop, fail or replace frames "
-        "that match their filter. I adds one, for example: api == Produce -> error "
-        "NOT_LEADER_OR_FOLLOWER first 3"
-    )
-
-    def __init__(self, host: Host) -> None:
-        super().__init__(host)
-        self.head = StaticLines(host.glyphs, id="liveboard-head")
+    def __init__(self, host: Host, spec: BoardSpec) -> None:
+        super().__init__(host, spec)
+        self.head = StaticLines(host.glyphs)
         self.head.styles.height = 3
+        self.head.opened = self.action_open_line
         self._seen = 0
         """The version of the proxy's state that is shown."""
         self.held: list[Line] = []
@@ -123,10 +177,6 @@ class LiveBoard(Board):
         """Return no keys without a proxy: all of them act on its rules and held frames."""
         return super().hinted() if self.control is not None else ((), "")
 
-    def make_sheet(self) -> Sheet:
-        """Return the columns of held frames."""
-        return Sheet(HELD, keep=("kind", "api", "held", "client_id"))
-
     def lines(self) -> Sequence[Line] | None:
         """Return the held frames."""
         return self.held
@@ -138,10 +188,10 @@ class LiveBoard(Board):
         if problem:
             self.table.empty = problem
             self.table.changed()
-        self.head.show(text_lines(self._head()))
+        self.head.show(self._head())
 
     def _head(self) -> list[Spans]:
-        rates = self.statistic("rates")
+        rates = self.statistic(self.spec.statistic)
         lines = [] if rates is None else rates.rows()[-SECONDS:]
         progress = self.host.store.progress
         if not lines:
@@ -163,12 +213,9 @@ class LiveBoard(Board):
         if proxy is None:
             return
         proxy.start(self.app.run_worker)
-        if proxy.version != self._seen:
-            self._seen = proxy.version
-            self._take(proxy)
-
-    def _take(self, proxy: ProxyWatch) -> None:
-        state = proxy.state
+        if proxy.version == self._seen:
+            return
+        self._seen, state = proxy.version, proxy.state
         now = state.get("at_ns") or time.time_ns()
         self.status, self.metrics = proxy.status, state.get("metrics", {})
         self.rules = state.get("rules", [])
@@ -176,57 +223,32 @@ class LiveBoard(Board):
         self.connections = [connection_line(each, now) for each in proxy.connections]
         self.refresh_numbers()
 
-    def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[TextLine]:
-        """Return the rules, the connections, the state of the proxy, or its counters."""
-        if self.control is None:
-            return text_lines([[("Available only when attached to a proxy", "dim")]])
-        if tab == "Proxy":
-            return text_lines(proxy_of(self.status))
-        if tab == "Rules" and not self.rules:
-            return text_lines(
-                [[("No rules: all traffic is forwarded unchanged   (I adds a rule)", "dim")]]
-            )
-        if tab == "Connections" and not self.connections:
-            return text_lines([[("No clients connected", "dim")]])
-        sheets = {
-            "Rules": (RULES, ("rule", "fired"), self.rules),
-            "Connections": (
-                CONNECTIONS,
-                ("client_address", "broker_address", "in_flight"),
-                self.connections,
-            ),
-            "Counters": (COUNTERS, ("value",), counters_of(self.metrics)),
-        }
-        columns, keep, lines = sheets[tab]
-        return Sheet(columns, keep=keep, alarms={"fired": "?", "unsent": "?"}).fill(lines)
-
     # --- actions ----------------------------------------------------------------------------
 
     def _steer(self, work: Coroutine[Any, Any, str], group: str = "steer") -> None:
-        """Run what steers the proxy, and tell the sentence that comes of it."""
+        """Run what steers the proxy, and show the sentence that it returns."""
 
         async def run() -> None:
             try:
-                said = await work
+                text, severity = await work, "information"
             except ControlError as error:
-                self.host.shell.tell(str(error), "warning")
-            else:
-                if said:
-                    self.host.shell.tell(said)
+                text, severity = str(error), "warning"
+            if text:
+                self.host.shell.say(text, severity)
 
         self.run_worker(run(), group=group, exit_on_error=False)
 
-    def _ask(self, said: Callable[[dict[str, Any]], str], do: str, **words: Any) -> None:
-        """Ask the proxy to do something; `said` makes a sentence of its response."""
+    def request(self, worded: Callable[[dict[str, Any]], str], do: str, **words: Any) -> None:
+        """Request something of the proxy; `worded` makes a sentence of its response."""
         control = self.control
         if control is None:
-            self.host.shell.tell("Not attached to a proxy.")
+            self.host.shell.say("Not attached to a proxy.")
             return
 
-        async def ask(control: Control = control) -> str:
-            return said(await control.ask(do, **words))
+        async def run(control: Control = control) -> str:
+            return worded(await control.ask(do, **words))
 
-        self._steer(ask())
+        self._steer(run())
 
     def action_open_line(self) -> None:
         """Edit the held frame under the cursor."""
@@ -239,53 +261,37 @@ class LiveBoard(Board):
         body = (await control.ask("show", number=number))["body"]
         if body is None:
             raise ControlError("The body cannot be decoded: u releases the frame, d drops it")
-        title = (
-            f"{line['kind']} {line['api']} of {line['client_id'] or line['client_address']}, held"
-        )
+        client = line["client_id"] or line["client_address"]
+        title = f"{line['kind']} {line['api']} of {client}, held"
         changed = await self.app.push_screen_wait(Editor(title, body, self.host.glyphs))
         if changed is None:
             return ""
         await control.ask("edit", number=number, body=changed)
         return f"Frame {number} was forwarded."
 
-    def action_release(self) -> None:
-        """Release the frame under the cursor."""
+    def frame(self, do: str, text: str) -> None:
+        """Release or drop the frame under the cursor."""
         if self.line is None:
-            self.host.shell.tell("No held frames.")
-        else:
-            self._ask(lambda _: "", "release", number=self.line["number"])
-
-    def action_release_all(self) -> None:
-        """Release all held frames."""
-        self._ask(lambda response: f"Released {response['released']}.", "release", number="all")
-
-    def action_drop(self) -> None:
-        """Drop the frame, or remove the rule, under the cursor."""
-        if self.low_table.has_focus and self.tab == "Rules":
-            rule = self.low_table.line
-            if rule is not None:
-                self._ask(lambda gone: f"Removed {gone['removed']}.", "remove", name=rule["name"])
-        elif self.line is None:
-            self.host.shell.tell("No held frames.")
+            self.host.shell.say("No held frames.")
         else:
             number = self.line["number"]
-            self._ask(lambda _: f"Frame {number} was dropped.", "drop", number=number)
+            self.request(lambda _: text.format(number), do, number=number)
 
-    def action_hold(self) -> None:
+    def drop(self) -> None:
+        """Drop the frame, or remove the rule, under the cursor."""
+        if not (self.low_table.has_focus and self.tab == "Rules"):
+            self.frame("drop", "Frame {} was dropped.")
+        elif (rule := self.low_table.line) is not None:
+            self.request(lambda gone: f"Removed {gone['removed']}.", "remove", name=rule["name"])
+
+    def hold(self) -> None:
         """Ask for the filter of the frames to hold."""
-        suggestions = [
-            ("api == Produce", "api == Produce"),
-            ("api == Fetch", "api == Fetch"),
-            ("api in {JoinGroup, SyncGroup}", "api in {JoinGroup, SyncGroup}"),
-            ("error != 0", "error != 0   (responses)"),
-            ("", "stop holding"),
-        ]
 
         def chosen(text: str) -> None:
-            self._ask(lambda _: self._holding(text), "hold", filter=text or None)
+            self.request(lambda _: self._holding(text), "hold", filter=text or None)
 
         title = "Hold frames that match a filter (empty: stop holding)"
-        pick(self.app, title, suggestions, self.host.glyphs, chosen, free=True, empty="")
+        self.host.shell.pick(title, HOLDS, chosen, free=True, empty="")
 
     def _holding(self, text: str) -> str:
         """Say what is held from now on; an end of the hold releases no frame."""
@@ -297,22 +303,83 @@ class LiveBoard(Board):
         frames = "1 frame is" if held == 1 else f"{held:,} frames are"
         return f"Holding stopped; {frames} still held (U releases all)."
 
-    def action_add_rule(self) -> None:
+    def add_rule(self) -> None:
         """Ask for a rule and add it."""
-        suggestions = [
-            (text, text)
-            for text in (
-                "api == Produce -> delay 200ms",
-                "api == Produce -> error NOT_LEADER_OR_FOLLOWER first 3",
-                "api == FindCoordinator -> error COORDINATOR_NOT_AVAILABLE once",
-                "api == Heartbeat -> error REBALANCE_IN_PROGRESS once",
-                "api == Fetch -> drop once",
-                "api == Metadata -> stale-metadata",
-            )
-        ]
 
         def chosen(text: str) -> None:
-            self._ask(lambda response: f"Added: {response['rule']['rule']}", "fault", rule=text)
+            self.request(lambda added: f"Added: {added['rule']['rule']}", "fault", rule=text)
 
-        title = "Add a rule: FILTER -> ACTION"
-        pick(self.app, title, suggestions, self.host.glyphs, chosen, free=True)
+        choices = [(text, text) for text in FAULTS]
+        self.host.shell.pick("Add a rule: FILTER -> ACTION", choices, chosen, free=True)
+
+
+def _tab(show: Callable[[LiveBoard], Content]) -> Tab:
+    none = "Available only when attached to a proxy"
+    return Tab(lambda board, line: none if board.control is None else show(board))
+
+
+def _rules(board: LiveBoard) -> Content:
+    if not board.rules:
+        return "No rules: all traffic is forwarded unchanged   (I adds a rule)"
+    return Sheet(RULES, keep=("rule", "fired"), alarms={"fired": "?"}).fill(board.rules)
+
+
+def _connections(board: LiveBoard) -> Content:
+    if not board.connections:
+        return "No clients connected"
+    keep = ("client_address", "broker_address", "in_flight")
+    return Sheet(CONNECTIONS, keep=keep, alarms={"unsent": "?"}).fill(board.connections)
+
+
+BOARD: Final = BoardSpec(
+    number=8,
+    statistic="rates",
+    command="kafkascope proxy --upstream HOST:PORT",
+    help=(
+        "Rates of the traffic. With a proxy, frames held by a rule wait here until you release "
+        "(u), edit (Enter) or drop (d) them. Other rules delay, drop, fail or replace frames "
+        "that match their filter. I adds one, for example: api == Produce -> error "
+        "NOT_LEADER_OR_FOLLOWER first 3"
+    ),
+    tabs={
+        "Rules": _tab(_rules),
+        "Connections": _tab(_connections),
+        "Proxy": _tab(lambda board: proxy_of(board.status)),
+        "Counters": _tab(
+            lambda board: Sheet(COUNTERS, keep=("value",)).fill(counters_of(board.metrics))
+        ),
+    },
+    sheet=lambda board: Sheet(HELD, keep=("kind", "api", "held", "client_id")),
+    evidence=lambda board, line: "",
+    keys=(
+        Key(
+            "live.hold", "i", "call('hold')", "Hold frames that match a filter; empty stops holding"
+        ),
+        Key("live.release", "u", "call('release')", "Release the held frame"),
+        Key("live.release_all", "U", "call('release_all')", "Release all held frames"),
+        Key(
+            "live.drop",
+            "d,delete",
+            "call('drop')",
+            "Drop the held frame; in Rules remove the rule",
+            "d",
+        ),
+        Key("live.add_rule", "I", "call('add_rule')", "Add a rule: FILTER -> ACTION"),
+    ),
+    actions={
+        "hold": LiveBoard.hold,
+        "release": lambda board: board.frame("release", ""),
+        "release_all": lambda board: board.request(
+            lambda gone: f"Released {gone['released']}.", "release", number="all"
+        ),
+        "drop": LiveBoard.drop,
+        "add_rule": LiveBoard.add_rule,
+    },
+    enter="edit",
+    empty=EMPTY,
+    early=EMPTY,
+    about_lines=False,
+    needs_exchanges=False,
+    warns=False,
+    board=LiveBoard,
+)

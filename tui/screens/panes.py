@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.events import Click
-from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -37,16 +35,9 @@ class TableHeading(Widget):
 
     DEFAULT_CSS = "TableHeading { height: 1; text-style: bold; background: $surface; }"
 
-    @dataclass
-    class Picked(Message):
-        """A title was clicked."""
-
-        heading: TableHeading
-        name: str
-
-    def __init__(self, table: Table) -> None:
+    def __init__(self, pane: TablePane) -> None:
         super().__init__()
-        self.table = table
+        self.pane, self.table = pane, pane.table
 
     def render_line(self, y: int) -> Strip:
         """Draw the titles."""
@@ -56,23 +47,20 @@ class TableHeading(Widget):
         return Strip(segments).adjust_cell_length(width).apply_style(self.rich_style)
 
     def on_click(self, event: Click) -> None:
-        """Tell which column is under the mouse."""
+        """Sort by the column under the mouse."""
         column = self.table.sheet.column_at(event.x - EDGE, self.table.room)
         if column is not None:
-            self.post_message(self.Picked(self, column.name))
+            self.pane.sort_by(column.name)
 
 
 class Table(Lines):
     """Draws the lines of a sheet."""
 
-    @dataclass
-    class Opened(Message):
-        """Enter or a double click on a line."""
+    action_call: Callable[[str], None]
+    """Does what only its board does, for keys that come before those of lists."""
 
-        table: Lines
-
-    def __init__(self, sheet: Sheet, glyphs: Glyphs, *, id: str) -> None:
-        super().__init__(glyphs, id=id)
+    def __init__(self, sheet: Sheet, glyphs: Glyphs) -> None:
+        super().__init__(glyphs)
         self.sheet = sheet
         self.empty = ""
         """The sentence that stands in the place of lines."""
@@ -123,8 +111,8 @@ class Table(Lines):
         return self.wanted or Position(key, self.cursor - self.scroll_offset.y)
 
     def refilled(self, change: Callable[[], object]) -> None:
-        """Change the sheet; the cursor stays on its line, wherever that is now, and at the top
-        where nobody moved it."""
+        """Change the sheet; the cursor stays on its line, wherever that is now, or at the top if
+        the user has not moved it."""
         row = self.position()
         change()
         lines = self.sheet.lines
@@ -143,19 +131,13 @@ class Table(Lines):
         else:
             self.show_line(self.cursor)
 
-    def on_click(self, event: Click) -> None:
-        """Put the cursor on a line; open it on a double click."""
-        super().on_click(event)
-        if event.chain > 1:
-            self.post_message(self.Opened(self))
-
 
 class TextLines(Lines):
     """Draws lines of text; those about an exchange open it."""
 
-    def __init__(self, glyphs: Glyphs, *, id: str, classes: str = "") -> None:
-        super().__init__(glyphs, id=id, classes=classes)
-        self.content: Sequence[TextLine] = []
+    def __init__(self, glyphs: Glyphs, *, classes: str = "") -> None:
+        super().__init__(glyphs, classes=classes)
+        self.content: Sequence[Spans | TextLine] = ()
 
     def ground(self, line: int) -> str:
         """Return the role behind a line: text has a cursor only while it has the focus."""
@@ -164,7 +146,8 @@ class TextLines(Lines):
     @property
     def number(self) -> int | None:
         """The exchange that the line under the cursor is about."""
-        return self.content[self.cursor].number if self.cursor < len(self.content) else None
+        line = self.content[self.cursor] if self.cursor < len(self.content) else None
+        return line.number if isinstance(line, TextLine) else None
 
     def count(self) -> int:
         """Return how many lines there are."""
@@ -172,18 +155,14 @@ class TextLines(Lines):
 
     def pieces(self, line: int, width: int) -> list[Piece]:
         """Return a line, away from the edge."""
-        return [(" " * EDGE, NORMAL), *styled(self.content[line].spans)]
+        content = self.content[line]
+        spans = content.spans if isinstance(content, TextLine) else content
+        return [(" " * EDGE, NORMAL), *styled(spans)]
 
-    def show(self, content: Sequence[TextLine]) -> None:
+    def show(self, content: Sequence[Spans | TextLine]) -> None:
         """Show other lines."""
         self.content = content
         self.changed()
-
-    def on_click(self, event: Click) -> None:
-        """Put the cursor on a line; open it on a double click."""
-        super().on_click(event)
-        if event.chain > 1:
-            self.post_message(Table.Opened(self))
 
 
 class StaticLines(TextLines, can_focus=False):
@@ -200,10 +179,10 @@ class TablePane(Vertical):
 
     DEFAULT_CSS = "TablePane { height: 1fr; } TablePane > Lines { height: 1fr; }"
 
-    def __init__(self, table: Table, *, id: str, classes: str = "") -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self, table: Table, *, classes: str = "") -> None:
+        super().__init__(classes=classes)
         self.table = table
-        self.heading = TableHeading(table)
+        self.heading = TableHeading(self)
 
     def compose(self) -> ComposeResult:
         """Yield the titles and the lines."""
@@ -214,3 +193,7 @@ class TablePane(Vertical):
         """Change the sheet and draw it."""
         self.table.refilled(change)
         self.heading.refresh()
+
+    def sort_by(self, name: str) -> None:
+        """Sort by a column; by the same one again, the other way round."""
+        self.refilled(lambda: self.table.sheet.sort_by(name))

@@ -4,7 +4,9 @@ stand, and the text of each cell. Knows no terminal: cells are texts with roles.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.render.times import Times
@@ -24,11 +26,8 @@ class TextLine(NamedTuple):
     number: int | None = None
 
 
-def text_lines(lines: Sequence[Spans]) -> list[TextLine]:
-    """Return lines that are about no exchange."""
-    return [TextLine(line) for line in lines]
-
-
+ELSE: Final = "(else)"
+"""Stands for the values of a column that have no role of their own."""
 GAP: Final = "  "
 MEASURED: Final = 400
 """Lines that are looked at for the width of columns."""
@@ -49,38 +48,34 @@ class Slot(NamedTuple):
     width: int
 
 
+def narrow(columns: Iterable[Column], *without: str) -> list[Column]:
+    """Return the columns that are not wide, but for some."""
+    return [column for column in columns if not column.wide and column.name not in without]
+
+
+@dataclass(eq=False)
 class Sheet:
     """Sorts the lines of a statistic and lays out their cells."""
 
-    def __init__(
-        self,
-        columns: Sequence[Column],
-        *,
-        alarms: Mapping[str, str] | None = None,
-        tones: Mapping[str, Callable[[Any], str]] | None = None,
-        keep: Sequence[str] = (),
-        roomy: Mapping[str, int] | None = None,
-        below: str = "",
-        faded: str = "",
-    ) -> None:
-        """`alarms`: columns whose numbers are bad news above 0, with the role these get; `tones`:
-        columns whose role depends on the value; `keep`: columns that go last when a terminal is
-        narrow, besides the first one; `roomy`: how many columns of the terminal a text has before
-        others may stay; `below`: what is true of lines that stay behind the line before them;
-        `faded`: what is true of lines that are dim."""
-        self.columns = tuple(columns)
-        self.alarms = alarms or {}
-        self.tones = tones or {}
-        self.keep = keep
-        self.roomy = roomy or {}
-        self.below = below
-        self.faded = faded
-        self.lines: list[Line] = []
-        self.times = Times("u")
-        self.sort: Column | None = None
-        self.down = False
-        self._given: list[Line] = []
-        self._natural: dict[str, int] = {}
+    columns: Sequence[Column]
+    alarms: Mapping[str, str] = field(default_factory=dict)
+    """Columns whose numbers are bad news above 0, with the role these get."""
+    tones: Mapping[str, Mapping[Any, str] | Callable[[Any], str]] = field(default_factory=dict)
+    """Columns whose role depends on the value; that of `ELSE` is for all other values."""
+    keep: Sequence[str] = ()
+    """Columns that go last when a terminal is narrow, besides the first one."""
+    roomy: Mapping[str, int] = field(default_factory=dict)
+    """How many columns of the terminal a text has before others may stay."""
+    below: str = ""
+    """What is true of lines that stay behind the line before them."""
+    faded: str = ""
+    """What is true of lines that are dim."""
+    lines: list[Line] = field(default_factory=list, init=False)
+    times: Times = field(default_factory=lambda: Times("u"), init=False)
+    sort: Column | None = field(default=None, init=False)
+    down: bool = field(default=False, init=False)
+    _given: list[Line] = field(default_factory=list, init=False)
+    _natural: dict[str, int] = field(default_factory=dict, init=False)
 
     def fill(self, lines: Sequence[Line], times: Times | None = None) -> Sheet:
         """Take lines in their usual order, in the place of those that there are."""
@@ -93,16 +88,17 @@ class Sheet:
 
     def sort_by(self, name: str) -> None:
         """Sort by a column; by the same one again, the other way round."""
-        column = next(each for each in self.columns if each.name == name)
-        same = self.sort is not None and self.sort.name == name
-        self.sort_as(name, not self.down if same else column.kind in DOWNWARDS)
+        column = self._column(name)
+        self.sort_as(name, not self.down if column == self.sort else column.kind in DOWNWARDS)
 
     def sort_as(self, name: str, down: bool) -> None:
         """Sort by a column in a direction."""
-        self.sort = next(each for each in self.columns if each.name == name)
-        self.down = down
+        self.sort, self.down = self._column(name), down
         self._order()
         self._measure()
+
+    def _column(self, name: str) -> Column:
+        return next(column for column in self.columns if column.name == name)
 
     def unsort(self) -> None:
         """Restore the usual order."""
@@ -115,11 +111,9 @@ class Sheet:
         self._order()
 
     def _order(self) -> None:
-        if self.sort is None:
-            self.lines = list(self._given)
-            return
-        if not self.below:
-            self.lines = sorted_by(self._given, self.sort, down=self.down)
+        if self.sort is None or not self.below:
+            lines = list(self._given)
+            self.lines = sorted_by(lines, self.sort, down=self.down) if self.sort else lines
             return
         behind: dict[int, list[Line]] = {}
         heads: list[Line] = []
@@ -131,13 +125,12 @@ class Sheet:
         self.lines = [line for head in ordered for line in behind[id(head)]]
 
     def _measure(self) -> None:
-        found: dict[str, int] = {}
+        self._natural = {}
         for column in self.columns:
             cells = [columns_taken(self.text(column, line)) for line in self._given[:MEASURED]]
             # The arrow of an order has a place.
             title = columns_taken(column.title) + (2 if column == self.sort else 0)
-            found[column.name] = max([title, *cells])
-        self._natural = found
+            self._natural[column.name] = max([title, *cells])
 
     def text(self, column: Column, line: Line) -> str:
         """Return the text of a cell."""
@@ -150,7 +143,7 @@ class Sheet:
         shown = [
             column
             for index, column in enumerate(self.columns)
-            if not index or not self._given or self._says(column)
+            if not index or not self._given or self._filled(column)
         ]
         widths: list[int] | None = None
         while shown:
@@ -160,14 +153,11 @@ class Sheet:
             if widths is not None or len(shown) == 1:
                 break
             shown.remove(self._least(shown))
-        out: list[Slot] = []
-        left = 0
-        for column, size in zip(shown, widths or [max(1, width)][: len(shown)], strict=True):
-            out.append(Slot(column, left, size))
-            left += size + len(GAP)
-        return out
+        sizes = widths or [max(1, width)][: len(shown)]
+        lefts = accumulate((size + len(GAP) for size in sizes), initial=0)
+        return list(map(Slot, shown, lefts, sizes))
 
-    def _says(self, column: Column) -> bool:
+    def _filled(self, column: Column) -> bool:
         return any(self.text(column, line) not in ("", "-") for line in self._given[:MEASURED]) or (
             column == self.sort
         )
@@ -185,26 +175,16 @@ class Sheet:
         self, shown: list[Column], width: int, least: int, roomy: Mapping[str, int]
     ) -> list[int] | None:
         """Return the widths of columns; None when there is no room for all."""
-        widths = []
-        for index, column in enumerate(shown):
+        widths, floors = [], []
+        for column in shown:
             natural = self._natural.get(column.name, len(column.title))
-            last = index == len(shown) - 1
-            if column.kind in ("list", "text") and not last:
-                natural = min(natural, WIDEST)
+            floor, last = natural, column is shown[-1]
+            if column.kind in ("list", "text"):
+                natural = natural if last else min(natural, WIDEST)
+                floor = max(roomy.get(column.name, least), LEAST_LAST if last else least)
             widths.append(natural)
-        room = width - len(GAP) * (len(shown) - 1)
-        over = sum(widths) - room
-        floors = [
-            min(
-                size,
-                max(
-                    roomy.get(column.name, least), LEAST_LAST if index == len(shown) - 1 else least
-                ),
-            )
-            if column.kind in ("list", "text")
-            else size
-            for index, (column, size) in enumerate(zip(shown, widths, strict=True))
-        ]
+            floors.append(min(natural, floor))
+        over = sum(widths) - (width - len(GAP) * (len(shown) - 1))
         # The last text gives first, then whichever is the widest.
         if over > 0 and shown[-1].kind in ("list", "text"):
             give = min(over, widths[-1] - floors[-1])
@@ -220,10 +200,8 @@ class Sheet:
 
     def column_at(self, x: int, width: int) -> Column | None:
         """Return the column whose title is at a column of the terminal."""
-        for column, left, size in self.slots(width):
-            if left <= x < left + size + len(GAP):
-                return column
-        return None
+        slots = self.slots(width)
+        return next((c for c, left, size in slots if left <= x < left + size + len(GAP)), None)
 
     # --- texts ----------------------------------------------------------------------------------
 
@@ -242,19 +220,17 @@ class Sheet:
         line = self.lines[index]
         out: Spans = []
         for column, _, size in self.slots(width):
-            if out:
-                out.append((GAP, ""))
-            text = self.text(column, line)
-            out.append((padded(text, size, right=column.kind in RIGHT), self.role(column, line)))
-        return out
+            text = padded(self.text(column, line), size, right=column.kind in RIGHT)
+            out += [(GAP, ""), (text, self.role(column, line))]
+        return out[1:]
 
     def role(self, column: Column, line: Line) -> str:
         """Return the role of a cell."""
-        value = line.get(column.name)
+        value, tone = line.get(column.name), self.tones.get(column.name)
         if self.faded and line.get(self.faded):
             return "dim"
-        if column.name in self.tones:
-            return self.tones[column.name](value)
-        if column.kind in RIGHT and not value:
-            return "dim"
-        return self.alarms.get(column.name, "") if column.kind in RIGHT else ""
+        if tone is not None:
+            return tone(value) if callable(tone) else tone.get(value, tone.get(ELSE, ""))
+        if column.kind not in RIGHT:
+            return ""
+        return self.alarms.get(column.name, "") if value else "dim"

@@ -10,20 +10,20 @@ filter that selects a row colours it; only rows that are drawn are filtered.
 from __future__ import annotations
 
 import time
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 from rich.errors import StyleSyntaxError
 from rich.style import Style
 
-from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.filter.bind import fields_of
 from kafkascope.analyzer.filter.fields import DECODED
 from kafkascope.analyzer.filter.known import Known
 from kafkascope.analyzer.filter.language import Filter, FilterError, compile_filter, cost
 from kafkascope.analyzer.filter.saved import spelled
 from kafkascope.analyzer.places import config_home
-from kafkascope.analyzer.session.rows import ColumnRow
+from kafkascope.analyzer.session.rows import row_of_columns
 from kafkascope.captures.errors import CaptureError
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.settings.config import read_toml
@@ -54,7 +54,7 @@ def colours_path() -> Path:
 
 
 def style_of(words: str) -> Style:
-    """Parse a style; `ValueError` for what is none, and for what nobody should have to look at."""
+    """Parse a style; `ValueError` for an invalid or an unreadable one."""
     spelt = [_colour(word) for word in words.split()]
     try:
         style = Style.parse(" ".join(spelt))
@@ -115,8 +115,9 @@ class Colours:
         """Return whether a rule contains a word."""
         return any(word in rule.text for rule in self.rules)
 
-    def rule_of(self, index: int) -> Rule | None:
-        """Return the rule that colours a row; None also when finding it takes too long now."""
+    def style(self, index: int) -> Style | None:
+        """Return the style of a row; None for the usual one, and when finding its rule takes too
+        long now."""
         if not self.rules:
             return None
         number = self.store.session.columns["number"][index]
@@ -129,17 +130,11 @@ class Colours:
             if len(self._found) >= KEPT:
                 self._found.clear()
             self._found[number] = place
-        return None if place == NO_RULE else self.rules[place]
-
-    def style(self, index: int) -> Style | None:
-        """Return the style of a row, None for the usual one."""
-        rule = self.rule_of(index)
-        return None if rule is None else style_of(rule.words)
+        return None if place == NO_RULE else style_of(self.rules[place].words)
 
     def _place(self, index: int) -> int | None:
-
         session, budget = self.store.session, self.store.budget
-        row = ColumnRow(session, index)
+        row, read = row_of_columns(session, index), cache(partial(session.exchange, index))
         before = session.columns["time_ns"][index - 1] if index else None
         for place, rule in enumerate(self.rules):
             if rule.reads and not budget.left():
@@ -147,7 +142,7 @@ class Colours:
             begun = time.monotonic()
             rule.wanted.before_ns = before
             try:
-                if rule.wanted(cast("Row", row), row.exchange if rule.reads else None):
+                if rule.wanted(row, read() if rule.reads else None):
                     return place
             except CaptureError:
                 continue  # its bytes are gone
@@ -158,7 +153,6 @@ class Colours:
 
 
 def _rule(text: str, words: Any, known: Known) -> Rule | str:
-
     if not isinstance(words, str):
         return "a filter and a style in quotes are wanted"
     try:

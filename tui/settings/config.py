@@ -26,6 +26,8 @@ from kafkascope.captures.inputs.private import PrivateFile
 
 KNOWN: Final = ("theme", "times", "plain", "keys")
 MOST_RECENT: Final = 20
+FILTERS: Final = "filters.json"
+MOST_FILTERS: Final = 200
 
 
 @dataclass
@@ -53,7 +55,7 @@ def recent_path() -> Path:
 
 def read_config(ids: Callable[[], Iterable[str]], path: Path | None = None) -> Config:
     """Read the settings; `ids` returns the ids of all actions, for which it loads all screens: it
-    is called only where keys are set. Never fails: what is wrong is told in `said`."""
+    is called only where keys are set. Never fails: problems are listed in `said`."""
     path = path or config_path()
     found = Config()
     try:
@@ -116,42 +118,36 @@ def _nearest(name: str, names: Iterable[str]) -> str:
 
 def recent(path: Path | None = None) -> list[str]:
     """Return recent files that still exist, the last one first."""
-    try:
-        told = json.loads((path or recent_path()).read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return []
-    names = told if isinstance(told, list) else []
+    names = _listed(path or recent_path())
     return [name for name in names if isinstance(name, str) and _exists(name)]
 
 
-MOST_FILTERS: Final = 200
-
-
-def filters_path() -> Path:
-    """Return the path of the list of filters."""
-    return state_home() / "filters.json"
+def _listed(path: Path) -> list[Any]:
+    try:
+        entries = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return []
+    return entries if isinstance(entries, list) else []
 
 
 def filters_of(name: str) -> list[str]:
     """Return filters that were used: those of an input first, the last one first."""
-    told = _filters(filters_path())
-    mine = [text for place, text in told if place == name]
-    return list(dict.fromkeys([*mine, *(text for _, text in told)]))
+    used = _filters()
+    mine = [text for place, text in used if place == name]
+    return list(dict.fromkeys([*mine, *(text for _, text in used)]))
 
 
-def _filters(path: Path) -> list[tuple[str, str]]:
+def _filters() -> list[tuple[str, str]]:
     try:
-        told = json.loads(path.read_text("utf-8"))
-        return [(str(place), str(text)) for place, text in told]
-    except (OSError, ValueError, TypeError, RecursionError):
+        return [(str(place), str(text)) for place, text in _listed(state_home() / FILTERS)]
+    except (ValueError, TypeError):
         return []
 
 
 def remember_filter(name: str, text: str) -> None:
     """Put a filter at the head of its list, if that can be written."""
-    path = filters_path()
-    told = [entry for entry in _filters(path) if entry != (name, text)]
-    _put(path, [(name, text), *told][:MOST_FILTERS])
+    others = [entry for entry in _filters() if entry != (name, text)]
+    _put(state_home() / FILTERS, [(name, text), *others][:MOST_FILTERS])
 
 
 def _exists(name: str) -> bool:
@@ -167,9 +163,8 @@ def remember(names: Iterable[str], path: Path | None = None) -> None:
     known = recent(path)
     new = [str(Path(name).resolve()) for name in names if name != "-" and _exists(name)]
     found = list(dict.fromkeys([*new, *known]))[:MOST_RECENT]
-    if not new or found == known:
-        return
-    _put(path, found)
+    if new and found != known:
+        _put(path, found)
 
 
 def _put(path: Path, found: Any) -> None:

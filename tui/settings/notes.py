@@ -19,8 +19,7 @@ class Notes:
     """Keeps notes about exchanges; `known` is their form for filters."""
 
     def __init__(self, path: Path | None = None, input_: str = "") -> None:
-        self.path = path
-        self.input = input_
+        self.path, self.input = path, input_
         """The capture, as the user named it; empty for several, and for a pipe."""
         self.marked: set[int] = set()
         """Numbers of exchanges."""
@@ -39,9 +38,9 @@ class Notes:
 
     def _read(self, path: Path) -> None:
         try:
-            told = json.loads(path.read_text("utf-8"))
-            entries = told["exchanges"]
-            self.topics = _topics(told.get("topics", {}))
+            read = json.loads(path.read_text("utf-8"))
+            entries, topics = read["exchanges"], read.get("topics", {})
+            self.topics = {bytes(Uuid.parse(id_)): str(name) for id_, name in topics.items()}
             self._waiting = {
                 str(each["id"]): {
                     "marked": bool(each.get("marked")),
@@ -70,7 +69,7 @@ class Notes:
         found = False
         ids = session.ids(begin)
         for id_ in list(self._waiting):
-            index = _find(ids, _octets(id_))
+            index = _find(ids, id_)
             if index is None:
                 continue
             entry = self._waiting.pop(id_)
@@ -118,27 +117,24 @@ class Notes:
     def _write(self, session: Session) -> None:
         if self.path is None:
             return
-        entries: list[dict[str, Any]] = []
-        for number in sorted(self.marked | self.ignored | self.comments.keys()):
-            index = session.index_of(number)
-            if index is not None:
-                entries.append(
-                    {
-                        "id": session.ids(index, index + 1).hex(),
-                        "number": number,
-                        "marked": number in self.marked,
-                        "ignored": number in self.ignored,
-                        "comment": self.comments.get(number),
-                    }
-                )
+        entries: list[dict[str, Any]] = [
+            {
+                "id": session.ids(index, index + 1).hex(),
+                "number": number,
+                "marked": number in self.marked,
+                "ignored": number in self.ignored,
+                "comment": self.comments.get(number),
+            }
+            for number in sorted(self.marked | self.ignored | self.comments.keys())
+            if (index := session.index_of(number)) is not None
+        ]
         entries += [{"id": id_, **each} for id_, each in self._waiting.items()]
         entries = [{name: value for name, value in each.items() if value} for each in entries]
-        told: dict[str, Any] = {"schema": SCHEMA, "exchanges": entries}
-        if self.topics:
-            told["topics"] = {str(Uuid(id_)): name for id_, name in self.topics.items()}
+        topics = {str(Uuid(id_)): name for id_, name in self.topics.items()}
+        content = {"schema": SCHEMA, "exchanges": entries, **({"topics": topics} if topics else {})}
         try:
-            if entries or self.topics:
-                put_json(self.path, told, indent=1, shared=True)
+            if entries or topics:
+                put_json(self.path, content, indent=1, shared=True)
             else:
                 self.path.unlink(missing_ok=True)
         except OSError as error:
@@ -146,21 +142,13 @@ class Notes:
             self.path = None
 
 
-def _topics(told: dict[str, Any]) -> dict[bytes, str]:
-    return {bytes(Uuid.parse(id_)): str(name) for id_, name in told.items()}
-
-
-def _octets(id_: str) -> bytes:
-    """Return the bytes of an id; empty if it is none."""
+def _find(ids: bytes, id_: str) -> int | None:
+    """Return the place of an id, in hexadecimal, among ids of eight bytes each."""
     try:
-        return bytes.fromhex(id_) if len(id_) == 16 else b""
+        octets = bytes.fromhex(id_) if len(id_) == 16 else b""
     except ValueError:
-        return b""
-
-
-def _find(ids: bytes, id_: bytes) -> int | None:
-    """Return the place of an id among ids of eight bytes each."""
-    at = ids.find(id_) if id_ else -1
+        octets = b""
+    at = ids.find(octets) if octets else -1
     while at >= 0 and at % 8:
-        at = ids.find(id_, at + 1)
+        at = ids.find(octets, at + 1)
     return None if at < 0 else at // 8

@@ -4,10 +4,13 @@ without colour."""
 
 from __future__ import annotations
 
-from typing import Final
+from difflib import get_close_matches
+from typing import Any, Final
 
 from rich.style import Style
 from rich.text import Text
+from textual.app import App
+from textual.theme import Theme
 
 from kafkascope.analyzer.text import ascii_only, safe
 
@@ -20,46 +23,28 @@ _ALWAYS: Final = {
     "here": Style(bold=True, reverse=True),
     "span": Style(color="#000000", bgcolor="#e69f00"),
 }
-DARK: Final = {
-    "text": "#e4e4e4",
-    "!": "#f28e5c",
-    "?": "#e69f00",
-    "~": "#9a9a9a",
-    "dim": "#9a9a9a",
-    "error": "#f28e5c",
-    "note": "#9a9a9a",
-    "label": "#56b4e9",
-    "mark": "#f0e442",
-    "bar": "#56b4e9",
-    "good": "#3fbf9a",
-    "wait": "#d99abf",
-    "cursor": "#1a3549",
-    "faint cursor": "#2a2a33",
+_COLOURS: Final = {
+    "text": ("#e4e4e4", "#1c1c22"),
+    **dict.fromkeys(("!", "error"), ("#f28e5c", "#a33f00")),
+    "?": ("#e69f00", "#7a5200"),
+    **dict.fromkeys(("~", "dim", "note"), ("#9a9a9a", "#5c5c5c")),
+    "label": ("#56b4e9", "#005a8f"),
+    "mark": ("#f0e442", "#6a5d00"),
+    "bar": ("#56b4e9", "#0068a3"),
+    "good": ("#3fbf9a", "#00664a"),
+    "wait": ("#d99abf", "#8f3f6d"),
+    "cursor": ("#1a3549", "#cfe4f5"),
+    "faint cursor": ("#2a2a33", "#e2e2dd"),
 }
-LIGHT: Final = {
-    "text": "#1c1c22",
-    "!": "#a33f00",
-    "?": "#7a5200",
-    "~": "#5c5c5c",
-    "dim": "#5c5c5c",
-    "error": "#a33f00",
-    "note": "#5c5c5c",
-    "label": "#005a8f",
-    "mark": "#6a5d00",
-    "bar": "#0068a3",
-    "good": "#00664a",
-    "wait": "#8f3f6d",
-    "cursor": "#cfe4f5",
-    "faint cursor": "#e2e2dd",
-}
+DARK: Final = {role: dark for role, (dark, _) in _COLOURS.items()}
+LIGHT: Final = {role: light for role, (_, light) in _COLOURS.items()}
 """Role -> colour of the text; of cursors, of the background."""
 
 
 def _styles(colours: dict[str, str]) -> dict[str, Style]:
-    made = {role: Style(color=colour) for role, colour in colours.items()}
     return {
         **_ALWAYS,
-        **made,
+        **{role: Style(color=colour) for role, colour in colours.items()},
         "mark": Style(color=colours["mark"], bold=True),
         # They set the background alone, so that texts keep their colours.
         "cursor": Style(bgcolor=colours["cursor"], bold=True),
@@ -102,3 +87,49 @@ class Glyphs:
     def rich(self, text: str, style: Style = NORMAL) -> Text:
         """Return a text as Textual's own widgets may get it, without markup."""
         return Text(self.text(text), style=style, no_wrap=True, overflow="ellipsis", end="")
+
+
+_BLUE, _ORANGE = "#0072b2", "#e69f00"
+_THEME: Final = {
+    "primary": (_BLUE, _BLUE),
+    "secondary": ("#56b4e9", "#005a8f"),
+    **dict.fromkeys(("accent", "warning"), (_ORANGE, "#7a5200")),
+    "error": ("#d55e00", "#a33f00"),
+    "success": ("#56b4e9", "#00664a"),
+    "foreground": _COLOURS["text"],
+    "background": ("#101014", "#fcfcfa"),
+    "surface": ("#1c1c22", "#f1f1ee"),
+    "panel": ("#26262e", "#e6e6e2"),
+}
+
+
+def _theme(name: str, colours: dict[str, str], *, dark: bool) -> Theme:
+    # The line under the cursor of Textual's own lists is the ground of our cursors, on which all
+    # texts have enough contrast.
+    cursor = {"background": colours["cursor"], "foreground": colours["text"]}
+    cursors = {
+        f"block-cursor-{blurred}{part}": colour
+        for blurred in ("", "blurred-")
+        for part, colour in cursor.items()
+    }
+    values: dict[str, Any] = {part: pair[0 if dark else 1] for part, pair in _THEME.items()}
+    return Theme(name, **values, dark=dark, variables=cursors)
+
+
+DARK_THEME: Final = _theme("kafkascope", DARK, dark=True)
+LIGHT_THEME: Final = _theme("kafkascope-light", LIGHT, dark=False)
+USUAL: Final = DARK_THEME.name
+
+
+def register(app: App[Any], wanted: str = "") -> str:
+    """Register our themes and use one; return a sentence if there is none of that name."""
+    for theme in (DARK_THEME, LIGHT_THEME):
+        app.register_theme(theme)
+    told = ""
+    if wanted and wanted not in app.available_themes:
+        near = get_close_matches(wanted, app.available_themes, n=1)
+        told = f'no theme "{wanted}"' + (f"; did you mean {near[0]}?" if near else "")
+        wanted = ""
+    app.theme = wanted or USUAL
+    use(dark=app.current_theme.dark)
+    return told

@@ -60,30 +60,26 @@ class Choices(Static):
             self.update(Text("\n").join(lines))
 
     def _lines(self) -> list[Text]:
-        found = self.found
+        found, glyphs = self.found, self.glyphs
         if found is None:
             return []
         lines: list[Text] = []
         error = found.error
         if error is not None and not found.unfinished:
-            before = self.glyphs.text(error.text[: error.at])
+            before = glyphs.text(error.text[: error.at])
             sign = " " * (INDENT + columns_taken(before)) + "^" * max(1, error.width)
-            lines.append(self.glyphs.rich(sign, STYLES["!"]))
             hint = f"   {error.hint}" if error.hint else ""
-            lines.append(self.glyphs.rich(f"   {error.reason}{hint} ", STYLES["!"]))
+            reason = f"   {error.reason}{hint} "
+            lines += [glyphs.rich(sign, STYLES["!"]), glyphs.rich(reason, STYLES["!"])]
         first = max(0, min(self.at - MOST + 2, len(found.items) - MOST))
         items = found.items[first : first + MOST]
-        width = max((columns_taken(self.glyphs.text(item.text)) for item in items), default=0)
-        for place, item in enumerate(items, first):
+        texts = [glyphs.text(item.text) for item in items]
+        width = max(map(columns_taken, texts), default=0)
+        for place, (item, text) in enumerate(zip(items, texts, strict=True), first):
             here = self.moved and place == self.at
-            text = f" {padded(self.glyphs.text(item.text), width)}"
-            line = self.glyphs.rich(text, STYLES["cursor"] if here else STYLES["label"])
-            line.append_text(self.glyphs.rich(f"  {item.hint} ", STYLES["dim"]))
-            lines.append(line)
+            line = glyphs.rich(f" {padded(text, width)}", STYLES["cursor" if here else "label"])
+            lines.append(line.append_text(glyphs.rich(f"  {item.hint} ", STYLES["dim"])))
         more = len(found.items) - first - len(items)
         if more > 0:
-            lines.append(self.glyphs.rich(f" … {more} more", STYLES["dim"]))
-        return lines if any(line.plain.strip() for line in lines) else [NORMAL_LINE]
-
-
-NORMAL_LINE: Final = Text(" ", style=NORMAL)
+            lines.append(glyphs.rich(f" … {more} more", STYLES["dim"]))
+        return lines if any(line.plain.strip() for line in lines) else [Text(" ", style=NORMAL)]

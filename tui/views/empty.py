@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kafkascope.analyzer.text import plural, wrapped
+from kafkascope.tui.data.workspace import Workspace
+from kafkascope.tui.process.control import ProxyWatch
 from kafkascope.tui.settings.palette import NORMAL, STYLES
 from kafkascope.tui.views.lines import Piece
-
-if TYPE_CHECKING:
-    from kafkascope.tui.data.workspace import Workspace
-    from kafkascope.tui.process.watch import ProxyWatch
 
 KEYS: Final = (("2", "show connections"), ("d", "decode other ports as Kafka"))
 """Keys that help where there are packets, but no exchanges."""
 OTHER: Final = ("ctrl+o", "open another file")
 
 WIDTH: Final = 90
-"""Columns of the sentences."""
 MARGIN: Final = 2
 
 
 class Empty(NamedTuple):
-    """What stands in the place of rows."""
+    """Placeholder for a list without rows."""
 
     text: str
     """One sentence, or several with a new line between them."""
     keys: tuple[tuple[str, str], ...] = ()
-    """Key, and what it does."""
 
 
 def empty(workspace: Workspace, proxy: ProxyWatch | None = None) -> Empty:
@@ -58,12 +54,10 @@ def empty(workspace: Workspace, proxy: ProxyWatch | None = None) -> Empty:
 
 def _of_proxy(proxy: ProxyWatch) -> Empty:
     clients = proxy.status.get("bootstrap", "")
-    lines = [proxy.problem] if proxy.problem else []
-    lines += [sentence(text) for text in proxy.notices[-3:]]
-    lines.append(
-        "No requests yet." + f" Set bootstrap.servers={clients} in a client." * bool(clients)
-    )
-    return Empty("\n".join(lines), (("8", "the proxy: rules, held frames, connections"),))
+    hint = f" Set bootstrap.servers={clients} in a client." if clients else ""
+    lines = [proxy.problem, *map(sentence, proxy.notices[-3:]), f"No requests yet.{hint}"]
+    text = "\n".join(filter(None, lines))
+    return Empty(text, (("8", "the proxy: rules, held frames, connections"),))
 
 
 def sentence(text: str) -> str:
@@ -71,19 +65,17 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def empty_lines(empty: Empty, width: int) -> list[list[Piece]]:
-    """Return what stands in the place of rows: sentences, and keys below them."""
-    room = max(10, min(width - 2 * MARGIN, WIDTH))
+def empty_lines(empty: Empty, columns: int) -> list[list[Piece]]:
+    """Return the lines of a placeholder: sentences, and keys below them."""
+    room = max(10, min(columns - 2 * MARGIN, WIDTH))
     out: list[list[Piece]] = []
     for text in empty.text.splitlines():
         indent = " " * (MARGIN + len(text) - len(text.lstrip()))
         lines = wrapped(text, room, indent=indent, breaks=True)
         out += [[(line, NORMAL)] for line in lines]
-    named = max((len(key) for key, _ in empty.keys), default=0)
-    if empty.keys:
-        out.append([])
-    for key, does in empty.keys:
-        out.append(
-            [(" " * MARGIN, NORMAL), (f"{key:<{named}}", STYLES["label"]), (f"  {does}", NORMAL)]
-        )
-    return out
+    width = max((len(key) for key, _ in empty.keys), default=0)
+    keys: list[list[Piece]] = [
+        [(" " * MARGIN, NORMAL), (f"{key:<{width}}", STYLES["label"]), (f"  {does}", NORMAL)]
+        for key, does in empty.keys
+    ]
+    return [*out, [], *keys] if keys else out

@@ -5,19 +5,19 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, cast
+from functools import cache, partial
+from typing import Final
 
 from rich.segment import Segment
 from textual.events import Click
-from textual.message import Message
 from textual.strip import Strip
 from textual.widgets import Static
 
 from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.render.listing import PRIORITY, ListColumn, columns_of, fitted
-from kafkascope.analyzer.render.times import Times
-from kafkascope.analyzer.session.rows import ColumnRow
+from kafkascope.analyzer.render.times import Times, seconds
+from kafkascope.analyzer.session.rows import row_of_columns
 from kafkascope.analyzer.text import padded
 from kafkascope.captures.errors import CaptureError
 from kafkascope.tui.data.store import BAD_STATES
@@ -45,13 +45,9 @@ EVERY: Final = 1.0
 class ExchangeList(Lines):
     """Draws one line per exchange of the workspace's view."""
 
-    class Opened(Message):
-        """A double click on an exchange."""
-
     def __init__(self, workspace: Workspace, glyphs: Glyphs, times: str) -> None:
         super().__init__(glyphs, id="exchanges")
-        self.workspace = workspace
-        self.times = times
+        self.workspace, self.times = workspace, times
         self.reference_ns: int | None = None
         """The time of the exchange from which times count, in one of the time formats."""
         self.extra: list[str] = []
@@ -62,11 +58,11 @@ class ExchangeList(Lines):
         """Whether a rule of a proxy has changed an exchange, so that its sign has a column."""
         self.widened: Callable[[], object] = lambda: None
         """Draws the titles again."""
+        self.order_by: Callable[[str], object] = bool
         self.empty: Callable[[], Empty] = lambda: Empty("")
         """Why there are no rows."""
-        self._overview = ""
-        self._overview_for: tuple[int, int, float] = (0, 0, 0.0)
-        self._numpy, self._asked = "numpy" in sys.modules, False
+        self._overview, self._overview_for = "", (0, 0, 0.0)
+        self._numpy, self._loading = "numpy" in sys.modules, False
 
     @property
     def view(self) -> View:
@@ -92,19 +88,23 @@ class ExchangeList(Lines):
         """Return the columns that fit into a width."""
         key = (width, self.times, tuple(self.extra), self.reference_ns, self.edge)
         if self._for != key:
-            times = Times("r" if self.times in RELATIVE else self.times)
-            session = self.view.store.session
-            if len(session):
-                times.saw(session.columns["time_ns"][0])
-            usual = columns_of((), times)
+            times = self.clock()
+            *usual, result = columns_of((), times)
             # Shorter, so that the result has room.
+            added = columns_of((*self.extra, "result"), times)[:-1] if self.extra else []
+            priority = (*PRIORITY[:3], *self.extra, *PRIORITY[3:])
             room = width - self.edge - OVERVIEW
-            if self.extra:
-                added = columns_of((*self.extra, "result"), times)[:-1]
-                usual[-1:-1] = added
-            self._columns = fitted(usual, room, (*PRIORITY[:3], *self.extra, *PRIORITY[3:]))
-            self._for = key if len(session) else ()
+            self._columns = fitted([*usual, *added, result], room, priority)
+            self._for = key if len(self.view.store) else ()
         return self._columns
+
+    def clock(self) -> Times:
+        """Return how times are written, as far as that depends on no other row."""
+        times = Times("r" if self.times in RELATIVE else self.times)
+        session = self.view.store.session
+        if len(session):
+            times.saw(session.columns["time_ns"][0])
+        return times
 
     @property
     def edge(self) -> int:
@@ -114,6 +114,12 @@ class ExchangeList(Lines):
     def _widen(self) -> None:
         self.changed()
         self.widened()
+
+    def stay_on(self, index: int | None) -> None:
+        """Draw other rows, with the cursor on a row of the store, or at the top."""
+        self.cursor = 0 if index is None else self.view.place_of(index)
+        self.changed()
+        self.move_to(self.cursor, tell=False)
 
     def heading(self, width: int) -> str:
         """Return the titles, as wide as the list."""
@@ -128,11 +134,10 @@ class ExchangeList(Lines):
 
     def pieces(self, line: int, width: int) -> list[Piece]:
         """Return the cells of a row."""
-        index = self.view[line]
-        store = self.view.store
-        row = ColumnRow(store.session, index)
+        index, store = self.view[line], self.view.store
+        row, text = row_of_columns(store.session, index), store.result(index)
+        read = cache(partial(store.session.exchange, index))
         number = store.session.columns["number"][index]
-        text = store.result(index)
         rule = self.workspace.colours.style(index) or NORMAL
         if rule.bgcolor is not None and line == self.cursor:
             rule = rule.without_color  # its colours are not made for the cursor's ground
@@ -155,11 +160,10 @@ class ExchangeList(Lines):
             if column.name == "result":
                 out.append((text, style))
             else:
-                cell = self._cell(column, row, line)
+                cell = self._cell(column, row, line, read)
                 cell = padded(self.glyphs.text(cell), column.width, right=column.right)
                 out.append((cell + " " * GAP, style))
-        comment = notes.comments.get(number)
-        if comment:
+        if comment := notes.comments.get(number):
             out.append((f"  ; {comment}", style if ground else STYLES["mark"]))
         if ground:
             out.append((" " * width, style))
@@ -170,23 +174,17 @@ class ExchangeList(Lines):
         pieces = self.pieces(self.cursor, width)
         return self.glyphs.text("".join(piece for piece, _ in pieces)).strip()
 
-    def _cell(self, column: ListColumn, row: ColumnRow, line: int) -> str:
+    def _cell(self, column: ListColumn, row: Row, line: int, read: Callable[[], Exchange]) -> str:
         if column.name == "time" and self.times in RELATIVE:
-            return self._relative(row.time_ns, line)
+            since = self.reference_ns
+            if self.times != SINCE_MARK:
+                times = self.view.store.session.columns["time_ns"]
+                since = times[self.view[line - 1]] if line else None
+            return seconds(0 if since is None else row.time_ns - since)
         try:
-            exchange = row.exchange if column.name in self.extra else None
-            return column.cell(cast("Row", row), exchange)
+            return column.cell(row, read() if column.name in self.extra else None)
         except CaptureError:
             return "?"  # its bytes are gone
-
-    def _relative(self, time_ns: int, line: int) -> str:
-        since = self.reference_ns
-        if self.times != SINCE_MARK:
-            times = self.view.store.session.columns["time_ns"]
-            since = times[self.view[line - 1]] if line else None
-        delta = 0 if since is None else time_ns - since
-        seconds, rest = divmod(abs(delta), 1_000_000_000)
-        return f"{'-' if delta < 0 else ''}{seconds}.{rest // 1000:06d}"
 
     def _strip(self, line: int, width: int) -> Strip:
         # The overview has the edge, with a blank in front of it.
@@ -198,7 +196,10 @@ class ExchangeList(Lines):
         """Draw a row, and at its edge the sign of the line's share of all rows; without rows, why
         there are none."""
         if not len(self.view):
-            return self._empty_line(y)
+            width = self.scrollable_content_region.width
+            pieces = dict(enumerate(empty_lines(self.empty(), width), 1)).get(y, [])
+            segments = [Segment(self.glyphs.text(text), style) for text, style in pieces]
+            return Strip(segments).adjust_cell_length(width).apply_style(self.behind)
         strip = super().render_line(y)
         signs = self.overview()
         if not signs or y >= len(signs) or strip.cell_length < 2:
@@ -207,12 +208,6 @@ class ExchangeList(Lines):
         last = Segment(self.glyphs.text("▐") if sign != " " else " ", STYLES.get(sign, NORMAL))
         head = strip.crop(0, strip.cell_length - 1)
         return Strip([*head, *Strip([last]).apply_style(self.behind)], strip.cell_length)
-
-    def _empty_line(self, y: int) -> Strip:
-        width = self.scrollable_content_region.width
-        pieces = dict(enumerate(empty_lines(self.empty(), width), 1)).get(y, [])
-        segments = [Segment(self.glyphs.text(text), style) for text, style in pieces]
-        return Strip(segments).adjust_cell_length(width).apply_style(self.behind)
 
     def overview(self) -> str:
         """Return for each line of the screen the worst sign in its share of the view; an empty
@@ -230,8 +225,8 @@ class ExchangeList(Lines):
 
     def _counts(self) -> bool:
         """Return whether numpy is loaded: the first rows do not wait for it."""
-        if not self._numpy and not self._asked:
-            self._asked = True
+        if not self._numpy and not self._loading:
+            self._loading = True
             self.run_worker(self._load, thread=True)
         return self._numpy
 
@@ -247,7 +242,7 @@ class ExchangeList(Lines):
     def _signs(self, height: int) -> str:
         import numpy as np
 
-        from kafkascope.tui.data.masks import column, failed
+        from kafkascope.tui.data.columns import column, failed
 
         session = self.view.store.session
         rows = self.view.array()
@@ -262,10 +257,10 @@ class ExchangeList(Lines):
         )
 
     def action_go(self, line: int) -> None:
-        """Go to a line; -1: the last one. That is told even where the cursor was there already,
-        which begins to follow the end."""
+        """Go to a line; -1: the last one. Report it even if the cursor was there already, which
+        begins to follow the end."""
         super().action_go(line)
-        self.post_message(self.Moved(self))
+        self.post_message(self.CursorChanged(self))
 
     def on_click(self, event: Click) -> None:
         """Put the cursor on a row, and open it on a double click; the edge is a map of all rows."""
@@ -273,31 +268,23 @@ class ExchangeList(Lines):
         if event.x == width - 1 and self.overview():
             height = max(1, self.scrollable_content_region.height)
             self.move_to(event.y * len(self.view) // height)
-            return
-        super().on_click(event)
-        if event.chain > 1:
-            self.post_message(self.Opened())
+        else:
+            super().on_click(event)
 
 
 class ListHeading(Static):
     """The line of titles; the status controller writes it."""
-
-    @dataclass
-    class Picked(Message):
-        """A title was clicked."""
-
-        name: str
 
     def __init__(self, exchanges: ExchangeList) -> None:
         super().__init__(id="heading", markup=False)
         self._list = exchanges
 
     def on_click(self, event: Click) -> None:
-        """Tell which column is under the mouse."""
+        """Sort by the column under the mouse."""
         at = self._list.edge
         for column in self._list.columns(max(1, self._list.scrollable_content_region.width)):
             end = at + (column.width or LEFT_OVER)
             if at <= event.x < end + GAP:
-                self.post_message(self.Picked(column.name))
+                self._list.order_by(column.name)
                 return
             at = end + GAP

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -18,6 +19,7 @@ from textual.strip import Strip
 
 from kafkascope.analyzer.text import padded
 from kafkascope.tui.settings.palette import NORMAL, STYLES, Glyphs
+from kafkascope.tui.stack import Position
 
 CACHED: Final = 2_000
 Piece = tuple[str, Style]
@@ -39,18 +41,20 @@ class Lines(ScrollView, can_focus=True):
     ]
 
     @dataclass
-    class Moved(Message):
+    class CursorChanged(Message):
         """The cursor is on another line."""
 
         lines: Lines
 
-    def __init__(self, glyphs: Glyphs, *, id: str, classes: str = "") -> None:
+    def __init__(self, glyphs: Glyphs, *, id: str | None = None, classes: str = "") -> None:
         super().__init__(id=id, classes=classes)
         self.glyphs = glyphs
         self.cursor = 0
         self._strips: LRUCache[tuple[int, bool, bool, int], Strip] = LRUCache(CACHED)
         self.behind = NORMAL
         """The widget's own style, behind the texts."""
+        self.opened: Callable[[], object] = bool
+        """Called for a double click on a line."""
 
     def count(self) -> int:
         """Return how many lines there are."""
@@ -125,7 +129,7 @@ class Lines(ScrollView, can_focus=True):
         self.refresh_lines(line, 1)
         self.show_line(line)
         if tell and line != before:
-            self.post_message(self.Moved(self))
+            self.post_message(self.CursorChanged(self))
 
     def show_line(self, line: int) -> None:
         """Scroll as little as shows a line; not while the list is hidden, and has no size."""
@@ -137,6 +141,11 @@ class Lines(ScrollView, can_focus=True):
             if abs(line - top) > 2 * height:
                 to = max(0, line - height // 2)
             self.scroll_to(y=to, animate=False, immediate=True, force=True)
+
+    @property
+    def row(self) -> Position:
+        """Where the cursor is, by the number of the line."""
+        return Position(self.cursor, self.cursor - self.scroll_offset.y)
 
     def show_from(self, top: int) -> None:
         """Scroll a line to the top."""
@@ -155,8 +164,10 @@ class Lines(ScrollView, can_focus=True):
         self.move_to(line if line >= 0 else self.count() - 1)
 
     def on_click(self, event: Click) -> None:
-        """Put the cursor where the mouse is."""
+        """Put the cursor where the mouse is; open the line on a double click."""
         self.move_to(event.y + self.scroll_offset.y)
+        if event.chain > 1:
+            self.opened()
 
     @on(Focus)
     @on(Blur)

@@ -1,4 +1,5 @@
-"""Checks the head of a request as it was sent, before aiohttp gets it.
+"""The address of the page, and the check of the head of a request as it was sent, before aiohttp
+gets it. Loads nothing of the extra.
 
 aiohttp strips spaces and tabs around the value of a header, so that what a browser would never send
 cannot be told from what it sends once a request is parsed.
@@ -7,10 +8,56 @@ cannot be told from what it sends once a request is parsed.
 from __future__ import annotations
 
 import asyncio
+import hmac
+import ipaddress
 from collections.abc import Callable
 from typing import Final, cast
 
+from kafkascope.proxy.engine.directory import Address, whole_address
 from kafkascope.proxy.hosts import host_header, host_named, is_loopback
+
+HERE: Final = "127.0.0.1"
+
+
+class NotHere(ValueError):
+    """The address may not be served on, with a sentence why."""
+
+
+def address_of(text: str) -> Address:
+    """Parse `PORT` or `HOST:PORT`, of loopback alone; `NotHere`."""
+    found = whole_address(f"{HERE}:{text}" if text.isdigit() else text)
+    if found is None:
+        raise NotHere(f'"{text}": write PORT or HOST:PORT')
+    if found.host == "localhost":
+        return found._replace(host=HERE)
+    try:
+        near = ipaddress.ip_address(found.host).is_loopback
+    except ValueError:
+        near = False
+    if not near:
+        raise NotHere(
+            f'"{text}": without a login the UI serves this machine only; from another one: '
+            f"ssh -L {found.port or 8000}:{HERE}:{found.port or 8000} and --web-port "
+            f"{found.port or 8000}"
+        )
+    return found
+
+
+def refusal(
+    token: str, given: str, host: str | None, origin: str | None, *, websocket: bool
+) -> str | None:
+    """Return why a request is refused, None if it is not. `given` is the token in its path."""
+    # The port may be another one than ours: ssh -L.
+    named = None if host is None else host_named(host)
+    if named is None or not is_loopback(named):
+        return NOT_OURS
+    # Pages name their origin in what they load, and always when they open a websocket.
+    if origin != f"http://{host}" and (websocket or origin is not None):
+        return "pages of other sites are not allowed to use kafkascope"
+    if not hmac.compare_digest(given.encode("utf-8", "replace"), token.encode()):
+        return "the address that kafkascope printed ends with a token: open that one"
+    return None
+
 
 MAX_HEAD: Final = 16 * 1024
 SECONDS: Final = 10.0
@@ -44,8 +91,7 @@ class Door(asyncio.Protocol):
     """
 
     def __init__(self, server: Callable[[], asyncio.Protocol]) -> None:
-        self._server = server
-        self._head = bytearray()
+        self._server, self._head = server, bytearray()
         self._transport: asyncio.Transport | None = None
         self._late: asyncio.TimerHandle | None = None
 

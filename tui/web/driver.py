@@ -21,7 +21,7 @@ class TabDriver(WebDriver):
         """Begin, in a tab that may have the focus already."""
         super().start_application_mode()
         if TabDriver.focused:
-            self._tell_focus()
+            self._send_focus()
 
     def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
         """Handle a packet, and keep size and focus for the next UI, which shows another capture."""
@@ -32,11 +32,11 @@ class TabDriver(WebDriver):
                 super().on_meta(packet_type, payload)
             case "focus" | "blur":
                 TabDriver.focused = packet_type == "focus"
-                self._tell_focus()
+                self._send_focus()
             case _:
                 super().on_meta(packet_type, payload)
 
-    def _tell_focus(self) -> None:
+    def _send_focus(self) -> None:
         event = events.AppFocus() if TabDriver.focused else events.AppBlur()
         # Behind the blur that every UI begins with, which takes the same detour.
         self._app.call_later(self._app.post_message, event)

@@ -13,7 +13,7 @@ table is evaluated once, by the checks of the other back end.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -24,21 +24,21 @@ from kafkascope.analyzer.filter.backends.sources import (
     TEXTS,
     Lookup,
     RowRange,
-    Rows,
     packets,
 )
-from kafkascope.analyzer.filter.backends.vectors import holds
-from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, bind, cost
+from kafkascope.analyzer.filter.bind import And, Bound, Not, Or, Search, Test, bound_of, cost
 from kafkascope.analyzer.filter.fields import COST_WORDS, EXPECTED, NOTED
 from kafkascope.analyzer.filter.known import NOTHING, Known
-from kafkascope.analyzer.filter.places import decodes
-from kafkascope.analyzer.session.rows import ColumnRow
+from kafkascope.analyzer.filter.values import DAY, ORDER, Clock, Instant, local_offset
+from kafkascope.analyzer.session.rows import row_of_columns
+from kafkascope.analyzer.times import SECOND
 from kafkascope.captures.errors import CaptureError
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.filter.backends.vectors import Bools
+    from kafkascope.analyzer.filter.backends.sources import Bools, Numbers
+    from kafkascope.analyzer.filter.bind import Test
     from kafkascope.analyzer.session.session import Session
+
 
 TRUTHS: Final = frozenset({"marked", "ignored"})
 TEXTUAL: Final = frozenset({"contains", "matches"})
@@ -78,7 +78,7 @@ class Query:
         end = len(session) if end is None else min(end, len(session))
         return self.settled(RowRange(session, begin, max(begin, end)))
 
-    def settled(self, rows: Rows) -> tuple[Bools, Bools]:
+    def settled(self, rows: RowRange) -> tuple[Bools, Bools]:
         """Return (matches, undecided) for these rows, from columns alone."""
         if self.bound is None:
             return np.ones(len(rows), dtype=np.bool_), np.zeros(len(rows), dtype=np.bool_)
@@ -87,37 +87,37 @@ class Query:
 
     def decide(self, session: Session, index: int) -> bool:
         """Return whether one row matches; reads its message when necessary."""
-        row = ColumnRow(session, index)
+        row = row_of_columns(session, index)
         self._single.before_ns = session.columns["time_ns"][index - 1] if index else None
         try:
-            exchange = row.exchange if self.cost == "decodes" else None
-            return self._single(cast("Row", row), exchange)
+            exchange = session.exchange(index) if self.cost == "decodes" else None
+            return self._single(row, exchange)
         except CaptureError:
             return False
 
-    def _part(self, bound: Bound, rows: Rows) -> Verdict:
+    def _part(self, bound: Bound, rows: RowRange) -> Verdict:
         match bound:
-            case Every(terms):
+            case And(terms):
                 yes, no = self._part(terms[0], rows)
                 for term in terms[1:]:
                     other = self._part(term, rows)
                     yes, no = yes & other.yes, no | other.no
                 return Verdict(yes, no)
-            case Some(terms):
+            case Or(terms):
                 yes, no = self._part(terms[0], rows)
                 for term in terms[1:]:
                     other = self._part(term, rows)
                     yes, no = yes | other.yes, no & other.no
                 return Verdict(yes, no)
-            case Unless(term):
+            case Not(term):
                 yes, no = self._part(term, rows)
                 return Verdict(no, yes)
-            case Find(text):
+            case Search(text):
                 return self._find(bound, text, rows)
             case Test():
                 return self._test(bound, rows)
 
-    def _find(self, bound: Find, text: str, rows: Rows) -> Verdict:
+    def _find(self, bound: Search, text: str, rows: RowRange) -> Verdict:
         """Match one of the texts of the summary; the part that needs the message stays open."""
         lookups = self._lookups.get(id(bound))
         if lookups is None:
@@ -128,7 +128,7 @@ class Query:
             yes |= lookup(source(rows))
         return Verdict(yes, np.zeros(len(rows), dtype=np.bool_))
 
-    def _test(self, test: Test, rows: Rows) -> Verdict:
+    def _test(self, test: Test, rows: RowRange) -> Verdict:
         name = test.field.name
         if test.path or test.field.cost == "b":
             nothing = np.zeros(len(rows), dtype=np.bool_)
@@ -151,22 +151,22 @@ class Query:
                 yes = self._decided(test, rows, yes)
         return Verdict(yes, ~yes)
 
-    def _listed(self, test: Test, rows: Rows) -> Bools:
+    def _listed(self, test: Test, rows: RowRange) -> Bools:
         """Evaluate each distinct list of values once."""
         lookups = self._lookups.get(id(test))
         if lookups is None:
             lookups = self._lookups[id(test)] = [Lookup(scoped(test))]
         return lookups[0](LISTS[test.field.name](rows))
 
-    def _decided(self, test: Test, rows: Rows, yes: Bools) -> Bools:
-        """Correct what the column says by what findings have decided."""
+    def _decided(self, test: Test, rows: RowRange, yes: Bools) -> Bools:
+        """Override the column's result by the decisions of findings."""
         judge, numbers = scoped(test), rows.numbers("number")
         for value in (False, True):
             decided = [at for at, expected in self.known.expected.items() if expected is value]
             yes = np.where(np.isin(numbers, np.array(decided, np.int64)), judge((value,)), yes)
         return yes
 
-    def _noted(self, test: Test, rows: Rows) -> Bools:
+    def _noted(self, test: Test, rows: RowRange) -> Bools:
         """Evaluate the few exchanges with marks and findings one by one, all others together."""
         name, judge = test.field.name, scoped(test)
         noted = self.known.numbers(name)
@@ -178,7 +178,7 @@ class Query:
         return found
 
 
-def _framed(test: Test, rows: Rows) -> Bools:
+def _framed(test: Test, rows: RowRange) -> Bools:
     (request, asked), (response, answered) = packets(rows)
     there = asked | answered
     if test.scope == "has":
@@ -192,9 +192,58 @@ def _framed(test: Test, rows: Rows) -> Bools:
 
 def compile_query(text: str, known: Known = NOTHING) -> Query:
     """Return the query of a text; `FilterError` when it is invalid."""
-    bound = bind(text)
-    decodes(bound, text, known)
-    return Query(bound, known)
+    return Query(bound_of(text, known), known)
 
 
-__all__ = ["Query", "Verdict", "compile_query"]
+QUARTER: Final = 900
+"""Seconds; offsets of time zones change at most every quarter of an hour."""
+_LEAST: Final = -(2**63)
+_MOST: Final = 2**63 - 1
+
+
+def holds(test: Test, values: Numbers) -> Bools:
+    """Return for each number whether the test's comparison holds; not for `contains` and
+    `matches`."""
+    if test.relation != "in":
+        return _one(test.relation, values, test.value)
+    plain = [low for low, high in test.value if high is None and isinstance(low, int)]
+    found: Bools = np.isin(values, [low for low in plain if _LEAST <= low <= _MOST])
+    for low, high in test.value:
+        if high is not None:
+            found |= _one(">=", values, low) & _upto(values, high)
+        elif not isinstance(low, int):
+            found |= _one("==", values, low)
+    return found
+
+
+def _upto(values: Numbers, high: Any) -> Bools:
+    if isinstance(high, Instant | Clock):
+        return _compared("<=", _of(high, values), high.ns + high.span - 1)
+    return _compared("<=", values, high)
+
+
+def _one(relation: str, values: Numbers, wanted: Any) -> Bools:
+    if not isinstance(wanted, Instant | Clock):
+        return _compared(relation, values, wanted)
+    moments = _of(wanted, values)
+    low, high = wanted.ns, wanted.ns + wanted.span
+    if relation in ("==", "!="):
+        # Equal: within the span that the text leaves open.
+        within = _compared(">=", moments, low) & _compared("<", moments, high)
+        return within if relation == "==" else ~within
+    return _compared(relation, moments, low)
+
+
+def _compared(relation: str, values: Numbers, wanted: int) -> Bools:
+    if _LEAST <= wanted <= _MOST:
+        return np.asarray(ORDER[relation](values, wanted))
+    # No number of a column is that large or small: one result applies to all.
+    return np.full(len(values), ORDER[relation](0, wanted), dtype=np.bool_)
+
+
+def _of(wanted: Instant | Clock, values: Numbers) -> Numbers:
+    if isinstance(wanted, Instant):
+        return values
+    quarters, place = np.unique(values // (QUARTER * SECOND), return_inverse=True)
+    offsets = np.array([local_offset(int(quarter)) for quarter in quarters], dtype=np.int64)
+    return (values + offsets[place] * SECOND) % DAY

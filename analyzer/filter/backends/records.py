@@ -1,8 +1,8 @@
 """The back end "one record": a bound filter as a choice among the records of an exchange.
 
-A record is chosen when the whole filter holds for it: what a record has is asked of this record
-alone, all else of its exchange. The filter is reduced step by step, by what the exchange, the
-partition, the batch and the record tell, so that a batch is read only where the answer is open.
+A record is selected when the whole filter holds for it: fields of records are read from this record
+alone, all others from its exchange. The filter is reduced step by step, with the fields of the
+exchange, the partition, the batch and the record, so that a batch is read only where needed.
 """
 
 from __future__ import annotations
@@ -13,22 +13,26 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.exchanges.records import RecordField, fields_of, shareable, topic_text
 from kafkascope.analyzer.filter.backends.exchange import Filter, cheapest_first, scoped
-from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, bind
+from kafkascope.analyzer.filter.bind import And, Bound, Not, Or, Search, Test, bound_of
 from kafkascope.analyzer.filter.decoded.reading import Decoding, read
 from kafkascope.analyzer.filter.known import NOTHING, Known
-from kafkascope.analyzer.filter.message import OF_RECORD, One
-from kafkascope.analyzer.filter.places import decodes
+from kafkascope.analyzer.filter.message import (
+    OF_RECORD,
+    One,
+    Values,
+    first_sequence,
+    of_producer,
+    topic_id_text,
+)
+from kafkascope.analyzer.filter.syntax import mapped
 from kafkascope.dissectors.embedded.internal import is_internal
 from kafkascope.dissectors.records.records import Batch, Record
-from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.records import Chosen
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.topics import TopicNames
-
-Values: TypeAlias = tuple[Any, ...]
 
 
 class Level(IntEnum):
@@ -60,7 +64,7 @@ class RecordAt:
         self._said = None
 
     def said(self, decoding: Decoding) -> list[Any]:
-        """Return what key and value say by their schemas, decoded once for all comparisons."""
+        """Return the fields of key and value, decoded once for all comparisons."""
         if self._said is None:
             self._said = []
             if not self.batch.control and not is_internal(self.field.topic, self.field.topic_id):
@@ -75,25 +79,7 @@ class Leaf(NamedTuple):
     holds: Callable[[RecordAt], bool]
 
 
-class AllOf(NamedTuple):
-    """All parts hold."""
-
-    parts: tuple[Part, ...]
-
-
-class AnyOf(NamedTuple):
-    """At least one part holds."""
-
-    parts: tuple[Part, ...]
-
-
-class NotOf(NamedTuple):
-    """The part does not hold."""
-
-    part: Part
-
-
-Part: TypeAlias = Leaf | AllOf | AnyOf | NotOf
+Part: TypeAlias = "Leaf | And[Part] | Or[Part] | Not[Part]"
 
 
 def reduced(part: Part, level: Level, unit: RecordAt) -> Part | bool:
@@ -101,11 +87,11 @@ def reduced(part: Part, level: Level, unit: RecordAt) -> Part | bool:
     match part:
         case Leaf(needs, holds):
             return holds(unit) if needs <= level else part
-        case NotOf(inner):
+        case Not(inner):
             left = reduced(inner, level, unit)
-            return not left if isinstance(left, bool) else NotOf(left)
-        case AllOf(parts) | AnyOf(parts):
-            decisive = isinstance(part, AnyOf)
+            return not left if isinstance(left, bool) else Not(left)
+        case And(parts) | Or(parts):
+            decisive = isinstance(part, Or)
             open_: list[Part] = []
             for each in parts:
                 left = reduced(each, level, unit)
@@ -116,20 +102,6 @@ def reduced(part: Part, level: Level, unit: RecordAt) -> Part | bool:
             return type(part)(tuple(open_)) if open_ else not decisive
 
 
-def _topic_id(unit: RecordAt) -> Values:
-    found = unit.field.topic_id
-    return () if found is None else (str(Uuid(found)),)
-
-
-def _of_producer(get: Callable[[Batch], Any]) -> Callable[[RecordAt], Values]:
-    return lambda unit: (get(unit.batch),) if unit.batch.producer_id >= 0 else ()
-
-
-def _sequence(unit: RecordAt) -> Values:
-    batch = unit.batch
-    return (batch.base_sequence,) if min(batch.producer_id, batch.base_sequence) >= 0 else ()
-
-
 def _of_one(name: str) -> Callable[[RecordAt], Values]:
     get = OF_RECORD[name]
     return lambda unit: get(unit.one)
@@ -137,12 +109,12 @@ def _of_one(name: str) -> Callable[[RecordAt], Values]:
 
 GETTERS: Final[dict[str, tuple[Level, Callable[[RecordAt], Values]]]] = {
     "topic": (Level.PARTITION, lambda unit: (topic_text(unit.field),)),
-    "topic.id": (Level.PARTITION, _topic_id),
+    "topic.id": (Level.PARTITION, lambda unit: topic_id_text(unit.field.topic_id)),
     "partition": (Level.PARTITION, lambda unit: (unit.field.partition,)),
     "codec": (Level.BATCH, lambda unit: (unit.batch.codec_name,)),
-    "producer.id": (Level.BATCH, _of_producer(lambda batch: batch.producer_id)),
-    "producer.epoch": (Level.BATCH, _of_producer(lambda batch: batch.producer_epoch)),
-    "sequence": (Level.BATCH, _sequence),
+    "producer.id": (Level.BATCH, lambda unit: of_producer(unit.batch, "producer_id")),
+    "producer.epoch": (Level.BATCH, lambda unit: of_producer(unit.batch, "producer_epoch")),
+    "sequence": (Level.BATCH, lambda unit: first_sequence(unit.batch)),
     "offset": (Level.RECORD, _of_one("record.offset")),
     **{name: (Level.RECORD, _of_one(name)) for name in OF_RECORD},
 }
@@ -159,7 +131,7 @@ class RecordFilter:
         self._exchanges = Filter(None, known)
         self._known = known
         self._names = names
-        self._part = None if bound is None else self._made(bound)
+        self._part = None if bound is None else mapped(bound, self._leaf, cheapest_first)
         self.chosen: Chosen | None = None
         """The chosen records of the last exchange; None: all."""
 
@@ -175,7 +147,7 @@ class RecordFilter:
             return left
         fields = fields_of(exchange, self._names())
         self.chosen = [self._of_field(left, unit, each) for each in fields]
-        return any(map(_some, self.chosen))
+        return any(each is True or (each and 1 in each) for each in self.chosen)
 
     def _of_field(self, part: Part, unit: RecordAt, field: RecordField) -> bool | bytes:
         unit.field = field
@@ -208,20 +180,9 @@ class RecordFilter:
             chosen.append(reduced(left, Level.RECORD, unit) is True)
         return bytes(chosen)
 
-    def _made(self, bound: Bound) -> Part:
-        match bound:
-            case Every(terms):
-                return AllOf(tuple(map(self._made, cheapest_first(terms))))
-            case Some(terms):
-                return AnyOf(tuple(map(self._made, cheapest_first(terms))))
-            case Unless(term):
-                return NotOf(self._made(term))
-            case Test():
-                return self._leaf(bound)
-            case Find():
-                return self._of_exchange(bound)
-
-    def _leaf(self, test: Test) -> Leaf:
+    def _leaf(self, test: Test | Search) -> Leaf:
+        if isinstance(test, Search):
+            return self._of_exchange(test)
         name, path = test.field.name, test.path
         if test.field.told_by == "schemas":
             decoding = self._known.decoding
@@ -240,14 +201,8 @@ class RecordFilter:
         return Leaf(Level.EXCHANGE, lambda unit: part(unit.row, unit.exchange))
 
 
-def _some(chosen: bool | bytes) -> bool:
-    return chosen if isinstance(chosen, bool) else 1 in chosen
-
-
 def compile_records(
     text: str, names: Callable[[], TopicNames], known: Known = NOTHING
 ) -> RecordFilter:
     """Return the filter of a text for records; `FilterError` when it is invalid."""
-    bound = bind(text)
-    decodes(bound, text, known)
-    return RecordFilter(bound, names, known)
+    return RecordFilter(bound_of(text, known), names, known)

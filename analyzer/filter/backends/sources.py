@@ -17,13 +17,17 @@ from kafkascope.analyzer.exchanges.rows import is_flexible
 from kafkascope.analyzer.filter.fields import COLUMNS, field_of, told_by
 from kafkascope.analyzer.filter.getters import Values, removals
 from kafkascope.analyzer.model import STATES
+from kafkascope.analyzer.times import MS
 from kafkascope.analyzer.topics import nameless
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.filter.backends.vectors import Bools, Numbers
+    from numpy.typing import NDArray
+
     from kafkascope.analyzer.session.session import Session
 
-NS_PER_MS: Final = 1_000_000
+Bools: TypeAlias = "NDArray[np.bool_]"
+Numbers: TypeAlias = "NDArray[np.int64]"
+
 SMALL: Final = 1 << 22
 """Keys below are looked up in an array, others in a sorted list."""
 FEW, SPARSE = 256, 16
@@ -32,21 +36,23 @@ thousands of findings about some rows would have an array for all."""
 
 
 class RowRange:
-    """Rows begin..end of a session; each column is read once."""
+    """Rows begin..end of a session, or some of them; each column is read once."""
 
     def __init__(self, session: Session, begin: int, end: int) -> None:
         self.session = session
         self.begin = begin
         self.end = end
+        self._at: Numbers | None = None
+        """The places in the range of the rows that were chosen; None for all."""
         self._columns: dict[str, Numbers] = {}
 
     def __len__(self) -> int:
-        return self.end - self.begin
+        return self.end - self.begin if self._at is None else len(self._at)
 
     @property
     def indexes(self) -> Numbers:
         """Where the rows are in the session."""
-        return np.arange(self.begin, self.end)
+        return self._chosen(np.arange(self.begin, self.end))
 
     def numbers(self, name: str) -> Numbers:
         """Return a column as int64; a copy, because an array with an exported buffer cannot
@@ -55,46 +61,23 @@ class RowRange:
         if found is None:
             found = _numbers(self.session.columns[name], self.begin, self.end)
             self._columns[name] = found
-        return found
+        return self._chosen(found)
 
     def before(self, name: str) -> Numbers:
         """Return the values of a column in the rows before; 0 for the first of the session."""
         found = _numbers(self.session.columns[name], max(0, self.begin - 1), self.end - 1)
-        if self.begin or not len(self):
-            return found
-        return np.concatenate((np.zeros(1, dtype=np.int64), found))
+        if not self.begin and self.end > self.begin:
+            found = np.concatenate((np.zeros(1, dtype=np.int64), found))
+        return self._chosen(found)
 
-    def chosen(self, at: Numbers) -> ChosenRows:
+    def _chosen(self, column: Numbers) -> Numbers:
+        return column if self._at is None else column[self._at]
+
+    def chosen(self, at: Numbers) -> RowRange:
         """Return the rows at these places of the range."""
-        return ChosenRows(self, at)
-
-
-class ChosenRows:
-    """Some rows of a range, at these places in it."""
-
-    def __init__(self, rows: RowRange, at: Numbers) -> None:
-        self.session = rows.session
-        self._rows = rows
-        self._at = at
-
-    def __len__(self) -> int:
-        return len(self._at)
-
-    @property
-    def indexes(self) -> Numbers:
-        """Where the rows are in the session."""
-        return self._rows.begin + self._at
-
-    def numbers(self, name: str) -> Numbers:
-        """Return a column as int64."""
-        return self._rows.numbers(name)[self._at]
-
-    def before(self, name: str) -> Numbers:
-        """Return the values of a column in the rows before those."""
-        return self._rows.before(name)[self._at]
-
-
-Rows: TypeAlias = RowRange | ChosenRows
+        rows = RowRange(self.session, self.begin, self.end)
+        rows._at, rows._columns = at, self._columns
+        return rows
 
 
 def _numbers(column: array[int], begin: int, end: int) -> Numbers:
@@ -164,48 +147,34 @@ class Lookup:
         return found
 
 
-Source: TypeAlias = Callable[[Rows], Told]
-NumberSource: TypeAlias = "Callable[[Rows], tuple[Numbers, Bools | None]]"
+Source: TypeAlias = Callable[[RowRange], Told]
+NumberSource: TypeAlias = "Callable[[RowRange], tuple[Numbers, Bools | None]]"
 
 
 # --- one number a row ---------------------------------------------------------------------------
 
 
 def _plain(name: str, none: int | None = NONE) -> NumberSource:
-    def source(rows: Rows) -> tuple[Numbers, Bools | None]:
+    def source(rows: RowRange) -> tuple[Numbers, Bools | None]:
         values = rows.numbers(name)
         return values, None if none is None else values != none
 
     return source
 
 
-def _bytes(rows: Rows) -> tuple[Numbers, None]:
+def _bytes(rows: RowRange) -> tuple[Numbers, None]:
     both = (rows.numbers("request_bytes"), rows.numbers("response_bytes"))
     total: Numbers = np.maximum(both[0], 0) + np.maximum(both[1], 0)
     return total, None
 
 
-def _wait(rows: Rows) -> tuple[Numbers, Bools]:
-    return rows.numbers("wait_ns"), rows.numbers("latency_ns") != NONE
-
-
-def _excess(rows: Rows) -> tuple[Numbers, Bools]:
+def _excess(rows: RowRange) -> tuple[Numbers, Bools]:
     latencies = rows.numbers("latency_ns")
     excess: Numbers = np.maximum(latencies - rows.numbers("wait_ns"), 0)
     return excess, latencies != NONE
 
 
-def _throttle(rows: Rows) -> tuple[Numbers, Bools]:
-    there = rows.numbers("state") == STATES.index("answered")
-    return rows.numbers("throttle_ms") * NS_PER_MS, there
-
-
-def _delta(rows: Rows) -> tuple[Numbers, Bools]:
-    delta: Numbers = rows.numbers("time_ns") - rows.before("time_ns")
-    return delta, rows.indexes > 0
-
-
-def _connection_number(rows: Rows) -> tuple[Numbers, None]:
+def _connection_number(rows: RowRange) -> tuple[Numbers, None]:
     keys, connections = rows.numbers("connection"), rows.session.connections
     if len(keys) < len(connections):
         used, keys = np.unique(keys, return_inverse=True)
@@ -221,16 +190,22 @@ NUMBERS: Final[dict[str, NumberSource]] = {
         if column.told_by is not None and column.kind.numbered
     },
     "time": _plain("time_ns", None),
-    "time.delta": _delta,
+    "time.delta": lambda rows: (
+        rows.numbers("time_ns") - rows.before("time_ns"),
+        rows.indexes > 0,
+    ),
     "conn": _connection_number,
     "bytes": _bytes,
-    "wait": _wait,
+    "wait": lambda rows: (rows.numbers("wait_ns"), rows.numbers("latency_ns") != NONE),
     "excess": _excess,
-    "throttle": _throttle,
+    "throttle": lambda rows: (
+        rows.numbers("throttle_ms") * MS,
+        rows.numbers("state") == STATES.index("answered"),
+    ),
 }
 
 
-def packets(rows: Rows) -> list[tuple[Numbers, Bools]]:
+def packets(rows: RowRange) -> list[tuple[Numbers, Bools]]:
     """Return the numbers of `frame`, which has up to two: the packets with the first byte of
     request and response."""
     both = (rows.numbers("request_packet"), rows.numbers("response_packet"))
@@ -240,26 +215,14 @@ def packets(rows: Rows) -> list[tuple[Numbers, Bools]]:
 # --- values of a table --------------------------------------------------------------------------
 
 
-def _table(name: str) -> Source:
-    """Return the source of a column of numbers with a table of texts."""
-
-    def source(rows: Rows) -> Told:
+def _table(name: str, *, many: bool = False) -> Source:
+    def source(rows: RowRange) -> Told:
         known = rows.session.tables[name].values
 
-        def values(key: int) -> Values:
-            value = known[key]
-            return () if value is None or value == "" else (value,)
+        def value(key: int) -> Values:
+            return () if known[key] is None or known[key] == "" else (known[key],)
 
-        return Told(rows.numbers(name), values)
-
-    return source
-
-
-def _lists(name: str) -> Source:
-    """Return the source of a column of numbers with a table of tuples."""
-
-    def source(rows: Rows) -> Told:
-        return Told(rows.numbers(name), rows.session.tables[name].values.__getitem__)
+        return Told(rows.numbers(name), known.__getitem__ if many else value)
 
     return source
 
@@ -279,9 +242,8 @@ def _got(name: str, row: _Part) -> Values:
 
 
 def _ends(name: str) -> Source:
-    """Return the source of a field of a connection's addresses."""
 
-    def source(rows: Rows) -> Told:
+    def source(rows: RowRange) -> Told:
         connections = rows.session.connections
 
         def values(key: int) -> Values:
@@ -295,22 +257,20 @@ def _ends(name: str) -> Source:
     return source
 
 
-def _state(name: str) -> Source:
-    def source(rows: Rows) -> Told:
-        return Told(rows.numbers("state"), lambda key: _got(name, _Part(state=STATES[key])))
+def _derived(name: str, column: str) -> Source:
+    """Return the source of a field that its getter derives from one column."""
+
+    def source(rows: RowRange) -> Told:
+        known = STATES if column == "state" else rows.session.tables[column].values
+        return Told(rows.numbers(column), lambda key: _got(name, _Part(**{column: known[key]})))
 
     return source
-
-
-def _api(rows: Rows) -> Told:
-    keys = rows.numbers("api_key") + 1
-    return Told(keys, lambda key: (key - 1,) if key else ())
 
 
 def _versioned(judge: Callable[[int | None, int | None], Values]) -> Source:
     """Return the source of a field that depends on the API key and version."""
 
-    def source(rows: Rows) -> Told:
+    def source(rows: RowRange) -> Told:
         width = 1 << 16
         keys = (rows.numbers("api_key") + 1) * width + rows.numbers("api_version") + 1
 
@@ -323,14 +283,6 @@ def _versioned(judge: Callable[[int | None, int | None], Values]) -> Source:
     return source
 
 
-def _version_of_software(rows: Rows) -> Told:
-    known = rows.session.tables["software"].values
-    return Told(
-        rows.numbers("software"),
-        lambda key: _got("software.version", _Part(software=known[key])),
-    )
-
-
 class _Error(NamedTuple):
     """The attributes of an error that getters read."""
 
@@ -339,7 +291,7 @@ class _Error(NamedTuple):
 
 
 def _errors(name: str, column: str = "errors") -> Source:
-    def source(rows: Rows) -> Told:
+    def source(rows: RowRange) -> Told:
         known = rows.session.tables[column].values
         answered = STATES.index("answered")
 
@@ -353,7 +305,7 @@ def _errors(name: str, column: str = "errors") -> Source:
     return source
 
 
-def _topics(rows: Rows) -> Told:
+def _topics(rows: RowRange) -> Told:
     """Return the topics listed and implied, with a key for each pair of lists."""
     session = rows.session
     tables = session.tables
@@ -371,14 +323,7 @@ def _topics(rows: Rows) -> Told:
     return Told(keys, values, lambda key: not any(map(nameless, both(key))), width)
 
 
-def _ids(rows: Rows) -> Told:
-    known = rows.session.tables["topic_ids"].values
-    return Told(
-        rows.numbers("topic_ids"), lambda key: _got("topic.id", _Part(topic_ids=known[key]))
-    )
-
-
-def _undecoded(rows: Rows) -> Told:
+def _undecoded(rows: RowRange) -> Told:
     """Return the undecoded bytes: each of the few rows that have any gets its own key, the others
     key 0."""
     session, indexes = rows.session, rows.indexes
@@ -388,67 +333,46 @@ def _undecoded(rows: Rows) -> Told:
     keys[remarked] = np.arange(1, len(found) + 1)
 
     def values(key: int) -> Values:
-        parts = session.undecoded(int(found[key - 1])) if key else ()
+        parts = session.remarks(int(found[key - 1]))[0] if key else ()
         return _got("undecoded", _Part(undecoded=parts))
 
     return Told(keys, values, lambda key: not key)
 
 
-def _tls(name: str) -> Source:
-    def source(rows: Rows) -> Told:
-        known = rows.session.tables["tls"].values
-        return Told(rows.numbers("tls"), lambda key: _got(name, _Part(tls=known[key])))
-
-    return source
-
-
-def _zookeeper(name: str) -> Source:
-    def source(rows: Rows) -> Told:
-        known = rows.session.tables["zookeeper"].values
-        return Told(rows.numbers("zookeeper"), lambda key: _got(name, _Part(zookeeper=known[key])))
-
-    return source
-
-
 LISTS: Final[dict[str, Source]] = {
     **{
-        asked: _lists(name) if column.kind.many else _table(name)
+        asked: _table(name, many=column.kind.many)
         for asked, (name, column) in COLUMNS.items()
         if column.told_by is not None and not column.kind.numbered
     },
     **{name: _ends(name) for name in ("client.ip", "client.port", "via", "broker")},
     **{name: _ends(name) for name in ("broker.ip", "broker.port", "ip", "port")},
-    **{name: _state(name) for name in ("state", *STATES)},
-    **{name: _tls(name) for name in told_by("tls")},
-    **{name: _zookeeper(name) for name in told_by("zookeeper")},
-    "api": _api,
+    **{name: _derived(name, "state") for name in ("state", *STATES)},
+    **{name: _derived(name, "tls") for name in told_by("tls")},
+    **{name: _derived(name, "zookeeper") for name in told_by("zookeeper")},
+    "api": lambda rows: Told(rows.numbers("api_key") + 1, lambda key: (key - 1,) if key else ()),
     "flexible": _versioned(lambda key, version: (is_flexible(key, version),)),
     "removed_in": _versioned(removals),
     "deprecated": _versioned(lambda key, version: (bool(removals(key, version)),)),
-    "software.version": _version_of_software,
+    "software.version": _derived("software.version", "software"),
     "error": _errors("error"),
     "error.top": _errors("error.top", "error_tops"),
     "failed": _errors("failed"),
     "retriable": _errors("retriable"),
     "topic": _topics,
-    "topic.id": _ids,
+    "topic.id": _derived("topic.id", "topic_ids"),
     "undecoded": _undecoded,
 }
 
 
-def _addresses(rows: Rows) -> Told:
-    connections = rows.session.connections
-    return Told(
-        rows.numbers("connection"),
-        lambda key: tuple(map(str, connections[key].ends())),
-    )
-
-
 TEXTS: Final[tuple[Source, ...]] = (
-    _addresses,
+    lambda rows: Told(
+        rows.numbers("connection"),
+        lambda key: tuple(map(str, rows.session.connections[key].ends())),
+    ),
     _topics,
     *(_table(name) for name in ("client_id", "software", "api", "reason")),
-    *(_lists(name) for name in ("groups", "transactional_ids")),
+    *(_table(name, many=True) for name in ("groups", "transactional_ids")),
 )
 
 
@@ -469,17 +393,3 @@ def by_value(name: str, rows: RowRange, wanted: Iterable[int]) -> Iterator[tuple
     ends = np.diff(keys[at]).nonzero()[0] + 1
     for part in np.split(at, ends) if len(at) else ():
         yield values(int(keys[part[0]])), part
-
-
-__all__ = [
-    "LISTS",
-    "NUMBERS",
-    "TEXTS",
-    "Lookup",
-    "RowRange",
-    "Rows",
-    "Source",
-    "Told",
-    "by_value",
-    "packets",
-]

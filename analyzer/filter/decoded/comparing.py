@@ -1,4 +1,5 @@
-"""Comparisons of decoded values with the literals of a filter, by the value's own type. Stateless.
+"""Values in filters about decoded keys and values, and their comparisons: all that a text may mean;
+the decoded value decides by its own type. Stateless.
 
 Another type equals nothing and is neither more nor less. Decimals (`Exact`) and integers compare
 exactly, floats with the nearest float, times (`Moment`) in the order of time.
@@ -6,27 +7,86 @@ exactly, floats with the nearest float, times (`Moment`) in the order of time.
 
 from __future__ import annotations
 
-import operator
+import re
 from base64 import b64decode
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from kafkascope.analyzer.filter.decoded.literals import Typed, naive, when, zoned
 from kafkascope.analyzer.filter.regex import Regex
-from kafkascope.analyzer.filter.values import DAY, Clock, Instant
+from kafkascope.analyzer.filter.values import DAY, ORDER, Clock, Instant, moment
 from kafkascope.analyzer.payloads.model import Exact, Moment
 
-Check: TypeAlias = Callable[[Any], bool]
+_NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,6})?\Z", re.ASCII)
+_HEX: Final = re.compile(r"[+-]?0[xX][0-9a-fA-F]+\Z")
+_OCTETS: Final = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2})*\Z")
+_ZONE: Final = re.compile(r"(Z|[+-]\d{2}:?\d{2})\Z", re.IGNORECASE)
+LONGEST_TIME: Final = 64
+"""Characters beyond which a text is no time."""
 
-_ORDER: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "==": operator.eq,
-    ">": operator.gt,
-    "<": operator.lt,
-    ">=": operator.ge,
-    "<=": operator.le,
-}
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A value with one reading per type; None where the text has no such reading."""
+
+    text: str | None
+    """None for a number or truth value that stands without quotes: texts never equal it."""
+    number: Decimal | None
+    truth: bool | None
+    octets: tuple[bytes, ...]
+    """The text's own bytes, and those of text such as 0a:ff."""
+    moment: Instant | Clock | None
+    """A time; without a zone it is on the local clock."""
+    naive: Instant | Clock | None
+    """The same as it stands there, for values without a zone, counted as if in UTC."""
+
+
+def typed(text: str, quoted: bool) -> Typed:
+    """Return all readings of a text. In quotes it is a text, or a time."""
+    number = None if quoted else decimal(text)
+    truth = None if quoted else {"true": True, "false": False}.get(text.lower())
+    octets = [text.encode("utf-8", "surrogateescape")]
+    if _OCTETS.match(text):
+        octets.append(bytes.fromhex(text.replace(":", "")))
+    plain = None if number is not None or truth is not None else text
+    return Typed(plain, number, truth, tuple(octets), when(text), naive(text))
+
+
+def decimal(text: str) -> Decimal | None:
+    """Return a number exactly; None for other text."""
+    if _HEX.match(text):
+        return Decimal(int(text, 16))
+    if not _NUMBER.match(text):
+        return None
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent that is out of range
+        return None
+
+
+def when(text: str) -> Instant | Clock | None:
+    """Return a time; None for other text."""
+    if len(text) > LONGEST_TIME:
+        return None
+    try:
+        return moment(text)
+    except ValueError:
+        return None
+
+
+def naive(text: str) -> Instant | Clock | None:
+    """Return a time as it stands there, without regard to the local clock."""
+    return when(text if zoned(text) or ":" in text[:3] else f"{text}Z") or when(text)
+
+
+def zoned(text: str) -> bool:
+    """Return whether a time has a zone. A date has none."""
+    return len(text) > len("2026-01-01") and _ZONE.search(text[10:]) is not None
+
+
+Check: TypeAlias = Callable[[Any], bool]
 
 
 def compared(relation: str, wanted: Typed) -> Check:
@@ -34,21 +94,19 @@ def compared(relation: str, wanted: Typed) -> Check:
     if relation == "!=":
         equal = compared("==", wanted)
         return lambda value: not equal(value)
-    compare = _ORDER[relation]
+    compare = ORDER[relation]
     number, truth, text = wanted.number, wanted.truth, wanted.text
     # An integer compares faster with an integer.
     whole = int(number) if number is not None and _is_small(number) else number
     nearest = None if number is None else float(number)
     at_time = _at_time(relation, wanted)
+    plain: dict[type, Any] = {str: text, int: whole, float: nearest}
 
     def check(value: Any) -> bool:
         kind = type(value)
-        if kind is str:
-            return text is not None and compare(value, text)
-        if kind is int:
-            return whole is not None and compare(value, whole)
-        if kind is float:
-            return nearest is not None and compare(value, nearest)
+        if kind in plain:
+            meant = plain[kind]
+            return meant is not None and compare(value, meant)
         if kind is bool:
             return truth is not None and relation == "==" and value is truth
         if kind is Exact:
@@ -72,8 +130,6 @@ def between(low: Typed, high: Typed) -> Check:
 
 def containing(text: str) -> Check:
     """Return the check whether a text has another one in it; of bytes, text or 0a:ff."""
-    from kafkascope.analyzer.filter.decoded.literals import typed
-
     parts = typed(text, True).octets
 
     def check(value: Any) -> bool:
@@ -140,7 +196,7 @@ def _at_time(relation: str, wanted: Typed) -> Check:
     local, plain = wanted.moment, wanted.naive
     if local is None or plain is None:
         return lambda value: False
-    compare = _ORDER[relation]
+    compare = ORDER[relation]
 
     def check(value: Any) -> bool:
         place = _place(value)

@@ -1,15 +1,15 @@
-"""What the records of an exchange say by their schemas: the values of the fields of the language.
+"""Decodes the records of an exchange by their schemas: the values of the filter language's fields.
 
-State without I/O of its own: the names of fields that were seen, and what the last exchange said.
+State without I/O of its own: the names of fields that were seen, and values of the last exchange.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from kafkascope.analyzer.filter.decoded.naming import FieldNames
 from kafkascope.analyzer.payloads.framing import worth
 from kafkascope.analyzer.payloads.paths import values as values_at
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.payloads.decoding import Decoded, Payloads
     from kafkascope.analyzer.payloads.framing import Side
-    from kafkascope.analyzer.payloads.model import SchemaKey
+    from kafkascope.analyzer.payloads.model import Schema, SchemaKey
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.dissectors.records.records import Record
+
 
 Values: TypeAlias = tuple[Any, ...]
 Found: TypeAlias = "tuple[Side, Decoded]"
@@ -45,8 +46,8 @@ class Decoding:
         guard: AbstractContextManager[Any] | None = None,
         enough: Callable[[int], bool] | None = None,
     ) -> None:
-        """Both are asked when a filter first needs them. `guard`: held while a key or value is
-        decoded, where others decode with the same `Payloads` in other threads. `enough`: whether no
+        """`payloads`, `names`: called when a filter first needs them. `guard`: held while a key or
+        value is decoded, where other threads decode with the same `Payloads`. `enough`: whether no
         more records of an exchange are decoded, after so many bytes of keys, values and headers."""
         self._payloads = payloads
         self._names = names
@@ -80,7 +81,7 @@ class Decoding:
         return 0 if payloads is None else payloads.known.changes
 
     def of_record(self, topic: str | None, record: Record) -> Iterator[Found]:
-        """Yield what key and value of a record say."""
+        """Yield the decoded key and value of a record."""
         from kafkascope.analyzer.exchanges.records import LONGEST
 
         payloads = self._payloads()
@@ -137,8 +138,8 @@ class Decoding:
             self.unknown[key] = None
 
     def learn(self) -> None:
-        """Learn the fields of the schemas that are known by now, for `seen`; asks nobody for a
-        schema. May take a while: for threads."""
+        """Learn the fields of the schemas that are known by now, for `seen`; requests no schema.
+        May take a while: for threads."""
         payloads = self._payloads()
         if payloads is not None:
             with self._guard:
@@ -161,7 +162,7 @@ class Decoding:
 
 
 def read(found: Iterable[Found], name: str, path: Path) -> Values:
-    """Return the values of a field in what keys and values say."""
+    """Return the values of a field in decoded keys and values."""
     if path:
         wanted, steps = SIDES[str(path[0])], path[1:]
         return tuple(
@@ -182,24 +183,13 @@ def _ids(decoded: Decoded) -> Iterator[Any]:
             yield from (key.value for key in keys if key.namespace == "id")
 
 
-def _subject(decoded: Decoded) -> Values:
-    return () if decoded.found is None or not decoded.found.subject else (decoded.found.subject,)
-
-
-def _type(decoded: Decoded) -> Values:
-    name = "" if decoded.found is None else decoded.found.codec.type_name
-    return (name,) if name else ()
-
-
-def _error(decoded: Decoded) -> Values:
-    return () if decoded.error is None else (decoded.error.reason,)
-
-
 _OF_SCHEMAS: Final[dict[str, Callable[[Decoded], Iterable[Any]]]] = {
     "schema.id": _ids,
-    "schema.subject": _subject,
-    "schema.type": _type,
-    "schema.error": _error,
+    "schema.subject": lambda d: (d.found.subject,) if d.found and d.found.subject else (),
+    "schema.type": lambda d: (
+        (d.found.codec.type_name,) if d.found and d.found.codec.type_name else ()
+    ),
+    "schema.error": lambda d: () if d.error is None else (d.error.reason,),
 }
 
 
@@ -220,3 +210,86 @@ def _records(exchange: Exchange, names: TopicNames) -> Iterator[tuple[str | None
 def _size(record: Record) -> int:
     size = len(record.key or b"") + len(record.value or b"")
     return size + sum(len(name) + len(value or b"") for name, value in record.headers)
+
+
+MOST_NAMES: Final = 5000
+"""Paths that are remembered."""
+LOOKED_AT: Final = 16
+"""Values of each schema whose fields are remembered."""
+DEEPEST: Final = 8
+"""Steps of a path that is remembered."""
+LONGEST: Final = 1 << 20
+"""Characters of a schema beyond which its fields are learned from values alone."""
+BARE: Final = re.compile(r"[\w-]+\Z")
+
+
+class FieldNames:
+    """Remembers the fields of values that were decoded, and of schemas that are known."""
+
+    def __init__(self) -> None:
+        self._looked: dict[Any, int] = {}
+        self._learned: set[tuple[str, str]] = set()
+        """Format and text of the schemas whose fields are known."""
+        self._paths: dict[Side, dict[str, None]] = {"key": {}, "value": {}}
+
+    def of(self, side: Side) -> list[str]:
+        """Return the paths of keys, or of values; those of values that were seen come first."""
+        return list(self._paths[side])
+
+    def look(self, side: Side, decoded: Decoded) -> None:
+        """Remember the fields of the first values of each schema."""
+        key = (side, decoded.key)
+        count = self._looked.get(key, 0)
+        if count >= LOOKED_AT or len(self._looked) >= MOST_NAMES:
+            return
+        self._looked[key] = count + 1
+        self._remember(side, _paths(decoded.value, "", 0))
+
+    def learn(self, payloads: Payloads) -> None:
+        """Remember the fields of the schemas that are known by now; requests no schema. May take a
+        while: for threads."""
+        from kafkascope.analyzer.payloads.known import field_paths
+
+        found: list[tuple[Schema, tuple[Side, ...]]]
+        found = [(each, _sides(each)) for each in payloads.known]
+        found += [(each.schema, (side,)) for (_, side), each in payloads.known.assigned.items()]
+        for schema, sides in found:
+            key = (schema.format, schema.text)
+            if key in self._learned or len(schema.text) > LONGEST:
+                continue
+            self._learned.add(key)
+            paths = [".".join(spelled(str(step)) for step in path) for path in field_paths(schema)]
+            for side in sides:
+                self._remember(side, paths)
+
+    def _remember(self, side: Side, paths: Iterable[str]) -> None:
+        known = self._paths[side]
+        for path in paths:
+            if len(known) >= MOST_NAMES:
+                return
+            known[path] = None
+
+
+def _sides(schema: Schema) -> tuple[Side, ...]:
+    """Return whether a schema is for keys or values, by its subjects."""
+    ends = {name.rpartition("-")[2] for name, _ in schema.subjects}
+    sides: tuple[Side, ...] = ("key", "value")
+    return tuple(side for side in sides if side in ends) or sides
+
+
+def spelled(step: str) -> str:
+    """Return the name of a field as a path has it: in quotes where it needs them."""
+    if BARE.match(step):
+        return step
+    return '"' + step.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _paths(value: Any, front: str, depth: int) -> Iterator[str]:
+    if isinstance(value, list):
+        for each in value[:LOOKED_AT]:
+            yield from _paths(each, front, depth)
+    elif isinstance(value, dict) and depth < DEEPEST:
+        for name, inner in value.items():
+            path = f"{front}.{spelled(name)}" if front else spelled(name)
+            yield path
+            yield from _paths(inner, path, depth + 1)

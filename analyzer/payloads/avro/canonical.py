@@ -1,25 +1,16 @@
-"""Avro's canonical form of schemas, its fingerprint, and names that a text defines and uses."""
+"""Avro's canonical form of schemas, its fingerprint, and names of types and fields."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
 import orjson
 
 from kafkascope.analyzer.payloads.avro.parsing import Parsed, parse
-from kafkascope.analyzer.payloads.avro.types import (
-    AvroArray,
-    AvroEnum,
-    AvroFixed,
-    AvroMap,
-    AvroName,
-    AvroPrimitive,
-    AvroRecord,
-    AvroType,
-    AvroUnion,
-    parts,
-)
+from kafkascope.analyzer.payloads.avro.types import AvroType
+from kafkascope.analyzer.payloads.paths import Path, below
 
 EMPTY: Final = 0xC15D213AA4D7A795
 """CRC-64-AVRO of nothing."""
@@ -38,9 +29,7 @@ def fingerprint(text: str) -> int:
 def canonical(text: str) -> str:
     """Return the Parsing Canonical Form of a schema."""
     parsed = parse(text)
-    out: list[str] = []
-    _write(parsed.root, parsed, out)
-    return "".join(out)
+    return "".join(_written(parsed.root, parsed))
 
 
 def defined_names(text: str) -> list[str]:
@@ -48,19 +37,23 @@ def defined_names(text: str) -> list[str]:
     return list(parse(text).defined)
 
 
-def referred_names(text: str) -> list[str]:
-    """Return the full names that a schema uses and does not define."""
+def field_paths(text: str) -> Iterator[Path]:
+    """Yield the paths of fields, as far as the text alone defines them; `PayloadError`."""
     parsed = parse(text)
-    found: dict[str, None] = {}
-    nodes = [parsed.root]
-    while nodes:
-        node = nodes.pop()
-        if isinstance(node, AvroName):
-            if not any(each in parsed.defined for each in node.names):
-                found[node.names[0]] = None
-        else:
-            nodes.extend(reversed([*parts(node)]))
-    return list(found)
+    return below([parsed.root], lambda node: _fields(parsed, node))
+
+
+def _fields(parsed: Parsed, node: AvroType) -> Iterator[tuple[str, AvroType]]:
+    """Yield the fields of a record, also inside of arrays and unions; names in a map are those of
+    the values."""
+    linked = parsed.find(node) if node.kind == "name" else node
+    if linked is None:
+        return
+    for field, part in zip(linked.fields, linked.parts, strict=False):
+        yield field.name, part
+    if linked.kind in ("array", "union"):
+        for part in linked.parts:
+            yield from _fields(parsed, part)
 
 
 @cache
@@ -77,37 +70,32 @@ def _quoted(text: str) -> str:
     return orjson.dumps(text).decode()
 
 
-def _write(node: AvroType, parsed: Parsed, out: list[str]) -> None:
-    match node:
-        case AvroPrimitive():
-            out.append(_quoted(node.kind))
-        case AvroName():
-            known = (each for each in node.names if each in parsed.defined)
-            out.append(_quoted(next(known, node.names[0])))
-        case AvroFixed():
-            out.append(f'{{"name":{_quoted(node.name)},"type":"fixed","size":{node.size}}}')
-        case AvroEnum():
-            symbols = ",".join(map(_quoted, node.symbols))
-            out.append(f'{{"name":{_quoted(node.name)},"type":"enum","symbols":[{symbols}]}}')
-        case AvroRecord():
-            out.append(f'{{"name":{_quoted(node.name)},"type":"record","fields":[')
-            for at, field in enumerate(node.fields):
-                out.append(f'{"," if at else ""}{{"name":{_quoted(field.name)},"type":')
-                _write(field.type, parsed, out)
-                out.append("}")
-            out.append("]}")
-        case AvroArray():
-            out.append('{"type":"array","items":')
-            _write(node.items, parsed, out)
-            out.append("}")
-        case AvroMap():
-            out.append('{"type":"map","values":')
-            _write(node.values, parsed, out)
-            out.append("}")
-        case AvroUnion():
-            out.append("[")
-            for at, branch in enumerate(node.branches):
-                if at:
-                    out.append(",")
-                _write(branch, parsed, out)
-            out.append("]")
+def _written(node: AvroType, parsed: Parsed) -> Iterator[str]:
+    name = f'{{"name":{_quoted(node.name)},"type":"{node.kind}"'
+    match node.kind:
+        case "name":
+            linked = parsed.find(node) or node
+            yield _quoted(linked.name)
+        case "fixed":
+            yield f'{name},"size":{node.size}}}'
+        case "enum":
+            yield f'{name},"symbols":[{",".join(map(_quoted, node.symbols))}]}}'
+        case "record":
+            yield f'{name},"fields":['
+            for at, (field, part) in enumerate(zip(node.fields, node.parts, strict=True)):
+                yield f'{"," if at else ""}{{"name":{_quoted(field.name)},"type":'
+                yield from _written(part, parsed)
+                yield "}"
+            yield "]}"
+        case "array" | "map":
+            yield f'{{"type":"{node.kind}","{"items" if node.kind == "array" else "values"}":'
+            yield from _written(node.parts[0], parsed)
+            yield "}"
+        case "union":
+            yield "["
+            for at, part in enumerate(node.parts):
+                yield "," if at else ""
+                yield from _written(part, parsed)
+            yield "]"
+        case _:
+            yield _quoted(node.kind)

@@ -8,19 +8,7 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from kafkascope.analyzer.payloads.avro.parsing import Parsed, parse
-from kafkascope.analyzer.payloads.avro.types import (
-    AvroArray,
-    AvroEnum,
-    AvroFixed,
-    AvroMap,
-    AvroName,
-    AvroPrimitive,
-    AvroRecord,
-    AvroType,
-    AvroUnion,
-    branch_name,
-    inside,
-)
+from kafkascope.analyzer.payloads.avro.types import NAMED, AvroType, inside
 
 PROMOTIONS: Final = {
     "int": ("long", "float", "double"),
@@ -40,8 +28,6 @@ MAX_PAIRS: Final = 100_000
 MAX_NAMES: Final = 10
 """Names in one sentence."""
 
-NAMED: Final = (AvroRecord, AvroEnum, AvroFixed)
-
 Pair: TypeAlias = tuple[AvroType, AvroType, str]
 """An old type, the new one, and the path."""
 
@@ -56,112 +42,96 @@ class _Comparison:
     def __init__(self, old: Parsed, new: Parsed) -> None:
         self.old = old
         self.new = new
-        self.said: dict[str, None] = {}
+        self.changes: dict[str, None] = {}
         self.pairs: list[Pair] = [(old.root, new.root, "")]
         self.seen: set[tuple[int, int]] = set()
         self.tables: dict[int, dict[str, AvroType]] = {}
         """Branches of new unions by all their names."""
 
     def sentences(self) -> list[str]:
-        while self.pairs and len(self.said) < MAX_SAID and len(self.seen) < MAX_PAIRS:
+        while self.pairs and len(self.changes) < MAX_SAID and len(self.seen) < MAX_PAIRS:
             old, new, path = self.pairs.pop()
-            old, new = _meant(old, self.old), _meant(new, self.new)
+            old, new = self.old.find(old) or old, self.new.find(new) or new
             # A name that nothing defines has no identity: two of its mentions are two objects.
             if (id(old), id(new)) not in self.seen:
                 self.seen.add((id(old), id(new)))
                 self.compare(old, new, path)
-        return list(self.said)
+        return list(self.changes)
 
-    def say(self, path: str, text: str) -> None:
-        self.said[f"{path or 'the value'}: {text}"] = None
+    def add(self, path: str, text: str) -> None:
+        self.changes[f"{path or 'the value'}: {text}"] = None
 
     def later(self, pairs: list[Pair]) -> None:
         """Compare in the order of the schema: the last is taken first."""
         self.pairs.extend(reversed(pairs))
 
     def compare(self, old: AvroType, new: AvroType, path: str) -> None:
-        if isinstance(old, AvroUnion):
-            self.later([(branch, new, path) for branch in old.branches])
+        if old.kind == "union":
+            self.later([(branch, new, path) for branch in old.parts])
             return
-        if isinstance(new, AvroUnion):
+        if new.kind == "union":
             branch = self.branch(old, new)
             if branch is None:
-                self.say(path, f"no branch of the union reads {branch_name(old)}")
+                self.add(path, f"no branch of the union reads {old.label}")
             else:
                 self.later([(old, branch, path)])
             return
         if not _reads(old, new):
-            self.say(path, f"{branch_name(old)} cannot be read as {branch_name(new)}")
+            self.add(path, f"{old.label} cannot be read as {new.label}")
             return
-        match old, new:
-            case AvroRecord(), AvroRecord():
+        match new.kind if old.kind == new.kind else "":
+            case "record":
                 self.records(old, new, path)
-            case AvroArray(), AvroArray():
-                self.later([(old.items, new.items, f"{path}[]")])
-            case AvroMap(), AvroMap():
-                self.later([(old.values, new.values, f"{path}[]")])
-            case AvroEnum(), AvroEnum():
+            case "array" | "map":
+                self.later([(old.parts[0], new.parts[0], f"{path}[]")])
+            case "enum" if new.default is None:
                 gone = [each for each in old.symbols if each not in new.index]
-                if gone and new.default is None:
+                if gone:
                     names = ", ".join(gone[:MAX_NAMES]) + ", ..." * (len(gone) > MAX_NAMES)
-                    self.say(path, f"{new.name} has no {names}, and no default")
-            case AvroFixed(), AvroFixed() if old.size != new.size:
-                self.say(path, f"{new.name} has {new.size} bytes, not {old.size}")
+                    self.add(path, f"{new.name} has no {names}, and no default")
+            case "fixed" if old.size != new.size:
+                self.add(path, f"{new.name} has {new.size} bytes, not {old.size}")
             case _:
                 pass
-        self.decimals(old, new, path)
+        # Numbers of another scale are read without an error, as other numbers.
+        before, after = old.logical, new.logical
+        if before and after and before.name == after.name and before.scale != after.scale:
+            self.add(path, f"{before} cannot be read as {after}")
 
-    def records(self, old: AvroRecord, new: AvroRecord, path: str) -> None:
-        written = {field.name: field for field in old.fields}
+    def records(self, old: AvroType, new: AvroType, path: str) -> None:
+        written = {field.name: part for field, part in zip(old.fields, old.parts, strict=True)}
         later: list[Pair] = []
-        for field in new.fields:
+        for field, part in zip(new.fields, new.parts, strict=True):
             where = inside(path, field.name)
             names = (field.name, *field.aliases)
-            known = next((written[name] for name in names if name in written), None)
-            if known is not None:
-                later.append((known.type, field.type, where))
+            before = next((written[name] for name in names if name in written), None)
+            if before is not None:
+                later.append((before, part, where))
             elif not field.optional:
-                self.say(where, "the new field has no default")
+                self.add(where, "the new field has no default")
         self.later(later)
 
-    def decimals(self, old: AvroType, new: AvroType, path: str) -> None:
-        """Numbers of another scale are read without an error, as other numbers."""
-        leafs = AvroPrimitive | AvroFixed
-        before = old.logical if isinstance(old, leafs) else None
-        after = new.logical if isinstance(new, leafs) else None
-        if before and after and before.name == after.name and before.scale != after.scale:
-            self.say(path, f"{before} cannot be read as {after}")
-
-    def branch(self, old: AvroType, union: AvroUnion) -> AvroType | None:
+    def branch(self, old: AvroType, union: AvroType) -> AvroType | None:
         """Return the branch that reads a type: of the same name, then one that can."""
         table = self.tables.get(id(union))
         if table is None:
-            branches = [_meant(branch, self.new) for branch in union.branches]
-            table = {branch_name(branch): branch for branch in branches}
+            branches = [self.new.find(branch) or branch for branch in union.parts]
+            table = {branch.label: branch for branch in branches}
             for branch in branches:
                 for name in _other_names(branch):
                     table.setdefault(name, branch)
             self.tables[id(union)] = table
-        name = branch_name(old)
+        name = old.label
         for each in (name, f".{name.rpartition('.')[2]}", *PROMOTIONS.get(name, ())):
-            found = table.get(each)
-            if found is not None and _reads(old, found):
-                return found
+            branch_of_name = table.get(each)
+            if branch_of_name is not None and _reads(old, branch_of_name):
+                return branch_of_name
         return None
-
-
-def _meant(node: AvroType, parsed: Parsed) -> AvroType:
-    """Return the type that a name means, if the text defines it."""
-    if isinstance(node, AvroName):
-        for name in node.names:
-            if name in parsed.defined:
-                return parsed.defined[name]
-    return node
 
 
 def _other_names(node: AvroType) -> set[str]:
     """Return aliases of a type as full names, and its name without namespace behind a point."""
-    if not isinstance(node, NAMED):
+    if node.kind not in NAMED:
         return set()
     space, _, simple = node.name.rpartition(".")
     aliases = {each if "." in each or not space else f"{space}.{each}" for each in node.aliases}
@@ -170,13 +140,12 @@ def _other_names(node: AvroType) -> set[str]:
 
 def _reads(old: AvroType, new: AvroType) -> bool:
     """Return whether a type may read another, apart from what is inside."""
-    before, after = branch_name(old), branch_name(new)
-    if isinstance(old, AvroName) or isinstance(new, AvroName):
+    before, after = old.label, new.label
+    if "name" in (old.kind, new.kind):
         return before == after
-    if type(old) is not type(new):
-        return False
-    return (
+    if not old.name and not new.name:
+        return before == after or after in PROMOTIONS.get(before, ())
+    return old.kind == new.kind and (
         before == after
-        or after in PROMOTIONS.get(before, ())
         or not _other_names(new).isdisjoint((before, f".{before.rpartition('.')[2]}"))
     )

@@ -1,26 +1,35 @@
-"""Compiles schemas into codecs: what the rest of payloads asks of Avro."""
+"""Compiles Avro schemas into codecs, for the rest of payloads."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Final
 
-from kafkascope.analyzer.payloads.avro.json_form import JsonForm
+import orjson
+
+from kafkascope.analyzer.payloads.avro.json_form import read_json
 from kafkascope.analyzer.payloads.avro.linking import Linked, link
-from kafkascope.analyzer.payloads.avro.logical import shows
-from kafkascope.analyzer.payloads.avro.reader import REFUSALS, AvroReader, based
-from kafkascope.analyzer.payloads.avro.types import AvroPrimitive, branch_name, shown
+from kafkascope.analyzer.payloads.avro.logical import Show, conversion
+from kafkascope.analyzer.payloads.avro.reader import REFUSALS, AvroReader
 from kafkascope.analyzer.payloads.avro.walk import complaint, explain
-from kafkascope.analyzer.payloads.avro.writer import AvroWriter, encode_raw
-from kafkascope.analyzer.payloads.model import Lookup, PayloadError, Piece, Selector, Value
+from kafkascope.analyzer.payloads.avro.writer import LOOSE, leaf_value, write
+from kafkascope.analyzer.payloads.model import (
+    Lookup,
+    PayloadError,
+    Piece,
+    Selector,
+    Value,
+    of_bytes,
+)
 
 
 class AvroCodec:
     """Decodes and encodes Avro's binary form."""
 
     def __init__(self, linked: Linked) -> None:
-        self.type_name: Final = branch_name(linked.root)
+        self.type_name: Final = linked.root.label
         self._linked = linked
 
     @cached_property
@@ -37,26 +46,37 @@ class AvroCodec:
 
     def encode(self, value: Value) -> bytes:
         """Return the bytes of a value; `PayloadError` where it does not fit."""
-        return AvroWriter(self._linked).write(value)
+        encoded: bytes = write(self._linked.root, value)
+        return encoded
 
     def explain(self, data: bytes) -> Piece:
         """Return the pieces of a payload with their bytes, as far as it can be read."""
         return explain(self._linked, data)
 
+    def codec(self, which: Selector = None) -> AvroCodec:
+        """Return the codec of payloads as Confluent's serializers write them; with "avro" that of
+        all others. They differ for schemas of the type `"bytes"` alone."""
+        if which not in (None, "avro"):
+            raise PayloadError("bad-schema", f"an Avro schema has one type, not {which!r}")
+        return self
 
-class RawCodec:
+    def json_codec(self) -> AvroJsonCodec:
+        """Return the codec of Avro's JSON form (Apicurio's encoding JSON)."""
+        return AvroJsonCodec(self._linked)
+
+
+class RawCodec(AvroCodec):
     """Takes the payload as it is: Confluent's serializers write bytes of a schema whose type is
     `"bytes"` without Avro's length, and their deserializers read no length, also of a decimal.
 
     Not guessed: a raw payload whose first byte happens to be twice the length of the rest is still
-    raw. What knows that another serializer wrote it asks for `AvroSchema.codec("avro")`.
+    raw. What knows that another serializer wrote it asks for `codec("avro")`.
     """
 
-    type_name: Final = "bytes"
-
-    def __init__(self, root: AvroPrimitive) -> None:
-        self._root = root
-        self._show: Final = (shows(root.logical, "bytes") if root.logical else None) or based
+    @cached_property
+    def _show(self) -> Show:
+        converted = conversion(self._linked.root)
+        return converted[0] if converted else of_bytes
 
     def decode(self, data: bytes) -> Value:
         """Return `{"base64": TEXT}`, or the decimal."""
@@ -67,68 +87,41 @@ class RawCodec:
 
     def encode(self, value: Value) -> bytes:
         """Return the bytes of a value; `PayloadError` where it does not fit."""
-        return encode_raw(self._root, value)
+        try:
+            return bytes(leaf_value(self._linked.root, value, LOOSE))
+        except ValueError as error:
+            raise PayloadError("does-not-fit", str(error)) from None
 
     def explain(self, data: bytes) -> Piece:
         """Return one piece, which cannot be read where it has no value."""
-        try:
+        value = None
+        with suppress(PayloadError):
             value = self.decode(data)
-        except PayloadError:
-            value = None
-        return Piece("", shown(self._root), value, 0, len(data))
+        return Piece("", self._linked.root.shown, value, 0, len(data))
+
+    def codec(self, which: Selector = None) -> AvroCodec:
+        """Return the codec, or that of binary Avro."""
+        return AvroCodec(self._linked).codec(which) if which is not None else self
 
 
-class AvroJsonCodec:
+class AvroJsonCodec(AvroCodec):
     """Decodes and encodes Avro's JSON form."""
-
-    def __init__(self, linked: Linked) -> None:
-        self.type_name: Final = branch_name(linked.root)
-        self._form = JsonForm(linked)
-        self._type = shown(linked.root)
 
     def decode(self, data: bytes) -> Value:
         """Return the value, as that of the binary form."""
-        return self._form.decode(data)
+        return read_json(self._linked.root, data)
 
     def encode(self, value: Value) -> bytes:
         """Return the JSON text of a value."""
-        return self._form.encode(value)
+        return orjson.dumps(write(self._linked.root, value, json=True))
 
     def explain(self, data: bytes) -> Piece:
         """Return one piece: JSON needs no map of its bytes."""
-        return Piece("", self._type, self.decode(data), 0, len(data))
+        return Piece("", self._linked.root.shown, self.decode(data), 0, len(data))
 
 
-class AvroSchema:
-    """A schema with all that it refers to."""
-
-    def __init__(self, linked: Linked) -> None:
-        root = linked.root
-        self._avro = AvroCodec(linked)
-        self._first: AvroCodec | RawCodec = self._avro
-        if isinstance(root, AvroPrimitive) and root.kind == "bytes":
-            self._first = RawCodec(root)
-        self._linked = linked
-
-    def codec(self, which: Selector = None) -> AvroCodec | RawCodec:
-        """Return the codec of payloads as Confluent's serializers write them; with "avro" that of
-        all others. They differ for schemas of the type `"bytes"` alone."""
-        if which is None:
-            return self._first
-        if which == "avro":
-            return self._avro
-        raise PayloadError("bad-schema", f"an Avro schema has one type, not {which!r}")
-
-    def json_codec(self) -> AvroJsonCodec:
-        """Return the codec of Avro's JSON form (Apicurio's encoding JSON)."""
-        return self._json
-
-    @cached_property
-    def _json(self) -> AvroJsonCodec:
-        return AvroJsonCodec(self._linked)
-
-
-def compile(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> AvroSchema:
+def compile(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> AvroCodec:
     """Return a schema, ready for payloads; `PayloadError` with reason `bad-schema`. A dependency's
     name need not be a full name: what defines a type is found."""
-    return AvroSchema(link(text, dependencies, lookup))
+    linked = link(text, dependencies, lookup)
+    return RawCodec(linked) if linked.root.kind == "bytes" else AvroCodec(linked)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kafkascope.analyzer.payloads.avro.parsing import (
@@ -14,19 +14,11 @@ from kafkascope.analyzer.payloads.avro.parsing import (
     parse,
 )
 from kafkascope.analyzer.payloads.avro.types import (
+    CONTAINERS,
+    FREE,
     MAX_DEPTH,
     MAX_EMPTY,
-    AvroArray,
-    AvroMap,
-    AvroName,
-    AvroRecord,
     AvroType,
-    AvroUnion,
-    NamedType,
-    is_empty,
-    parts,
-    shown,
-    weight,
 )
 from kafkascope.analyzer.payloads.model import Lookup
 
@@ -45,9 +37,9 @@ class Linked:
 def link(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> Linked:
     """Return a schema with all that it refers to; `PayloadError` with reason `bad-schema`."""
     linker = _Linker(dependencies, lookup)
-    root = linker.take(text)
-    if isinstance(root, AvroName):
-        root = linker.meant(root, {})
+    root = linker.read_text(text)
+    if root.kind == "name":
+        root = linker.resolve(root, None)
     while linker.unlinked:
         linker.link(linker.unlinked.pop())
     order, recursive = _inside_out(root)
@@ -60,16 +52,14 @@ class _Linker:
     def __init__(self, dependencies: Mapping[str, str], lookup: Lookup) -> None:
         self.dependencies = dependencies
         self.lookup = lookup
-        self.defined: dict[str, NamedType] = {}
+        self.defined: dict[str, AvroType] = {}
         self.read: dict[str, Parsed] = {}
         self.unlinked: list[Parsed] = []
-        self.bytes = 0
-        self.parts = 0
-        self.others: Iterable[str] | None = None
+        self.bytes = self.parts = 0
+        self.others: Iterator[str] = iter(dependencies.values())
         """Texts of dependencies that were not read yet: their names need not be full names."""
 
-    def take(self, text: str) -> AvroType:
-        """Read a text, if it is new."""
+    def read_text(self, text: str) -> AvroType:
         if text not in self.read:
             parsed = parse(text)
             self.bytes += len(text)
@@ -84,59 +74,39 @@ class _Linker:
                 bad("the schema and its references have too many types")
         return self.read[text].root
 
-    def meant(self, name: AvroName, own: Mapping[str, NamedType]) -> NamedType:
-        """Return the type that a name means: of the same text, of another one, or looked up."""
-        for each in name.names:
-            if each in own:
-                return own[each]
-        for each in name.names:
-            if each not in self.defined:
-                self.find(each)
-            if each in self.defined:
-                return self.defined[each]
-        return bad(f"undefined type {name.names[0]}")
+    def resolve(self, node: AvroType, own: Parsed | None) -> AvroType:
+        """Return the type that a name refers to: of the same text, of another one, or looked up."""
+        if own is not None and (defined := own.find(node)) is not None:
+            return defined
+        for name in (node.name, *node.aliases):
+            if name not in self.defined:
+                self.search(name)
+            if name in self.defined:
+                return self.defined[name]
+        return bad(f"undefined type {node.name}")
 
-    def find(self, name: str) -> None:
-        """Read texts until one defines a name."""
+    def search(self, name: str) -> None:
         if name in self.dependencies:
-            self.take(self.dependencies[name])
-        if self.others is None:
-            self.others = iter(self.dependencies.values())
+            self.read_text(self.dependencies[name])
         while name not in self.defined:
-            text = next(self.others, None)  # type: ignore[call-overload]
+            text = next(self.others, None)
             if text is None:
                 break
-            self.take(text)
-        if name not in self.defined:
-            text = self.lookup(name)
-            if text is not None:
-                self.take(text)
+            self.read_text(text)
+        if name not in self.defined and (text := self.lookup(name)) is not None:
+            self.read_text(text)
 
     def link(self, parsed: Parsed) -> None:
-        """Replace the names of a text by types."""
-        nodes: list[AvroType] = [parsed.root]
-        own = parsed.defined
+        nodes = [parsed.root]
         while nodes:
             node = nodes.pop()
-            match node:
-                case AvroRecord():
-                    for each in node.fields:
-                        if isinstance(each.type, AvroName):
-                            each.type = self.meant(each.type, own)
-                        else:
-                            nodes.append(each.type)
-                case AvroArray() if isinstance(node.items, AvroName):
-                    node.items = self.meant(node.items, own)
-                case AvroMap() if isinstance(node.values, AvroName):
-                    node.values = self.meant(node.values, own)
-                case AvroUnion():
-                    for at, branch in enumerate(node.branches):
-                        if isinstance(branch, AvroName):
-                            node.branches[at] = self.meant(branch, own)
-                        else:
-                            nodes.append(branch)
-                case _:
-                    nodes.extend(parts(node))
+            for at, part in enumerate(node.parts):
+                if part.kind == "name":
+                    node.parts[at] = self.resolve(part, parsed)
+                else:
+                    nodes.append(part)
+            if node.kind == "union":
+                node.index = {part.label: at for at, part in enumerate(node.parts)}
 
 
 def _inside_out(root: AvroType) -> tuple[list[AvroType], bool]:
@@ -144,7 +114,7 @@ def _inside_out(root: AvroType) -> tuple[list[AvroType], bool]:
     order: list[AvroType] = []
     open_: set[int] = {id(root)}
     done: set[int] = set()
-    stack = [(root, parts(root))]
+    stack = [(root, iter(root.parts))]
     recursive = False
     while stack:
         node, rest = stack[-1]
@@ -153,7 +123,7 @@ def _inside_out(root: AvroType) -> tuple[list[AvroType], bool]:
                 recursive = True
             elif id(each) not in done:
                 open_.add(id(each))
-                stack.append((each, parts(each)))
+                stack.append((each, iter(each.parts)))
                 break
         else:
             stack.pop()
@@ -164,11 +134,10 @@ def _inside_out(root: AvroType) -> tuple[list[AvroType], bool]:
 
 
 def _depth(order: list[AvroType]) -> int:
-    """Return how deep values nest, of types that are not recursive."""
     depths: dict[int, int] = {}
     for node in order:
-        inner = max((depths.get(id(each), 0) for each in parts(node)), default=0)
-        depths[id(node)] = inner + isinstance(node, AvroRecord | AvroArray | AvroMap)
+        inner = max((depths.get(id(each), 0) for each in node.parts), default=0)
+        depths[id(node)] = inner + (node.kind in CONTAINERS)
     return max(depths.values())
 
 
@@ -178,10 +147,9 @@ def _weigh(order: list[AvroType]) -> bool:
     A record that holds itself without a union, array or map between has no value with an end.
     A record of records of records, ten each, has any number of values in no bytes.
     """
-    records = [node for node in order if isinstance(node, AvroRecord)]
     state: dict[int, bool] = {}
-    for top in records:
-        if id(top) in state:
+    for top in order:
+        if top.kind != "record" or id(top) in state:
             continue
         stack = [(top, _records(top))]
         state[id(top)] = False
@@ -197,20 +165,14 @@ def _weigh(order: list[AvroType]) -> bool:
                 continue
             stack.pop()
             state[id(record)] = True
-            record.empty = all(is_empty(field.type) for field in record.fields)
-            record.weight = 1 + sum(weight(field.type) for field in record.fields)
+            record.empty = all(part.empty for part in record.parts)
+            record.weight = 1 + sum(part.weight for part in record.parts)
             if record.weight > MAX_EMPTY:
-                bad(f"{shown(record)} consists of more than {MAX_EMPTY:,} records and nulls")
+                bad(f"{record.name} consists of more than {MAX_EMPTY:,} records and nulls")
     return any(
-        (isinstance(node, AvroArray) and is_empty(node.items))
-        or (isinstance(node, AvroRecord) and node.weight > FREE)
-        for node in order
+        node.parts[0].empty if node.kind == "array" else node.weight > FREE for node in order
     )
 
 
-FREE = 64
-"""Values without bytes that a byte pays for."""
-
-
-def _records(record: AvroRecord) -> list[AvroRecord]:
-    return [field.type for field in record.fields if isinstance(field.type, AvroRecord)]
+def _records(record: AvroType) -> list[AvroType]:
+    return [part for part in record.parts if part.kind == "record"]

@@ -17,11 +17,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import date
+from functools import partial
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from kafkascope.analyzer.payloads.avro.parsing import MAX_DIGITS
-from kafkascope.analyzer.payloads.avro.types import Logical
+from kafkascope.analyzer.payloads.avro.types import AvroType
 from kafkascope.analyzer.payloads.model import Exact, Moment
 from kafkascope.analyzer.times import SECOND, iso_ns
 
@@ -38,7 +39,7 @@ Show: TypeAlias = Callable[[Any], Any]
 """From an int or bytes as Avro has them, to the decoded value."""
 
 Take: TypeAlias = Callable[[str], Any]
-"""From text to what Avro has; ValueError with the reason."""
+"""From text to what Avro has, of a decimal its number; ValueError with the reason."""
 
 DATE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
 TIME: Final = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?", re.ASCII)
@@ -47,38 +48,52 @@ DECIMAL: Final = re.compile(r"(-?)(\d+)(?:\.(\d*))?", re.ASCII)
 DURATION: Final = re.compile(r"P(\d{1,10})M(\d{1,10})DT(\d{1,7})\.(\d{3})S", re.ASCII)
 
 
-def show_decimal(scale: int) -> Show:
-    """Return what shows unscaled bytes in big endian."""
+def conversion(node: AvroType) -> tuple[Show, Take] | None:
+    """Return what shows values of a logical type, and what takes their text; None where the type
+    has none, or is shown as its base type is."""
+    if node.logical is None:
+        return None
+    name, _, unit = node.logical.name.rpartition("-")
+    scale, nanos = node.logical.scale, UNITS.get(unit, 0)
+    match name or node.logical.name:
+        case "decimal":
+            return partial(_show_decimal, scale), partial(_take_decimal, scale)
+        case "uuid" if node.kind == "fixed":
+            return lambda data: str(UUID(bytes=data)), take_uuid
+        case "uuid":
+            return None
+        case "date":
+            return _show_date, _take_date
+        case "time":
+            return partial(_show_time, nanos), partial(_take_time, nanos)
+        case "timestamp":
+            return partial(_show_timestamp, nanos, None), partial(_take_timestamp, nanos, "Z")
+        case "local-timestamp":
+            return partial(_show_timestamp, nanos, -1), partial(_take_timestamp, nanos, "")
+        case _:
+            return _show_duration, _take_duration
 
-    def show(data: bytes) -> Exact:
-        if len(data) > MAX_DECIMAL:
-            raise ValueError(f"a decimal of {len(data):,} bytes")
-        unscaled = int.from_bytes(data, "big", signed=True)
-        if not scale:
-            return Exact(unscaled)
-        text = str(unscaled)
-        if len(text) <= scale or unscaled < 0:
-            digits = str(abs(unscaled)).zfill(scale + 1)
-            text = f"-{digits}" if unscaled < 0 else digits
-        return Exact(f"{text[:-scale]}.{text[-scale:]}")
 
-    return show
+def _show_decimal(scale: int, data: bytes) -> Exact:
+    """Return unscaled bytes in big endian as a decimal number."""
+    if len(data) > MAX_DECIMAL:
+        raise ValueError(f"a decimal of {len(data):,} bytes")
+    unscaled = int.from_bytes(data, "big", signed=True)
+    if not scale:
+        return Exact(unscaled)
+    digits = str(abs(unscaled)).zfill(scale + 1)
+    return Exact(f"{'-' if unscaled < 0 else ''}{digits[:-scale]}.{digits[-scale:]}")
 
 
-def take_decimal(scale: int) -> Take:
-    """Return what makes the unscaled number of a text."""
-
-    def take(text: str) -> int:
-        matched = DECIMAL.fullmatch(text)
-        if not matched or len(text) > MAX_DIGITS:
-            raise ValueError(f"{text[:80]!r} is not a decimal number")
-        sign, whole, part = matched.groups(default="")
-        if len(part.rstrip("0")) > scale:
-            raise ValueError(f"{text[:80]!r} has more than {scale} digits after the decimal point")
-        unscaled = int(whole + part[:scale].ljust(scale, "0"))
-        return -unscaled if sign else unscaled
-
-    return take
+def _take_decimal(scale: int, text: str) -> int:
+    matched = DECIMAL.fullmatch(text)
+    if not matched or len(text) > MAX_DIGITS:
+        raise ValueError(f"{text[:80]!r} is not a decimal number")
+    sign, _whole, part = matched.groups(default="")
+    if len(part.rstrip("0")) > scale:
+        raise ValueError(f"{text[:80]!r} has more than {scale} digits after the decimal point")
+    unscaled = int(_whole + part[:scale].ljust(scale, "0"))
+    return -unscaled if sign else unscaled
 
 
 def decimal_bytes(unscaled: int) -> bytes:
@@ -87,107 +102,74 @@ def decimal_bytes(unscaled: int) -> bytes:
     return unscaled.to_bytes(size, "big", signed=True)
 
 
-def show_timestamp(unit: int, zone: str) -> Show:
-    """Return what shows a time since 1970 in units of some nanoseconds."""
-    cut = None if zone else -1
-
-    def show(units: int) -> Moment | int:
-        text = iso_ns(units * unit)
-        return Moment(text[:cut]) if text else units
-
-    return show
+def _show_timestamp(unit: int, cut: int | None, units: int) -> Moment | int:
+    """Return a time since 1970 in units of some nanoseconds; `cut` is where its text ends."""
+    text = iso_ns(units * unit)
+    return Moment(text[:cut]) if text else units
 
 
-def take_timestamp(unit: int, zone: str) -> Take:
-    """Return what makes the number of units since 1970 of a text."""
-
-    def take(text: str) -> int:
-        day = DATE.match(text)
-        time = TIME.match(text, 11) if day and text[10:11] in ("T", " ") else None
-        if not day or not time:
-            raise ValueError(
-                f"{text[:80]!r} is not a time such as 2026-03-01T12:00:00.123456{zone}"
-            )
-        seconds = (days_of(day) * 86400) * SECOND + nanos_of(time)
-        rest = text[time.end() :]
-        if rest:
-            offset = ZONE.fullmatch(rest)
-            if not offset or not zone:
-                raise ValueError(f"{text[:80]!r} does not end with the time")
-            if offset[1]:
-                minutes = int(offset[2]) * 60 + int(offset[3])
-                seconds -= (-minutes if offset[1] == "-" else minutes) * 60 * SECOND
-        return whole(seconds, unit, text)
-
-    return take
+def _take_timestamp(unit: int, zone: str, text: str) -> int:
+    day = DATE.match(text)
+    time = TIME.match(text, 11) if day and text[10:11] in ("T", " ") else None
+    if not day or not time:
+        raise ValueError(f"{text[:80]!r} is not a time such as 2026-03-01T12:00:00.123456{zone}")
+    nanos = (_days_of(day) * 86400) * SECOND + _nanos_of(time)
+    if rest := text[time.end() :]:
+        offset = ZONE.fullmatch(rest)
+        if not offset or not zone:
+            raise ValueError(f"{text[:80]!r} does not end with the time")
+        if offset[1]:
+            minutes = int(offset[2]) * 60 + int(offset[3])
+            nanos -= (-minutes if offset[1] == "-" else minutes) * 60 * SECOND
+    return _whole(nanos, unit, text)
 
 
-def show_date(days: int) -> Moment | int:
-    """Return the date of a number of days since 1970."""
+def _show_date(days: int) -> Moment | int:
     day = days + ZERO_DAY
     return Moment(date.fromordinal(day)) if 0 < day <= LAST_DAY else days
 
 
-def take_date(text: str) -> int:
-    """Return the number of days since 1970."""
+def _take_date(text: str) -> int:
     matched = DATE.fullmatch(text)
     if not matched:
         raise ValueError(f"{text[:80]!r} is not a date such as 2026-03-01")
-    return days_of(matched)
+    return _days_of(matched)
 
 
-def show_time(unit: int) -> Show:
-    """Return what shows a time of day in units of some nanoseconds."""
-    most = 86400 * SECOND // unit
-    second = SECOND // unit
-    micros = unit // 1000
-
-    def show(units: int) -> Moment | int:
-        if not 0 <= units < most:
-            return units
-        seconds, rest = divmod(units, second)
-        minutes, seconds = divmod(seconds, 60)
-        return Moment(f"{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}.{rest * micros:06d}")
-
-    return show
+def _show_time(unit: int, units: int) -> Moment | int:
+    """Return a time of day in units of some nanoseconds."""
+    if not 0 <= units < 86400 * SECOND // unit:
+        return units
+    seconds, nanos = divmod(units * unit, SECOND)
+    minutes, seconds = divmod(seconds, 60)
+    return Moment(f"{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}.{nanos // 1000:06d}")
 
 
-def take_time(unit: int) -> Take:
-    """Return what makes the number of units since midnight."""
-
-    def take(text: str) -> int:
-        matched = TIME.fullmatch(text)
-        if not matched:
-            raise ValueError(f"{text[:80]!r} is not a time such as 12:00:00.123456")
-        return whole(nanos_of(matched), unit, text)
-
-    return take
+def _take_time(unit: int, text: str) -> int:
+    matched = TIME.fullmatch(text)
+    if not matched:
+        raise ValueError(f"{text[:80]!r} is not a time such as 12:00:00.123456")
+    return _whole(_nanos_of(matched), unit, text)
 
 
-def days_of(matched: re.Match[str]) -> int:
+def _days_of(matched: re.Match[str]) -> int:
     """Return days since 1970; ValueError where there is no such day."""
     return date(int(matched[1]), int(matched[2]), int(matched[3])).toordinal() - ZERO_DAY
 
 
-def nanos_of(matched: re.Match[str]) -> int:
-    """Return nanoseconds since midnight."""
+def _nanos_of(matched: re.Match[str]) -> int:
     hours, minutes, seconds = int(matched[1]), int(matched[2]), int(matched[3] or 0)
     if hours > 23 or minutes > 59 or seconds > 59:
         raise ValueError(f"{matched[0]!r} is not a time of day")
     return ((hours * 60 + minutes) * 60 + seconds) * SECOND + int((matched[4] or "").ljust(9, "0"))
 
 
-def whole(nanos: int, unit: int, text: str) -> int:
+def _whole(nanos: int, unit: int, text: str) -> int:
     """Return a time in larger units; ValueError where something is lost."""
     units, rest = divmod(nanos, unit)
     if rest:
         raise ValueError(f"{text[:80]!r} has more fractional digits than the type")
     return units
-
-
-def show_uuid(data: bytes) -> str:
-    """Return the text of a uuid."""
-    return str(UUID(bytes=data))
 
 
 def take_uuid(text: str) -> bytes:
@@ -197,57 +179,15 @@ def take_uuid(text: str) -> bytes:
     return UUID(text).bytes
 
 
-def show_duration(data: bytes) -> str:
+def _show_duration(data: bytes) -> str:
     """Return months, days and milliseconds: three unsigned numbers in little endian."""
     months, days, millis = (int.from_bytes(data[at : at + 4], "little") for at in (0, 4, 8))
     return f"P{months}M{days}DT{millis // 1000}.{millis % 1000:03d}S"
 
 
-def take_duration(text: str) -> bytes:
-    """Return the 12 bytes of a duration."""
+def _take_duration(text: str) -> bytes:
     matched = DURATION.fullmatch(text)
     numbers = [int(matched[1]), int(matched[2]), int(matched[3] + matched[4])] if matched else []
     if not matched or max(numbers) >> 32:
         raise ValueError(f"{text[:80]!r} is not a duration such as P3M14DT5.250S")
     return b"".join(each.to_bytes(4, "little") for each in numbers)
-
-
-def shows(logical: Logical, kind: str) -> Show | None:
-    """Return what shows values of a logical type; None where its base type is shown as it is."""
-    name, _, unit = logical.name.rpartition("-")
-    match name or logical.name:
-        case "decimal":
-            return show_decimal(logical.scale)
-        case "uuid":
-            return show_uuid if kind == "fixed" else None
-        case "date":
-            return show_date
-        case "time":
-            return show_time(UNITS[unit])
-        case "timestamp":
-            return show_timestamp(UNITS[unit], "Z")
-        case "local-timestamp":
-            return show_timestamp(UNITS[unit], "")
-        case _:
-            return show_duration
-
-
-def takes(logical: Logical, kind: str) -> Take | None:
-    """Return what turns text of a logical type into what Avro has, for a decimal its number; None
-    where the base type is taken as it is."""
-    name, _, unit = logical.name.rpartition("-")
-    match name or logical.name:
-        case "decimal":
-            return take_decimal(logical.scale)
-        case "uuid":
-            return take_uuid if kind == "fixed" else None
-        case "date":
-            return take_date
-        case "time":
-            return take_time(UNITS[unit])
-        case "timestamp":
-            return take_timestamp(UNITS[unit], "Z")
-        case "local-timestamp":
-            return take_timestamp(UNITS[unit], "")
-        case _:
-            return take_duration

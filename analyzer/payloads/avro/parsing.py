@@ -11,19 +11,10 @@ import orjson
 from kafkascope.analyzer.payloads.avro.types import (
     MAX_DEPTH,
     PRIMITIVES,
-    AvroArray,
-    AvroEnum,
     AvroField,
-    AvroFixed,
-    AvroMap,
-    AvroName,
-    AvroPrimitive,
-    AvroRecord,
     AvroType,
-    AvroUnion,
     Logical,
-    NamedType,
-    branch_name,
+    inside,
 )
 from kafkascope.analyzer.payloads.model import PayloadError, is_too_much
 
@@ -72,10 +63,15 @@ class Parsed:
     """A text with its types."""
 
     root: AvroType
-    defined: dict[str, NamedType]
+    defined: dict[str, AvroType]
     """Types by full name."""
     parts: int
     """Types of any kind."""
+
+    def find(self, node: AvroType) -> AvroType | None:
+        """Return the type that a name refers to; None where the text does not define it."""
+        names = (name for name in (node.name, *node.aliases) if name in self.defined)
+        return self.defined.get(next(names, ""))
 
 
 def bad(text: str, path: str = "") -> NoReturn:
@@ -104,7 +100,7 @@ def parse(text: str) -> Parsed:
 
 class _Parser:
     def __init__(self) -> None:
-        self.defined: dict[str, NamedType] = {}
+        self.defined: dict[str, AvroType] = {}
         self.parts = 0
 
     def type(self, spelled: Any, space: str, path: str, depth: int) -> AvroType:
@@ -121,18 +117,15 @@ class _Parser:
         if isinstance(spelled, str):
             return self.named(spelled, space, path)
         if isinstance(spelled, list):
-            union = AvroUnion([])
-            names: set[str] = set()
+            branches: dict[str, AvroType] = {}
             for each in spelled:
                 branch = self.type(each, space, path, depth + 1)
-                name = branch_name(branch)
-                if isinstance(branch, AvroUnion):
+                if branch.kind == "union":
                     bad("a union directly inside a union", path)
-                if name in names:
-                    bad(f"a union with two branches {name}", path)
-                names.add(name)
-                union.branches.append(branch)
-            return union
+                if branch.label in branches:
+                    bad(f"a union with two branches {branch.label}", path)
+                branches[branch.label] = branch
+            return AvroType("union", parts=list(branches.values()))
         if not isinstance(spelled, dict):
             bad(f"{type(spelled).__name__} where a type is expected", path)
         kind = spelled.get("type")
@@ -142,7 +135,7 @@ class _Parser:
                 if key not in spelled:
                     bad(f"{kind} without {key}", path)
                 inner = self.type(spelled[key], space, f"{path}[]", depth + 1)
-                return AvroArray(inner) if kind == "array" else AvroMap(inner)
+                return AvroType(kind, parts=[inner])
             case "record" | "error":
                 return self.record(spelled, space, path, depth)
             case "enum":
@@ -150,7 +143,7 @@ class _Parser:
             case "fixed":
                 return self.fixed(spelled, space, path)
             case str() if kind in PRIMITIVES:
-                return AvroPrimitive(kind, logical(spelled, kind, 0))
+                return AvroType(kind, logical=logical(spelled, kind, 0))
             case str():
                 return self.named(kind, space, path)
             case _:
@@ -158,12 +151,12 @@ class _Parser:
 
     def named(self, spelled: str, space: str, path: str) -> AvroType:
         if spelled in PRIMITIVES:
-            return AvroPrimitive(spelled)
+            return AvroType(spelled)
         if not NAMESPACE.fullmatch(spelled):
             bad(f"{spelled[:80]!r} is not a valid type name", path)
         if "." in spelled or not space:
-            return AvroName((spelled,))
-        return AvroName((f"{space}.{spelled}", spelled))
+            return AvroType("name", spelled)
+        return AvroType("name", f"{space}.{spelled}", (spelled,))
 
     def full_name(self, spelled: dict[str, Any], space: str, path: str) -> str:
         name, own = spelled.get("name"), spelled.get("namespace")
@@ -176,23 +169,23 @@ class _Parser:
             given = own if isinstance(own, str) else space
         if given and not NAMESPACE.fullmatch(given):
             bad(f"{given[:80]!r} is not a valid namespace", path)
-        full = f"{given}.{simple}" if given else simple
+        full = inside(given, simple)
         if full in PRIMITIVES:
             bad(f"{full} is not allowed as a type name", path)
         return full
 
-    def define(self, node: NamedType, path: str) -> None:
+    def define(self, node: AvroType, path: str) -> AvroType:
         if node.name in self.defined:
             bad(f"{node.name} is defined twice", path)
         if len(self.defined) >= MAX_NAMED:
             bad(f"the schema defines more than {MAX_NAMED:,} types", path)
         self.defined[node.name] = node
+        return node
 
-    def record(self, spelled: dict[str, Any], space: str, path: str, depth: int) -> AvroRecord:
-        record = AvroRecord(self.full_name(spelled, space, path))
-        space = record.name.rpartition(".")[0]
-        record.aliases = aliases(spelled)
+    def record(self, spelled: dict[str, Any], space: str, path: str, depth: int) -> AvroType:
+        record = AvroType("record", self.full_name(spelled, space, path), aliases(spelled))
         self.define(record, path)
+        space = record.name.rpartition(".")[0]
         fields = spelled.get("fields")
         if not isinstance(fields, list):
             bad(f"record {record.name} without fields", path)
@@ -203,40 +196,42 @@ class _Parser:
             name = each.get("name") if isinstance(each, dict) else None
             if not isinstance(name, str) or not NAME.fullmatch(name):
                 bad(f"a field of {record.name} without a valid name", path)
-            where = f"{path}.{name}" if path else name
+            where = inside(path, name)
             if name in names:
                 bad(f"{record.name} has two fields {name}", where)
             names.add(name)
             if "type" not in each:
                 bad("a field without type", where)
             # A logical type beside the type's name belongs to nobody: Java warns, and ignores it.
-            inner = self.type(each["type"], space, where, depth + 1)
-            record.fields.append(AvroField(name, inner, "default" in each, aliases(each)))
+            record.parts.append(self.type(each["type"], space, where, depth + 1))
+            record.fields.append(AvroField(name, "default" in each, aliases(each)))
         return record
 
-    def enum(self, spelled: dict[str, Any], space: str, path: str) -> AvroEnum:
+    def enum(self, spelled: dict[str, Any], space: str, path: str) -> AvroType:
         name = self.full_name(spelled, space, path)
         symbols = spelled.get("symbols")
         if not isinstance(symbols, list) or not all(
             isinstance(each, str) and NAME.fullmatch(each) for each in symbols
         ):
             bad(f"enum {name} without valid symbols", path)
-        if len(set(symbols)) != len(symbols):
+        index = {symbol: at for at, symbol in enumerate(symbols)}
+        if len(index) != len(symbols):
             bad(f"enum {name} has a duplicate symbol", path)
         default = spelled.get("default")
-        known = default if isinstance(default, str) and default in symbols else None
-        enum = AvroEnum(name, tuple(symbols), known, aliases(spelled))
-        self.define(enum, path)
-        return enum
+        default = default if isinstance(default, str) and default in index else None
+        enum = AvroType("enum", name, aliases(spelled), symbols=tuple(index), index=index)
+        enum.default = default
+        return self.define(enum, path)
 
-    def fixed(self, spelled: dict[str, Any], space: str, path: str) -> AvroFixed:
+    def fixed(self, spelled: dict[str, Any], space: str, path: str) -> AvroType:
         name = self.full_name(spelled, space, path)
         size = spelled.get("size")
         if type(size) is not int or not 0 <= size <= MAX_SIZE:
             bad(f"fixed {name} without a valid size", path)
-        fixed = AvroFixed(name, size, logical(spelled, "fixed", size), aliases(spelled))
-        self.define(fixed, path)
-        return fixed
+        shown = logical(spelled, "fixed", size)
+        return self.define(
+            AvroType("fixed", name, aliases(spelled), logical=shown, size=size), path
+        )
 
 
 def aliases(spelled: dict[str, Any]) -> tuple[str, ...]:

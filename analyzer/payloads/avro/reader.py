@@ -5,35 +5,21 @@ thousands of types costs what is used of it. Primitives, arrays, maps and small 
 The generated code refuses what does not fit, but it does not explain: it raises one of `REFUSALS`,
 and the caller walks the same bytes again (`walk.py`) to learn where and why.
 
-Slices behind the end are short, not an error: whoever reads on gets an IndexError, and who does not
-ends behind the end, which the caller sees. So no length needs a check of its own, but for negative
-ones; nothing is allocated by a count.
+Slices past the end are short, not an error: the next read raises an IndexError, or the position
+ends past the end, which the caller checks. So only negative lengths need a check of their own;
+nothing is allocated by a count.
 """
 
 from __future__ import annotations
 
 import struct
-from binascii import b2a_base64
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from kafkascope.analyzer.payloads.avro.linking import FREE, Linked
-from kafkascope.analyzer.payloads.avro.logical import shows
-from kafkascope.analyzer.payloads.avro.types import (
-    MAX_DEPTH,
-    MAX_EMPTY,
-    AvroArray,
-    AvroEnum,
-    AvroFixed,
-    AvroMap,
-    AvroPrimitive,
-    AvroRecord,
-    AvroType,
-    AvroUnion,
-    branch_name,
-    is_empty,
-    weight,
-)
+from kafkascope.analyzer.payloads.avro.linking import Linked
+from kafkascope.analyzer.payloads.avro.logical import conversion
+from kafkascope.analyzer.payloads.avro.types import FREE, MAX_DEPTH, MAX_EMPTY, AvroType
+from kafkascope.analyzer.payloads.model import of_bytes, of_double
 from kafkascope.dissectors.codec.source import Lines, compile_function
 
 MAX_INLINE: Final = 4
@@ -44,7 +30,7 @@ MAX_CHAIN: Final = 8
 
 
 class Refusal(Exception):
-    """The generated reader does not take the bytes; it does not tell why."""
+    """The generated reader rejects the bytes, without a reason."""
 
 
 REFUSALS: Final = (Refusal, IndexError, KeyError, ValueError, struct.error)
@@ -79,8 +65,8 @@ def more_int(data: bytes, pos: int, first: int) -> tuple[int, int]:
 
 
 def block(data: bytes, pos: int, count: int) -> tuple[int, int]:
-    """Return the count of a block whose count is negative, behind the size in bytes that follows;
-    nobody but who skips the block believes that size."""
+    """Return the absolute count of a block with a negative count, and the position after its size
+    in bytes; only code that skips the block trusts that size."""
     size = data[pos]
     pos += 1
     if size > 127:
@@ -88,44 +74,30 @@ def block(data: bytes, pos: int, count: int) -> tuple[int, int]:
     return count + 1, pos
 
 
-def finite(number: float) -> float | str:
-    """Return a number that JSON has; the others as text."""
-    if number - number == 0:
-        return number
-    return "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"
-
-
-def based(data: bytes) -> dict[str, str]:
-    """Return bytes as JSON has them."""
-    return {"base64": b2a_base64(data, newline=False).decode()}
-
-
 class AvroReader:
     """Reads payloads of one schema."""
 
     def __init__(self, linked: Linked) -> None:
-        self._linked = linked
+        self.linked = linked
         self._functions: list[Read] = []
         self._numbers: dict[int, int] = {}
         self.names: dict[str, Any] = {
             "more": more,
             "more_int": more_int,
             "block": block,
-            "based": based,
-            "finite": finite,
+            "based": of_bytes,
+            "finite": of_double,
             "double": struct.Struct("<d").unpack_from,
             "float_": struct.Struct("<f").unpack_from,
             "Refusal": Refusal,
             "f": self._functions,
         }
-        self.deep = linked.deep
-        self.empties = linked.empties
         self._root = self.number(linked.root)
 
     def read(self, data: bytes) -> Any:
         """Return the value; one of `REFUSALS` where the bytes do not fit to the last one."""
         function = self._functions[self._root]
-        if self.empties:
+        if self.linked.empties:
             value, end = function(data, 0, 1, [MAX_EMPTY + FREE * len(data)])
         else:
             value, end = function(data, 0, 1)
@@ -143,7 +115,7 @@ class AvroReader:
         def first(*args: Any) -> tuple[Any, int]:
             source = _Source(self)
             text = source.function(node)
-            origin = f"reader of Avro {branch_name(node)}"
+            origin = f"reader of Avro {node.label}"
             names = dict(self.names)
             if "f[" not in text:
                 del names["f"]  # it leads back to the function: a circle, which goes late
@@ -168,27 +140,25 @@ class _Source(Lines):
     def __init__(self, reader: AvroReader) -> None:
         super().__init__()
         self.reader = reader
-        self.rest = ", room" if reader.empties else ""
+        self.rest = ", room" if reader.linked.empties else ""
 
     def function(self, node: AvroType) -> str:
         self.add(f"def read(data, pos, depth{self.rest}):")
         self.depth += 1
-        match node:
-            case AvroRecord():
-                self.check(0)
-                if self.reader.empties and node.weight > FREE:
-                    self.spend(str(node.weight))
-                values = [self.value(field.type, 1, 0) for field in node.fields]
-                pairs = zip(node.fields, values, strict=True)
-                shown = ", ".join(f"{field.name!r}: {value}" for field, value in pairs)
-                self.add(f"return {{{shown}}}, pos")
-            case _:
-                self.add(f"return {self.value(node, 0, 0)}, pos")
+        if node.kind == "record":
+            self.check(0)
+            if self.reader.linked.empties and node.weight > FREE:
+                self.spend(str(node.weight))
+            values = [self.value(part, 1, 0) for part in node.parts]
+            pairs = zip(node.fields, values, strict=True)
+            shown = ", ".join(f"{field.name!r}: {value}" for field, value in pairs)
+            self.add(f"return {{{shown}}}, pos")
+        else:
+            self.add(f"return {self.value(node, 0, 0)}, pos")
         return self.text()
 
     def check(self, level: int) -> None:
-        """Refuse what nests deeper than we go."""
-        if self.reader.deep:
+        if self.reader.linked.deep:
             self.add(f"if depth > {MAX_DEPTH - level}: raise Refusal")
 
     def spend(self, count: str) -> None:
@@ -207,37 +177,17 @@ class _Source(Lines):
 
     def value(self, node: AvroType, level: int, loops: int) -> str:
         """Read a value; return the variable or constant that has it."""
-        match node:
-            case AvroPrimitive(kind="null"):
+        match node.kind:
+            case "null":
                 return "None"
-            case AvroPrimitive():
-                return self.primitive(node)
-            case AvroFixed():
-                target = self.fresh()
-                show = shows(node.logical, "fixed") if node.logical else based
-                shown = self.reader.constant(show or based)
-                self.add(f"e = pos + {node.size}")
-                if node.size:
-                    # A short slice must not reach what expects them all.
-                    self.add("data[e - 1]")
-                self.add(f"{target} = {shown}(data[pos:e]); pos = e")
-                return target
-            case AvroEnum():
-                target = self.fresh()
-                table = {2 * at: symbol for at, symbol in enumerate(node.symbols)}
-                self.varint("n")
-                self.add(f"{target} = {self.reader.constant(table)}[n]")
-                return target
-            case AvroUnion():
+            case "union":
                 return self.union(node, level, loops)
-            case AvroRecord():
-                return self.call(node, level)
-            case AvroArray() | AvroMap():
-                if loops >= MAX_INLINE:
-                    return self.call(node, level)
+            case "array" | "map" if loops < MAX_INLINE:
                 return self.blocks(node, level, loops)
+            case "record" | "array" | "map":
+                return self.call(node, level)
             case _:
-                raise AssertionError(node)
+                return self.leaf(node)
 
     def call(self, node: AvroType, level: int) -> str:
         target = self.fresh()
@@ -245,60 +195,67 @@ class _Source(Lines):
         self.add(f"{target}, pos = f[{self.reader.number(node)}](data, pos, {depth}{self.rest})")
         return target
 
-    def primitive(self, node: AvroPrimitive) -> str:
+    def leaf(self, node: AvroType) -> str:
         target = self.fresh()
-        show = shows(node.logical, node.kind) if node.logical else None
+        converted = conversion(node)
+        show = self.reader.constant(converted[0]) if converted else "based"
         match node.kind:
             case "boolean":
                 self.add(f"{target} = (False, True)[data[pos]]; pos += 1")
             case "int" | "long":
                 self.varint("n", "more_int" if node.kind == "int" else "more")
                 number = "(n >> 1) ^ -(n & 1)"
-                shown = f"{self.reader.constant(show)}({number})" if show else number
-                self.add(f"{target} = {shown}")
+                self.add(f"{target} = {f'{show}({number})' if converted else number}")
             case "float" | "double":
                 read = "double" if node.kind == "double" else "float_"
                 self.add(f"{target}, = {read}(data, pos); pos += {8 if read == 'double' else 4}")
                 self.add(f"if {target} - {target} != 0: {target} = finite({target})")
             case "string":
                 self.add(f"{target} = {self.slice()}.decode(); pos = e")
+            case "enum":
+                table = {2 * at: symbol for symbol, at in node.index.items()}
+                self.varint("n")
+                self.add(f"{target} = {self.reader.constant(table)}[n]")
+            case "fixed":
+                self.add(f"e = pos + {node.size}")
+                if node.size:
+                    # A short slice must not reach what expects them all.
+                    self.add("data[e - 1]")
+                self.add(f"{target} = {show}(data[pos:e]); pos = e")
             case _:
-                shown = self.reader.constant(show) if show else "based"
-                self.add(f"{target} = {shown}({self.slice()}); pos = e")
+                self.add(f"{target} = {show}({self.slice()}); pos = e")
         return target
 
-    def union(self, node: AvroUnion, level: int, loops: int) -> str:
+    def union(self, node: AvroType, level: int, loops: int) -> str:
         target = self.fresh()
         self.varint("n")
-        if len(node.branches) > MAX_CHAIN:
-            numbers = (self.reader.number(branch) for branch in node.branches)
+        if len(node.parts) > MAX_CHAIN:
+            numbers = (self.reader.number(branch) for branch in node.parts)
             table = self.reader.constant({2 * at: each for at, each in enumerate(numbers)})
             depth = f"depth + {level}"
             self.add(f"{target}, pos = f[{table}[n]](data, pos, {depth}{self.rest})")
             return target
-        for at, branch in enumerate(node.branches):
-            self.add(f"{'elif' if at else 'if'} n == {2 * at}:")
-            self.depth += 1
-            self.add(f"{target} = {self.value(branch, level, loops)}")
-            self.depth -= 1
-        self.add("else: raise Refusal" if node.branches else "raise Refusal")
+        for at, branch in enumerate(node.parts):
+            with self.block(f"{'elif' if at else 'if'} n == {2 * at}:"):
+                self.add(f"{target} = {self.value(branch, level, loops)}")
+        self.add("else: raise Refusal" if node.parts else "raise Refusal")
         return target
 
-    def blocks(self, node: AvroArray | AvroMap, level: int, loops: int) -> str:
+    def blocks(self, node: AvroType, level: int, loops: int) -> str:
         target, count = self.fresh(), self.fresh("c")
-        inner = node.items if isinstance(node, AvroArray) else node.values
+        (inner,) = node.parts
         self.check(level)
-        self.add(f"{target} = {'[]' if isinstance(node, AvroArray) else '{}'}")
+        self.add(f"{target} = {'[]' if node.kind == 'array' else '{}'}")
         self.add("while True:")
         self.depth += 1
         self.varint(count)
         self.add(f"if not {count}: break")
         self.add(f"if {count} & 1: {count}, pos = block(data, pos, {count})")
-        if isinstance(node, AvroArray) and is_empty(inner):
-            self.spend(f"({count} >> 1) * {max(1, weight(inner))}")
+        if node.kind == "array" and inner.empty:
+            self.spend(f"({count} >> 1) * {inner.weight}")
         self.add(f"for _ in range({count} >> 1):")
         self.depth += 1
-        if isinstance(node, AvroMap):
+        if node.kind == "map":
             key = self.fresh()
             self.add(f"{key} = {self.slice()}.decode(); pos = e")
             self.add(f"{target}[{key}] = {self.value(inner, level + 1, loops + 1)}")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 MAX_DEPTH: Final = 100
 """Containers inside each other, in schemas and in payloads. Our walks have up to four frames for a
@@ -13,9 +12,14 @@ level, of the thousand that Python allows; orjson writes 254 levels."""
 MAX_EMPTY: Final = 65_536
 """Values without bytes (nulls, empty records) that one payload may have for nothing."""
 
+FREE: Final = 64
+"""Values without bytes that a byte pays for."""
+
 PRIMITIVES: Final = frozenset(
     ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 )
+CONTAINERS: Final = ("record", "array", "map")
+NAMED: Final = ("record", "enum", "fixed")
 
 
 class Logical(NamedTuple):
@@ -30,155 +34,55 @@ class Logical(NamedTuple):
         return f"decimal({self.precision}, {self.scale})" if self.precision else self.name
 
 
-@dataclass(eq=False, slots=True)
-class AvroPrimitive:
-    """A type without a name of its own and without parts."""
-
-    kind: str
-    logical: Logical | None = None
-
-
-@dataclass(eq=False, slots=True)
-class AvroFixed:
-    """Bytes of a fixed size."""
+class AvroField(NamedTuple):
+    """A field of a record; its type is the part of the record with the same index."""
 
     name: str
-    size: int
-    logical: Logical | None = None
-    aliases: tuple[str, ...] = ()
-
-
-@dataclass(eq=False, slots=True)
-class AvroEnum:
-    """One of some symbols, by its index."""
-
-    name: str
-    symbols: tuple[str, ...]
-    default: str | None = None
-    aliases: tuple[str, ...] = ()
-    index: dict[str, int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.index = {symbol: at for at, symbol in enumerate(self.symbols)}
-
-
-@dataclass(eq=False, slots=True)
-class AvroField:
-    """A field of a record."""
-
-    name: str
-    type: AvroType
     optional: bool
     """It has a default: readers do without it."""
     aliases: tuple[str, ...] = ()
 
 
 @dataclass(eq=False, slots=True)
-class AvroRecord:
-    """Fields in a row."""
+class AvroType:
+    """A type of any kind; attributes that its kind does not have are empty."""
 
-    name: str
-    fields: list[AvroField] = field(default_factory=list)
+    kind: str
+    """A primitive, `fixed`, `enum`, `record`, `array`, `map`, `union`; `name` for a type that is
+    defined elsewhere, until it is linked."""
+    name: str = ""
+    """Full name."""
     aliases: tuple[str, ...] = ()
-    weight: int = 1
-    """Itself, and the records and nulls in it that come without bytes of their own."""
+    """Of a type what readers call it as well; of a name what it may refer to as well: Java looks
+    in the namespace around, then without one."""
+    parts: list[AvroType] = field(default_factory=list)
+    """Types of fields, of items or values, or branches."""
+    fields: list[AvroField] = field(default_factory=list)
+    logical: Logical | None = None
+    size: int = 0
+    symbols: tuple[str, ...] = ()
+    index: dict[str, int] = field(default_factory=dict)
+    """Of an enum, by symbol; of a union, by the label of a branch once its names are linked."""
+    default: str | None = None
+    """Of an enum, for symbols that it does not have."""
+    weight: int = 0
+    """Values without bytes of their own that come with one value: nulls and records."""
     empty: bool = False
-    """A value of it has no bytes."""
+    """A value has no bytes."""
 
+    def __post_init__(self) -> None:
+        self.empty = self.kind == "null" or (self.kind == "fixed" and not self.size)
+        self.weight = int(self.empty or self.kind == "record")
 
-@dataclass(eq=False, slots=True)
-class AvroArray:
-    """Items of one type, in blocks."""
+    @property
+    def label(self) -> str:
+        """What Avro's JSON calls a branch of a union: full name, or kind."""
+        return self.name or self.kind
 
-    items: AvroType
-
-
-@dataclass(eq=False, slots=True)
-class AvroMap:
-    """Values of one type by text, in blocks."""
-
-    values: AvroType
-
-
-@dataclass(eq=False, slots=True)
-class AvroUnion:
-    """One of some types, by its index."""
-
-    branches: list[AvroType]
-
-
-@dataclass(eq=False, slots=True)
-class AvroName:
-    """A type that the schema names and defines elsewhere."""
-
-    names: tuple[str, ...]
-    """What it may mean: in the namespace around, then without one, as Java takes it."""
-
-
-AvroType: TypeAlias = (
-    AvroPrimitive | AvroFixed | AvroEnum | AvroRecord | AvroArray | AvroMap | AvroUnion | AvroName
-)
-NamedType: TypeAlias = AvroFixed | AvroEnum | AvroRecord
-
-
-def parts(node: AvroType) -> Iterator[AvroType]:
-    """Yield the types that a type is made of."""
-    match node:
-        case AvroRecord():
-            for each in node.fields:
-                yield each.type
-        case AvroArray():
-            yield node.items
-        case AvroMap():
-            yield node.values
-        case AvroUnion():
-            yield from node.branches
-        case _:
-            pass
-
-
-def branch_name(node: AvroType) -> str:
-    """Return what Avro's JSON calls a branch of a union: full name, or kind."""
-    match node:
-        case AvroPrimitive():
-            return node.kind
-        case AvroFixed() | AvroEnum() | AvroRecord():
-            return node.name
-        case AvroArray():
-            return "array"
-        case AvroMap():
-            return "map"
-        case AvroUnion():
-            return "union"
-        case AvroName():
-            return node.names[0]
-
-
-def shown(node: AvroType) -> str:
-    """Return what people call the type: its logical type, else its name."""
-    if isinstance(node, AvroPrimitive | AvroFixed) and node.logical:
-        return str(node.logical)
-    return branch_name(node)
-
-
-def is_empty(node: AvroType) -> bool:
-    """Return whether values of the type have no bytes."""
-    match node:
-        case AvroPrimitive():
-            return node.kind == "null"
-        case AvroFixed():
-            return node.size == 0
-        case AvroRecord():
-            return node.empty
-        case _:
-            return False
-
-
-def weight(node: AvroType) -> int:
-    """Return how many values without bytes come with one value."""
-    if isinstance(node, AvroRecord):
-        return node.weight
-    return int(is_empty(node))
+    @property
+    def shown(self) -> str:
+        """What people call the type: its logical type, else its name."""
+        return str(self.logical) if self.logical else self.label
 
 
 def inside(path: str, name: str) -> str:

@@ -14,65 +14,23 @@ _BY_NAME: Final = frozenset(
 )
 """Objects of schemas by name."""
 _INSIDE: Final = frozenset(
-    {
-        "allOf",
-        "anyOf",
-        "oneOf",
-        "prefixItems",
-        "items",
-        "additionalItems",
-        "unevaluatedItems",
-        "contains",
-        "not",
-        "if",
-        "then",
-        "else",
-        "additionalProperties",
-        "unevaluatedProperties",
-        "propertyNames",
-        "contentSchema",
-        "extends",
-    }
+    (
+        *("allOf", "anyOf", "oneOf", "prefixItems", "items", "additionalItems", "contains", "not"),
+        *("unevaluatedItems", "if", "then", "else", "additionalProperties", "propertyNames"),
+        *("unevaluatedProperties", "contentSchema", "extends"),
+    )
 )
 """A schema, or an array of some."""
 _PLAIN: Final = frozenset(
-    {
-        "$schema",
-        "$id",
-        "id",
-        "$ref",
-        "$anchor",
-        "$dynamicRef",
-        "$dynamicAnchor",
-        "$recursiveRef",
-        "$recursiveAnchor",
-        "$vocabulary",
-        "type",
-        "enum",
-        "const",
-        "multipleOf",
-        "maximum",
-        "exclusiveMaximum",
-        "minimum",
-        "exclusiveMinimum",
-        "maxLength",
-        "minLength",
-        "pattern",
-        "maxItems",
-        "minItems",
-        "uniqueItems",
-        "maxContains",
-        "minContains",
-        "maxProperties",
-        "minProperties",
-        "required",
-        "dependentRequired",
-        "format",
-        "contentEncoding",
-        "contentMediaType",
-        "divisibleBy",
-        "disallow",
-    }
+    (
+        *("$schema", "$id", "id", "$ref", "$anchor", "$dynamicRef", "$dynamicAnchor"),
+        *("$recursiveRef", "$recursiveAnchor", "$vocabulary", "type", "enum", "const"),
+        *("multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum"),
+        *("maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems"),
+        *("maxContains", "minContains", "maxProperties", "minProperties", "required"),
+        *("dependentRequired", "format", "contentEncoding", "contentMediaType"),
+        *("divisibleBy", "disallow"),
+    )
 )
 """What is kept as it is."""
 _LOCAL: Final = re.compile(r'"\$(?:ref|dynamicRef|recursiveRef)"\s*:\s*"[^"#]*#/([^"/]+)')

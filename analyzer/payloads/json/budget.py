@@ -1,10 +1,10 @@
-"""Bounds what the check of a value may cost: steps, depth, and patterns in linear time."""
+"""SchemaBounds what the check of a value may cost: steps, depth, and patterns in linear time."""
 
 from __future__ import annotations
 
+import re
 import sys
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 _FRAMES: Final = 4
@@ -21,12 +21,15 @@ class Exhausted(Exception):
     """A schema needs more steps for a value than it may."""
 
 
-class Budget:
-    """Counts steps down."""
+class SchemaBounds:
+    """What one schema may cost: steps, which count down, and depth; with its compiled patterns. It
+    lives as long as the schema: `weights` has values of that by their place in memory."""
 
     def __init__(self) -> None:
         self.left = 0
+        self.weights: dict[int, int] = {}
         self._depth = self._most = 0
+        self._patterns: dict[str, Any] = {}
 
     def start(self, steps: int) -> None:
         """Begin with a value: with steps, and as deep as the stack of the caller leaves room."""
@@ -55,85 +58,53 @@ class Budget:
         if self.left < 0:
             raise Exhausted
 
-
-class Patterns:
-    """Has the compiled patterns of a schema."""
-
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
-        self._compiled: dict[str, Any] = {}
-        self.skipped: list[str] = []
-        """Patterns that RE2 does not have (look-around, references): they are not applied."""
-
     def matches(self, pattern: Any, text: str) -> bool | None:
         """Return whether a text has a match anywhere; None for a pattern that is not applied."""
-        if pattern not in self._compiled:
-            self._compiled[pattern] = self._compile(pattern)
-        compiled = self._compiled[pattern]
+        if pattern not in self._patterns:
+            self.spend(50)
+            self._patterns[pattern] = _compiled(pattern)
+        compiled = self._patterns[pattern]
         if compiled is None:
             return None
-        self._budget.spend(1 + len(text) // 256)
+        self.spend(1 + len(text) // 256)
         return compiled.search(text.encode("utf-8", "replace")) is not None
-
-    def _compile(self, pattern: Any) -> Any:
-        import re2
-
-        self._budget.spend(50)
-        options = re2.Options()
-        options.log_errors = False
-        if isinstance(pattern, str) and len(pattern) <= MAX_PATTERN:
-            try:
-                return re2.compile(_of_ecma(pattern).encode("utf-8", "replace"), options)
-            except re2.error:
-                pass
-        if len(self.skipped) < 100:
-            self.skipped.append(str(pattern)[:MAX_PATTERN])
-        return None
-
-
-@dataclass(slots=True, eq=False)
-class SchemaBounds:
-    """What one schema may cost. It lives as long as the schema: `weights` has values of that by
-    their place in memory."""
-
-    budget: Budget = field(default_factory=Budget)
-    patterns: Patterns = field(init=False)
-    weights: dict[int, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.patterns = Patterns(self.budget)
 
 
 bounds: Final[ContextVar[SchemaBounds]] = ContextVar("bounds")
 """Those of the schema that is applied: keywords are made once for each draft. A class for each
 schema would cost a millisecond and 28 KB."""
 
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+
+
+def _compiled(pattern: Any) -> Any:
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    if isinstance(pattern, str) and len(pattern) <= MAX_PATTERN:
+        try:
+            return re2.compile(_of_ecma(pattern).encode("utf-8", "replace"), options)
+        except re2.error:
+            pass
+    return None  # RE2 has no look-around and no references.
+
 
 def _of_ecma(pattern: str) -> str:
     r"""Return a pattern of JavaScript in RE2's words: `\u00e9` is `\x{00e9}`, `\/` is `/`."""
-    out = []
-    at = 0
-    while at < len(pattern):
-        if pattern[at] != "\\" or at + 1 >= len(pattern):
-            out.append(pattern[at])
-            at += 1
-        elif pattern[at + 1] == "u" and _is_hex(pattern[at + 2 : at + 6]):
-            out.append(f"\\x{{{pattern[at + 2 : at + 6]}}}")
-            at += 6
-        elif pattern[at + 1] == "/":
-            out.append("/")
-            at += 2
-        else:
-            out.append(pattern[at : at + 2])
-            at += 2
-    return "".join(out)
-
-
-def _is_hex(text: str) -> bool:
-    return len(text) == 4 and all(each in "0123456789abcdefABCDEF" for each in text)
+    return _ESCAPE.sub(
+        lambda m: f"\\x{{{m[1]}}}" if m[1] else "/" if m[2] == "/" else m[0], pattern
+    )
 
 
 def listed(names: list[str]) -> str:
     """Return the first of some names, for people."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(repr(each[:60]) for each in names[:3]) + more
+
+
+def misfit(message: str) -> Any:
+    """Return the library's error for a value that does not fit."""
+    from jsonschema import ValidationError
+
+    return ValidationError(message)

@@ -10,7 +10,7 @@ MAX_DEPTH: Final = 50
 
 
 def breaking_changes(old: Any, new: Any) -> list[str]:
-    """Return a sentence for each change of two schemas; empty for what cannot be told."""
+    """Return a sentence for each change of two schemas; empty where they cannot be compared."""
     return list(_compare(old, new, "", 0))
 
 

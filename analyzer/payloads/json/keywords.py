@@ -11,7 +11,8 @@ from functools import cache
 from typing import Any, Final
 
 from kafkascope.analyzer.payloads.json import unevaluated
-from kafkascope.analyzer.payloads.json.budget import bounds, listed
+from kafkascope.analyzer.payloads.json.budget import bounds, listed, misfit
+from kafkascope.analyzer.payloads.model import nested
 
 _MOST_MESSAGE: Final = 200
 _NOTHING: Final[dict[str, Any]] = {"not": {}}
@@ -58,7 +59,6 @@ def _paid(keyword: Keyword, name: str) -> Keyword:
 
     def run(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
         bound = bounds.get()
-        budget = bound.budget
         steps = 1
         if isinstance(value, list | dict):
             steps += len(value) >> 3
@@ -69,47 +69,35 @@ def _paid(keyword: Keyword, name: str) -> Keyword:
                 steps += weight >> 3
         if isinstance(instance, list | dict):
             steps += len(instance) >> 3
-        budget.spend(steps)
+        bound.spend(steps)
         if value is False and name in ("if", "not", "contains"):
             value = _NOTHING
         elif name in ("oneOf", "anyOf") and isinstance(value, list) and False in value:
             value = [_NOTHING if each is False else each for each in value]
-        budget.enter()
+        bound.enter()
         try:
             for error in keyword(validator, value, instance, schema) or ():
                 # A message may repeat a value of megabytes, once for each branch that is wrong.
                 if len(error.message) > _MOST_MESSAGE:
-                    budget.spend(len(error.message) >> 4)
+                    bound.spend(len(error.message) >> 4)
                     error.message = f"{error.message[:_MOST_MESSAGE]}..."
                 yield error
         finally:
-            budget.leave()
+            bound.leave()
 
     return run
 
 
 def _weight(value: Any) -> int:
-    """Return the number of values inside of a value."""
-    count = 0
-    stack = [value]
-    while stack:
-        each = stack.pop()
-        count += 1
-        if isinstance(each, dict):
-            stack.extend(each.values())
-        elif isinstance(each, list):
-            stack.extend(each)
-    return count
+    return sum(1 for _ in nested(value))
 
 
 # --- keywords that the library evaluates with Python's patterns, or in the square of a size
 
 
 def _pattern(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
-    from jsonschema import ValidationError
-
-    if isinstance(instance, str) and bounds.get().patterns.matches(value, instance) is False:
-        yield ValidationError(f"{instance[:100]!r} does not match {str(value)[:100]!r}")
+    if isinstance(instance, str) and bounds.get().matches(value, instance) is False:
+        yield misfit(f"{instance[:100]!r} does not match {str(value)[:100]!r}")
 
 
 def _pattern_properties(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
@@ -117,13 +105,11 @@ def _pattern_properties(validator: Any, value: Any, instance: Any, schema: Any) 
         return
     for pattern, inner in value.items():
         for name, each in instance.items():
-            if bounds.get().patterns.matches(pattern, name):
+            if bounds.get().matches(pattern, name):
                 yield from validator.descend(each, inner, path=name, schema_path=pattern)
 
 
 def _additional_properties(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
-    from jsonschema import ValidationError
-
     if not isinstance(instance, dict):
         return
     known = schema.get("properties", {})
@@ -132,27 +118,24 @@ def _additional_properties(validator: Any, value: Any, instance: Any, schema: An
     extras = [
         name
         for name in instance
-        if name not in known
-        and all(bounds.get().patterns.matches(each, name) is False for each in patterns)
+        if name not in known and all(bounds.get().matches(each, name) is False for each in patterns)
     ]
     if isinstance(value, dict):
         for name in extras:
             yield from validator.descend(instance[name], value, path=name)
     elif value is False and extras:
-        yield ValidationError(f"{listed(extras)}: no such property")
+        yield misfit(f"{listed(extras)}: no such property")
 
 
 def _unique_items(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
-    from jsonschema import ValidationError
-
     if not value or not isinstance(instance, list):
         return
-    bounds.get().budget.spend(_weight(instance) >> 3)
+    bounds.get().spend(_weight(instance) >> 3)
     seen = set()
     for index, each in enumerate(instance):
         key = _hashable(each)
         if key in seen:
-            yield ValidationError(f"item {index} is a duplicate")
+            yield misfit(f"item {index} is a duplicate")
             return
         seen.add(key)
 

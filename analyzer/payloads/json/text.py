@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from kafkascope.analyzer.payloads.model import UNFIT, Exact, PayloadError, Piece, Value
+from kafkascope.analyzer.payloads.model import UNFIT, Exact, PayloadError, Piece, Value, nested
 
 MAX_DEPTH: Final = 200
 """Arrays and objects inside of each other: what is deeper could not be written again."""
@@ -44,12 +44,12 @@ def parse(data: bytes) -> tuple[Value, Value]:
         else:
             _check_depth(data, value)
             return value, value
-    numbers = _Numbers()
+    numbers = _Numbers(exact=False)
     value = _parse_exactly(data, numbers)
     _check_depth(data, value)
     if not numbers.lossy:
         return value, value
-    return value, _parse_exactly(data, _ExactNumbers())
+    return value, _parse_exactly(data, _Numbers(exact=True))
 
 
 def dump(value: Value) -> bytes:
@@ -61,22 +61,12 @@ def dump(value: Value) -> bytes:
             return orjson.dumps(value, default=_fragment, option=orjson.OPT_PASSTHROUGH_SUBCLASS)
         except TypeError:
             # Halves of surrogate pairs are escaped, which orjson does not do.
-            if _SURROGATE.search(text) is None or _has_exact(value):
+            exact = any(isinstance(each, Exact) for each in nested(value))
+            if exact or _SURROGATE.search(text) is None:
                 raise
             return text.encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
         raise PayloadError("does-not-fit", f"not a JSON value: {error!s:.100}") from None
-
-
-def _has_exact(value: Value) -> bool:
-    stack = [value]
-    while stack:
-        each = stack.pop()
-        if isinstance(each, Exact):
-            return True
-        if isinstance(each, dict | list):
-            stack.extend(each.values() if isinstance(each, dict) else each)
-    return False
 
 
 def explain(data: bytes) -> Piece:
@@ -110,13 +100,6 @@ def place(data: bytes, path: list[Any]) -> int:
     return piece.begin
 
 
-def exact_number(text: str) -> int | float:
-    """Return the number of an `Exact` text, or the double next to it."""
-    if len(text) > MAX_DIGITS:
-        raise PayloadError("does-not-fit", f"a number of {len(text)} characters")
-    return int(text) if text.lstrip("-").isdigit() else float(text)
-
-
 def _fragment(value: Any) -> Any:
     if isinstance(value, Exact):
         if len(value) > MAX_DIGITS or not NUMBER.fullmatch(value):
@@ -130,49 +113,36 @@ def _fragment(value: Any) -> Any:
 class _Numbers:
     """Makes numbers of their texts, and remembers whether one lost digits."""
 
-    def __init__(self) -> None:
+    def __init__(self, exact: bool) -> None:
+        """`exact`: of those that would lose digits, the text as it is."""
+        self._exact = exact
         self.lossy = False
 
-    def integer(self, text: str) -> Any:
-        number = exact_number(text)
-        if not -(1 << 63) <= number < 1 << 64:
-            self.lossy = True
-        return number
-
-    def fraction(self, text: str) -> Any:
-        number = exact_number(text)
-        if not is_exact(text, number):
-            self.lossy = True
-        return number
-
-
-class _ExactNumbers:
-    """Makes numbers of their texts; of those that would lose digits, the text as it is."""
-
-    def integer(self, text: str) -> Any:
-        number = exact_number(text)
-        return number if -(1 << 63) <= number < 1 << 64 else Exact(text)
-
-    def fraction(self, text: str) -> Any:
-        number = exact_number(text)
-        return number if is_exact(text, number) else Exact(text)
+    def number(self, text: str) -> Any:
+        if len(text) > MAX_DIGITS:
+            raise PayloadError("does-not-fit", f"a number of {len(text)} characters")
+        number = int(text) if text.lstrip("-").isdigit() else float(text)
+        whole = isinstance(number, int)
+        fits = -(1 << 63) <= number < 1 << 64 if whole else is_exact(text, number)
+        self.lossy = self.lossy or not fits
+        return number if fits or not self._exact else Exact(text)
 
 
 def is_exact(text: str, number: float) -> bool:
-    """Return whether a double stands for all digits of a text."""
+    """Return whether a double keeps all digits of a text."""
     try:
         return math.isfinite(number) and Decimal(text) == Decimal(repr(number))
     except InvalidOperation:
         return False
 
 
-def _parse_exactly(data: bytes, numbers: _Numbers | _ExactNumbers) -> Value:
+def _parse_exactly(data: bytes, numbers: _Numbers) -> Value:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise PayloadError("does-not-fit", "text that is not UTF-8", offset=error.start) from None
     decoder = json.JSONDecoder(
-        parse_int=numbers.integer, parse_float=numbers.fraction, parse_constant=_constant
+        parse_int=numbers.number, parse_float=numbers.number, parse_constant=_constant
     )
     begin = len(text) - len(text.lstrip(" \t\n\r"))
     try:
@@ -217,21 +187,16 @@ def _check_depth(data: bytes, value: Value) -> None:
 
 
 class _Stop(Exception):
-    """A text is no JSON from here on."""
-
     def __init__(self, text: str, at: int, parts: tuple[Piece, ...] = ()) -> None:
         super().__init__(text)
         self.at, self.parts = at, parts
 
 
 class _Scan:
-    """Finds the parts of one text."""
-
     def __init__(self, data: bytes) -> None:
         self._data = data
 
     def space(self, at: int) -> int:
-        """Return where the white space ends."""
         found = _SPACE.match(self._data, at)
         return found.end() if found else at
 

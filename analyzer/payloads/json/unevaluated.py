@@ -1,7 +1,7 @@
-"""`unevaluatedProperties` and `unevaluatedItems`: what no keyword of a schema says anything of.
+"""`unevaluatedProperties` and `unevaluatedItems`: members and items that no keyword evaluates.
 
-The library finds it by recursion, which a schema that refers to itself does not end, with Python's
-patterns, and items in the square of their number.
+The library finds them by recursion, which a schema that refers to itself does not end, with
+Python's patterns, and items in the square of their number.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kafkascope.analyzer.payloads.json.budget import bounds, listed
+from kafkascope.analyzer.payloads.json.budget import bounds, listed, misfit
 
 
 def properties(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
-    """Yield the errors of members that no keyword says anything of."""
-    from jsonschema import ValidationError
-
+    """Yield the errors of members that no keyword evaluates."""
     if not isinstance(instance, dict):
         return
     seen: set[str] = set()
@@ -23,16 +21,14 @@ def properties(validator: Any, value: Any, instance: Any, schema: Any) -> Iterat
         seen |= _names(inner, instance, part, part is schema)
     rest = [name for name in instance if name not in seen]
     if value is False and rest:
-        yield ValidationError(f"{listed(rest)}: no such property")
+        yield misfit(f"{listed(rest)}: no such property")
     elif value is not False:
         for name in rest:
             yield from validator.descend(instance[name], value, path=name)
 
 
 def items(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
-    """Yield the errors of elements that no keyword says anything of."""
-    from jsonschema import ValidationError
-
+    """Yield the errors of elements that no keyword evaluates."""
     if not isinstance(instance, list):
         return
     seen: set[int] = set()
@@ -40,7 +36,7 @@ def items(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[An
         seen |= _indexes(inner, instance, part, part is schema)
     rest = [index for index in range(len(instance)) if index not in seen]
     if value is False and rest:
-        yield ValidationError(f"item {rest[0]}: no such item")
+        yield misfit(f"item {rest[0]}: no such item")
     elif value is not False:
         for index in rest:
             yield from validator.descend(instance[index], value, path=index)
@@ -55,7 +51,7 @@ def _parts(validator: Any, instance: Any, schema: Any) -> Iterator[tuple[Any, An
         around, part = stack.pop()
         if not isinstance(part, dict):
             continue
-        bounds.get().budget.spend(1 + (len(instance) >> 3))
+        bounds.get().spend(1 + (len(instance) >> 3))
         yield around, part
         resolver = around._resolver
         found = [resolver.lookup(part[name]) for name in _REFERENCES if name in part]
@@ -80,15 +76,12 @@ def _parts(validator: Any, instance: Any, schema: Any) -> Iterator[tuple[Any, An
 
 
 def _names(validator: Any, instance: dict[str, Any], schema: Any, outermost: bool) -> set[str]:
-    """Return the members that the keywords of one schema say something of."""
     known = schema.get("properties", {})
     out = set(known.keys() & instance.keys())
     patterns = schema.get("patternProperties", {})
     for pattern in patterns:
         # One that is not applied may match any name.
-        out |= {
-            name for name in instance if bounds.get().patterns.matches(pattern, name) is not False
-        }
+        out |= {name for name in instance if bounds.get().matches(pattern, name) is not False}
     if "additionalProperties" in schema:
         # Members that break it are an error of their own.
         out |= instance.keys()
@@ -99,7 +92,6 @@ def _names(validator: Any, instance: dict[str, Any], schema: Any, outermost: boo
 
 
 def _indexes(validator: Any, instance: list[Any], schema: Any, outermost: bool) -> set[int]:
-    """Return the elements that the keywords of one schema say something of."""
     items = schema.get("items")
     # Until 2019-09 an array is what `prefixItems` is since.
     first = items if isinstance(items, list) else schema.get("prefixItems", [])
@@ -108,7 +100,8 @@ def _indexes(validator: Any, instance: list[Any], schema: Any, outermost: bool) 
     ):
         return set(range(len(instance)))
     out = set(range(min(len(first), len(instance))))
-    keywords = ["contains"] if "contains" in schema and _CONTAINS in _drafts(validator) else []
+    draft = str(validator.META_SCHEMA.get("$id", ""))
+    keywords = ["contains"] if "contains" in schema and _CONTAINS in draft else []
     if "unevaluatedItems" in schema and not outermost:
         keywords.append("unevaluatedItems")
     for keyword in keywords:
@@ -120,10 +113,6 @@ def _indexes(validator: Any, instance: list[Any], schema: Any, outermost: bool) 
 _REFERENCES = ("$ref", "$dynamicRef")
 _CONTAINS = "2020-12"
 """Since this draft `contains` says something of the elements that fit to it."""
-
-
-def _drafts(validator: Any) -> str:
-    return str(validator.META_SCHEMA.get("$id", ""))
 
 
 def fits(validator: Any, instance: Any, schema: Any) -> bool:

@@ -50,7 +50,6 @@ def _strip(proto: Any) -> None:
 
 
 def _source(text: str) -> str:
-    """Return the source without comments and those options."""
     tokens = _tokens(text)
     parts: list[str] = []
     last, at = 0, 0
@@ -82,7 +81,6 @@ def _tokens(text: str) -> list[SourceToken]:
 
 
 def _closed(tokens: list[SourceToken], at: int) -> int:
-    """Return the place behind the bracket that closes the one at a place."""
     depth = 0
     while True:
         token = tokens[at]
@@ -96,7 +94,6 @@ def _closed(tokens: list[SourceToken], at: int) -> int:
 
 
 def _is_option(tokens: list[SourceToken], at: int) -> bool:
-    """Return whether a statement begins that is an option."""
     if tokens[at].text != "option" or (at and tokens[at - 1].text not in ("{", "}", ";")):
         return False
     following = tokens[at + 1]

@@ -22,7 +22,7 @@ _REPEATED: Final = 3
 
 
 def breaking_changes(old: str, new: str) -> list[str]:
-    """Return a sentence for each change; empty for what cannot be told.
+    """Return a sentence for each change; empty where they cannot be compared.
 
     Names of types are compared as the schemas spell them, by their last word: imports are not read.
     """
@@ -85,10 +85,10 @@ def _of_message(old: Any, new: Any) -> Iterator[str]:
     for number, field in after.items():
         if field.label == _REQUIRED and number not in before:
             yield f"{field.name}: required field added"
-    yield from _of_oneofs(old, new, before, after)
+    yield from _of_oneofs(new, before, after)
 
 
-def _of_oneofs(old: Any, new: Any, before: dict[int, Any], after: dict[int, Any]) -> Iterator[str]:
+def _of_oneofs(new: Any, before: dict[int, Any], after: dict[int, Any]) -> Iterator[str]:
     """Two fields that could both be there, and now exclude each other."""
     for index, oneof in enumerate(new.oneof_decl):
         members = [

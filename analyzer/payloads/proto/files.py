@@ -112,7 +112,7 @@ class _Loading:
         self._paths: dict[str, str | None] = {}
         """Name of the file behind each path of an import; None where nobody has it."""
         self._missing: list[str] = []
-        self._left = MAX_TEXT - len(text)
+        self._left = MAX_TEXT
         self._shown: dict[str, str] = {}
         """The path by which a file was asked for."""
         self._main = self._add(text, "the schema")
@@ -140,6 +140,9 @@ class _Loading:
 
         Names are ours: those in schemas may be anything, and two files may have one.
         """
+        self._left -= len(text)
+        if self._left < 0 and self._protos:
+            raise PayloadError("bad-schema", f"more than {MAX_TEXT} characters with imports")
         proto = proto_of(text, path)
         proto.name = ""
         content = proto.SerializeToString(deterministic=True)
@@ -156,7 +159,6 @@ class _Loading:
         return name
 
     def _follow(self, first: str) -> None:
-        """Take in all that a file imports."""
         names = [first]
         followed = set()
         while names:
@@ -172,30 +174,26 @@ class _Loading:
             names.extend(known)
 
     def _import(self, path: str) -> str | None:
-        """Return the name of the file behind a path; None where nobody has it.
+        """Return the name of the file behind a path; None where no source has it.
 
         That is an error only if something of it is needed: many imports bring options alone.
         """
         if path not in self._paths:
             text = self._dependencies.get(path)
             if text is None and path in WELL_KNOWN:
-                text = _well_known(path)
+                name = f"{path.removesuffix('.proto').replace('/', '.')}_pb2"
+                found = importlib.import_module(name).DESCRIPTOR.serialized_pb
+                text = base64.b64encode(found).decode("ascii")
             elif text is None:
                 text = self._lookup(path)
             if text is None:
                 self._missing.append(path)
                 self._paths[path] = None
             else:
-                self._left -= len(text)
-                if self._left < 0:
-                    raise PayloadError(
-                        "bad-schema", f"more than {MAX_TEXT} characters with imports"
-                    )
                 self._paths[path] = self._add(text, path)
         return self._paths[path]
 
     def _resolve(self) -> None:
-        """Replace each name of a type by the full one that it stands for."""
         done: set[str] = set()
         while len(done) < len(self._protos):
             todo = [name for name in self._protos if name not in done]
@@ -241,11 +239,6 @@ class _Loading:
         for full in reversed(list(_candidates(name, scope))):
             text = self._lookup(full)
             if text is not None:
-                self._left -= len(text)
-                if self._left < 0:
-                    raise PayloadError(
-                        "bad-schema", f"more than {MAX_TEXT} characters with imports"
-                    )
                 added = self._add(text, f"{full}.proto")
                 before = set(self._protos)
                 self._follow(added)
@@ -260,40 +253,21 @@ class _Loading:
         raise PayloadError("bad-schema", text[:400])
 
     def _in_order(self) -> list[str]:
-        """Return the names of the files, each behind what it imports."""
-        order: list[str] = []
-        state: dict[str, bool] = {}
-        for first in self._protos:
-            stack = [(first, False)]
-            while stack:
-                name, leave = stack.pop()
-                if leave:
-                    state[name] = True
-                    order.append(name)
-                    continue
-                if name in state:
-                    if not state[name]:
-                        raise PayloadError(
-                            "bad-schema", f"{self._shown[name][:200]} imports itself"
-                        )
-                    continue
-                state[name] = False
+        order: dict[str, None] = {}
+        open_: set[str] = set()
+        stack = [(name, False) for name in reversed(self._protos)]
+        while stack:
+            name, leave = stack.pop()
+            if leave:
+                open_.discard(name)
+                order[name] = None
+            elif name in open_:
+                raise PayloadError("bad-schema", f"{self._shown[name][:200]} imports itself")
+            elif name not in order:
+                open_.add(name)
                 stack.append((name, True))
-                for each in self._protos[name].dependency:
-                    if state.get(each) is False:
-                        raise PayloadError(
-                            "bad-schema", f"{self._shown[each][:200]} imports itself"
-                        )
-                    stack.append((each, False))
-        return order
-
-    def _cycle(self, name: str) -> PayloadError:
-        return PayloadError("bad-schema", f"{self._shown[name][:200]} imports itself")
-
-
-def _well_known(path: str) -> str:
-    module = importlib.import_module(f"{path.removesuffix('.proto').replace('/', '.')}_pb2")
-    return base64.b64encode(module.DESCRIPTOR.serialized_pb).decode("ascii")
+                stack += [(each, False) for each in self._protos[name].dependency]
+        return list(order)
 
 
 def _join(scope: str, name: str) -> str:
@@ -301,7 +275,7 @@ def _join(scope: str, name: str) -> str:
 
 
 def _candidates(name: str, scope: str) -> Iterator[str]:
-    """Yield the full names that a name may stand for, the innermost first."""
+    """Yield the full names that a name may resolve to, the innermost first."""
     if name.startswith("."):
         yield name[1:]
         return

@@ -9,17 +9,15 @@ from __future__ import annotations
 import math
 import re
 import struct
-from binascii import b2a_base64
 from functools import lru_cache
 from typing import Any, Final
 
-from kafkascope.analyzer.payloads.model import Moment
-from kafkascope.analyzer.payloads.proto.types import WRAPPERS
+from kafkascope.analyzer.payloads.model import Moment, of_bytes, of_double
+from kafkascope.analyzer.payloads.proto.types import EMPTY, WRAPPERS
 
 UNKNOWN: Final = "_unknown_fields"
 
 _FLOAT: Final = struct.Struct("<f")
-_ZEROS: Final[dict[str, Any]] = {"double": 0.0, "float": 0.0, "bool": False, "string": ""}
 _SECONDS_OF_DAY: Final = 86400
 _FIRST_SECOND: Final = -62135596800
 _LAST_SECOND: Final = 253402300799
@@ -29,25 +27,13 @@ _MOST_DURATION: Final = 315576000000
 _BILLION: Final = 1_000_000_000
 
 
-def of_bytes(value: bytes) -> dict[str, str]:
-    """Return the form of bytes."""
-    return {"base64": b2a_base64(value, newline=False).decode("ascii")}
-
-
 def of_text(value: str | bytes) -> Any:
     """Return the form of text, which proto2 lets be anything."""
     return value if isinstance(value, str) else of_bytes(value)
 
 
-def of_double(value: float) -> float | str:
-    """Return a number, or its name where JSON has none."""
-    if value - value == 0.0:
-        return value
-    return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
-
-
 def of_float(value: float) -> float | str:
-    """Return the shortest number that stands for a value of 32 bits."""
+    """Return the shortest number that packs to the same 32-bit float."""
     if value - value != 0.0:
         return of_double(value)
     if value.is_integer() and -16777216.0 <= value <= 16777216.0:
@@ -63,9 +49,9 @@ def of_float(value: float) -> float | str:
     return float(f"{value:.9g}")
 
 
-def is_negative_zero(value: float) -> bool:
-    """Return whether a number that equals 0 is written all the same."""
-    return math.copysign(1.0, value) < 0
+def is_negative_zero(value: Any) -> bool:
+    """Return whether a value that equals 0 is written all the same."""
+    return isinstance(value, float) and math.copysign(1.0, value) < 0
 
 
 @lru_cache(maxsize=256)
@@ -107,7 +93,8 @@ def special(name: str, value: dict[str, Any]) -> Any:
     if UNKNOWN in value:
         return value
     if name in WRAPPERS:
-        return value.get("value", _zero(WRAPPERS[name]))
+        empty = EMPTY[WRAPPERS[name]]
+        return value.get("value", of_bytes(empty) if empty == b"" else empty)
     match name.rpartition(".")[2]:
         case "Timestamp":
             text = timestamp(value.get("seconds", 0), value.get("nanos", 0))
@@ -156,10 +143,6 @@ def plain(name: str, value: Any) -> Any:
             return value
 
 
-def _zero(kind: str) -> Any:
-    return of_bytes(b"") if kind == "bytes" else _ZEROS.get(kind, 0)
-
-
 def _has_unknown(value: Any) -> bool:
     return isinstance(value, dict) and UNKNOWN in value
 
@@ -198,8 +181,8 @@ def _plain_value(value: Any) -> Any:
 
 
 _TIMESTAMP: Final = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?"
-    r"(?:Z|([+-])([0-9]{2}):([0-9]{2}))"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?"
+    r"(Z|[+-][0-9]{2}:[0-9]{2})"
 )
 _DURATION: Final = re.compile(r"(-?)([0-9]{1,12})(?:\.([0-9]{1,9}))?s")
 
@@ -207,22 +190,18 @@ _DURATION: Final = re.compile(r"(-?)([0-9]{1,12})(?:\.([0-9]{1,9}))?s")
 def _plain_timestamp(value: Any) -> dict[str, int]:
     from datetime import UTC, datetime
 
-    found = _TIMESTAMP.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
+    matched = _TIMESTAMP.fullmatch(value) if isinstance(value, str) else None
+    if matched is None:
         raise ValueError("expected a time such as 2026-03-01T12:00:00.5Z")
-    year, month, day, hour, minute, second = (int(each) for each in found.groups()[:6])
     try:
-        when = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+        when = datetime.fromisoformat(matched[1] + matched[3])
     except ValueError as error:
         raise ValueError(f"not a time: {error}") from None
-    passed = when - datetime(1970, 1, 1, tzinfo=UTC)
-    seconds = passed.days * _SECONDS_OF_DAY + passed.seconds
-    if found[8]:
-        ahead = int(found[9]) * 3600 + int(found[10]) * 60
-        seconds -= ahead if found[8] == "+" else -ahead
+    since = when - datetime(1970, 1, 1, tzinfo=UTC)
+    seconds = since.days * _SECONDS_OF_DAY + since.seconds
     if not _FIRST_SECOND <= seconds <= _LAST_SECOND:
         raise ValueError("expected a time between the years 1 and 9999")
-    return {"seconds": seconds, "nanos": int((found[7] or "").ljust(9, "0"))}
+    return {"seconds": seconds, "nanos": int((matched[2] or "").ljust(9, "0"))}
 
 
 def _plain_duration(value: Any) -> dict[str, int]:
@@ -241,7 +220,6 @@ def _camel(path: Any) -> str:
 
 
 def _paths(text: str) -> list[str]:
-    """Return the paths of a field mask's text, in snake case."""
     if not text:
         return []
     return [re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", path) for path in text.split(",")]

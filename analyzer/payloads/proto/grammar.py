@@ -6,6 +6,7 @@ depend on is skipped: services, custom options, default values, comments.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from kafkascope.analyzer.payloads.proto.options import option, options
@@ -14,7 +15,7 @@ from kafkascope.analyzer.payloads.proto.tokens import Tokens
 MAX_NESTED: Final = 32
 """Messages inside of each other; protoc has the same limit."""
 
-_SCALARS: Final = {
+SCALARS: Final = {
     "double": 1,
     "float": 2,
     "int64": 3,
@@ -57,10 +58,8 @@ class _Parser:
 
     def file(self) -> Any:
         tokens, out = self._tokens, self._out
-        if tokens.next.text == "syntax":
-            self._syntax()
-        elif tokens.next.text == "edition":
-            self._edition()
+        if tokens.next.text in ("syntax", "edition"):
+            self._syntax(tokens.take().text)
         while tokens.next.kind != "end":
             if tokens.skip(";"):
                 continue
@@ -84,31 +83,42 @@ class _Parser:
                     self._type(word, out.message_type, out.enum_type, 0)
         return out
 
-    def _syntax(self) -> None:
-        tokens = self._tokens
-        tokens.take()
+    def _syntax(self, word: str) -> None:
+        tokens, out = self._tokens, self._out
         tokens.expect("=")
         at = tokens.next.begin
-        syntax = tokens.string("proto2 or proto3")
-        if syntax not in ("proto2", "proto3"):
-            raise tokens.error(f"unknown syntax {syntax[:40]!r}", at)
-        tokens.expect(";")
-        self._proto3 = syntax == "proto3"
-        if self._proto3:
-            self._out.syntax = syntax
-
-    def _edition(self) -> None:
-        tokens = self._tokens
-        tokens.take()
-        tokens.expect("=")
-        at = tokens.next.begin
-        edition = tokens.string("an edition")
+        version = tokens.string("proto2 or proto3" if word == "syntax" else "an edition")
         try:
-            self._out.edition = self._pb.Edition.Value(f"EDITION_{edition}")
+            if word == "edition":
+                out.edition = self._pb.Edition.Value(f"EDITION_{version}")
+            elif version not in ("proto2", "proto3"):
+                raise ValueError
         except ValueError:
-            raise tokens.error(f"unknown edition {edition[:40]!r}", at) from None
-        self._out.syntax = "editions"
+            raise tokens.error(f"unknown {word} {version[:40]!r}", at) from None
+        self._proto3 = version == "proto3"
+        if version != "proto2":
+            out.syntax = version if word == "syntax" else "editions"
         tokens.expect(";")
+
+    def _block(self) -> Iterator[None]:
+        """Yield where a statement begins, until the bracket that ends them."""
+        self._tokens.expect("{")
+        while not self._tokens.skip("}"):
+            if not self._tokens.skip(";"):
+                yield
+
+    def _type_or_keyword(self) -> str:
+        """Return the first word of a statement; that of a type's name from the root has a dot."""
+        tokens = self._tokens
+        return "." + tokens.name("a field") if tokens.skip(".") else tokens.word("a field")
+
+    def _is_option(self, word: str) -> bool:
+        return word == "option" and self._next_is("(")
+
+    def _next_is(self, sign: str) -> bool:
+        """Return whether a word or a sign follows: a field's type may have the name of a keyword,
+        and then something else does."""
+        return self._tokens.next.kind == "word" or self._tokens.next.text == sign
 
     def _import(self) -> None:
         tokens, out = self._tokens, self._out
@@ -140,22 +150,18 @@ class _Parser:
         tokens = self._tokens
         if depth > MAX_NESTED:
             raise tokens.wrong(f"messages nested deeper than {MAX_NESTED}")
-        tokens.expect("{")
         optional: list[Any] = []
-        while not tokens.skip("}"):
-            if tokens.skip(";"):
-                continue
-            # A field's type may have the name of a keyword: what follows tells.
+        for _ in self._block():
             at = tokens.next
-            word = "." + tokens.name("a field") if tokens.skip(".") else tokens.word("a field")
+            word = self._type_or_keyword()
             following = tokens.next
             if (word in ("message", "enum") and following.kind == "word") or (
                 word in ("export", "local") and following.text in ("message", "enum")
             ):
                 self._type(word, message.nested_type, message.enum_type, depth)
-            elif word == "option" and (following.kind == "word" or following.text == "("):
+            elif self._is_option(word):
                 option(tokens, message)
-            elif word == "extend" and (following.kind == "word" or following.text == "."):
+            elif word == "extend" and self._next_is("."):
                 self._extend(message.extension, message.nested_type, depth)
             elif word == "oneof" and following.kind == "word":
                 self._oneof(message, depth)
@@ -164,14 +170,10 @@ class _Parser:
             elif word == "reserved" and following.kind in ("number", "text", "word"):
                 if not self._reserved(message, at.begin):
                     self._field(message.field, message.nested_type, word, None, depth)
-            elif word in _LABELS and (following.kind == "word" or following.text == "."):
-                field = self._labelled(message.field, message.nested_type, word, depth)
-                if word == "optional" and self._proto3:
-                    field.proto3_optional = True
-                    optional.append(field)
             else:
-                kind = tokens.rest_of_name(word)
-                self._field(message.field, message.nested_type, kind, None, depth)
+                field = self._member(message.field, message.nested_type, word, depth)
+                if field.proto3_optional:
+                    optional.append(field)
         self._synthetic(message, optional)
         self._close_sets(message)
 
@@ -195,8 +197,14 @@ class _Parser:
                 if each.end == _END_OF_FIELDS:
                     each.end = _END_OF_EXTENSIONS_OF_SETS
 
-    def _labelled(self, fields: Any, nested: Any, label: str, depth: int) -> Any:
-        return self._field(fields, nested, self._tokens.name("a type"), _LABELS[label], depth)
+    def _member(self, fields: Any, nested: Any, word: str, depth: int) -> Any:
+        tokens = self._tokens
+        if word not in _LABELS or not self._next_is("."):
+            return self._field(fields, nested, tokens.rest_of_name(word), None, depth)
+        field = self._field(fields, nested, tokens.name("a type"), _LABELS[word], depth)
+        if word == "optional" and self._proto3:
+            field.proto3_optional = True
+        return field
 
     def _field(self, fields: Any, nested: Any, kind: str, label: int | None, depth: int) -> Any:
         tokens = self._tokens
@@ -213,7 +221,7 @@ class _Parser:
             self._message(nested.add(name=name), depth + 1)
             return field
         field.name = name
-        scalar = _SCALARS.get(kind)
+        scalar = SCALARS.get(kind)
         if scalar is None:
             field.type_name = kind
         else:
@@ -232,7 +240,7 @@ class _Parser:
         at = tokens.next.begin
         tokens.expect("<")
         key = tokens.word("a type")
-        if key not in _SCALARS or key in ("double", "float", "bytes"):
+        if key not in SCALARS or key in ("double", "float", "bytes"):
             raise tokens.error(f"{key[:40]!r} is not allowed as a map key", at)
         tokens.expect(",")
         value = tokens.name("a type")
@@ -243,10 +251,10 @@ class _Parser:
         camel = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
         entry = nested.add(name=f"{camel}Entry")
         entry.options.map_entry = True
-        entry.field.add(name="key", number=1, label=1, type=_SCALARS[key])
+        entry.field.add(name="key", number=1, label=1, type=SCALARS[key])
         second = entry.field.add(name="value", number=2, label=1)
-        if value in _SCALARS:
-            second.type = _SCALARS[value]
+        if value in SCALARS:
+            second.type = SCALARS[value]
         else:
             second.type_name = value
         field = fields.add(name=name, number=number, label=3, type=_MESSAGE, type_name=entry.name)
@@ -264,42 +272,23 @@ class _Parser:
         tokens = self._tokens
         index = len(message.oneof_decl)
         oneof = message.oneof_decl.add(name=tokens.word("a name"))
-        tokens.expect("{")
-        while not tokens.skip("}"):
-            if tokens.skip(";"):
-                continue
+        for _ in self._block():
             word = tokens.name("a field")
-            if word == "option" and (tokens.next.kind == "word" or tokens.next.text == "("):
+            if self._is_option(word):
                 option(tokens, oneof)
             else:
                 field = self._field(message.field, message.nested_type, word, None, depth)
                 field.oneof_index = index
 
     def _extend(self, extensions: Any, nested: Any, depth: int) -> None:
-        tokens = self._tokens
-        extendee = tokens.name("a message")
-        tokens.expect("{")
-        while not tokens.skip("}"):
-            if tokens.skip(";"):
-                continue
-            word = "." + tokens.name("a field") if tokens.skip(".") else tokens.word("a field")
-            label = None
-            if word in _LABELS and (tokens.next.kind == "word" or tokens.next.text == "."):
-                label, explicit = _LABELS[word], word == "optional"
-                field = self._field(extensions, nested, tokens.name("a type"), label, depth)
-                if explicit and self._proto3:
-                    field.proto3_optional = True
-            else:
-                kind = tokens.rest_of_name(word)
-                field = self._field(extensions, nested, kind, None, depth)
+        extendee = self._tokens.name("a message")
+        for _ in self._block():
+            field = self._member(extensions, nested, self._type_or_keyword(), depth)
             field.extendee = extendee
 
     def _enum(self, enum: Any) -> None:
         tokens = self._tokens
-        tokens.expect("{")
-        while not tokens.skip("}"):
-            if tokens.skip(";"):
-                continue
+        for _ in self._block():
             at = tokens.next.begin
             word = tokens.word("a value")
             if word == "option" and tokens.next.text != "=":

@@ -1,16 +1,17 @@
 """Generates for each message type a function from protobuf's object to the JSON form.
 
-protobuf parses in C; what costs time is to ask its object. A function that names the fields of one
-type asks for no more than it needs: five times as fast as `json_format.MessageToDict`.
+protobuf parses in C; access to its object costs the time. A function that names the fields of one
+type reads only those: five times as fast as `json_format.MessageToDict`, a third faster than a
+table of converters over `ListFields`.
 """
 
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from kafkascope.analyzer.payloads.model import Value
+from kafkascope.analyzer.payloads.model import Value, of_bytes, of_double
 from kafkascope.analyzer.payloads.proto import forms
 from kafkascope.analyzer.payloads.proto.types import WRAPPERS, MessageField, MessageType
 from kafkascope.analyzer.payloads.proto.walk import AnyForm, key_name
@@ -35,11 +36,24 @@ class MessageReaders:
         from google.protobuf.message import Message
         from google.protobuf.unknown_fields import UnknownFieldSet
 
-        self._any_form = any_form
-        self._unknown = UnknownFieldSet
-        self._taken = frozenset(dir(Message)) | {"Extensions", "FromString", "DESCRIPTOR"}
+        self._hidden = frozenset(dir(Message)) | {"Extensions", "FromString", "DESCRIPTOR"}
         self._numbers: dict[MessageType, int] = {}
         self._functions: list[Read] = []
+        self._names: Final[dict[str, Any]] = {
+            "F": self._functions,
+            "U": UnknownFieldSet,
+            "HasUnknown": HasUnknown,
+            "Bytes": of_bytes,
+            "Text": forms.of_text,
+            "Float": forms.of_float,
+            "Double": of_double,
+            "Negative": forms.is_negative_zero,
+            "Key": key_name,
+            "Texts": _texts,
+            "Timestamp": forms.timestamp,
+            "Special": forms.special,
+            "Any": any_form,
+        }
 
     def of(self, message: MessageType) -> Read | None:
         """Return the function of a type; None if one that it reaches can only be walked."""
@@ -53,7 +67,7 @@ class MessageReaders:
             len(message.fields) > MAX_FIELDS
             or message.is_set
             # Names that hide methods of protobuf's object.
-            or not self._taken.isdisjoint(message.names)
+            or not self._hidden.isdisjoint(message.names)
         )
 
     def _number(self, message: MessageType) -> int:
@@ -62,148 +76,99 @@ class MessageReaders:
             number = self._numbers[message] = len(self._functions)
 
             def first(value: Any) -> Value:
-                made = self._functions[number] = self._make(message)
+                names = dict(self._names)
+                source = "\n".join(self._function(message, names))
+                made: Read = compile_function(
+                    "read", source, names, f"reader of {message.full_name}"
+                )
+                self._functions[number] = made
                 return made(value)
 
             self._functions.append(first)
         return number
 
-    def _make(self, message: MessageType) -> Read:
-        source = _Source(self, message, self._any_form)
-        lines = source.function()
-        names: dict[str, Any] = {
-            **source.names,
-            "F": self._functions,
-            "U": self._unknown,
-            "HasUnknown": HasUnknown,
-            "Bytes": forms.of_bytes,
-            "Text": forms.of_text,
-            "Float": forms.of_float,
-            "Double": forms.of_double,
-            "Negative": forms.is_negative_zero,
-            "Key": key_name,
-            "Timestamp": forms.timestamp,
-            "Special": forms.special,
-            "Any": self._any_form,
-        }
-        read: Read = compile_function(
-            "read", "\n".join(lines), names, f"reader of {message.full_name}"
-        )
-        return read
-
-    def number(self, message: MessageType) -> int:
-        """Return where in the list the function of a type is."""
-        return self._number(message)
-
-
-class _Source:
-    """Writes the function of one type."""
-
-    def __init__(self, readers: MessageReaders, message: MessageType, any_form: AnyForm) -> None:
-        self._readers = readers
-        self._message = message
-        self.names: dict[str, Any] = {}
-        """Objects that the source names."""
-
-    def function(self) -> list[str]:
-        """Return the lines of the function `read`."""
-        message = self._message
+    def _function(self, message: MessageType, names: dict[str, Any]) -> list[str]:
         lines = ["def read(m):", "    if U(m): raise HasUnknown"]
         match message.special:
             case "google.protobuf.Timestamp":
-                lines += [
-                    "    t = Timestamp(m.seconds, m.nanos)",
-                    "    if t is not None: return t",
-                ]
+                lines += ["    t = Timestamp(m.seconds, m.nanos)", "    if t is not None: return t"]
             case "google.protobuf.Any":
-                lines += [
-                    "    v = Any(m.type_url, m.value)",
-                    "    if v is not None: return v",
-                ]
+                lines += ["    v = Any(m.type_url, m.value)", "    if v is not None: return v"]
             case name if name in WRAPPERS:
-                field = message.fields[1]
-                return [*lines, f"    return {self._one(field, 'm.value')}"]
+                return [*lines, f"    return {self._one(message.fields[1], 'm.value', names)}"]
         lines.append("    out = {}")
-        oneofs: set[str] = set()
+        oneofs = {field.oneof: field for field in message.fields.values() if _is_shared(field)}
+        for name, field in oneofs.items():
+            lines.append(f"    {_chosen(field)} = m.WhichOneof({name!r})")
         for field in message.fields.values():
-            if field.oneof and self._shared(field) and field.oneof not in oneofs:
-                oneofs.add(field.oneof)
-                lines.append(f"    o{self._oneof(field)} = m.WhichOneof({field.oneof!r})")
-            lines += [f"    {line}" for line in self._field(field)]
-        if message.special:
-            lines.append(f"    return Special({message.special!r}, out)")
-        else:
-            lines.append("    return out")
-        return lines
+            lines += [f"    {line}" for line in self._field(field, names)]
+        out = f"Special({message.special!r}, out)" if message.special else "out"
+        return [*lines, f"    return {out}"]
 
-    def _oneof(self, field: MessageField) -> int:
-        return int(field.descriptor.containing_oneof.index)
-
-    def _shared(self, field: MessageField) -> bool:
-        return field.oneof != "" and len(field.descriptor.containing_oneof.fields) > 1
-
-    def _field(self, field: MessageField) -> list[str]:
-        number = field.number
-        extension = field.descriptor.is_extension
-        if extension:
-            self.names[f"E{number}"] = field.descriptor
-            get = f"m.Extensions[E{number}]"
+    def _field(self, field: MessageField, names: dict[str, Any]) -> list[str]:
+        get, has = f"m.{field.name}", f"m.HasField({field.name!r})"
+        if field.descriptor.is_extension:
+            extension = f"E{field.number}"
+            names[extension] = field.descriptor
+            get, has = f"m.Extensions[{extension}]", f"m.HasExtension({extension})"
         elif keyword.iskeyword(field.name) or field.name.startswith("__"):
             get = f"getattr(m, {field.name!r})"
-        else:
-            get = f"m.{field.name}"
         put = f"out[{field.name!r}] ="
-        if field.map:
-            return [f"v = {get}", f"if v: {put} {self._map(field)}"]
         if field.repeated:
-            return [f"v = {get}", f"if v: {put} {self._list(field)}"]
+            many = (self._map if field.map else self._list)(field, names)
+            return [f"v = {get}", f"if v: {put} {many}"]
         if field.presence:
-            if self._shared(field):
-                has = f"o{self._oneof(field)} == {field.name!r}"
-            elif extension:
-                has = f"m.HasExtension(E{number})"
-            else:
-                has = f"m.HasField({field.name!r})"
-            return [f"if {has}: {put} {self._one(field, get)}"]
+            if _is_shared(field):
+                has = f"{_chosen(field)} == {field.name!r}"
+            return [f"if {has}: {put} {self._one(field, get, names)}"]
         value = "v or Negative(v)" if field.kind in ("double", "float") else "v"
-        return [f"v = {get}", f"if {value}: {put} {self._one(field, 'v')}"]
+        return [f"v = {get}", f"if {value}: {put} {self._one(field, 'v', names)}"]
 
-    def _one(self, field: MessageField, value: str) -> str:
-        """Return the expression for one value."""
+    def _one(
+        self, field: MessageField, value: str, names: dict[str, Any], number: int | None = None
+    ) -> str:
+        """Return the expression for one value; `number`: of the field of a map's entry."""
         if field.message is not None:
-            return f"F[{self._readers.number(field.message)}]({value})"
+            return f"F[{self._number(field.message)}]({value})"
         match field.kind:
-            case "bytes":
-                return f"Bytes({value})"
+            case "bytes" | "float" | "double":
+                return f"{field.kind.title()}({value})"
             case "string" if not field.utf8:
                 return f"Text({value})"
-            case "float":
-                return f"Float({value})"
-            case "double":
-                return f"Double({value})"
             case "enum":
-                self.names[f"N{field.number}"] = field.values.get
+                # A map's entry is a type of its own: its fields have the same numbers in each map.
+                table = f"N{field.number}" if number is None else f"M{number}"
+                names[table] = field.values.get
                 if value.isidentifier():
-                    return f"N{field.number}({value}, {value})"
-                return f"N{field.number}(v := {value}, v)"
+                    return f"{table}({value}, {value})"
+                return f"{table}(w := {value}, w)"
             case _:
                 return value
 
-    def _list(self, field: MessageField) -> str:
-        one = self._one(field, "x")
-        if one == "x":
-            return "list(v)"
+    def _list(self, field: MessageField, names: dict[str, Any]) -> str:
         if field.message is not None:
-            return f"[f(x) for f in (F[{self._readers.number(field.message)}],) for x in v]"
-        return f"[{one} for x in v]"
+            return f"[f(x) for f in (F[{self._number(field.message)}],) for x in v]"
+        one = self._one(field, "x", names)
+        return "list(v)" if one == "x" else f"[{one} for x in v]"
 
-    def _map(self, field: MessageField) -> str:
+    def _map(self, field: MessageField, names: dict[str, Any]) -> str:
         assert field.message is not None
         key, value = (field.message.fields[number] for number in (1, 2))
         name = "k" if key.kind == "string" else "Key(k)"
-        # Its entry is a type of its own: the number of the enum would be the same in two maps.
-        one = self._one(value, "v[k]")
-        if value.kind == "enum":
-            self.names[f"M{field.number}"] = value.values.get
-            one = f"M{field.number}(x := v[k], x)"
-        return f"{{{name}: {one} for k in sorted(v)}}"
+        keys = "Texts(v)" if key.kind == "string" and not key.utf8 else "sorted(v)"
+        return f"{{{name}: {self._one(value, 'v[k]', names, field.number)} for k in {keys}}}"
+
+
+def _texts(keys: Iterable[Any]) -> list[str]:
+    """Return keys of a map in order; of proto2 some may be bytes, which a walk refuses."""
+    if any(isinstance(key, bytes) for key in keys):
+        raise HasUnknown
+    return sorted(keys)
+
+
+def _is_shared(field: MessageField) -> bool:
+    return field.oneof != "" and len(field.descriptor.containing_oneof.fields) > 1
+
+
+def _chosen(field: MessageField) -> str:
+    return f"o{field.descriptor.containing_oneof.index}"

@@ -107,7 +107,7 @@ class Tokens:
             raise self.wrong(f"expected {what}")
         parts = []
         while self.next.kind == "text":
-            parts.append(unquoted(self.take().text))
+            parts.append(_ESCAPE.sub(_unescaped, self.take().text[1:-1]))
         # Halves of surrogate pairs are no text that protobuf takes.
         return "".join(parts).encode("utf-8", "replace").decode()
 
@@ -146,12 +146,6 @@ class Tokens:
             begin, self._at = self._at, found.end()
             if found.lastgroup != "space":
                 return SourceToken(found.lastgroup or "", found.group(), begin)
-
-
-def unquoted(text: str) -> str:
-    """Return what a quoted text stands for."""
-    inner = text[1:-1]
-    return _ESCAPE.sub(_unescaped, inner) if "\\" in inner else inner
 
 
 def _unescaped(found: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Tables of message types: what the numbers on the wire stand for."""
+"""Tables of message types: the fields of the numbers on the wire."""
 
 from __future__ import annotations
 
@@ -7,26 +7,12 @@ from functools import cached_property
 from typing import Any, Final
 
 from kafkascope.analyzer.payloads.proto.files import Loaded
+from kafkascope.analyzer.payloads.proto.grammar import SCALARS
 
-KINDS: Final = {
-    1: "double",
-    2: "float",
-    3: "int64",
-    4: "uint64",
-    5: "int32",
-    6: "fixed64",
-    7: "fixed32",
-    8: "bool",
-    9: "string",
+KINDS: Final = {number: name for name, number in SCALARS.items()} | {
     10: "group",
     11: "message",
-    12: "bytes",
-    13: "uint32",
     14: "enum",
-    15: "sfixed32",
-    16: "sfixed64",
-    17: "sint32",
-    18: "sint64",
 }
 """Names of FieldDescriptorProto.Type, as the schema language has them."""
 
@@ -41,6 +27,16 @@ WIRE: Final = {
     **dict.fromkeys(("string", "bytes", "message"), LENGTH),
     "group": START,
 }
+
+EMPTY: Final[dict[str, Any]] = {
+    **dict.fromkeys(WIRE, 0),
+    "bool": False,
+    "string": "",
+    "bytes": b"",
+    "double": 0.0,
+    "float": 0.0,
+}
+"""Values of scalars that are not there."""
 
 WRAPPERS: Final = {
     "google.protobuf.DoubleValue": "double",
@@ -102,7 +98,7 @@ class MessageField:
 
 
 class MessageType:
-    """A message type with its fields, which are made when they are first asked for."""
+    """A message type with its fields, which are made on first use."""
 
     def __init__(self, descriptor: Any, types: Types) -> None:
         self.full_name: Final[str] = descriptor.full_name
@@ -196,7 +192,7 @@ class Types:
             packed=repeated and bool(descriptor.is_packed),
             presence=bool(descriptor.has_presence),
             required=required,
-            utf8=kind == "string" and self._utf8.valid(descriptor),
+            utf8=kind == "string" and self._is_utf8(descriptor),
             oneof=descriptor.containing_oneof.name if descriptor.containing_oneof else "",
             map=repeated
             and kind == "message"
@@ -205,9 +201,19 @@ class Types:
             values=self._values(descriptor.enum_type) if kind == "enum" else {},
         )
 
-    @cached_property
-    def _utf8(self) -> _Utf8:
-        return _Utf8(self._loaded.protos)
+    def _is_utf8(self, descriptor: Any) -> bool:
+        """Return whether the text of a field has to be UTF-8: in proto3, and in editions
+        unless features override it."""
+        proto = self._loaded.protos[descriptor.file.name]
+        if proto.syntax != "editions":
+            return bool(proto.syntax == "proto3")
+        owner = descriptor
+        while owner is not None:
+            features = owner.GetOptions().features
+            if features.HasField("utf8_validation"):
+                return bool(features.utf8_validation != _NONE)
+            owner = getattr(owner, "extension_scope", None) or owner.containing_type
+        return bool(proto.options.features.utf8_validation != _NONE)
 
     def _values(self, enum: Any) -> dict[int, str]:
         values = self._enums.get(enum.full_name)
@@ -229,34 +235,5 @@ def _label(descriptor: Any) -> tuple[bool, bool]:
     )
 
 
-class _Utf8:
-    """Knows which fields with text have to be UTF-8: of proto3, and where features do not say
-    otherwise, of editions."""
-
-    def __init__(self, protos: dict[str, Any]) -> None:
-        self._files = {
-            name: proto.syntax == "proto3" or (proto.syntax == "editions" and not _none(proto))
-            for name, proto in protos.items()
-        }
-        self._editions = {name for name, proto in protos.items() if proto.syntax == "editions"}
-
-    def valid(self, descriptor: Any) -> bool:
-        """Return whether the text of a field has to be UTF-8."""
-        name = descriptor.file.name
-        if name not in self._editions:
-            return self._files[name]
-        owner = descriptor
-        while owner is not None:
-            features = owner.GetOptions().features
-            if features.HasField("utf8_validation"):
-                return bool(features.utf8_validation != _NONE)
-            owner = getattr(owner, "extension_scope", None) or owner.containing_type
-        return self._files[name]
-
-
 _NONE: Final = 3
 """FeatureSet.Utf8Validation.NONE."""
-
-
-def _none(proto: Any) -> bool:
-    return bool(proto.options.features.utf8_validation == _NONE)

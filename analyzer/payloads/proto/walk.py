@@ -1,7 +1,7 @@
 """Reads the bytes of a message step by step: values, pieces with their bytes, and where it ends.
 
-The reader that is generated for each type is faster and says neither place nor reason; what it
-refuses, and what the schema does not know, is read here.
+The reader generated for each type is faster and returns neither offsets nor reasons; bytes that it
+refuses, and fields that the schema lacks, are read here.
 """
 
 from __future__ import annotations
@@ -9,9 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from kafkascope.analyzer.payloads.model import UNFIT, PayloadError, Piece, Value
+from kafkascope.analyzer.payloads.model import (
+    UNFIT,
+    PayloadError,
+    Piece,
+    Value,
+    of_bytes,
+    of_double,
+)
 from kafkascope.analyzer.payloads.proto import forms
 from kafkascope.analyzer.payloads.proto.types import (
+    EMPTY,
     FIXED32,
     FIXED64,
     LENGTH,
@@ -77,7 +85,7 @@ def explain(message: MessageType, data: bytes, any_form: AnyForm) -> Piece:
         place = f"{error.path}: " if error.path else ""
         out = grouped(found)
         begin = out[-1].end if out else 0
-        rest = forms.of_bytes(data[begin:])
+        rest = of_bytes(data[begin:])
         out += (Piece("", f"{UNFIT}: {place}{error.text}", rest, begin, end),)
     return Piece("", message.full_name, None if out else {}, 0, end, out)
 
@@ -87,7 +95,7 @@ Pieces: TypeAlias = list[tuple[MessageField | None, Piece]]
 
 
 def grouped(found: Pieces) -> tuple[Piece, ...]:
-    """Return the pieces of a message: elements that follow each other stand in one."""
+    """Return the pieces of a message, with adjacent elements of a field merged into one."""
     out: list[Piece] = []
     at = 0
     while at < len(found):
@@ -127,7 +135,11 @@ class WireWalk:
                 return at
             field = fields.get(number)
             if field is None:
-                at = self._unknown(held, number, wire, begin, at, end, depth, out)
+                entry, at = raw(self._data, number, wire, at, end, depth + 1)
+                held.unknown.append(entry)
+                if out is not None:
+                    kind = f"unknown {WIRES[wire]}"
+                    out.append((None, Piece(str(number), kind, entry["value"], begin, at)))
                 continue
             try:
                 at = self._field(held, field, wire, begin, at, end, depth, out)
@@ -149,6 +161,7 @@ class WireWalk:
         depth: int,
         out: Pieces | None,
     ) -> int:
+        value: Any
         wanted = WIRE[field.kind]
         if wire == LENGTH and field.repeated and wanted in (VARINT, FIXED32, FIXED64):
             return self._packed(held, field, begin, at, end, out)
@@ -156,50 +169,41 @@ class WireWalk:
             raise Fault(f"{WIRES[wire]}, expected {WIRES[wanted]} of {field.kind}", begin)
         pieces: Pieces | None = [] if out is not None else None
         values = held.fields.setdefault(field.number, []) if field.repeated else None
-        index = len(values) if values is not None else -1
+        name = field.name if values is None else f"[{len(values)}]"
+        element = None if values is None else field
         try:
             if field.message is None:
-                raw, at = scalar(field, self._data, at, end)
-                value: Any = raw
-            elif field.kind == "group":
-                value = self._part(held, field, begin)
-                at = self.read(value, at, end, depth + 1, pieces, field.number)
+                value, at = scalar(field, self._data, at, end)
             else:
-                size, at = length(self._data, at, end)
-                value = self._part(held, field, begin)
-                at = self.read(value, at, at + size, depth + 1, pieces)
+                # A message that comes again goes on with what came before.
+                before = None if field.repeated else held.fields.get(field.number)
+                value = before or Held(field.message, begin)
+                if field.kind == "group":
+                    at = self.read(value, at, end, depth + 1, pieces, field.number)
+                else:
+                    size, at = length(self._data, at, end)
+                    at = self.read(value, at, at + size, depth + 1, pieces)
             if values is not None:
                 values.append(value)
             else:
                 if field.oneof:
                     # Of a oneof the last one counts.
-                    before = held.chosen.get(field.oneof, field.number)
-                    if before != field.number:
-                        held.fields.pop(before, None)
+                    chosen = held.chosen.get(field.oneof, field.number)
+                    if chosen != field.number:
+                        held.fields.pop(chosen, None)
                     held.chosen[field.oneof] = field.number
                 held.fields[field.number] = value
             if out is not None:
-                name = field.name if index < 0 else f"[{index}]"
-                piece = self._piece(name, field, value, begin, at, pieces)
-                out.append((field if index >= 0 else None, piece))
+                out.append((element, self._piece(name, field, value, begin, at, pieces)))
         except Fault as fault:
-            if index >= 0 and not field.map:
-                fault.path.append(f"[{index}]")
+            if values is not None and not field.map:
+                fault.path.append(name)
             if out is not None and pieces:
-                name = field.name if index < 0 else f"[{index}]"
                 parts = grouped(pieces)
                 piece = Piece(name, field.type, None, begin, parts[-1].end, parts)
-                out.append((field if index >= 0 else None, piece))
+                out.append((element, piece))
             raise
         return at
-
-    def _part(self, held: Held, field: MessageField, begin: int) -> Held:
-        """Return what holds a message: one that comes again goes on with what came before."""
-        before = None if field.repeated else held.fields.get(field.number)
-        if before is not None:
-            return before  # type: ignore[no-any-return]
-        assert field.message is not None
-        return Held(field.message, begin)
 
     def _packed(
         self, held: Held, field: MessageField, begin: int, at: int, end: int, out: Pieces | None
@@ -217,31 +221,13 @@ class WireWalk:
                 fault.path.append(f"[{len(values)}]")
                 raise
             if out is not None:
-                name, value = f"[{len(values)}]", self.scalar_form(field, raw)
+                name, value = f"[{len(values)}]", _scalar_form(field, raw)
                 pieces.append(Piece(name, field.type, value, start, at))
             values.append(raw)
         if out is not None:
             value = None if len(values) > first else []
             out.append((None, Piece(field.name, field.type, value, begin, stop, tuple(pieces))))
         return stop
-
-    def _unknown(
-        self,
-        held: Held,
-        number: int,
-        wire: int,
-        begin: int,
-        at: int,
-        end: int,
-        depth: int,
-        out: Pieces | None,
-    ) -> int:
-        entry, at = raw(self._data, number, wire, at, end, depth + 1)
-        held.unknown.append(entry)
-        if out is not None:
-            kind = f"unknown {WIRES[wire]}"
-            out.append((None, Piece(str(number), kind, entry["value"], begin, at)))
-        return at
 
     def _piece(
         self,
@@ -253,27 +239,11 @@ class WireWalk:
         pieces: Pieces | None,
     ) -> Piece:
         if not isinstance(value, Held):
-            return Piece(name, field.type, self.scalar_form(field, value), begin, end)
+            return Piece(name, field.type, _scalar_form(field, value), begin, end)
         kind = field.type if not field.map else "entry"
         if value.type.special:
             return Piece(name, kind, self.form(value), begin, end)
         return Piece(name, kind, None if pieces else {}, begin, end, grouped(pieces or []))
-
-    def scalar_form(self, field: MessageField, raw: Any) -> Any:
-        """Return the JSON form of a scalar."""
-        match field.kind:
-            case "string":
-                return forms.of_text(raw)
-            case "bytes":
-                return forms.of_bytes(raw)
-            case "float":
-                return forms.of_float(raw)
-            case "double":
-                return forms.of_double(raw)
-            case "enum":
-                return field.values.get(raw, raw)
-            case _:
-                return raw
 
     def form(self, held: Held) -> Value:
         """Return the JSON form of what was read of a message."""
@@ -295,8 +265,8 @@ class WireWalk:
                         out[field.name] = self._list(field, value)
                 elif isinstance(value, Held):
                     out[field.name] = self.form(value)
-                elif field.presence or value or _negative_zero(value):
-                    out[field.name] = self.scalar_form(field, value)
+                elif field.presence or value or forms.is_negative_zero(value):
+                    out[field.name] = _scalar_form(field, value)
             except Fault as fault:
                 fault.path.append(field.name)
                 raise
@@ -310,7 +280,7 @@ class WireWalk:
 
     def _list(self, field: MessageField, values: list[Any]) -> list[Any]:
         if field.message is None:
-            return [self.scalar_form(field, value) for value in values]
+            return [_scalar_form(field, value) for value in values]
         out: list[Any] = []
         try:
             for value in values:
@@ -325,7 +295,7 @@ class WireWalk:
         key, value = (field.message.fields[number] for number in (1, 2))
         out: dict[Any, Any] = {}
         for entry in entries:
-            name = entry.fields.get(1, _EMPTY[key.kind])
+            name = entry.fields.get(1, EMPTY[key.kind])
             if isinstance(name, bytes):
                 raise Fault("a key that is not UTF-8", entry.begin)
             got = entry.fields.get(2)
@@ -339,8 +309,8 @@ class WireWalk:
                     raise
             else:
                 if got is None:
-                    got = _EMPTY[value.kind]
-                out[name] = self.scalar_form(value, got)
+                    got = EMPTY[value.kind]
+                out[name] = _scalar_form(value, got)
         return {key_name(name): out[name] for name in sorted(out)}
 
     def _any(self, held: Held, out: dict[str, Any]) -> Value:
@@ -358,20 +328,21 @@ class WireWalk:
         return out if value is None else value
 
 
+_FORMS: Final[dict[str, Callable[[Any], Any]]] = {
+    "string": forms.of_text,
+    "bytes": of_bytes,
+    "float": forms.of_float,
+    "double": of_double,
+}
+
+
+def _scalar_form(field: MessageField, raw: Any) -> Any:
+    if field.kind == "enum":
+        return field.values.get(raw, raw)
+    form = _FORMS.get(field.kind)
+    return raw if form is None else form(raw)
+
+
 def key_name(key: str | int | bool) -> str:
     """Return the key of a map as a name of JSON."""
     return key if isinstance(key, str) else str(key).lower()
-
-
-def _negative_zero(value: Any) -> bool:
-    return isinstance(value, float) and forms.is_negative_zero(value)
-
-
-_EMPTY: Final[dict[str, Any]] = {
-    **dict.fromkeys(WIRE, 0),
-    "bool": False,
-    "string": "",
-    "bytes": b"",
-    "double": 0.0,
-    "float": 0.0,
-}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
-from kafkascope.analyzer.payloads.model import PayloadError
-from kafkascope.analyzer.payloads.proto import forms
+from kafkascope.analyzer.payloads.model import PayloadError, of_bytes
 from kafkascope.analyzer.payloads.proto.types import (
     FIXED32,
     FIXED64,
@@ -20,7 +19,7 @@ MAX_DEPTH: Final = 100
 """Messages and groups inside of each other; protobuf has the same limit."""
 
 WIRES: Final = ("varint", "fixed64", "bytes", "group", "end of group", "fixed32")
-_FIXED: Final = {
+FIXED: Final = {
     "double": struct.Struct("<d"),
     "fixed64": struct.Struct("<Q"),
     "sfixed64": struct.Struct("<q"),
@@ -33,9 +32,9 @@ _MOST_TAG: Final = 0xFFFFFFFF
 
 
 class Fault(Exception):
-    """The bytes do not fit; the path grows on its way out."""
+    """Bytes or a value do not fit; the path grows on its way out."""
 
-    def __init__(self, text: str, offset: int) -> None:
+    def __init__(self, text: str, offset: int = 0) -> None:
         super().__init__(text)
         self.text, self.offset = text, offset
         self.path: list[str] = []
@@ -60,7 +59,7 @@ def tag(data: bytes, at: int, end: int) -> tuple[int, int, int]:
 def scalar(field: MessageField, data: bytes, at: int, end: int) -> tuple[Any, int]:
     """Return the value of a field that is no message, and where it ends."""
     kind = field.kind
-    fixed = _FIXED.get(kind)
+    fixed = FIXED.get(kind)
     if fixed is not None:
         if end - at < fixed.size:
             raise Fault(f"{end - at} of {fixed.size} bytes of {kind}", at)
@@ -130,7 +129,7 @@ def raw(
         value, at = varint(data, at, end, "an unknown field")
     elif wire == LENGTH:
         size, at = length(data, at, end)
-        value, at = forms.of_bytes(data[at : at + size]), at + size
+        value, at = of_bytes(data[at : at + size]), at + size
     elif wire in (FIXED32, FIXED64):
         size = 4 if wire == FIXED32 else 8
         if end - at < size:

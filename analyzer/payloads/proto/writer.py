@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import base64
-import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
-from kafkascope.analyzer.payloads.model import PayloadError, Value
+from kafkascope.analyzer.payloads.model import NON_FINITE, Value
 from kafkascope.analyzer.payloads.proto import forms
 from kafkascope.analyzer.payloads.proto.types import (
-    FIXED32,
-    FIXED64,
     LENGTH,
     START,
     STOP,
@@ -20,45 +18,35 @@ from kafkascope.analyzer.payloads.proto.types import (
     MessageField,
     MessageType,
 )
-from kafkascope.analyzer.payloads.proto.wire import MAX_DEPTH
+from kafkascope.analyzer.payloads.proto.wire import FIXED, MAX_DEPTH, Fault
+from kafkascope.dissectors.values import varint_of
 
 AnyBytes = Callable[[Any], dict[str, Any] | None]
 """Returns type and bytes of the form of a google.protobuf.Any; None if it stands as it is."""
 
-_FIXED: Final = {
-    "fixed64": struct.Struct("<Q"),
-    "sfixed64": struct.Struct("<q"),
-    "fixed32": struct.Struct("<I"),
-    "sfixed32": struct.Struct("<i"),
-}
 _RANGES: Final = {
     **dict.fromkeys(("int32", "sint32", "sfixed32", "enum"), (-(1 << 31), (1 << 31) - 1)),
     **dict.fromkeys(("int64", "sint64", "sfixed64"), (-(1 << 63), (1 << 63) - 1)),
     **dict.fromkeys(("uint32", "fixed32"), (0, (1 << 32) - 1)),
     **dict.fromkeys(("uint64", "fixed64"), (0, (1 << 64) - 1)),
 }
-_NON_FINITE: Final = {
-    "NaN": float("nan"),
-    "Infinity": float("inf"),
-    "-Infinity": float("-inf"),
-}
-
-
-class _Wrong(ValueError):
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.path: list[str] = []
 
 
 def encode(message: MessageType, value: Value, any_bytes: AnyBytes) -> bytes:
     """Return the bytes of a message; `PayloadError` with the path of what does not fit."""
     try:
         return _Writer(any_bytes).message(message, value, 0)
-    except _Wrong as wrong:
-        path = ""
-        for part in reversed(wrong.path):
-            path += part if part.startswith("[") or not path else f".{part}"
-        raise PayloadError("does-not-fit", str(wrong), path=path) from None
+    except Fault as fault:
+        raise fault.error() from None
+
+
+@contextmanager
+def _within(part: object) -> Iterator[None]:
+    try:
+        yield
+    except Fault as fault:
+        fault.path.append(str(part)[:100])
+        raise
 
 
 class _Writer:
@@ -67,41 +55,34 @@ class _Writer:
 
     def message(self, message: MessageType, value: Any, depth: int) -> bytes:
         if depth > MAX_DEPTH:
-            raise _Wrong(f"messages nested deeper than {MAX_DEPTH}")
+            raise Fault(f"messages nested deeper than {MAX_DEPTH}")
         if message.special == "google.protobuf.Any":
             value = self._any_bytes(value) or value
         elif message.special:
             try:
                 value = forms.plain(message.special, value)
             except ValueError as error:
-                raise _Wrong(str(error)) from None
+                raise Fault(str(error)) from None
         if not isinstance(value, dict):
             raise _wrong(value, f"an object of {message.full_name}")
         names = message.names
         surplus = [name for name in value if name not in names and name != message.unknown]
         if surplus:
-            wrong = _Wrong(f"{message.full_name} has no such field")
-            wrong.path.append(str(surplus[0])[:100])
-            raise wrong
+            with _within(surplus[0]):
+                raise Fault(f"{message.full_name} has no such field")
         out = bytearray()
         oneofs: dict[str, str] = {}
         for field in message.fields.values():
-            try:
+            with _within(field.name):
                 if field.name not in value:
                     if field.required:
-                        raise _Wrong("is required, but missing")
+                        raise Fault("is required, but missing")
                     continue
                 if field.oneof and oneofs.setdefault(field.oneof, field.name) != field.name:
-                    raise _Wrong(f"beside {oneofs[field.oneof]}, of which oneof is either")
+                    raise Fault(f"beside {oneofs[field.oneof]}, of which oneof is either")
                 self._field(out, field, value[field.name], depth)
-            except _Wrong as wrong:
-                wrong.path.append(field.name)
-                raise
-        try:
+        with _within(message.unknown):
             out += self._unknown(value.get(message.unknown, []), depth)
-        except _Wrong as wrong:
-            wrong.path.append(message.unknown)
-            raise
         return bytes(out)
 
     def _field(self, out: bytearray, field: MessageField, value: Any, depth: int) -> None:
@@ -114,13 +95,10 @@ class _Writer:
         else:
             if not isinstance(value, list):
                 raise _wrong(value, "an array")
-            parts: list[bytes] = []
-            try:
-                for each in value:
+            parts = []
+            for index, each in enumerate(value):
+                with _within(f"[{index}]"):
                     parts.append(self._value(field, each, depth))
-            except _Wrong as wrong:
-                wrong.path.append(f"[{len(parts)}]")
-                raise
             if field.packed and parts:
                 data = b"".join(parts)
                 out += _tag(field.number, LENGTH) + _varint(len(data)) + data
@@ -134,17 +112,13 @@ class _Writer:
         if not isinstance(value, dict):
             raise _wrong(value, "an object")
         for name, each in value.items():
-            try:
+            with _within(name):
                 first = self._value(key, _key(key, name), depth + 1)
                 second = self._value(element, each, depth + 1)
-            except _Wrong as wrong:
-                wrong.path.append(str(name)[:100])
-                raise
             data = _tag(1, WIRE[key.kind]) + first + _tag(2, WIRE[element.kind]) + second
             out += _tag(field.number, LENGTH) + _varint(len(data)) + data
 
     def _value(self, field: MessageField, value: Any, depth: int) -> bytes:
-        """Return the bytes of one value, behind its tag."""
         if field.message is not None:
             data = self.message(field.message, value, depth + 1)
             if field.kind == "group":
@@ -161,14 +135,14 @@ class _Writer:
                 if not isinstance(value, bool):
                     raise _wrong(value, "true or false")
                 return b"\1" if value else b"\0"
-            case "double" | "float":
-                return _float(field.kind, value)
+            case "double" | "float" as kind:
+                return _float(kind, value)
             case "enum":
                 return _varint(_integer("enum", self._number(field, value)))
             case kind:
                 number = _integer(kind, value)
-                if kind in _FIXED:
-                    return _FIXED[kind].pack(number)
+                if kind in FIXED:
+                    return FIXED[kind].pack(number)
                 if kind in ("sint32", "sint64"):
                     number = (number << 1) ^ (number >> 63)
                 return _varint(number)
@@ -181,7 +155,7 @@ class _Writer:
         try:
             return value.encode("utf-8")
         except UnicodeEncodeError:
-            raise _Wrong("text with an unpaired surrogate") from None
+            raise Fault("text with an unpaired surrogate") from None
 
     def _number(self, field: MessageField, value: Any) -> Any:
         if not isinstance(value, str):
@@ -197,16 +171,13 @@ class _Writer:
 
     def _unknown(self, value: Any, depth: int) -> bytes:
         if depth > MAX_DEPTH:
-            raise _Wrong(f"groups nested deeper than {MAX_DEPTH}")
+            raise Fault(f"groups nested deeper than {MAX_DEPTH}")
         if not isinstance(value, list):
             raise _wrong(value, "an array")
         out = bytearray()
         for index, each in enumerate(value):
-            try:
+            with _within(f"[{index}]"):
                 out += self._unknown_field(each, depth)
-            except _Wrong as wrong:
-                wrong.path.append(f"[{index}]")
-                raise
         return bytes(out)
 
     def _unknown_field(self, entry: Any, depth: int) -> bytes:
@@ -218,10 +189,8 @@ class _Writer:
         match entry["type"]:
             case "varint":
                 return _tag(number, VARINT) + _varint(_integer("uint64", value))
-            case "fixed64":
-                return _tag(number, FIXED64) + _FIXED["fixed64"].pack(_integer("fixed64", value))
-            case "fixed32":
-                return _tag(number, FIXED32) + _FIXED["fixed32"].pack(_integer("fixed32", value))
+            case "fixed64" | "fixed32" as kind:
+                return _tag(number, WIRE[kind]) + FIXED[kind].pack(_integer(kind, value))
             case "bytes":
                 data = _bytes(value)
                 return _tag(number, LENGTH) + _varint(len(data)) + data
@@ -232,18 +201,12 @@ class _Writer:
                 raise _wrong(other, "varint, fixed64, bytes, group or fixed32")
 
 
-def _wrong(value: Any, wanted: str) -> _Wrong:
-    return _Wrong(f"{value!r:.60} is not {wanted}")
+def _wrong(value: Any, wanted: str) -> Fault:
+    return Fault(f"{value!r:.60} is not {wanted}")
 
 
 def _varint(value: int) -> bytes:
-    value &= 0xFFFFFFFFFFFFFFFF
-    out = bytearray()
-    while value > 0x7F:
-        out.append((value & 0x7F) | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return varint_of(value & 0xFFFFFFFFFFFFFFFF)
 
 
 def _tag(number: int, wire: int) -> bytes:
@@ -261,13 +224,13 @@ def _integer(kind: str, value: Any) -> int:
 
 def _float(kind: str, value: Any) -> bytes:
     if isinstance(value, str):
-        value = _NON_FINITE.get(value, value)
+        value = NON_FINITE.get(value, value)
     if type(value) not in (int, float):
         raise _wrong(value, "a number")
     try:
         if type(value) is int and kind == "double" and int(float(value)) != value:
             raise _wrong(value, "a double")
-        return struct.pack("<d" if kind == "double" else "<f", value)
+        return FIXED[kind].pack(value)
     except OverflowError:
         raise _wrong(value, f"a {kind}") from None
 
@@ -282,7 +245,6 @@ def _bytes(value: Any) -> bytes:
 
 
 def _key(field: MessageField, name: Any) -> Any:
-    """Return the value of a map's key, which is text in JSON."""
     if not isinstance(name, str):
         raise _wrong(name, "text")
     if field.kind == "string":

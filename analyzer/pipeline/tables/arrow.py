@@ -12,14 +12,13 @@ import pyarrow as pa
 
 class _WithoutPandas(MetaPathFinder):
     def find_spec(self, name: str, *_: object) -> None:
-        """Refuse to import pandas."""
         if name == "pandas":
             raise ImportError
 
 
 def spare_pandas() -> None:
-    """Let pyarrow convert lists without pandas, which it imports (0.3 s) to see whether they are of
-    that kind, once. For a process in which nobody asks for a DataFrame, before the first list."""
+    """Let pyarrow convert lists without pandas, which it imports once (0.3 s) to check for its
+    types. For a process that makes no DataFrame, before the first list."""
     if "pandas" in sys.modules:
         return
     finder = _WithoutPandas()

@@ -32,14 +32,12 @@ class RowBuffer:
         return len(self._rows)
 
     def add(self, row: tuple[Any, ...]) -> None:
-        """Add a row."""
         self._rows.append(row)
         self.bytes += sum(map(len, filter(None, self._texts(row))))
         for values in filter(None, self._lists(row)):
             self.bytes += _size(values)
 
     def extend(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Add some rows."""
         for row in rows:
             self.add(row)
 
@@ -61,7 +59,6 @@ def is_much(size: int) -> bool:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    """Return whether a type is of texts or bytes of any length."""
     return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
@@ -76,7 +73,6 @@ def _getter(
 
 
 def _size(values: Any) -> int:
-    """Return what a list takes, or a struct in it."""
     if values.__class__ is dict:
         values = values.values()
     size = ITEM_BYTES * len(values)

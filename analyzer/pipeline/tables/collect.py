@@ -3,30 +3,32 @@ without I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.exchanges.records import fields_of
 from kafkascope.analyzer.exchanges.rows import Row, nameless_topics, renamed, row_of
 from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.merging.histogram import bounds_of, bucket_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.pipeline.tables import values
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.buffers import RowBuffer, is_much
-from kafkascope.analyzer.pipeline.tables.facts import Facts
+from kafkascope.analyzer.pipeline.tables.facts import Facts, SentSchemas
 from kafkascope.analyzer.pipeline.tables.numbers import exchange_place
 from kafkascope.analyzer.pipeline.tables.schemas import (
     COLLECTED,
     FACTS,
+    LATENCY,
     ON_REQUEST,
     UNWANTED,
 )
 from kafkascope.analyzer.ranks import bounded
 from kafkascope.analyzer.statistics.connections import silent_phase, state_of
 from kafkascope.analyzer.statistics.feed import Feed
-from kafkascope.analyzer.statistics.histogram import bounds_of, bucket_of
 from kafkascope.captures.model import Closed, Opened, Resolved
 from kafkascope.captures.streams.reassembly import MAX_CONNECTIONS
 
@@ -38,12 +40,12 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.filter.backends.records import RecordFilter
     from kafkascope.analyzer.filter.language import Filter
-    from kafkascope.analyzer.pipeline.schemas import SentSchemas
-    from kafkascope.analyzer.topics import TopicNames
-    from kafkascope.captures.model import Connection, Tls
+    from kafkascope.captures.model import Connection
 
 ROWS: Final = 4096
 """Rows per batch."""
+LOOKS: Final = 256
+"""Exchanges between looks for full batches, where rows are small."""
 CELLS: Final = 16_384
 """Cells of histograms that are kept before they are yielded."""
 HOUR_NS: Final = 3_600_000_000_000
@@ -52,9 +54,6 @@ ENDED: Final = MAX_CONNECTIONS + MAX_CONNECTIONS // 4
 as reassembly tracks."""
 CLIENT_IDS: Final = 16
 """Client ids kept per connection; more indicate a gateway, not clients."""
-
-Told: TypeAlias = "tuple[str, pa.RecordBatch]"
-"""A table's name and some of its rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +69,9 @@ class TableOptions:
     segments: bool = False
     filter: str = ""
     """Only exchanges that match are counted and make rows, of their records those that match; see
-    `filter.places.IN_TASKS`."""
+    `filter.bind.IN_TASKS`."""
 
     def makes(self, table: str) -> bool:
-        """Return whether a table is made."""
         return table not in ON_REQUEST or bool(getattr(self, table))
 
     def to_json(self) -> dict[str, Any]:
@@ -98,20 +96,19 @@ class ConnectionTotals:
 
 
 class TableCollector:
-    """Takes exchanges by `add` and connections by `saw`; yields full batches by `ready` and the
-    others by `finish`. `add` is `count` and `tell`, which may run in different tasks."""
+    """Takes exchanges by `add` and connections by `saw`; puts full batches of rows as they come,
+    and the others with the facts at `finish`."""
 
     def __init__(
         self,
         context: Context,
         options: TableOptions,
+        put: Callable[[str, pa.RecordBatch], None],
         last_ns: int = 0,
-        put: Callable[[Told], None] | None = None,
         schemas: SentSchemas | None = None,
     ) -> None:
-        """`last_ns`: time of the latest packet of all. `put` takes batches that are full before an
-        exchange is complete; without it they wait for `ready`. `schemas`: what keys and values are
-        decoded with."""
+        """`put` takes the name of a table and rows of it. `last_ns`: time of the latest packet of
+        all. `schemas`: what keys and values are decoded with."""
         self._context = context
         self._options = options
         self._last_ns = last_ns
@@ -123,21 +120,21 @@ class TableCollector:
         self._nameds = [
             each.named for each in self.facts.statistics.values() if hasattr(each, "named")
         ]
-        self._wanted, self._by_name = _filter_of(options.filter)
-        self._choice = _choice_of(options, lambda: context.names)
-        self._whole: list[Callable[[Row, Exchange], None]] = []
-        """What takes all exchanges, whether they are wanted or not."""
+        self._wanted, self._choice, self._by_name = _filters_of(options, context)
+        self._whole = Feed(())
+        """For what counts all exchanges, whether they are wanted or not."""
         if self._wanted is not None:
             # A filter chooses exchanges, so beginnings and ends of connections do not count.
             whole = self.facts.whole()
-            self._whole, self._saws = [whole.add], [whole.saw]
+            self._whole, self._saws = Feed((whole,)), [whole.saw]
             self._nameds.append(whole.named)
         self._buffers = {
             each.name: RowBuffer(each.schema) for each in (*COLLECTED.values(), UNWANTED)
         }
-        self._done: list[Told] = []
-        self._put = put or self._done.append
-        self._seen: dict[Connection, ConnectionTotals] = {}
+        self._put = put
+        self._added = 0
+        """Exchanges since somebody looked for full batches."""
+        self._seen: defaultdict[Connection, ConnectionTotals] = defaultdict(ConnectionTotals)
         self._ended: list[Connection] = []
         """Those that ended; packets may follow."""
         self._forgotten: list[Connection] = []
@@ -147,11 +144,10 @@ class TableCollector:
         """Of the names in them."""
 
     def saw(self, event: Opened | Closed) -> None:
-        """Record that a connection begins or ends."""
         if len(self._ended) >= ENDED or len(self._forgotten) >= ROWS:
             # Before this event is taken: what it ends may still have exchanges that wait.
             self._settle_ended()
-        seen = self._connection(event.connection)
+        seen = self._seen[event.connection]
         if isinstance(event, Closed) and event.how != "end":
             side = -1 if event.direction is None else event.direction
             here = (event.time_ns, side, event.how)
@@ -165,38 +161,36 @@ class TableCollector:
             saw(event)
 
     def named(self, event: Resolved) -> None:
-        """Record that a host name was resolved."""
         for named in self._nameds:
             named(event)
 
-    def _connection(self, connection: Connection) -> ConnectionTotals:
-        seen = self._seen.get(connection)
-        if seen is None:
-            seen = self._seen[connection] = ConnectionTotals()
-        return seen
-
     def add(self, exchange: Exchange) -> None:
-        """Add an exchange."""
-        self.count(exchange)
-        self.tell(exchange)
+        """Add an exchange, and put the batches that are full."""
+        self._count(exchange)
+        self._add_rows(exchange)
+        self._added += 1
+        if not (large := self._is_large()) and self._added < LOOKS:
+            return
+        self._added = 0
+        if len(self._cells) >= CELLS or (large and self._cells):
+            self._take_cells()
+        for name, buffer in self._buffers.items():
+            if len(buffer) >= ROWS or (large and len(buffer)):
+                self._put_batch(name)
 
-    def tell(self, exchange: Exchange) -> None:
-        """Make the rows of an exchange. What is counted of it knows its place, for that does not
-        depend on what others delivered."""
+    def _add_rows(self, exchange: Exchange) -> None:
+        """Make the rows of an exchange. Its number is its place until all of them are known."""
+        part = values.place_of(exchange)
+        exchange.number = exchange_place(part.packet, part.at)
         row = row_of(exchange, values.UNNAMED)
-        place = values.place_of(exchange)
-        row.number = exchange_place(*place)
         self.facts.exchanges += 1
         buffers, options = self._buffers, self._options
-        for add in self._whole:
-            add(row, exchange)
+        self._whole.add(row, exchange)
         if self._wanted is not None and not self._wants(row, exchange):
-            buffers[UNWANTED.name].add((exchange.number, *place))
+            buffers[UNWANTED.name].add((row.number, part.at))
             return
         self._feed.add(row, exchange)
-        bodies: tuple[bytes | None, bytes | None] = (None, None)
-        if options.full:
-            bodies = values.bodies_of(exchange, self.facts.payloads)
+        bodies = values.bodies_of(exchange, self.facts.payloads) if options.full else (None, None)
         buffers["exchanges"].add(values.exchange_values(row, exchange, bodies))
         if row.batches:
             buffers["record_batches"].extend(values.batch_values(row, exchange))
@@ -239,11 +233,10 @@ class TableCollector:
         for record in records:
             buffer.add(record)
             if buffer.full(ROWS):
-                self._put(self._batch("records"))
+                self._put_batch("records")
 
-    def count(self, exchange: Exchange) -> None:
-        """Count an exchange for its connection."""
-        seen = self._connection(exchange.connection)
+    def _count(self, exchange: Exchange) -> None:
+        seen = self._seen[exchange.connection]
         seen.exchanges += 1
         seen.unanswered += exchange.state in ("open", "lost")
         seen.client = exchange.client_end
@@ -258,14 +251,7 @@ class TableCollector:
         assert row.latency_ns is not None
         topic = row.topics[0] if len(row.topics) == 1 else None
         hour = row.time_ns // HOUR_NS * HOUR_NS // 1000
-        about = (
-            row.broker_address,
-            row.api_key,
-            row.api,
-            row.client_id,
-            host_of(row.client_address),
-            topic,
-        )
+        key = row.broker_address, row.api_key, row.api, row.client_id, host_of(row.client_address)
         measures = (
             ("latency", row.latency_ns),
             ("excess", row.latency_beyond_wait_ns),
@@ -276,46 +262,30 @@ class TableCollector:
             if value is None:
                 continue
             value = max(0, value)
-            key = (hour, measure, *about, bucket_of(value))
-            cell = self._cells.get(key)
+            place = (hour, measure, *key, topic, bucket_of(value))
+            cell = self._cells.get(place)
             if cell is None:
-                cell = self._cells[key] = [0, 0, 0, 0]
+                cell = self._cells[place] = [0, 0, 0, 0]
                 self._cell_bytes += len(row.client_id or "") + len(topic or "")
             cell[0] += 1
             cell[1] += value
             cell[2] = max(cell[2], value)
             cell[3] += bool(row.errors)
 
-    @property
-    def large(self) -> bool:
-        """Whether the rows held take much memory, even if they come from few exchanges."""
-        held = sum([each.bytes for each in self._buffers.values()], self._cell_bytes)
-        return is_much(held) or bool(self._done)
+    def _is_large(self) -> bool:
+        return is_much(sum([each.bytes for each in self._buffers.values()], self._cell_bytes))
 
-    def ready(self) -> Iterator[Told]:
-        """Yield the batches that are full."""
-        yield from self._done
-        self._done.clear()
-        large = self.large
-        for name, buffer in self._buffers.items():
-            if len(buffer) >= ROWS or (large and len(buffer)):
-                yield self._batch(name)
-        if len(self._cells) >= CELLS or (large and self._cells):
-            yield self._measured()
-
-    def _measured(self) -> Told:
-        name = "latency_histogram"
-        self._buffers[name].extend(
+    def _take_cells(self) -> None:
+        self._buffers[LATENCY.name].extend(
             (*key, *bounds_of(key[-1]), *cell) for key, cell in self._cells.items()
         )
         self._cells.clear()
         self._cell_bytes = 0
-        return self._batch(name)
 
-    def _batch(self, name: str) -> Told:
+    def _put_batch(self, name: str) -> None:
         batch = self._buffers[name].batch()
         self.facts.rows[name] += batch.num_rows
-        return name, batch
+        self._put(name, batch)
 
     def settle(self) -> None:
         """Make the rows of the connections seen so far, which have ended, or the input has."""
@@ -338,60 +308,51 @@ class TableCollector:
         buffer = self._buffers["connections"]
         buffer.add(_connection_values(connection, seen, self._last_ns))
         if buffer.full(ROWS):
-            self._put(self._batch("connections"))
+            self._put_batch("connections")
 
-    def suspend(self) -> dict[Connection, ConnectionTotals]:
-        """Return the totals of the connections since the last `settle`, which continue in another
-        batch."""
-        seen, self._seen = self._seen, {}
-        self._ended.clear()
-        self._forgotten.clear()
+    def suspend(self, open_: set[Connection]) -> dict[Connection, ConnectionTotals]:
+        """Return the totals of the connections that continue in another batch, and make the rows of
+        the others."""
+        seen = {each: self._seen.pop(each) for each in open_ if each in self._seen}
+        self.settle()
         return seen
 
     def resume(self, seen: dict[Connection, ConnectionTotals]) -> None:
         """Continue with connections of the previous batch."""
         self._seen.update(seen)
 
-    def finish(self) -> Iterator[Told]:
-        """Yield the remaining batches, and the facts of all connections; nothing is added after
+    def finish(self) -> None:
+        """Put the remaining batches, and the facts of all connections; nothing is added after
         that."""
         self.settle()
-        yield from self._done
-        self._done.clear()
+        self._take_cells()
         for name, buffer in self._buffers.items():
             if len(buffer):
-                yield self._batch(name)
-        if self._cells:
-            yield self._measured()
+                self._put_batch(name)
         self.facts.take(self._context)
         self._feed.settle()
+        self._whole.settle()
         # Who takes a statistic's state has it for themselves: nobody here holds it any longer.
-        self._feed = Feed(())
-        self._saws, self._nameds, self._whole = [], [], []
+        self._feed = self._whole = Feed(())
+        self._saws, self._nameds = [], []
         for fact in self.facts.told():
-            yield "facts", record_batch([fact], FACTS.schema)
+            self._put(FACTS.name, record_batch([fact], FACTS.schema))
 
 
-def _filter_of(text: str) -> tuple[Filter | None, bool]:
-    """Return the filter of a text, and whether it uses topic names. Without a filter the language
-    is not imported."""
-    if not text:
-        return None, False
-    from kafkascope.analyzer.filter.bind import fields_of
-    from kafkascope.analyzer.filter.language import compile_filter
-    from kafkascope.analyzer.filter.places import LATE
-
-    made = compile_filter(text)
-    return made, bool(fields_of(made.bound) & LATE)
-
-
-def _choice_of(options: TableOptions, names: Callable[[], TopicNames]) -> RecordFilter | None:
-    """Return the filter that chooses among the records of an exchange, if there is one."""
-    if not options.filter or not options.records:
-        return None
+def _filters_of(
+    options: TableOptions, context: Context
+) -> tuple[Filter | None, RecordFilter | None, bool]:
+    """Return the filters of exchanges and of their records, where there are any, and whether they
+    use topic names. Without a filter the language is not imported."""
+    if not options.filter:
+        return None, None, False
     from kafkascope.analyzer.filter.backends.records import compile_records
+    from kafkascope.analyzer.filter.bind import LATE, fields_of
+    from kafkascope.analyzer.filter.language import compile_filter
 
-    return compile_records(options.filter, names)
+    chosen = compile_records(options.filter, lambda: context.names) if options.records else None
+    made = compile_filter(options.filter)
+    return made, chosen, bool(fields_of(made.bound) & LATE)
 
 
 def _connection_values(
@@ -402,16 +363,18 @@ def _connection_values(
     closed_ns, side, how = seen.closed or (None, -1, None)
     tls = connection.tls
     silent = not seen.exchanges and not sum(connection.bytes)
-    phase = (
-        ""
-        if not silent
-        else silent_phase(
+    secured = tls and (
+        *(tls.name, tls.error or None, tls.note or None, tls.resumed),
+        *(tls.server_name or None, tls.protocol or None, tls.client or None, tls.inside or None),
+    )
+    phase = ""
+    if silent:
+        phase = silent_phase(
             handshake=connection.handshake,
             handshake_ns=connection.handshake_ns,
             closed=how,
             waited_ns=last_ns - connection.first_ns,
         )
-    )
     return (
         values.connection_id(connection),
         connection.number,
@@ -443,12 +406,5 @@ def _connection_values(
         closed_ns,
         state_of(phase, how),
         connection.first_packet or None,
-        *((None,) * 8 if tls is None else _tls_values(tls)),
-    )
-
-
-def _tls_values(tls: Tls) -> tuple[Any, ...]:
-    return (
-        *(tls.name, tls.error or None, tls.note or None, tls.resumed),
-        *(tls.server_name or None, tls.protocol or None, tls.client or None, tls.inside or None),
+        *(secured or (None,) * 8),
     )

@@ -6,24 +6,27 @@ Nothing here depends on the order in which parts are merged.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.findings import Findings, accumulators
-from kafkascope.analyzer.payloads.model import SchemaKey
-from kafkascope.analyzer.pipeline.moments import Awaited, Order, Questions
+from kafkascope.analyzer.payloads.decoding import Payloads
+from kafkascope.analyzer.payloads.known import Assigned, KnownSchemas
+from kafkascope.analyzer.payloads.model import Schema, SchemaKey
 from kafkascope.analyzer.topics import TopicNames
-from kafkascope.captures.model import Endpoint
 from kafkascope.dissectors.codec.jsonform import dumps, loads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    import pyarrow as pa
+    from collections.abc import Iterator
 
     from kafkascope.analyzer.conversation.context import Context
-    from kafkascope.analyzer.pipeline.schemas import SentSchemas
-    from kafkascope.analyzer.statistics.model import Statistic
+    from kafkascope.analyzer.payloads.framing import Side
+    from kafkascope.analyzer.statistics.model import Accumulator
 
+MOST_MISSING: Final = 10_000
+"""Ids that one task reports: what looks like an id may be anything."""
 WHOLE: Final = "whole"
 """Name of the state of findings that are not only of what a filter chose."""
 
@@ -44,22 +47,12 @@ class Facts:
         self.exchanges = 0
         self.rows: Counter[str] = Counter()
         """Counts by table."""
-        self.brokers: dict[Endpoint, int] = {}
-        """Endpoints that answered as Kafka, with the first packet that showed it. `sensitive` has
-        those that connections needed to know and did not, with the last packet that asked."""
-        self.sensitive: dict[Endpoint, int] = {}
         self.awaited: set[str] = set()
         """Topic ids that a filter was applied to before their names were known."""
         self.missing: set[SchemaKey] = set()
         """Ids of schemas that keys and values name and that nobody had."""
-        self.late: list[tuple[int, Awaited]] = []
-        """Turns of exchanges that came with deadlines."""
-        self.order = Order()
-        """Where these belong, once that is known."""
-        self.tls: list[str] = []
-        """Notes for `analyzer.pipeline.keys.Agreement`."""
         self.payloads = None if schemas is None else schemas.payloads(self.missing)
-        self.statistics: dict[str, Statistic] = accumulators(self.payloads)
+        self.statistics: dict[str, Accumulator] = accumulators(self.payloads)
         self._merged: set[str] = set()
         """Names of statistics that have taken in a state."""
         self._whole: Findings | None = None
@@ -86,16 +79,11 @@ class Facts:
         self.left_out |= context.left_out()
 
     def names(self) -> TopicNames:
-        """Return the names in the form that rows use."""
-        names = TopicNames()
-        for topic_id, name in sorted(self.topics.items()):
-            names.learn(topic_id, name)
-        return names
+        return names_of(self.topics)
 
     def told(self) -> Iterator[tuple[str, str]]:
         """Yield all facts as (kind, JSON), to be merged elsewhere: see `states`."""
-        for topic_id, name in self.topics.items():
-            yield "topic", dumped([topic_id.hex(), name])
+        yield "topics", dumped([[topic_id.hex(), name] for topic_id, name in self.topics.items()])
         rest = [dict(self.opaque), self.skipped_bytes, self.exchanges, dict(self.rows)]
         yield "counts", dumped([*rest, sorted(self.left_out)])
         if self.awaited:
@@ -108,27 +96,24 @@ class Facts:
             yield f"statistic {name}", text
 
     def states(self) -> Iterator[tuple[str, int, Any]]:
-        """Yield the name, version and state of each statistic, and let go of it before the next:
-        whoever takes them holds them all once more."""
+        """Yield the name, version and state of each statistic, and release it before the next: the
+        caller holds a copy of each."""
         self._whole = None
         # First those that read the others.
         names = sorted(self.statistics, key=lambda name: name not in (Findings.NAME, WHOLE))
         for name in names:
-            yield self._taken(name)
-
-    def _taken(self, name: str) -> tuple[str, int, Any]:
-        """Return the name, version and state of a statistic that nobody needs any longer."""
-        statistic = self.statistics.pop(name)
-        return name, statistic.VERSION, statistic.dump()
+            statistic = self.statistics.pop(name)
+            version, state = statistic.VERSION, statistic.dump()
+            del statistic
+            yield name, version, state
+            del state
 
     def merge(self, kind: str, text: str) -> None:
         """Add one result of `told`."""
-        if kind == "tls":
-            self.tls.append(text)
-            return
         value = loads(text)
-        if kind == "topic":
-            self.learn(bytes.fromhex(value[0]), value[1])
+        if kind == "topics":
+            for topic_id, topic in value:
+                self.learn(bytes.fromhex(topic_id), topic)
         elif kind == "counts":
             self.opaque.update(value[0])
             self.skipped_bytes += value[1]
@@ -139,14 +124,6 @@ class Facts:
             self.awaited.update(value)
         elif kind == "missing":
             self.missing.update(SchemaKey(*each) for each in value)
-        elif kind == "late":
-            self.late += [(turn, Awaited(*late)) for turn, *late in value]
-        elif kind == "broker":
-            endpoint = Endpoint(value[0], value[1])
-            self.brokers[endpoint] = min(value[2], self.brokers.get(endpoint, value[2]))
-        elif kind == "sensitive":
-            endpoint = Endpoint(value[0], value[1])
-            self.sensitive[endpoint] = max(value[2], self.sensitive.get(endpoint, 0))
         else:
             name = kind.partition(" ")[2]
             mine = self.whole() if name == WHOLE else self.statistics[name]
@@ -156,34 +133,70 @@ class Facts:
                 self._merged.add(name)
                 mine.load(value)
 
-    def merge_all(self, batch: pa.RecordBatch) -> None:
-        """Add all facts of a batch."""
-        for kind, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            self.merge(kind, text)
-
-    def put_in_order(self, ask: Callable[[Questions], Iterable[pa.RecordBatch]]) -> None:
-        """Learn where late turns belong; `ask` returns what the packets answer."""
-        if self.late:
-            asked = Questions(late for _, late in self.late)
-            found = (batch.columns for batch in ask(asked)) if asked.questions else ()
-            answers = [
-                pair
-                for columns in found
-                for pair in zip(*(column.to_pylist() for column in columns), strict=True)
-            ]
-            self.order = Order(self.late, answers)
-
     def unsettled(self) -> bool:
-        """Return whether another round would give other rows: a connection would have been read
-        differently with the facts of others, or a filter would have seen a name that came later."""
-        if any(
-            self.brokers.get(endpoint, asked) < asked for endpoint, asked in self.sensitive.items()
-        ):
-            return True
+        """Return whether another round would give other rows: a filter, or the schemas of a topic,
+        would have seen a name that came later."""
         names = self.names() if self.awaited else TopicNames()
         return any(names.late(each) != each for each in self.awaited)
+
+
+def names_of(topics: dict[bytes, str]) -> TopicNames:
+    """Return names of topic ids in the form that rows use."""
+    names = TopicNames()
+    for topic_id, name in sorted(topics.items()):
+        names.learn(topic_id, name)
+    return names
 
 
 def dumped(value: Any) -> str:
     """Return a value as JSON; `jsonform.loads` restores names that are not UTF-8."""
     return dumps(value).decode()
+
+
+# --- schemas of keys and values: tasks decode with what they are sent, and report the ids that they
+# lack; the driver asks registries and looks into the inputs
+
+
+@dataclass(frozen=True, slots=True)
+class SentSchemas:
+    """What a task decodes with: texts, no paths and addresses of the driver."""
+
+    schemas: tuple[Schema, ...] = ()
+    assigned: dict[tuple[str, Side], Assigned] = field(default_factory=dict)
+
+    def payloads(self, missing: set[SchemaKey]) -> Payloads:
+        """Return what decodes; ids without a schema are added to `missing`."""
+
+        def lacks(key: SchemaKey) -> None:
+            if len(missing) < MOST_MISSING:
+                missing.add(key)
+
+        known = KnownSchemas(self.schemas, assigned=self.assigned, registry=lacks)
+        return Payloads(known, late_names=True)
+
+
+def sent(known: KnownSchemas) -> SentSchemas:
+    """Return what the driver knows, for tasks."""
+    return SentSchemas(
+        tuple(replace(each, origin="") for each in known),
+        {
+            key: each._replace(schema=replace(each.schema, origin=""))
+            for key, each in known.assigned.items()
+        },
+    )
+
+
+def identity_of(known: KnownSchemas) -> list[Any]:
+    """Return a digest of the schemas that the user gave; empty where there are none."""
+    all_ = sent(known)
+    given = [repr(each) for each in all_.schemas if each.source == "folder"]
+    found = [*given, *(repr(each) for each in sorted(all_.assigned.items(), key=repr))]
+    return [blake2b("\n".join(found).encode(), digest_size=8).hexdigest()] if found else []
+
+
+def learned(known: KnownSchemas, missing: Iterable[SchemaKey]) -> bool:
+    """Look for the schemas that tasks lacked; return whether there are more now."""
+    before = known.changes
+    for key in sorted(missing, key=str):
+        known.find(key)
+    return known.changes != before

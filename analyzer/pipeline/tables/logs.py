@@ -14,13 +14,14 @@ from kafkascope.analyzer.logdir.opening import AtRest, open_all_at_rest
 from kafkascope.analyzer.logdir.records import lines_of
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.schemas import RECORD_BATCHES, RECORDS
-from kafkascope.analyzer.pipeline.tables.values import record_rows
+from kafkascope.analyzer.pipeline.tables.values import OF_BATCH, record_rows
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from kafkascope.analyzer.payloads.decoding import Payloads
-    from kafkascope.analyzer.pipeline.tables.collect import Told
 
 Wanted: TypeAlias = Callable[[LogBatch, bytes, AtRest], Callable[[Record], bool] | None]
 """The choice among the records of a batch; None: all."""
@@ -57,7 +58,7 @@ def log_rows(
     wanted: Wanted,
     payloads: Payloads | None = None,
     told: Callable[[RecoveryVerdict], None] = lambda verdict: None,
-) -> Iterator[Told]:
+) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the name of a table and rows of it. `wanted`: the choice among a batch's records, None
     for all; of batches those count in which one is chosen. `told`: called with verdicts."""
     rows: list[tuple[Any, ...]] = []
@@ -95,16 +96,15 @@ def chosen_by(text: str, known: Known = NOTHING) -> Wanted:
     """Return the choice of a filter; `FilterError`, also for fields that these files lack."""
     predicate = compile_at_rest(text, known)
 
-    def wanted(batch: LogBatch, data: bytes, file: AtRest) -> Callable[[Record], bool] | None:
+    def selected(batch: LogBatch, data: bytes, file: AtRest) -> Callable[[Record], bool] | None:
         if predicate is None:
             return None
         return lambda record: predicate(Unit(batch, data, file.place, record))
 
-    return wanted
+    return selected
 
 
 def segments_of(files: Sequence[AtRest]) -> list[str]:
-    """Return the names of all segments."""
     return [str(path) for file in files for path in file.files]
 
 
@@ -129,12 +129,7 @@ def _batch_row(batch: LogBatch, file: AtRest, index: int) -> tuple[Any, ...]:
         batch.codec,
         batch.size,
         batch.records,
-        batch.producer_id,
-        batch.producer_epoch,
-        batch.base_sequence,
-        batch.transactional,
-        batch.control,
-        batch.leader_epoch,
+        *OF_BATCH(batch),
         batch.base_timestamp,
         batch.max_timestamp,
         batch.crc_ok,

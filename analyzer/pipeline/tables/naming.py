@@ -24,7 +24,7 @@ def named(batch: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
     """Return the batch with all names that are known; the same batch when that changes nothing."""
     for name in COLUMNS:
         index = batch.schema.get_field_index(name)
-        if index < 0 or not _any(_leaves(batch.column(index))):
+        if index < 0 or not _has_ids(batch.column(index)):
             continue
         field = batch.schema.field(index)
         values = [_named(value, names) for value in batch.column(index).to_pylist()]
@@ -53,17 +53,13 @@ def _with_subjects(batch: pa.RecordBatch) -> pa.RecordBatch:
 def unnamed(batch: pa.RecordBatch) -> bool:
     """Return whether a batch has ids in place of names."""
     found = (batch.schema.get_field_index(name) for name in COLUMNS)
-    return any(index >= 0 and _any(_leaves(batch.column(index))) for index in found)
+    return any(index >= 0 and _has_ids(batch.column(index)) for index in found)
 
 
-def _leaves(column: pa.Array) -> pa.Array:
-    """Return the topics of a column, as one array."""
+def _has_ids(column: pa.Array) -> bool:
     if pa.types.is_list(column.type):
         column = column.flatten()
-    return column.field("topic") if pa.types.is_struct(column.type) else column
-
-
-def _any(topics: pa.Array) -> bool:
+    topics = column.field("topic") if pa.types.is_struct(column.type) else column
     return bool(pc.any(pc.ends_with(topics, "?")).as_py())
 
 

@@ -1,15 +1,14 @@
-"""Numbers that are known at the end, and what stands for them until then.
+"""Numbers that are known at the end, and their placeholders until then.
 
-A place says where the first byte of an exchange is, or the first packet of a connection. It differs
-from any number in messages or counters, so that it is found wherever statistics keep it. A turn
-takes the place of a number in rows of exchanges: turns are in the order in which one process gives
-numbers, by the packet that showed the first byte. `LATE` marks those that came with a deadline,
-which is between two packets of other connections: `moments.Order` puts them where they belong.
+A place holds the first packet of an exchange, and the offset in it; or the first packet of a
+connection. It differs from any number in messages or counters, so that it is found wherever
+statistics keep it. The number of an exchange is its rank by place: nothing else decides it, so that
+tasks with some of the connections need not communicate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -17,30 +16,18 @@ if TYPE_CHECKING:
 
 EXCHANGE: Final = 1 << 62
 CONNECTION: Final = 3 << 61
-FILE_BITS: Final = 17
-OFFSET_BITS: Final = 44
-MAX_FILES: Final = 1 << FILE_BITS
-"""Limit of files per batch."""
-_END: Final = EXCHANGE + (1 << FILE_BITS + OFFSET_BITS)
-COUNT_BITS: Final = 25
-"""Exchanges that begin in one packet, or with it: held bytes (32 MB) and frames of 4 bytes."""
-LATE: Final = 1 << COUNT_BITS - 1
-PACKET_BITS: Final = 36
+OFFSET_BITS: Final = 25
+"""Of the offset in the file of the first byte: packets are smaller by far. Those of a packet may
+begin behind a multiple of this size and end before it, so the offset itself tells their order."""
 BODIES: Final = ("request_json", "response_json")
 IN_RECORDS: Final = '"schema":"record/1","exchange":%d,'
 """What precedes a number in a body; inside a text its quotes would be escaped."""
-LAST_PACKET: Final = (1 << PACKET_BITS) - 1
-"""In place of a packet: behind all of them."""
 
 
-def exchange_place(file: int, at: int) -> int:
-    """Return the place of the exchange whose first byte is at an offset of a file."""
-    return EXCHANGE + (max(file, 0) << OFFSET_BITS) + min(max(at, 0), (1 << OFFSET_BITS) - 1)
-
-
-def turn(packet: int, count: int) -> int:
-    """Return the turn of the exchange that is shown by a packet, `count` of those before it."""
-    return EXCHANGE + (packet << COUNT_BITS) + count
+def exchange_place(packet: int, at: int) -> int:
+    """Return the place of the exchange whose first byte came with a packet, at an offset of the
+    file."""
+    return EXCHANGE + (max(packet, 0) << OFFSET_BITS) + (at & (1 << OFFSET_BITS) - 1)
 
 
 def connection_place(packet: int) -> int:
@@ -48,21 +35,46 @@ def connection_place(packet: int) -> int:
     return CONNECTION + packet
 
 
-def is_place(value: int) -> bool:
-    """Return whether a number may be a place."""
-    return EXCHANGE <= value < _END or value >= CONNECTION
+def in_order(places: Any, offsets: Any) -> Any:
+    """Return the places of exchanges in their order; `offsets`: the whole ones in the file."""
+    import numpy as np
+
+    return places[np.lexsort((offsets, places >> OFFSET_BITS))]
 
 
-def places_in(value: Any) -> Iterator[int]:
-    """Yield all places in the state of a statistic; they may be negated."""
-    if isinstance(value, list):
-        for each in value:
-            yield from places_in(each)
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from places_in(each)
-    elif isinstance(value, int) and is_place(abs(value)):
-        yield abs(value)
+class Ranks:
+    """Numbers of places."""
+
+    def __init__(self, table: Any) -> None:
+        """`table`: an array of int64, ascending places and their numbers; of a file, too."""
+        import numpy as np
+
+        self._find = np.searchsorted
+        self.table = table
+        self._places, self._ranks = table
+
+    def of(self, values: Any) -> Any:
+        if not len(self._places):
+            return values
+        out = values.copy()
+        found = self._find(self._places[:-1], values)  # not behind the last
+        known = self._places[found] == values
+        out[known] = self._ranks[found[known]]
+        return out
+
+    def one(self, place: int) -> int:
+        """Return the number of one place; another number stays."""
+        at = int(self._find(self._places, place))
+        if at < len(self._places) and self._places[at] == place:
+            return int(self._ranks[at])
+        return place
+
+
+def ranks_of(places: Any, numbers: Any) -> Ranks:
+    import numpy as np
+
+    ascending = np.argsort(places, kind="stable")
+    return Ranks(np.stack([places[ascending], numbers[ascending]]))
 
 
 def ranked(value: Any, rank: Callable[[int], int]) -> Any:
@@ -78,7 +90,7 @@ def ranked(value: Any, rank: Callable[[int], int]) -> Any:
         ]
     if kind is dict:
         return {key: ranked(each, rank) for key, each in value.items()}
-    if kind is int and is_place(abs(value)):
+    if kind is int and abs(value) >= EXCHANGE:
         return rank(value) if value > 0 else -rank(-value)
     return value
 

@@ -107,7 +107,7 @@ class Added(NamedTuple):
 
     col: Col
     value: str
-    """Expression of `row`, `exchange`, `place` (file and offset of the first byte) and `bodies`."""
+    """Expression of `row`, `exchange`, `place` (`Part` of the first byte) and `bodies`."""
     after: str = ""
     """The column before it; empty for the end."""
 
@@ -142,8 +142,8 @@ ADDED: Final = (
         )
         for name, (value, kind, text) in ZOOKEEPER_COLUMNS.items()
     ),
-    Added(Col("file_id", _I32, "key of `captures`: where the first byte is"), "place[0]"),
-    Added(Col("record_offset", _I64, "and its offset in the (uncompressed) file"), "place[1]"),
+    Added(Col("file_id", _I32, "key of `captures`: where the first byte is"), "place.file"),
+    Added(Col("record_offset", _I64, "and its offset in the (uncompressed) file"), "place.at"),
     Added(Col("request_end_ns", _I64, "last byte of the request"), _last("request", "last_ns")),
     Added(Col("response_ns", _I64, "first byte of the response"), _last("response", "first_ns")),
     Added(Col("response_end_ns", _I64, "last byte of the response"), _last("response", "last_ns")),
@@ -156,8 +156,6 @@ def _exchange_columns() -> Iterator[tuple[Col, str]]:
     """Yield the columns of `exchanges`, each with the expression of its value."""
     for each in columns_of(Row):
         for name, value in each.table.items():
-            # In rows that are counted, a place stands in its place.
-            value = "exchange.number" if name == "number" else value
             yield Col(name, _TYPES[each.column.kind.arrow], each.column.text), value
             yield from ((more.col, more.value) for more in ADDED if more.after == name)
     yield from ((more.col, more.value) for more in ADDED if not more.after)
@@ -502,7 +500,7 @@ FACTS: Final = Table(
 UNWANTED: Final = Table(
     "_unwanted",
     "Internal: exchanges that a filter left out; they have ranks among the others.",
-    (Col("number", _I64, "its turn"), Col("file_id", _I32, ""), Col("record_offset", _I64, "")),
+    (Col("number", _I64, "its place"), Col("record_offset", _I64, "")),
 )
 CARRY: Final = Table(
     "_carry",
@@ -512,17 +510,6 @@ CARRY: Final = Table(
         Col("places", _I64S, "what stands for their numbers"),
         Col("ranks", _I64S, "their numbers"),
         Col("carried", pa.binary(), "see kafkascope.analyzer.pipeline.state"),
-    ),
-)
-PAIRS: Final = Table(
-    "_pairs",
-    "Internal: exchanges on their way to the tasks that decode them.",
-    (
-        Col("kind", _S, "_pairs, or a table, whose rows come as an Arrow stream"),
-        Col("place", _I64, "by which they are spread"),
-        Col("about", _S, "JSON"),
-        Col("asked", pa.binary(), "payload of the request"),
-        Col("answer", pa.binary(), "payload of the response"),
     ),
 )
 COLLECTED: Final = {

@@ -4,13 +4,16 @@ Stateless."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from hashlib import blake2b
+from itertools import chain
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from kafkascope.analyzer.model import Part
 from kafkascope.analyzer.pipeline.tables.schemas import EXCHANGE_VALUES
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.model import topic_id_in, topic_label
-from kafkascope.analyzer.statistics.moved import moved
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.jsonform import dumps, loads
 from kafkascope.dissectors.codec.source import compile_function
@@ -28,7 +31,12 @@ UNNAMED: Final = TopicNames()
 """Rows are made without names, so that they do not depend on what was learned before; names are
 filled in at the end, when all are known."""
 
-MS: Final = 1_000_000
+NOWHERE: Final = Part(-1, -1, 0, 0)
+
+OF_BATCH: Final = attrgetter(
+    *("producer_id", "producer_epoch", "base_sequence", "transactional", "control", "leader_epoch")
+)
+"""Columns of `record_batches` that batches in messages and in files have by the same names."""
 
 
 def connection_id(connection: Connection) -> str:
@@ -41,19 +49,14 @@ def _connection_id(a: Endpoint, b: Endpoint, first_ns: int) -> str:
     return blake2b(f"{a} {b} {first_ns}".encode(), digest_size=8).hexdigest()
 
 
-def place_of(exchange: Exchange) -> tuple[int, int]:
-    """Return file and offset of the first byte."""
+def place_of(exchange: Exchange) -> Part:
     side = exchange.request or exchange.response
-    if side is None:
-        return -1, -1
-    part = side.frame.parts[0]
-    return part.file, part.at
+    return NOWHERE if side is None else side.frame.parts[0]
 
 
 def exchange_values(
     row: Row, exchange: Exchange, bodies: tuple[bytes | None, bytes | None] = (None, None)
 ) -> tuple[Any, ...]:
-    """Return a row of `exchanges`."""
     return _exchange_values()(row, exchange, place_of(exchange), bodies)
 
 
@@ -84,45 +87,42 @@ def bodies_of(
 
 
 def batch_values(row: Row, exchange: Exchange) -> Iterator[tuple[Any, ...]]:
-    """Yield rows of `record_batches`."""
-    for each in moved(exchange):
-        if not each.records:
-            continue
-        topic = topic_label(each.topic, None)
-        found = topic_id_in(each.topic)
+    carried = ExchangeBatch.of(row, exchange)
+    outcomes = [
+        (key, blob, base, batches)
+        for key, parts in carried.parts.items()
+        for _, base, blob, batches, _ in parts.by_records()
+    ]
+    for (key, partition, error), blob, base_offset, batches in outcomes:
+        topic = topic_label(key, None)
+        found = topic_id_in(key)
         topic_id = None if found is None else str(Uuid(found))
-        for index, batch in enumerate(each.batches):
+        for index, batch in enumerate(batches):
             yield (
                 row.id,
                 connection_id(exchange.connection),
                 row.time_ns // 1000,
                 row.time_ns,
-                each.way,
+                carried.way,
                 topic,
                 topic_id,
-                each.partition,
+                partition,
                 index,
-                each.error,
-                each.base_offset if each.way == "produce" else batch.base_offset,
+                error,
+                base_offset if carried.way == "produce" else batch.base_offset,
                 batch.last_offset,
                 batch.magic,
                 batch.codec_name,
                 batch.size,
                 batch.record_count,
-                batch.producer_id,
-                batch.producer_epoch,
-                batch.base_sequence,
-                batch.transactional,
-                batch.control,
-                batch.leader_epoch,
+                *OF_BATCH(batch),
                 batch.base_timestamp,
                 batch.max_timestamp,
-                crc_ok(each.records, batch),
+                crc_ok(blob, batch),
             )
 
 
 def frame_values(exchange: Exchange) -> Iterator[tuple[Any, ...]]:
-    """Yield rows of `frames`."""
     key = connection_id(exchange.connection)
     for kind, side in (("request", exchange.request), ("response", exchange.response)):
         if side is None:
@@ -166,36 +166,42 @@ def record_values(
     """Yield rows of `records`, for the chosen ones or all."""
     from kafkascope.analyzer.exchanges.records import record_lines
 
-    for lines in record_lines(exchange, names, problems, payloads, chosen):
-        yield from record_rows(lines, row.id)
+    made = partial(record_rows, exchange_id=row.id)
+    # Neither a loop nor a list: each would hold lines of megabytes while rows of them are written.
+    yield from chain.from_iterable(
+        map(made, record_lines(exchange, names, problems, payloads, chosen))
+    )
 
 
 def record_rows(lines: bytes, exchange_id: str | None) -> Iterator[tuple[Any, ...]]:
     """Yield rows of `records` for lines of record/1. `exchange_id`: None for records of Kafka's own
     files."""
+    left = lines.splitlines() if lines.count(b"\n") > 1 else [lines]
+    del lines
+    left.reverse()
+    while left:
+        yield _record_row(loads(left.pop()), exchange_id)
+
+
+_HEAD: Final = itemgetter("source", "topic", "topic_id", "partition", "offset", "time")
+_TAIL: Final = itemgetter(
+    *("codec", "magic", "producer_id", "producer_epoch", "sequence", "transactional", "control")
+)
+
+
+def _record_row(value: dict[str, Any], exchange_id: str | None) -> tuple[Any, ...]:
     from kafkascope.analyzer.exchanges.records import BY_SCHEMA
 
-    for line in lines.splitlines():
-        value = loads(line)
-        yield (
-            exchange_id,
-            value["source"],
-            value["topic"],
-            value["topic_id"],
-            value["partition"],
-            value["offset"],
-            value["time"],
-            key if isinstance(key := value["key"], str) else _text(key),
-            *(_text(value[name]) for name in ("value", "headers")),
-            value["codec"],
-            value["magic"],
-            value["producer_id"],
-            value["producer_epoch"],
-            value["sequence"],
-            value["transactional"],
-            value["control"],
-            *(_text(value.get(name)) for name in BY_SCHEMA),
-        )
+    key = value["key"]
+    return (
+        exchange_id,
+        *_HEAD(value),
+        key if isinstance(key, str) else _text(key),
+        _text(value["value"]),
+        _text(value["headers"]),
+        *_TAIL(value),
+        *(_text(value.get(name)) for name in BY_SCHEMA),
+    )
 
 
 def _text(value: Any) -> str | None:
@@ -204,36 +210,10 @@ def _text(value: Any) -> str | None:
 
 def finding_values(row: Row, exchange: Exchange) -> Iterator[tuple[Any, ...]]:
     """Yield rows of `diagnostics` about an exchange."""
-    key = connection_id(exchange.connection)
-    file, at = place_of(exchange)
+    part, time = place_of(exchange), (row.time_ns // 1000, row.time_ns, "dissect")
+    where = part.file, part.at, connection_id(exchange.connection), row.id
     for left in row.undecoded:
         text = left.text or left.reason
-        yield (
-            row.time_ns // 1000,
-            row.time_ns,
-            "dissect",
-            "warning",
-            left.reason,
-            text,
-            file,
-            at,
-            key,
-            row.id,
-            left.side,
-            left.bytes,
-        )
+        yield *time, "warning", left.reason, text, *where, left.side, left.bytes
     for note in row.notes:
-        yield (
-            row.time_ns // 1000,
-            row.time_ns,
-            "dissect",
-            note.severity,
-            "note",
-            note.text,
-            file,
-            at,
-            key,
-            row.id,
-            note.side,
-            None,
-        )
+        yield *time, note.severity, "note", note.text, *where, note.side, None

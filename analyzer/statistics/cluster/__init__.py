@@ -1,1 +1,1 @@
-"""Nodes, leaders and coordinators as brokers told them, and which addresses clients reached."""
+"""Advertised nodes, leaders and coordinators, and which addresses clients reached."""

@@ -1,4 +1,4 @@
-"""Addresses of nodes as answers hand them out, and what can be said of an address by itself."""
+"""Addresses of nodes as responses advertise them, and what an address shows by itself."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any, Final, NamedTuple
+
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.statistics.zookeeper.operations import operations_of
+from kafkascope.dissectors.zookeeper.nodes import json_of
+from kafkascope.dissectors.zookeeper.paths import place_of
 
 METADATA: Final = 3
 FIND_COORDINATOR: Final = 10
@@ -26,25 +31,21 @@ class Given(NamedTuple):
 
 def given(key: int | None, response: dict[str, Any]) -> Iterator[Given]:
     """Yield all addresses that a response hands out."""
-    if key == METADATA:
-        for each in response["brokers"]:
-            yield Given(each["node_id"], each["host"], each["port"], each.get("rack"), "broker")
-    elif key == DESCRIBE_CLUSTER:
+    role, found = "broker", response.get("node_endpoints") if key in LEADING else ()
+    if key in (METADATA, DESCRIBE_CLUSTER):
         role = "controller" if response.get("endpoint_type", 1) == 2 else "broker"
-        for each in response["brokers"]:
-            yield Given(each["broker_id"], each["host"], each["port"], each.get("rack"), role)
+        found = response["brokers"]
     elif key == FIND_COORDINATOR:
-        found = response.get("coordinators")
-        for each in (response,) if found is None else found:
-            if not each["error_code"] and each["node_id"] >= 0:
-                yield Given(each["node_id"], each["host"], each["port"], None, "broker")
-    elif key in LEADING:
-        for each in response.get("node_endpoints") or ():
-            yield Given(each["node_id"], each["host"], each["port"], each.get("rack"), "broker")
+        several = response.get("coordinators")
+        found = (response,) if several is None else several
+    for each in found or ():
+        node = each["broker_id"] if key == DESCRIBE_CLUSTER else each["node_id"]
+        if node >= 0 and not (key == FIND_COORDINATOR and each["error_code"]):
+            yield Given(node, each["host"], each["port"], each.get("rack"), role)
 
 
 def needed(key: int | None, response: dict[str, Any]) -> set[int]:
-    """Return the nodes that who asked has to go to: leaders of the topics in an answer, and
+    """Return the nodes that the client needs: leaders of the topics in an answer, and
     coordinators."""
     if key == METADATA:
         parts = (each for topic in response["topics"] for each in topic["partitions"])
@@ -53,7 +54,6 @@ def needed(key: int | None, response: dict[str, Any]) -> set[int]:
 
 
 def is_address(host: Any) -> bool:
-    """Return whether a host is an address, and no name."""
     try:
         ip_address(str(host).partition("%")[0])
     except ValueError:
@@ -98,5 +98,64 @@ def _plain(host: str) -> str:
 
 
 def address_text(host: str, port: int) -> str:
-    """Return an address and port as people write them."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+# --- what brokers registered of themselves in ZooKeeper: the addresses of their listeners
+
+MOST_DIGITS: Final = 10
+MAX_LISTENERS: Final = 20
+"""Of one broker."""
+
+
+class RegisteredListener(NamedTuple):
+    """An address that a broker registered."""
+
+    chroot: str
+    node: int
+    name: str
+    """Of the listener; empty as brokers before 0.9 have none."""
+    host: str
+    port: int
+
+
+def registered(exchange: Exchange) -> Iterator[RegisteredListener]:
+    """Yield what is written to, or read from, nodes of brokers."""
+    for done in operations_of(exchange):
+        if done.error or not done.data:
+            continue
+        place = place_of(done.path)
+        number = place.first("brokerId") or ""
+        if place.what == "broker" and _is_number(number):
+            told = json_of(done.data)
+            if isinstance(told, dict):
+                yield from _listeners(place.chroot, int(number), told)
+
+
+def _is_number(text: str) -> bool:
+    return len(text) <= MOST_DIGITS and text.isascii() and text.isdecimal()
+
+
+def cluster_ids(exchange: Exchange) -> Iterator[str]:
+    for done in operations_of(exchange):
+        if not done.error and done.data and place_of(done.path).what == "cluster id":
+            told = json_of(done.data)
+            if isinstance(told, dict) and isinstance(told.get("id"), str):
+                yield told["id"]
+
+
+def _listeners(chroot: str, node: int, told: dict[str, Any]) -> Iterator[RegisteredListener]:
+    """Yield the listeners of a broker: a list of texts since 0.9, one host and port before."""
+    endpoints = told.get("endpoints")
+    if isinstance(endpoints, list):
+        for each in endpoints[:MAX_LISTENERS]:
+            name, found, rest = str(each).partition("://")
+            host, _, port = rest.rpartition(":")
+            if found and _is_number(port):
+                yield RegisteredListener(chroot, node, name, host.strip("[]"), int(port))
+    elif isinstance(told.get("host"), str) and isinstance(told.get("port"), int):
+        yield RegisteredListener(chroot, node, "", told["host"], told["port"])
+
+
+def same(host: str, port: int, others: set[tuple[str, int]]) -> bool:
+    return (plain(host), port) in {(plain(name), number) for name, number in others}

@@ -1,35 +1,26 @@
-"""What is measured of a cluster: nodes, leaders, coordinators; who was told which address, and who
-went where. Values only."""
+"""Measures of a cluster: nodes, leaders, coordinators; addresses advertised to clients, and their
+connections. Values only."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any, Final
 
+from kafkascope.analyzer.merging.bounded import Distinct, Names
+from kafkascope.analyzer.merging.measures import Measures, least, most, total, whole
 from kafkascope.analyzer.statistics.limits import limit
-from kafkascope.analyzer.statistics.merging.measures import (
-    Measures,
-    least,
-    measured,
-    most,
-    total,
-    whole,
-)
-from kafkascope.analyzer.statistics.merging.names import Distinct, Names
 
 MAX_STARTS: Final = 64
-"""Connections of a client to an address that are told apart."""
+"""Distinct connections of a client to an address."""
 
 
-@measured
 class Node(Measures):
-    """A node at one address, as it was told."""
+    """A node at one advertised address."""
 
     count: int = total()
     sources: Names = whole(Names)
-    """APIs."""
     clients: Names = whole(Names)
-    """(client id, host) of those who were told."""
+    """(client id, host) of clients that got it."""
     rack: str | None = most()
     first_ns: int | None = least()
     last_ns: int | None = most()
@@ -39,32 +30,26 @@ class Node(Measures):
     """When it was last among all brokers that an answer lists."""
 
 
-@measured
 class Registration(Measures):
-    """A listener of a broker, as it stands in ZooKeeper."""
+    """A listener of a broker, as registered in ZooKeeper."""
 
-    count: int = total()
     first: tuple[int, int] | None = least()
     """(time, number) of the first exchange that wrote or read it."""
     last_ns: int | None = most()
 
 
-@measured
 class Leader(Measures):
     """The leader of a partition."""
 
-    count: int = total()
     latest: tuple[Any, ...] | None = most()
     """(time, leader, epoch, replicas, in sync, offline)"""
     leaders: Names = whole(Names)
     """(epoch, leader)"""
     first_ns: int | None = least()
-    """When it was told first."""
     errors: int = total()
     last_error_ns: int | None = most()
 
 
-@measured
 class Coordinator(Measures):
     """The coordinator of a group, transaction or share partition."""
 
@@ -73,24 +58,20 @@ class Coordinator(Measures):
     """(time, node, host, port)"""
     nodes: Names = whole(Names)
     errors: int = total()
-    first_ns: int | None = least()
 
 
-@measured
 class ClusterFacts(Measures):
     """Of the cluster as such."""
 
     ids: Names = whole(Names)
     controllers: Names = whole(Names)
     controller: tuple[int, int] | None = most()
-    """(time, node)"""
     listed_ns: int | None = most()
     """When all brokers were last listed."""
 
 
-@measured
 class Advertised(Measures):
-    """An address of a node, as one client was told."""
+    """An address of a node, as advertised to one client."""
 
     count: int = total()
     first_ns: int | None = least()
@@ -102,23 +83,21 @@ class Advertised(Measures):
     last_needed_ns: int | None = most()
 
 
-@measured
 class Contact(Measures):
     """A client's exchanges with one broker address."""
 
     exchanges: int = total()
     answered: int = total()
     looks: int = total()
-    """Answers without an error to who leads the topics, or coordinates the group, that a client
-    names."""
+    """Answers without an error to a lookup of leaders of topics, or a coordinator of a group, by
+    name."""
     starts: Distinct = whole(partial(Distinct, MAX_STARTS))
     """Connections with such an answer, or with one about no topic: that is how clients start."""
     first_look_ns: int | None = least()
     last_look_ns: int | None = most()
     work: int = total()
-    """Requests that a client sends only to brokers that it was told of, answered or not."""
+    """Requests that a client sends only to advertised brokers, answered or not."""
     answered_work_ns: int | None = most()
-    """The last answered one."""
     opened_ns: int | None = most()
     """When the last of these connections began whose beginning was seen."""
     midstream: int = total()
@@ -128,21 +107,10 @@ class Contact(Measures):
 
     @property
     def lookups(self) -> int:
-        """How often a client asked for addresses, as far as that says anything."""
+        """Lookups of addresses by a client, as far as they mean anything."""
         return max(self.looks, len(self.starts))
 
-    def opens(self, time_ns: int) -> None:
-        """Take note of when one of the connections began."""
-        if self.opened_ns is None or time_ns > self.opened_ns:
-            self.opened_ns = time_ns
 
-    def works(self, time_ns: int) -> None:
-        """Take note of an answer to work."""
-        if self.answered_work_ns is None or time_ns > self.answered_work_ns:
-            self.answered_work_ns = time_ns
-
-
-@measured
 class Attempts(Measures):
     """Connections of a host to an address, whatever they carried."""
 
@@ -164,15 +132,13 @@ class Attempts(Measures):
         return bool(self.refused or (self.silent and waited))
 
 
-@measured
 class Resolution(Measures):
-    """What a host name stands for."""
+    """The addresses of a host name."""
 
     hosts: Names = whole(Names)
     sources: Names = whole(Names)
 
 
-@measured
 class Served(Measures):
     """What only one node can have answered at an address: the smallest and the largest of the
     partitions and groups, which is enough to know the node by."""

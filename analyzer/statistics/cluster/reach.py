@@ -1,15 +1,24 @@
-"""Clients with the addresses that they were told, and where they went; what host names stand for;
-what only one node can have answered. `reach_judged` tells who reached what.
-"""
+"""Addresses advertised to clients, and where they went; addresses of host names; what only one node
+can have answered. `reach_judged` decides which addresses were reached."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from ipaddress import ip_address
 from itertools import compress
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-from kafkascope.analyzer.identity import ClientKey, host_of
-from kafkascope.analyzer.statistics.cluster.addresses import Given, plain
+from kafkascope.analyzer.identity import ClientKey
+from kafkascope.analyzer.merging.measures import Measures, stretch
+from kafkascope.analyzer.merging.tables import Keyed, sums, table
+from kafkascope.analyzer.statistics.clients import FIRST_STEPS
+from kafkascope.analyzer.statistics.cluster.addresses import (
+    Given,
+    is_address,
+    is_loopback,
+    is_private,
+    plain,
+)
 from kafkascope.analyzer.statistics.cluster.model import (
     Advertised,
     Attempts,
@@ -17,29 +26,16 @@ from kafkascope.analyzer.statistics.cluster.model import (
     Resolution,
     Served,
 )
-from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach
-from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.merging.compounds import Compound, table
-from kafkascope.analyzer.statistics.merging.measures import stretch
-from kafkascope.analyzer.statistics.merging.tables import Keyed
-from kafkascope.analyzer.statistics.model import Exchange, Row
-from kafkascope.analyzer.statistics.moved import PRODUCE, moved
-from kafkascope.captures.model import Closed, Endpoint, Opened, Resolved
+from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach, NodeKey
+from kafkascope.analyzer.statistics.exchange_batch import PRODUCE, ExchangeBatch
+from kafkascope.analyzer.statistics.model import Exchange
+from kafkascope.captures.model import Closed, Opened, Resolved
 
-LOOKS: Final = frozenset(
-    {
-        "ApiVersions",
-        "Metadata",
-        "SaslHandshake",
-        "SaslAuthenticate",
-        "SaslToken",
-        "FindCoordinator",
-        "InitProducerId",
-        "GetTelemetrySubscriptions",
-        "DescribeCluster",
-    }
-)
-"""What clients ask a broker that they were started with; all else goes to those they are told."""
+LOOKS: Final = FIRST_STEPS | {
+    *("Metadata", "SaslToken", "FindCoordinator", "InitProducerId", "DescribeCluster"),
+    "GetTelemetrySubscriptions",
+}
+"""APIs that clients use on a bootstrap server; all others go to advertised brokers."""
 METADATA: Final = 3
 FIND_COORDINATOR: Final = 10
 GROUP_APIS: Final = frozenset({8, 11, 12, 14, 68})
@@ -50,7 +46,7 @@ MOST_WITNESSES: Final = 4
 """Partitions of an exchange that are looked at."""
 MAX_ADDRESSES: Final = 50_000
 MAX_RESOLVED: Final = 10_000
-"""Host names: each may stand for 64 addresses."""
+"""Host names: each may have 64 addresses."""
 
 Sums: TypeAlias = dict[tuple[str, int], tuple[Contact, Attempts]]
 """(host, port) -> what all clients did there."""
@@ -58,7 +54,7 @@ NodeOf: TypeAlias = Callable[[Served], int | None]
 """The node that answers what was served."""
 
 
-class Reach(Compound):
+class Reach(Measures):
     """Accumulators of tellings, contacts, attempts, names and witnesses."""
 
     _advertised: Keyed[Advertised] = table(Advertised, MAX_ADDRESSES)
@@ -74,7 +70,7 @@ class Reach(Compound):
     # --- taking in
 
     def saw(self, event: Opened | Closed) -> None:
-        """Take note of the beginning or end of a connection: who was called, and did not answer."""
+        """Take note of the beginning or end of a connection: its broker, and whether it failed."""
         connection = event.connection
         if not connection.handshake:
             # Which side was called is not known.
@@ -84,42 +80,40 @@ class Reach(Compound):
         if isinstance(event, Closed):
             attempts.take(told_ns=event.time_ns)
         if isinstance(event, Opened):
-            attempts.count += 1
-            stretch(attempts, now)
-        elif not event.used:
-            attempts.refused += event.how == "rst"
-            if event.how != "rst" and event.direction is None:
-                attempts.take(silent=1, silent_ns=now)
+            attempts.take(count=1, first_ns=now, last_ns=now)
+        elif not event.used and event.how == "rst":
+            attempts.refused += 1
+        elif not event.used and event.direction is None:
+            attempts.take(silent=1, silent_ns=now)
 
     def named(self, event: Resolved) -> None:
-        """Take note of what a host name stands for."""
         known = self._names[(event.name,)]
         known.sources.add(event.source)
         for host in event.hosts:
             known.hosts.add(plain(host))
 
     def advertise(self, given: Given, client: ClientKey, time_ns: int, *, needed: bool) -> None:
-        """Take note that a client was told an address; needed: it wanted something of that node."""
+        """Note an address advertised to a client; needed: it named a topic or group of that
+        node."""
         advertised = self._advertised[(given.role, given.node, given.host, given.port, *client)]
-        advertised.count += 1
-        stretch(advertised, time_ns)
+        advertised.take(count=1, first_ns=time_ns, last_ns=time_ns)
         if needed:
             advertised.take(needed=1, first_needed_ns=time_ns, last_needed_ns=time_ns)
 
-    def add(self, row: Row, exchange: Exchange) -> None:
-        """Take in an exchange: who asked whom, and what only some node could answer."""
-        broker, connection, time_ns = exchange.broker, exchange.connection, row.time_ns
-        key = row.client_id or "", host_of(row.client_address), broker.host, broker.port
-        contact = self._contacts[key]
+    def add(self, batch: ExchangeBatch) -> None:
+        """Take in exchanges: client, broker, and what only some node could answer."""
+        row, exchange, count, time_ns = batch.row, batch.exchange, len(batch), batch.last_ns
+        broker, connection = exchange.broker, exchange.connection
+        contact = self._contacts[(*batch.client, broker.host, broker.port)]
         answered = row.state == "answered"
-        contact.exchanges += 1
-        stretch(contact, time_ns)
+        contact.exchanges += count
+        stretch(contact, batch.first_ns, time_ns)
         if not connection.handshake:
-            contact.midstream += 1
-        elif exchange.broker == connection.b:
-            contact.opens(connection.first_ns)
+            contact.midstream += count
+        elif broker == connection.b:
+            contact.take(opened_ns=connection.first_ns)
         if answered:
-            contact.answered += 1
+            contact.answered += count
         if row.api in LOOKS or row.api_key is None:
             if answered and not row.errors:
                 wanted = wants(exchange)
@@ -128,72 +122,47 @@ class Reach(Compound):
                     if connection.handshake:
                         contact.starts.add(connection.first_ns)
             return
-        contact.work += 1
+        contact.work += count
         if answered:
-            contact.works(time_ns)
+            contact.take(answered_work_ns=time_ns)
             if row.api_key in (PRODUCE, FETCH):
-                self._serves(exchange)
+                self._serves(batch)
             elif row.api_key in GROUP_APIS and not row.errors:
-                group = (exchange.request_body or {}).get("group_id")
+                group = batch.request.get("group_id")
                 if group:
                     served = self._served[(broker.host, broker.port)]
                     served.take(least_group=group, most_group=group)
 
-    def _serves(self, exchange: Exchange) -> None:
-        """Take note of who served records: only the leader of a partition takes and gives them;
-        consumers in a rack may be sent to followers (KIP-392)."""
-        asked = exchange.request_body
-        if asked is None or asked.get("rack_id"):
+    def _serves(self, batch: ExchangeBatch) -> None:
+        """Take note of nodes that served records: only the leader of a partition takes and gives
+        them; consumers in a rack may be sent to followers (KIP-392)."""
+        if batch.way == "replica" or not batch.request or batch.request.get("rack_id"):
             return
-        for each in moved(exchange)[:MOST_WITNESSES]:
-            if each.answered and not each.error:
-                self._witness(exchange.broker, each.way, each.topic, each.partition)
-
-    def _witness(self, broker: Endpoint, way: str, topic: str | None, number: int) -> None:
-        """Take note of who served records."""
-        if topic is None or way == "replica":
-            return
-        served = self._served[(broker.host, broker.port)]
-        place = topic, number
-        if served.least_partition is None or place < served.least_partition:
-            served.least_partition = place
-        if served.most_partition is None or place > served.most_partition:
-            served.most_partition = place
-
-    def add_all(self, alike: Alike) -> None:
-        """Take in usual exchanges, which are work."""
-        broker, connection, count = alike.broker, alike.connection, len(alike.begins)
-        contact = self._contacts[(*alike.who, broker.host, broker.port)]
-        last = max(alike.begins)
-        contact.exchanges += count
-        contact.answered += count
-        contact.work += count
-        contact.works(last)
-        stretch(contact, min(alike.begins))
-        stretch(contact, last)
-        if not connection.handshake:
-            contact.midstream += count
-        elif alike.from_a:
-            contact.opens(connection.first_ns)
-        if not alike.kept.get("rack_id"):
-            for place, parts in alike.parts.items():
-                if any(compress(parts.answered, [at < MOST_WITNESSES for at in parts.at])):
-                    self._witness(broker, alike.way, *place)
+        for (topic, number, error), parts in batch.parts.items():
+            near = [at < MOST_WITNESSES for at in parts.at]
+            if topic is None or error or not any(compress(parts.answered, near)):
+                continue
+            broker, place = batch.exchange.broker, (topic, number)
+            served = self._served[(broker.host, broker.port)]
+            served.take(least_partition=place, most_partition=place)
 
     # --- telling
 
     def sums(self) -> Sums:
-        """Sum up what all clients did at each address."""
-        found: Sums = {}
-        for (_, _, host, port), contact in self._contacts.items():
-            found.setdefault((plain(host), port), (Contact(), Attempts()))[0].merge(contact)
-        for (_, host, port), attempts in self._attempts.items():
-            found.setdefault((plain(host), port), (Contact(), Attempts()))[1].merge(attempts)
-        return found
+        contacts = sums(
+            Contact, (((plain(key[2]), key[3]), each) for key, each in self._contacts.items())
+        )
+        attempts = sums(
+            Attempts, (((plain(key[1]), key[2]), each) for key, each in self._attempts.items())
+        )
+        return {
+            place: (contacts.get(place) or Contact(), attempts.get(place) or Attempts())
+            for place in {**contacts, **attempts}
+        }
 
     def judged(self, node_of: NodeOf, *, one_cluster: bool = True) -> JudgedReach:
-        """Judge everything that was told: was it reached? Of several clusters, the number of a node
-        stands for nothing."""
+        """Return which advertised addresses clients reached; node ids are ambiguous in several
+        clusters."""
         return JudgedReach(
             [((key[:4], key[4:]), each) for key, each in self._advertised.items()],
             dict(self._contacts.items()),
@@ -209,7 +178,7 @@ class Reach(Compound):
 
 
 def starts(exchange: Exchange) -> bool:
-    """Return whether a client asks for the brokers alone, as clients do that start."""
+    """Return whether a client requests only the brokers, as clients do that start."""
     asked = exchange.request_body
     if exchange.api_key != METADATA or asked is None or not exchange.api_version:
         return False  # v0 asks for all topics so
@@ -217,9 +186,61 @@ def starts(exchange: Exchange) -> bool:
 
 
 def wants(exchange: Exchange) -> bool:
-    """Return whether a client wants to work with what it asks for: topics that it names, a
-    coordinator. Tools that watch a cluster, and idle clients, ask for all topics or none."""
+    """Return whether a lookup is for work: of topics by name, or a coordinator. Tools that watch a
+    cluster, and idle clients, request all topics or none."""
     if exchange.api_key == FIND_COORDINATOR:
         return True
     asked = exchange.request_body or {}
     return exchange.api_key == METADATA and bool(asked.get("topics"))
+
+
+# --- the table of nodes
+
+MOST_HOSTS: Final = 3
+
+
+class Contacted(NamedTuple):
+    """Whether an address was reached."""
+
+    word: str
+    attempts: int | None
+    exchanges: int | None
+    remarks: list[str]
+
+
+def contact_of(key: NodeKey, judged: JudgedReach, sums: Sums) -> Contacted:
+    """Return whether clients reached a node at its advertised address, and the traffic there."""
+    word, host = judged.best(key), key[2]
+    remarks = _remarks(key, judged)
+    found = [sums[place] for place in judged.places(key) if place in sums]
+    attempts = sum(each.count for _, each in found)
+    exchanges = sum(contact.exchanges for contact, _ in found)
+    if word == "failed":
+        remarks.append("refused" if judged.attempts(key).refused else "no answer to SYN")
+    elif word == "no":
+        others = exchanges and judged.hosts_of(key) is not None
+        remarks.append("contacted only by other clients" if others else "never contacted")
+    if not is_address(host) and host != "localhost":
+        hosts = judged.hosts_of(key)
+        if hosts is not None:
+            remarks.append(f"resolves to {', '.join(sorted(hosts)[:MOST_HOSTS])}")
+        elif word == "likely":
+            remarks.append("a host name, matched by port")
+        else:
+            remarks.append("a host name that the capture does not resolve")
+    if word in ("no", "unknown"):
+        return Contacted(word, None, None, remarks)
+    return Contacted(word, attempts or None, exchanges, remarks)
+
+
+def _remarks(key: NodeKey, judged: JudgedReach) -> list[str]:
+    host = key[2]
+    strangers = sorted({place for _, place in judged.told(key) if not is_loopback(place)})
+    if is_loopback(host) and strangers:
+        return [f"loopback, advertised to {strangers[0]}"]
+    if is_address(host) and ip_address(host).is_unspecified:
+        return ["unspecified address"]
+    if is_private(host):
+        outside = sorted({each[1] for each in judged.told(key) if judged.is_outside(key, each)})
+        return [f"private, advertised to {outside[0]}"] if outside else []
+    return []

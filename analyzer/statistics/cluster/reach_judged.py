@@ -1,11 +1,10 @@
-"""Whether those who were told an address reached it: reads what `Reach` counted. No state that
-merges.
+"""Whether clients reached advertised addresses: reads what `Reach` counted. No state that merges.
 
-An address is reached when the client that was told it connected to it. Names are matched to the
+An address is reached when the client that got it connected to it. Names are matched to the
 addresses of packets where there is evidence: DNS answers, names in capture files, TLS hellos, a
-hosts file, the same node told by name and by address, or a node that is known by what only it can
-answer. Without evidence the answer is `likely` or `unknown`, or `no` for a client that asks again
-and again and never does any work.
+hosts file, the same node advertised by name and by address, or a node identified by what only it
+can answer. Without evidence the answer is `likely` or `unknown`, or `no` for a client that repeats
+its lookups and never does any work.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.identity import ClientKey
+from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.cluster.addresses import (
     is_address,
     is_loopback,
@@ -38,21 +38,20 @@ NodeKey: TypeAlias = tuple[str, int, str, int]
 
 
 class StuckClient(NamedTuple):
-    """A client that was told addresses, did not reach them, and asks again and again."""
+    """A client that did not reach advertised addresses and repeats its lookups."""
 
     client: ClientKey
     looks: int
     first_ns: int
     last_ns: int
     asked: tuple[tuple[str, int], ...]
-    """Whom."""
     missed: tuple[NodeKey, ...]
     works: bool
     """With other nodes, which are those in `asked`."""
 
 
 class JudgedReach:
-    """Whether those who were told an address reached it: one moment of a `Reach`."""
+    """Whether clients reached advertised addresses: one snapshot of a `Reach`."""
 
     def __init__(
         self,
@@ -65,11 +64,8 @@ class JudgedReach:
         one_cluster: bool = True,
     ) -> None:
         self._names = names
-        self._by_client: dict[ClientKey, list[tuple[NodeKey, Advertised]]] = {}
-        self.advertised: dict[NodeKey, list[ClientKey]] = {}
-        for (node, client), each in advertised:
-            self._by_client.setdefault(client, []).append((node, each))
-            self.advertised.setdefault(node, []).append(client)
+        self._by_client = by_key((client, (node, each)) for (node, client), each in advertised)
+        self.advertised = by_key(place for place, _ in advertised)
         self._contacts: dict[ClientKey, dict[tuple[str, int], Contact]] = {}
         for (client_id, client_host, host, port), contact in contacts.items():
             self._contacts.setdefault((client_id, client_host), {})[plain(host), port] = contact
@@ -78,15 +74,13 @@ class JudgedReach:
             for (_, client_host, host, port), contact in contacts.items()
             if contact.answered
         }
-        """(client host, host, port) where anybody on a host was answered."""
-        self._served: dict[tuple[str, int], set[str]] = {}
+        """(client host, host, port) of answered clients."""
+        self._served = by_key(((host, port), client) for client, host, port in self._answered)
         """(host, port) -> hosts of clients that were answered there."""
-        for client_host, host, port in self._answered:
-            self._served.setdefault((host, port), set()).add(client_host)
         self._inside = {client for client, host, _ in self._answered if is_private(host)}
         """Hosts of clients that private addresses answer: these lead there, whatever their own."""
         self._literals: dict[tuple[str, int, int], set[str]] = {}
-        """(role, node, port) -> addresses that stand for it."""
+        """(role, node, port) -> its IP addresses."""
         for role, number, host, port in self.advertised if one_cluster else ():
             if is_address(host):
                 self._literals.setdefault((role, number, port), set()).add(plain(host))
@@ -98,7 +92,7 @@ class JudgedReach:
         ends = [each.last_ns or 0 for each in contacts.values()]
         ends += [max(each.last_ns or 0, each.told_ns or 0) for each in attempts.values()]
         self._end_ns = max(ends, default=0)
-        """Of the capture, as far as connections and exchanges tell."""
+        """Of the capture, from connections and exchanges."""
         self._words: dict[tuple[NodeKey, ClientKey], ReachWord] = {}
         self._told = dict(advertised)
         self._met: dict[tuple[ClientKey, int], dict[str, Contact]] = {}
@@ -109,7 +103,7 @@ class JudgedReach:
             by_port[plain(host)] = calls
 
     def hosts_of(self, node: NodeKey) -> set[str] | None:
-        """Return the addresses that a node's host stands for; None when nothing shows it."""
+        """Return the IP addresses of a node's host; None when the capture shows none."""
         role, number, host, port = node
         if is_address(host):
             return {plain(host)}
@@ -117,19 +111,17 @@ class JudgedReach:
         return known | self._literals.get((role, number, port), set()) or None
 
     def word(self, node: NodeKey, client: ClientKey) -> ReachWord:
-        """Return whether a client that was told an address reached it."""
-        key = node, client
-        if key not in self._words:
-            self._words[key] = self._judge(node, client)
-        return self._words[key]
+        if (node, client) not in self._words:
+            self._words[node, client] = self._judge(node, client)
+        return self._words[node, client]
 
     def best(self, node: NodeKey) -> ReachWord:
-        """Return the best result that any of those who were told it had."""
+        """Return the best result among clients that got the address."""
         words = (self.word(node, each) for each in self.told(node))
         return min(words, key=ORDER.index, default="unknown")
 
     def told(self, node: NodeKey) -> list[ClientKey]:
-        """Return those who were told a node's address; nobody where that was too much to keep."""
+        """Return the clients that got a node's address; empty where there were too many to keep."""
         return self.advertised.get(node, [])
 
     def _judge(self, node: NodeKey, client: ClientKey) -> ReachWord:
@@ -149,7 +141,7 @@ class JudgedReach:
 
     def _at(self, client: ClientKey, port: int) -> dict[str, Contact]:
         """Return the addresses with a port that a client had exchanges with; requests without a
-        client id may be anybody's on its host."""
+        client id may be of any client on its host."""
         known = self._met.get((client, port))
         if known is not None:
             return known
@@ -161,17 +153,14 @@ class JudgedReach:
         return found
 
     def _names_of(self, client: ClientKey) -> dict[int, set[str]]:
-        """Map each port to the names that a client was told and that nothing resolves."""
-        known = self._unresolved.get(client)
-        if known is None:
-            known = self._unresolved[client] = {}
-            for node, _ in self._by_client[client]:
-                if self.hosts_of(node) is None:
-                    known.setdefault(node[3], set()).add(node[2])
-        return known
+        """Map each port to the unresolved host names advertised to a client."""
+        if client not in self._unresolved:
+            nodes = (node for node, _ in self._by_client[client] if self.hosts_of(node) is None)
+            found = by_key((port, host) for _, _, host, port in nodes)
+            self._unresolved[client] = {port: set(hosts) for port, hosts in found.items()}
+        return self._unresolved[client]
 
     def _direct(self, client: ClientKey, hosts: list[str], port: int) -> ReachWord:
-        """Judge by known addresses."""
         mine = self._at(client, port)
         there = [mine[host] for host in hosts if host in mine]
         tried = self._attempted.get(client[1], {}).get(port, {})
@@ -189,8 +178,7 @@ class JudgedReach:
         return "unknown" if early and not self.is_waiting(client) else "no"
 
     def places(self, node: NodeKey) -> set[tuple[str, int]]:
-        """Return the addresses that a node's stands for, or, as far as anybody can tell, may stand
-        for."""
+        """Return the (IP, port) pairs of a node; candidates where its host is not resolved."""
         host, port = node[2], node[3]
         hosts = self.hosts_of(node)
         if hosts is not None:
@@ -208,7 +196,6 @@ class JudgedReach:
         return found - self._taken
 
     def attempts(self, node: NodeKey) -> Attempts:
-        """Sum up how those who were told an address called it."""
         sum_ = Attempts()
         hosts = {host for host, _ in self.places(node)}
         for client_host in {client[1] for client in self.told(node)}:
@@ -218,8 +205,8 @@ class JudgedReach:
         return sum_
 
     def _guess(self, node: NodeKey, client: ClientKey) -> ReachWord:
-        """Judge a name that nothing resolves: by port, and by what the client did after it was
-        told."""
+        """Judge an unresolved name: by port, and by what the client did after it got the
+        address."""
         port = node[3]
         names = self._names_of(client).get(port, set())
         since = self._told[node, client].first_ns or 0
@@ -251,7 +238,7 @@ class JudgedReach:
         return "unknown"
 
     def is_waiting(self, client: ClientKey) -> bool:
-        """Return whether a client asks for addresses again and again, and never does any work."""
+        """Return whether a client looks up addresses again and again, and never does any work."""
         mine = self._contacts.get(client, {}).values()
         looks = [each for each in mine if each.lookups]
         if any(each.work for each in mine) or not looks:
@@ -267,10 +254,10 @@ class JudgedReach:
         return count >= least and last - first <= pace_ns * (count - 1)
 
     def is_missed(self, node: NodeKey, client: ClientKey) -> bool:
-        """Return whether a client that works with others asks again and again for what a node has,
-        and never goes there.
+        """Return whether a client that works with others keeps looking up what a node has, and
+        never goes there.
 
-        Two others, at least: a capture at one broker does not see who is with the others.
+        Two others, at least: a capture at one broker does not see clients of the others.
         """
         told = self._told[node, client]
         if told.needed < limit("addresses.needed") or len(self._working(client)) < MOST_SEEN_BY_ONE:
@@ -291,13 +278,12 @@ class JudgedReach:
         )
 
     def _working(self, client: ClientKey) -> list[tuple[str, int]]:
-        """Return the addresses where a client's work is answered."""
         mine = self._contacts.get(client, {})
         return sorted(place for place, each in mine.items() if each.answered_work_ns is not None)
 
     def is_outside(self, node: NodeKey, client: ClientKey) -> bool:
-        """Return whether a client has a public address and did not get to a private one that it was
-        told, although it tried, or has nowhere else to go."""
+        """Return whether a client has a public address and did not reach an advertised private one,
+        although it tried, or has nowhere else to go."""
         return (
             is_public(client[1])
             and client[1] not in self._inside
@@ -305,8 +291,8 @@ class JudgedReach:
         )
 
     def stuck(self) -> Iterator[StuckClient]:
-        """Yield clients that reached nothing of what they were told, or not all that they need, and
-        go on asking."""
+        """Yield clients that reached no advertised address, or not all that they need, and repeat
+        lookups."""
         for client in sorted(self._by_client):
             found = self._waiting(client) if self.is_waiting(client) else self._missing(client)
             if found is not None:

@@ -1,184 +1,53 @@
 """What groups did with their partitions: fetched, committed, how far the ends were.
 
 State only: ranges that were fetched, commits, offsets that groups started from, how members poll,
-and what leaders assigned. `delivery_audit` reads it together with groups and cluster.
+and what leaders assigned. `audit` reads it together with groups and cluster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import compress
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
-from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.delivery.ends import Bounds, listed, written, written_all
+from kafkascope.analyzer.identity import client_key_of
+from kafkascope.analyzer.merging.bounded import Event, Kept
+from kafkascope.analyzer.merging.measures import stretch
+from kafkascope.analyzer.statistics.delivery.audit import Audit
+from kafkascope.analyzer.statistics.delivery.ends import Bounds, listed, written
+from kafkascope.analyzer.statistics.delivery.model import DeliveryFacts, Planned, Reads
 from kafkascope.analyzer.statistics.delivery.parts import (
-    Periods,
-    Positions,
     commits_of,
     encoding,
     offset_in,
     plan_of,
     starts_of,
 )
-from kafkascope.analyzer.statistics.feed import Alike
-from kafkascope.analyzer.statistics.merging.compounds import table
-from kafkascope.analyzer.statistics.merging.events import Event, Events, Kept
-from kafkascope.analyzer.statistics.merging.measures import (
-    Measures,
-    least,
-    measured,
-    most,
-    stretch,
-    total,
-    whole,
+from kafkascope.analyzer.statistics.exchange_batch import (
+    FETCH,
+    PRODUCE,
+    ExchangeBatch,
+    PartitionColumns,
 )
-from kafkascope.analyzer.statistics.merging.names import Names
-from kafkascope.analyzer.statistics.merging.tables import Key, Keyed
-from kafkascope.analyzer.statistics.model import (
-    Accumulator,
-    Column,
-    Exchange,
-    Line,
-    Row,
-    TopicNames,
+from kafkascope.analyzer.statistics.groups.events import (
+    HEARTBEAT,
+    JOIN_GROUP,
+    OFFSET_COMMIT,
+    SYNC_GROUP,
 )
-from kafkascope.analyzer.statistics.moved import Moved, Parts, moved, parts_of, replica_id
+from kafkascope.analyzer.statistics.model import Exchange, Line, Row, TopicNames, columns
 from kafkascope.dissectors.zookeeper.paths import KEPT_OFFSET, place_of
 from kafkascope.dissectors.zookeeper.types import BASE
 
-PRODUCE: Final = 0
-FETCH: Final = 1
 LIST_OFFSETS: Final = 2
-OFFSET_COMMIT: Final = 8
 OFFSET_FETCH: Final = 9
-JOIN_GROUP: Final = 11
-SYNC_GROUP: Final = 14
 TXN_COMMIT: Final = 28
-HEARTBEAT: Final = 12
-CONSUMER_HEARTBEAT: Final = 68
-STREAMS_HEARTBEAT: Final = 88
-# Those of share groups are not here: their members commit nothing.
-SIGNS_OF_LIFE: Final = frozenset({HEARTBEAT, CONSUMER_HEARTBEAT, STREAMS_HEARTBEAT})
-KEYS: Final = SIGNS_OF_LIFE | {
-    PRODUCE,
-    FETCH,
-    LIST_OFFSETS,
-    OFFSET_COMMIT,
-    OFFSET_FETCH,
-    JOIN_GROUP,
-    SYNC_GROUP,
-    TXN_COMMIT,
-}
+# Heartbeats of share groups are not here: their members commit nothing.
+KEYS: Final = frozenset({PRODUCE, FETCH, 2, 8, 9, 11, HEARTBEAT, 14, TXN_COMMIT, 68, 88})
 KEPT_CREATE, KEPT_GET, KEPT_SET = (BASE + number for number in (1, 4, 5))
 KEPT: Final = frozenset({KEPT_CREATE, KEPT_GET, KEPT_SET})
 """Requests to ZooKeeper, where consumers before 0.9 keep their offsets."""
 READ_COMMITTED: Final = 1
 """Isolation level of a Fetch."""
-MAX_READS: Final = 5_000
-MAX_COMMITS: Final = 5_000
-MAX_MEMBERS: Final = 5_000
-MAX_PLANS: Final = 1_000
-MAX_BOUNDS: Final = 2_000
-
-
-@measured
-class Reads(Measures):
-    """Of a partition, by a client."""
-
-    answers: int = total()
-    records: int = total()
-    at_stable: int = total()
-    """Empty answers at the last stable offset, with more behind it."""
-    stuck: tuple[int, int] | None = most()
-    """(the highest of these offsets, minus the time when it was met first)"""
-    end: tuple[int, int, int, int] | None = most()
-    """(time, high watermark, last stable offset, log start), the latest."""
-    events: Events = whole(Events)
-    first_ns: int | None = least()
-    """None when all answers were errors."""
-    last_ns: int | None = most()
-    positions: Positions = whole(Positions)
-    """Where it asked for records and got none."""
-    position: tuple[int, int] | None = least()
-    """(time, offset) of the first of them."""
-    away_ns: int | None = most()
-    """When it was last told to fetch elsewhere, or got an error."""
-    asked: int | None = most()
-    """The largest offset that it asked for, with an answer or without."""
-
-    def ask(self, offset: int) -> None:
-        """Take note of a request for an offset, with an answer or without."""
-        if self.asked is None or offset > self.asked:
-            self.asked = offset
-
-    def see(self, begin_ns: int, end_ns: int) -> None:
-        """Take note of a request, with the time of its answer."""
-        if self.first_ns is None or begin_ns < self.first_ns:
-            self.first_ns = begin_ns
-        if self.last_ns is None or end_ns > self.last_ns:
-            self.last_ns = end_ns
-
-    def stand(self, offset: int, begin_ns: int, end_ns: int) -> None:
-        """Take note of a request for an offset that brought nothing."""
-        self.see(begin_ns, end_ns)
-        self.positions.add(offset, begin_ns)
-        self.take(position=(begin_ns, offset))
-
-    def leave(self, end_ns: int) -> None:
-        """Take note of an answer that is an error, or names another broker to ask."""
-        self.take(away_ns=end_ns)
-
-    def stands(self) -> Iterator[Event]:
-        """Yield the positions, and when the reader was last sent away."""
-        times = set(self.positions)
-        if self.position is not None:
-            times.add(self.position)
-        for time_ns, offset in sorted(times):
-            yield Event(time_ns, "", 0, 0, "stand", {"offset": offset, "end_ns": time_ns})
-        if self.away_ns is not None:
-            yield Event(self.away_ns, "", 0, 0, "away", {"end_ns": self.away_ns})
-
-
-@measured
-class Commits(Measures):
-    """Of a group for a partition."""
-
-    count: int = total()
-    failed: int = total()
-    events: Events = whole(Events)
-
-
-@measured
-class Belongs(Measures):
-    """A client in a group."""
-
-    members: Names = whole(Names)
-    session_ms: int | None = most()
-    rebalance_ms: int | None = most()
-    first_ns: int | None = least()
-    last_ns: int | None = most()
-    commits: int = total()
-
-
-@measured
-class Polls(Measures):
-    """When a client fetched."""
-
-    periods: Periods = whole(Periods)
-
-
-@measured
-class Planned(Measures):
-    """What the leader of a generation assigned, and what the members had subscribed to."""
-
-    assignor: str | None = most()
-    subscribed: tuple[Any, ...] | None = most()
-    """((member, instance or "", (topics)), ...)"""
-    assigned: tuple[Any, ...] | None = most()
-    """((member, ((topic, (partitions)), ...)), ...)"""
-    sync: tuple[int, int] | None = least()
-    """(time, number) of the leader's SyncGroup."""
 
 
 def _fetch_event(kept: Kept) -> Event:
@@ -187,10 +56,12 @@ def _fetch_event(kept: Kept) -> Event:
     return Event(time_ns, id_, part, number, "fetch", about)
 
 
-def _is_stuck(reads: Reads, parts: Parts) -> None:
-    """Take note of answers to a reader of read_committed that stands at the last stable offset."""
-    columns = parts.ends, parts.highs, parts.stables, parts.asked, parts.by_exchange(parts.found)
-    for end, high, stable, asked, found in zip(*columns, strict=True):
+def _is_stuck(reads: Reads, parts: PartitionColumns) -> None:
+    """Take note of answers to a read_committed reader that stays at the last stable offset."""
+    columns = parts.ends, parts.highs, parts.stables, parts.fetch_offsets
+    for end, high, stable, asked, found in zip(
+        *columns, parts.by_exchange(parts.batches), strict=True
+    ):
         position = found[-1].last_offset + 1 if found else asked
         if 0 <= stable < high and position == stable:
             # Within a session nothing more is told of the partition until something changes.
@@ -198,78 +69,65 @@ def _is_stuck(reads: Reads, parts: Parts) -> None:
             reads.take(stuck=(stable, -end))
 
 
-class Delivery(Accumulator):
+class Delivery(DeliveryFacts):
     """Fetches, commits, members and plans."""
 
     NAME = "delivery"
     KEYS = KEYS | KEPT
-    VERSION = 5
-    COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("group"),
-        Column("topic"),
-        Column("partition", "count"),
-        Column("commits", "count"),
-        Column("failed", "count"),
-        Column("committed_offset", "count"),
-        Column("fetched_offset", "count"),
-        Column("end_offset", "count"),
-        Column("lag", "count"),
+    VERSION = 6
+    COLUMNS = columns(
+        *("group", "topic", "partition", "commits", "failed", "committed_offset", "fetched_offset"),
+        *("end_offset", "lag"),
     )
-
-    reads: Keyed[Reads] = table(Reads, MAX_READS)
-    """By topic, partition, client id and host."""
-    commits: Keyed[Commits] = table(Commits, MAX_COMMITS)
-    """By group, topic and partition."""
-    belongs: Keyed[Belongs] = table(Belongs, MAX_MEMBERS)
-    """By group, client id and host."""
-    polls: Keyed[Polls] = table(Polls, MAX_MEMBERS)
-    """By client id and host."""
-    plans: Keyed[Planned] = table(Planned, MAX_PLANS)
-    """By group and generation."""
-    bounds: Keyed[Bounds] = table(Bounds, MAX_BOUNDS)
-    """By topic and partition."""
 
     # --- taking in
 
-    def add(self, row: Row, exchange: Exchange) -> None:
-        """Take in an exchange."""
-        key = row.api_key
+    def add(self, batch: ExchangeBatch) -> None:
+        if batch.api_key == FETCH:
+            if batch.request and batch.way == "fetch":
+                self._fetch(batch)
+        elif batch.api_key == PRODUCE:
+            for (topic, number, error), parts in batch.parts.items():
+                ends = written(parts)
+                if not error and max(ends) >= 0:
+                    self.bounds[(topic, number)].ends.add_all(parts.ends, ends)
+        else:
+            self._add_other(batch.row, batch.exchange)
+
+    def _add_other(self, row: Row, exchange: Exchange) -> None:
+        key, end_ns = row.api_key, row.time_ns + (row.latency_ns or 0)
         asked, response = exchange.request_body, exchange.response_body
         if key in KEPT and row.zookeeper is not None:
             self._kept(row, asked, response)
             return
         if key not in KEYS or asked is None:
             return
-        who = row.client_id or "", host_of(row.client_address)
-        if key == FETCH:
-            if replica_id(asked) < 0:
-                self._fetch(who, asked, row, exchange)
+        if key == LIST_OFFSETS:
+            for named, number, begin, end in listed(asked, response):
+                self.bounds[(named, number)].see(end_ns, begin, end)
             return
-        if key in (PRODUCE, LIST_OFFSETS):
-            time_ns = row.time_ns + (row.latency_ns or 0)
-            if key == LIST_OFFSETS:
-                for named, number, begin, end in listed(asked, response):
-                    self.bounds[(named, number)].see(time_ns, begin, end)
-            else:
-                for carried in moved(exchange):
-                    self._written(carried, time_ns)
-            return
-        group = asked.get("group_id") or ""
         if key == OFFSET_FETCH:
             for part, (named, topic, number, offset) in enumerate(starts_of(asked, response)):
-                about = {"offset": offset, "end_ns": row.time_ns + (row.latency_ns or 0)}
+                about = {"offset": offset, "end_ns": end_ns}
                 self._event((named, topic, number), "start", about, row, part)
             return
+        group = asked.get("group_id") or ""
         if not group:
             return
-        self._belongs(group, who, asked, row)
+        here = self.belongs[(group, *client_key_of(row))]
+        stretch(here, row.time_ns)
+        for name in ("session", "rebalance"):
+            if (limit_ms := asked.get(f"{name}_timeout_ms") or 0) > 0:
+                here.take(**{f"{name}_ms": limit_ms})
         if key in (OFFSET_COMMIT, TXN_COMMIT):
-            for part, each in enumerate(commits_of(asked, response)):
-                topic, number, about = each
-                about["end_ns"] = row.time_ns + (row.latency_ns or 0)
+            for part, (topic, number, about) in enumerate(commits_of(asked, response)):
+                about["end_ns"] = end_ns
                 self._event((group, topic, number), "commit", about, row, part)
         elif key in (JOIN_GROUP, SYNC_GROUP) and response is not None:
-            self._plan(group, plan_of(key, asked, response), row)
+            found = plan_of(key, asked, response)
+            if found is not None:
+                at = (row.time_ns, row.number) if "assigned" in found else None
+                self.plans[(group, found.pop("generation"))].merge(Planned(**found, sync=at))
 
     def _kept(
         self, row: Row, asked: dict[str, Any] | None, response: dict[str, Any] | None
@@ -289,32 +147,8 @@ class Delivery(Accumulator):
             return
         about: dict[str, Any] = {"offset": offset, "end_ns": row.time_ns + (row.latency_ns or 0)}
         if not start:
-            error = 0 if response is not None else None
-            about |= {"member": "", "generation": -1, "error": error}
+            about |= {"member": "", "generation": -1, "error": None if response is None else 0}
         self._event((group, topic, number), "start" if start else "commit", about, row, 0)
-
-    def add_all(self, alike: Alike) -> None:
-        """Take in usual exchanges."""
-        if alike.way == "produce":
-            for place, parts in alike.parts.items():
-                ends = written_all(parts)
-                if max(ends) >= 0:
-                    self.bounds[place].ends.add_all(parts.ends, ends)
-        elif alike.way == "fetch":
-            self.polls[alike.who].periods.add_all(alike.begins, alike.ends)
-            committed = alike.kept["isolation_level"] == READ_COMMITTED
-            for place, parts in alike.parts.items():
-                self._fetched((*place, *alike.who), parts, committed=committed)
-            for place, asked in alike.unmoved.items():
-                reads = self.reads[(*place, *alike.who)]
-                for begin, end, offset in asked:
-                    reads.ask(offset)
-                    reads.stand(offset, begin, end)
-
-    def _written(self, each: Moved, time_ns: int) -> None:
-        end = written(each)
-        if end is not None:
-            self.bounds[(each.topic, each.partition)].see(time_ns, -1, end)
 
     def _event(
         self,
@@ -330,72 +164,43 @@ class Delivery(Accumulator):
             commits.failed += bool(about["error"])
         commits.events.note(row, kind, about, part)
 
-    def _belongs(self, group: str, who: tuple[str, str], asked: dict[str, Any], row: Row) -> None:
-        here = self.belongs[(group, *who)]
-        member = asked.get("member_id")
-        if member:
-            here.members.add(member)
-        limits = asked.get("session_timeout_ms"), asked.get("rebalance_timeout_ms")
-        for name, value in zip(("session_ms", "rebalance_ms"), limits, strict=True):
-            if value is not None and value > 0:
-                setattr(here, name, max(getattr(here, name) or 0, value))
-        here.commits += row.api_key == OFFSET_COMMIT
-        stretch(here, row.time_ns)
-
-    def _plan(self, group: str, found: dict[str, Any] | None, row: Row) -> None:
-        if found is None:
-            return
-        plan = self.plans[(group, found.pop("generation"))]
-        if "assigned" in found:
-            found["sync"] = (row.time_ns, row.number)
-        plan.merge(Planned(**found))
-
-    def _fetch(
-        self, who: tuple[str, str], asked: dict[str, Any], row: Row, exchange: Exchange
-    ) -> None:
-        times = row.time_ns, row.time_ns + (row.latency_ns or 0)
-        self.polls[who].periods.add(*times)
-        committed = asked.get("isolation_level") == READ_COMMITTED
-        parts, unmoved = parts_of(row, exchange)
-        for each in parts:
-            key = each.moved.topic, each.moved.partition, *who
-            if each.moved.error:
-                reads = self.reads[key]
-                if each.asked is not None:
-                    reads.ask(each.asked)
-                reads.leave(times[1])
+    def _fetch(self, batch: ExchangeBatch) -> None:
+        client = batch.client
+        self.polls[client].add_all(batch.begins, batch.ends)
+        committed = batch.request.get("isolation_level") == READ_COMMITTED
+        for (topic, number, error), parts in batch.parts.items():
+            reads = self.reads[(topic, number, *client)]
+            offsets = [asked for asked in parts.fetch_offsets if asked is not None]
+            reads.take(asked=max(offsets, default=None))
+            if error:
+                reads.take(away_ns=max(parts.ends))
             else:
-                self._fetched(key, Parts.of(each), committed=committed)
-        response = exchange.response_body
-        for place, offset in unmoved.items():
-            reads = self.reads[(*place, *who)]
-            reads.ask(offset)
-            if response is not None and not response.get("error_code"):
-                # Within a session, partitions without news are left out of the answer.
-                reads.stand(offset, *times)
+                self._fetched(reads, self.bounds[(topic, number)], parts, committed=committed)
+        for place, asked in batch.unanswered.items():
+            reads = self.reads[(*place, *client)]
+            reads.take(asked=max(offset for _, _, offset in asked))
+            # Within a session, partitions without news are left out of the answer.
+            reads.stand([(begin, end, offset) for begin, end, offset in asked if end is not None])
 
-    def _fetched(self, key: Key, parts: Parts, *, committed: bool) -> None:
-        """Take note of what Fetch responses say of a partition, none of them an error. `committed`:
-        the reader asked for read_committed."""
-        reads, ends, highs = self.reads[key], parts.ends, parts.highs
-        asked_for = [asked for asked in parts.asked if asked is not None]
-        if asked_for:
-            reads.ask(max(asked_for))
-        for end in compress(ends, parts.elsewhere):
-            reads.leave(end)
-        reads.answers += len(ends)
-        reads.see(min(parts.begins), max(ends))
-        here = max(zip(ends, highs, parts.stables, parts.starts, strict=True))
-        if reads.end is None or here > reads.end:
-            reads.end = here
-        bounds = self.bounds[key[:2]]
+    def _fetched(
+        self, reads: Reads, bounds: Bounds, parts: PartitionColumns, *, committed: bool
+    ) -> None:
+        """Take note of partitions in Fetch responses, none of them an error. `committed`: the
+        reader requested read_committed."""
+        ends, highs = parts.ends, parts.highs
+        stretch(reads, min(parts.begins), max(ends))
+        reads.take(
+            end=max(zip(ends, highs, parts.stables, parts.starts, strict=True)),
+            away_ns=max(compress(ends, parts.elsewhere), default=None),
+        )
         bounds.begins.add_all(ends, parts.starts)
         bounds.ends.add_all(ends, highs)
         if committed:
             _is_stuck(reads, parts)
         events: list[Kept] = []
-        columns = parts.begins, ends, parts.numbers, parts.ids, parts.at, parts.asked, highs
-        told = parts.elsewhere, parts.blobs, parts.by_exchange(parts.found)
+        stands = []
+        columns = parts.begins, ends, parts.numbers, parts.ids, parts.at, parts.fetch_offsets, highs
+        told = parts.elsewhere, parts.blobs, parts.by_exchange(parts.batches)
         for begin, end, number, id_, at, asked, high, elsewhere, blob, found in zip(
             *columns, *told, strict=True
         ):
@@ -406,18 +211,11 @@ class Delivery(Accumulator):
                 how = encoding(blob, found)
                 events.append((begin, id_, at, number, _fetch_event, first, last, high, end, how))
             elif asked is not None and not elsewhere:
-                reads.stand(asked, begin, end)
+                stands.append((begin, end, asked))
+        reads.stand(stands)
         reads.events.add_all(events)
 
     # --- telling
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
-        """Return one line per group and partition, the largest lag first."""
-        from kafkascope.analyzer.statistics.delivery.audit import Audit
-
         return Audit(self, None, None, names).partitions()
-
-    def groups(self) -> list[str]:
-        """Return the names of the groups."""
-        found = {str(key[0]) for key, _ in self.commits.items()}
-        return sorted(found | {str(key[0]) for key, _ in self.belongs.items()})

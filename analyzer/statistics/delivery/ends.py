@@ -1,37 +1,38 @@
-"""Where logs begin and end over time, as writers, readers and lookups are told."""
+"""Offsets and polls over time: where logs began and ended, what readers requested and when."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Self
 
-from kafkascope.analyzer.statistics.merging.measures import Measures, measured, whole
+from kafkascope.analyzer.merging.measures import Measures, kept, whole
+from kafkascope.analyzer.statistics.exchange_batch import PartitionColumns
 from kafkascope.analyzer.statistics.model import topic_key
-from kafkascope.analyzer.statistics.moved import Moved, Parts
 
 FINEST: Final = 28
 """The narrowest slot of time is 2^28 ns, about a quarter of a second."""
 MOST_SLOTS: Final = 64
 """Of a series; when there are more, slots become twice as wide."""
+APART: Final = 2_000_000_000
+"""Fetches no further apart than this (ns) are one period: long polls end twice a second."""
+MAX_PERIODS: Final = 500
+MAX_POSITIONS: Final = 100
+"""Of a reader in a partition. One who waits at the end of a log has a new one after each record."""
 LATEST: Final = -1
 EARLIEST: Final = -2
-"""Timestamps of ListOffsets that ask for the end and the beginning of a log."""
+"""Timestamps of ListOffsets for the end and the beginning of a log."""
 
 
-class Series:
+class Series(Measures):
     """The largest offset of each slot of time. The width of slots follows from how long the traffic
     is, so that the order in which offsets come does not matter."""
 
-    __slots__ = ("_shift", "_slots")
-
-    def __init__(self) -> None:
-        self._shift = FINEST
-        self._slots: dict[int, tuple[int, int]] = {}
-        """Slot -> (offset, minus the time when it was told first)"""
+    _shift: int = kept(lambda: FINEST)
+    _slots: dict[int, tuple[int, int]] = kept(dict)
+    """Slot -> (offset, minus the time when it was first seen)"""
 
     def add(self, time_ns: int, offset: int) -> None:
-        """Take in an offset that was told."""
         slots, slot = self._slots, time_ns >> self._shift
         known = slots.get(slot)
         if known is None:
@@ -42,7 +43,7 @@ class Series:
             slots[slot] = offset, -time_ns
 
     def add_all(self, times: Iterable[int], offsets: Iterable[int]) -> None:
-        """Take in offsets that were told; -1 where one was not."""
+        """Take in reported offsets; -1 where one is missing."""
         slots, shift = self._slots, self._shift
         for time_ns, offset in zip(times, offsets, strict=True):
             known = slots.get(time_ns >> shift)
@@ -57,7 +58,6 @@ class Series:
             self._slots[slot >> 1] = max(here, self._slots.get(slot >> 1, here))
 
     def merge(self, other: Self) -> None:
-        """Take in the offsets of another one."""
         while self._shift < other._shift:
             self._widen()
         for offset, minus_ns in other._slots.values():
@@ -70,18 +70,7 @@ class Series:
     def __len__(self) -> int:
         return len(self._slots)
 
-    def dump(self) -> list[Any]:
-        """Return the state as JSON."""
-        return [self._shift, [[slot, *here] for slot, here in sorted(self._slots.items())]]
 
-    def load(self, state: list[Any]) -> Self:
-        """Take over what `dump` gave."""
-        self._shift, slots = state
-        self._slots = {slot: (offset, minus_ns) for slot, offset, minus_ns in slots}
-        return self
-
-
-@measured
 class Bounds(Measures):
     """Of a partition's log."""
 
@@ -89,28 +78,94 @@ class Bounds(Measures):
     ends: Series = whole(Series)
 
     def see(self, time_ns: int, begin: int, end: int) -> None:
-        """Take in what an answer tells; -1 where it does not."""
+        """Take in offsets of an answer; -1 where it has none."""
         if begin >= 0:
             self.begins.add(time_ns, begin)
         if end >= 0:
             self.ends.add(time_ns, end)
 
 
-def written(each: Moved) -> int | None:
-    """Return the end of the log behind the batches that a Produce appended."""
-    if each.base_offset is None or each.error or not each.records:
-        return None
-    count = sum(batch.last_offset - batch.base_offset + 1 for batch in each.batches)
-    return each.base_offset + count if count > 0 else None
+class Periods(Measures):
+    """Stretches of time with polls, joined where they are near. Whatever the order in which polls
+    come, the stretches are the same; of too many the latest are kept."""
+
+    _begins: list[int] = kept(list)
+    _ends: list[int] = kept(list)
+
+    def add(self, begin_ns: int, end_ns: int) -> None:
+        begins, ends = self._begins, self._ends
+        if begins and begins[-1] <= begin_ns <= ends[-1] + APART:
+            # The usual case: polls come in their order.
+            if end_ns > ends[-1]:
+                ends[-1] = end_ns
+            return
+        at = bisect_right(begins, begin_ns)
+        first = at - 1 if at and ends[at - 1] + APART >= begin_ns else at
+        last = first
+        while last < len(begins) and begins[last] <= end_ns + APART:
+            begin_ns, end_ns = min(begin_ns, begins[last]), max(end_ns, ends[last])
+            last += 1
+        begins[first:last] = [begin_ns]
+        ends[first:last] = [end_ns]
+        if len(begins) > MAX_PERIODS:
+            del begins[0], ends[0]
+
+    def add_all(self, begins: Sequence[int], ends: Sequence[int]) -> None:
+        pairs = iter(sorted(zip(begins, ends, strict=True)))
+        first, last = next(pairs)
+        for begin, end in pairs:
+            if begin > last + APART:
+                self.add(first, last)
+                first, last = begin, end
+            elif end > last:
+                last = end
+        self.add(first, last)
+
+    def merge(self, other: Self) -> None:
+        for begin, end in zip(other._begins, other._ends, strict=True):
+            self.add(begin, end)
+
+    def pauses(self) -> list[tuple[int, int]]:
+        """Return (from, to) of the time between stretches."""
+        return list(zip(self._ends, self._begins[1:], strict=False))
+
+    @property
+    def last_ns(self) -> int | None:
+        return self._ends[-1] if self._ends else None
 
 
-def written_all(parts: Parts) -> list[int]:
-    """Return the same for each of many usual exchanges; -1 where there is none."""
-    first, last = parts.batches.base_offset, parts.batches.last_offset
-    counts = parts.sums([b - a + 1 for a, b in zip(first, last, strict=True)])
+class Positions(Measures):
+    """Offsets of fetches without records, each with the first time. Of too many the largest are
+    kept, so that parts merge to the same as the whole."""
+
+    _times: dict[int, int] = kept(dict)
+
+    def add(self, offset: int, time_ns: int) -> None:
+        times = self._times
+        known = times.get(offset)
+        if known is not None:
+            times[offset] = min(known, time_ns)
+            return
+        times[offset] = time_ns
+        if len(times) > MAX_POSITIONS:
+            del times[min(times)]
+
+    def merge(self, other: Self) -> None:
+        for offset, time_ns in other._times.items():
+            self.add(offset, time_ns)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        """Return the offsets as (time, offset), in the order of time."""
+        return iter(sorted((time_ns, offset) for offset, time_ns in self._times.items()))
+
+
+def written(parts: PartitionColumns) -> list[int]:
+    """Return, for each Produce, the end of the log behind what it appended; -1 where that is not
+    known."""
+    counts = parts.sums([batch.last_offset - batch.base_offset + 1 for batch in parts.batches])
     return [
         base + count if base is not None and count > 0 else -1
-        for base, count in zip(parts.given, counts, strict=True)
+        for base, count in zip(parts.base_offsets, counts, strict=True)
     ]
 
 
@@ -136,7 +191,7 @@ def listed(
 
 
 def at(series: list[tuple[int, int]], time_ns: int) -> int | None:
-    """Interpolate the offset at a time, between what was told before and after."""
+    """Interpolate the offset at a time, between the offsets before and after."""
     place = bisect_left(series, (time_ns, -1))
     if place == len(series):
         return series[-1][1] if series else None
@@ -149,8 +204,8 @@ def at(series: list[tuple[int, int]], time_ns: int) -> int | None:
     return before + (after - before) * (time_ns - before_ns) // (after_ns - before_ns)
 
 
-def told_at(series: list[tuple[int, int]], time_ns: int) -> int:
-    """Return what was told first from a time on, or else last before it: bounds move in steps. -1
-    when it never was."""
+def value_at(series: list[tuple[int, int]], time_ns: int) -> int:
+    """Return the first offset from a time on, or else the last before it: bounds move in steps. -1
+    when there is none."""
     place = bisect_left(series, (time_ns, -1))
     return series[min(place, len(series) - 1)][1] if series else -1

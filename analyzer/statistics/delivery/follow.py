@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heappop, heappush
+from operator import itemgetter
+from typing import Any
 
+from kafkascope.analyzer.merging.bounded import Event
 from kafkascope.analyzer.statistics.delivery.model import (
     AuditedPartition,
     Happening,
@@ -11,61 +15,47 @@ from kafkascope.analyzer.statistics.delivery.model import (
     Stall,
 )
 from kafkascope.analyzer.statistics.limits import limit
-from kafkascope.analyzer.statistics.merging.events import Event
 from kafkascope.analyzer.text import plural
 
 
 class Follow:
     """The story of one partition of a group."""
 
-    def __init__(
-        self,
-        place: AuditedPartition,
-        fetches: list[tuple[Event, str]],
-        commits: list[Event],
-        stands: list[Event],
-    ) -> None:
+    def __init__(self, place: AuditedPartition) -> None:
         self.place = place
+        self.events: list[tuple[int, bool, str, Event, str]] = []
+        """Time, whether it is a fetch, id, event and reader."""
         self.position: int | None = None
-        """The largest offset that a reader asked for and got nothing from."""
+        """The largest offset of a fetch without records."""
         self.told = 0
-        """The largest offset that the group was told to start from."""
+        """The largest start offset that the group got."""
         self.away = False
         """The last that is known is that the reader was to go elsewhere."""
-        self.events: list[tuple[int, int, str, Event, str]] = [
-            (event.about["end_ns"], 1, event.id, event, who) for event, who in fetches
-        ]
-        # A commit counts when it was sent, a start when it was told.
-        self.events += [
-            (
-                event.time_ns if event.kind == "commit" else event.about["end_ns"],
-                0,
-                event.id,
-                event,
-                "",
-            )
-            for event in (*commits, *stands)
-        ]
-        self.events.sort(key=lambda each: each[:3])
         self.reader = ""
         self.began = False
-        """The group was told where to start, and has not fetched since."""
+        """The group got a start offset, and has not fetched since."""
         self.fetched_ns: int | None = None
         self.kept: int | None = None
-        """The end of what was fetched and could reach the application: a consumer that is told
-        where to start throws away what it had asked for before."""
+        """The end of what was fetched and could reach the application: a consumer that gets a start
+        offset throws away what it had requested before."""
         self.kept_before: int | None = None
         """The same before the last fetch."""
         self.started_ns = 0
-        """When the group was last told where to start."""
+        """When the group last got a start offset."""
         self.stalls: dict[int, Stall] = {}
         """By offset; those that no commit has passed."""
         self.waiting: list[int] = []
         """The same offsets as a heap."""
 
+    def take(self, events: Iterable[Event], reader: str = "") -> None:
+        """Take in fetches and positions of a reader, or commits and starts of the group."""
+        for event in events:
+            # A commit counts when it was sent, a start when it was told.
+            time_ns = event.time_ns if event.kind == "commit" else event.about["end_ns"]
+            self.events.append((time_ns, event.kind == "fetch", event.id, event, reader))
+
     def run(self) -> None:
-        """Fill the partition."""
-        for time_ns, _, _, event, who in self.events:
+        for time_ns, _, _, event, who in sorted(self.events, key=itemgetter(0, 1, 2)):
             if event.kind == "start":
                 self._start(event)
             elif event.kind == "commit":
@@ -102,15 +92,9 @@ class Follow:
             end = min(to, self.kept)
             moved = self.reader and self.reader != who
             why = f"by {who}, previously by {self.reader}" if moved else f"by {who}"
-            place.again += end - first
-            self._tell(
-                time_ns,
-                "again",
-                end - first,
-                event,
-                f"offsets {first:,} to {end - 1:,} were fetched again {why}",
-                before_ns=self.fetched_ns if self.began and not place.placed else None,
-            )
+            text = f"offsets {first:,} to {end - 1:,} were fetched again {why}"
+            before_ns = self.fetched_ns if self.began and not place.placed else None
+            self._append(time_ns, "again", end - first, event, text, before_ns=before_ns)
         self.began, self.fetched_ns = False, time_ns
         self.kept_before = self.kept
         if event.time_ns >= self.started_ns:
@@ -130,34 +114,21 @@ class Follow:
         before = place.committed
         if before is not None and offset < before:
             count = before - offset
-            place.back += count
             who = "an admin (no member)" if by_hand else f"member {about['member'][-8:] or '?'}"
-            self._tell(
-                time_ns,
-                "back",
-                count,
-                event,
-                f"{who} committed {offset:,} after {before:,}; {plural(count, 'record')} will be "
-                "read again",
-                by_hand=by_hand,
-            )
+            text = f"{who} committed {offset:,} after {before:,}; "
+            text += f"{plural(count, 'record')} will be read again"
+            self._append(time_ns, "back", count, event, text, by_hand=by_hand)
         seen = [each for each in (place.fetched, self.position) if each is not None]
         sure = bool(seen) and not by_hand and not self.away and place.dropped == 0
         reached = max(*seen, self.told) if seen else 0
         if sure and offset > reached:
             count = offset - reached
-            place.beyond += count
             what = f"only offsets below {reached:,} were fetched"
             if place.fetched is None:
                 what = f"nothing from {reached:,} on was fetched"
-            self._tell(
-                time_ns,
-                "beyond",
-                count,
-                event,
-                f"offset {offset:,} was committed, but {what}; {plural(count, 'record')} may "
-                "never be read",
-            )
+            text = f"offset {offset:,} was committed, but {what}; "
+            text += f"{plural(count, 'record')} may never be read"
+            self._append(time_ns, "beyond", count, event, text)
         place.committed = offset
         place.placed.append((time_ns, offset))
         self._passed(offset)
@@ -178,33 +149,17 @@ class Follow:
             self.place.stalls.append(stall)
 
     def _passed(self, offset: int) -> None:
-        """Take note that the group has got beyond offsets."""
         while self.waiting and self.waiting[0] < offset:
             self.stalls.pop(heappop(self.waiting)).over = True
 
-    def _tell(
-        self,
-        time_ns: int,
-        kind: HappeningKind,
-        count: int,
-        event: Event,
-        text: str,
-        *,
-        by_hand: bool = False,
-        before_ns: int | None = None,
+    def _append(
+        self, time_ns: int, kind: HappeningKind, count: int, event: Event, text: str, **more: Any
     ) -> None:
         place = self.place
-        place.happenings.append(
-            Happening(
-                time_ns,
-                kind,
-                place.group,
-                place.topic,
-                place.number,
-                count,
-                event.number,
-                f"{place.topic}-{place.number}: {text}",
-                by_hand,
-                before_ns,
-            )
+        setattr(place, kind, getattr(place, kind) + count)
+        where, text = (
+            (place.group, place.topic, place.number),
+            f"{place.topic}-{place.number}: {text}",
         )
+        happening = Happening(time_ns, kind, *where, count, event.number, text, **more)
+        place.happenings.append(happening)

@@ -1,11 +1,16 @@
-"""The nouns of the delivery audit, and the columns of its tables. Values only."""
+"""What is counted of deliveries, the nouns of their audit, and the columns of its tables."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
-from kafkascope.analyzer.statistics.model import Column
+from kafkascope.analyzer.merging.bounded import Event, Events
+from kafkascope.analyzer.merging.measures import Measures, least, most, stretch, total, whole
+from kafkascope.analyzer.merging.tables import Keyed, table
+from kafkascope.analyzer.statistics.delivery.ends import Bounds, Periods, Positions
+from kafkascope.analyzer.statistics.model import Accumulator, columns
 
 HappeningKind: TypeAlias = Literal[
     "beyond", "back", "again", "skipped", "pause", "twice", "none", "plan"
@@ -16,76 +21,134 @@ NO_OFFSETS: Final = (
     "commits, lag, and owners do not exist. List what was delivered and acknowledged with "
     "-Y 'group == \"{}\"', and redeliveries by adding 'and body.delivery_count > 1'"
 )
-"""What the audit cannot tell of a share group."""
+"""What the audit does not know of a share group."""
 
 
 def unaudited(group: str) -> str:
-    """Return a sentence for a share group."""
     return NO_OFFSETS.format(group, group.replace("\\", "\\\\").replace('"', '\\"'))
 
 
-PARTITION_COLUMNS: Final = (
-    Column("group"),
-    Column("topic"),
-    Column("partition", "count"),
-    Column("start_offset", "count"),
-    Column("fetched_offset", "count"),
-    Column("committed_offset", "count"),
-    Column("end_offset", "count"),
-    Column("lag", "count"),
-    Column("first_lag", "count"),
-    Column("max_lag", "count"),
-    Column("beyond", "count"),
-    Column("again", "count"),
-    Column("back", "count"),
-    Column("commits", "count"),
-    Column("failed", "count", wide=True),
-    Column("readers", "list"),
-    Column("first", "time", wide=True),
-    Column("last", "time", wide=True),
-    Column("remarks", "list"),
+PARTITION_COLUMNS: Final = columns(
+    *("group", "topic", "partition", "start_offset", "fetched_offset", "committed_offset"),
+    *("end_offset", "lag", "first_lag", "max_lag", "beyond", "again", "back", "commits", "failed"),
+    *("readers", "first", "last", "remarks"),
+    wide=("failed", "first", "last"),
 )
-EVENT_COLUMNS: Final = (
-    Column("group"),
-    Column("time", "time"),
-    Column("kind"),
-    Column("topic"),
-    Column("partition", "count"),
-    Column("count", "count"),
-    Column("duration", "duration"),
-    Column("number", "count"),
-    Column("text"),
+EVENT_COLUMNS: Final = columns(
+    *("group", "time", "kind", "topic", "partition", "count", "duration", "number", "text")
 )
-PLAN_COLUMNS: Final = (
-    Column("group"),
-    Column("time", "time"),
-    Column("generation", "count"),
-    Column("assignor"),
-    Column("members", "count"),
-    Column("partitions", "count"),
-    Column("same_as", "list"),
-    Column("spread", "count"),
-    Column("moved", "count"),
-    Column("needless", "count"),
-    Column("unassigned", "list"),
-    Column("twice", "list"),
-    Column("number", "count"),
+PLAN_COLUMNS: Final = columns(
+    *("group", "time", "generation", "assignor", "members", "partitions", "same_as", "spread"),
+    *("moved", "needless", "unassigned", "twice", "number"),
 )
-LAG_COLUMNS: Final = (
-    Column("group"),
-    Column("time", "time"),
-    Column("topic"),
-    Column("partition", "count"),
-    Column("fetched_offset", "count"),
-    Column("committed_offset", "count"),
-    Column("end_offset", "count"),
-    Column("lag", "count"),
+LAG_COLUMNS: Final = columns(
+    *("group", "time", "topic", "partition", "fetched_offset", "committed_offset", "end_offset"),
+    "lag",
 )
+
+
+MAX_READS: Final = 5_000
+MAX_COMMITS: Final = 5_000
+MAX_MEMBERS: Final = 5_000
+MAX_PLANS: Final = 1_000
+MAX_BOUNDS: Final = 2_000
+
+
+class Reads(Measures):
+    """Of a partition, by a client."""
+
+    records: int = total()
+    at_stable: int = total()
+    """Empty answers at the last stable offset, with more behind it."""
+    stuck: tuple[int, int] | None = most()
+    """(the highest of these offsets, minus the time when it was met first)"""
+    end: tuple[int, int, int, int] | None = most()
+    """(time, high watermark, last stable offset, log start), the latest."""
+    events: Events = whole(Events)
+    first_ns: int | None = least()
+    """None when all answers were errors."""
+    last_ns: int | None = most()
+    positions: Positions = whole(Positions)
+    """Offsets of fetches without records."""
+    position: tuple[int, int] | None = least()
+    """(time, offset) of the first of them."""
+    away_ns: int | None = most()
+    """When it was last sent to another broker, or got an error."""
+    asked: int | None = most()
+    """The largest offset that it requested, with an answer or without."""
+
+    def stand(self, seen: Sequence[tuple[int, int, int]]) -> None:
+        """Take note of requests for offsets that brought nothing: time, time of the response,
+        offset."""
+        if seen:
+            stretch(self, min(seen)[0], max(end for _, end, _ in seen))
+            self.take(position=min((begin, offset) for begin, _, offset in seen))
+        for begin, _, offset in seen:
+            self.positions.add(offset, begin)
+
+    def stands(self) -> Iterator[Event]:
+        """Yield the positions, and when the reader was last sent away."""
+        times = set(self.positions)
+        if self.position is not None:
+            times.add(self.position)
+        for time_ns, offset in sorted(times):
+            yield Event(time_ns, "", 0, 0, "stand", {"offset": offset, "end_ns": time_ns})
+        if self.away_ns is not None:
+            yield Event(self.away_ns, "", 0, 0, "away", {"end_ns": self.away_ns})
+
+
+class Commits(Measures):
+    """Of a group for a partition."""
+
+    count: int = total()
+    failed: int = total()
+    events: Events = whole(Events)
+
+
+class Belongs(Measures):
+    """A client in a group."""
+
+    session_ms: int | None = most()
+    rebalance_ms: int | None = most()
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+
+
+class Planned(Measures):
+    """What the leader of a generation assigned, and what the members had subscribed to."""
+
+    assignor: str | None = most()
+    subscribed: tuple[Any, ...] | None = most()
+    """((member, instance or "", (topics)), ...)"""
+    assigned: tuple[Any, ...] | None = most()
+    """((member, ((topic, (partitions)), ...)), ...)"""
+    sync: tuple[int, int] | None = least()
+    """(time, number) of the leader's SyncGroup."""
+
+
+class DeliveryFacts(Accumulator):
+    """What is counted of deliveries."""
+
+    reads: Keyed[Reads] = table(Reads, MAX_READS)
+    """By topic, partition, client id and host."""
+    commits: Keyed[Commits] = table(Commits, MAX_COMMITS)
+    """By group, topic and partition."""
+    belongs: Keyed[Belongs] = table(Belongs, MAX_MEMBERS)
+    """By group, client id and host."""
+    polls: Keyed[Periods] = table(Periods, MAX_MEMBERS)
+    """By client id and host."""
+    plans: Keyed[Planned] = table(Planned, MAX_PLANS)
+    """By group and generation."""
+    bounds: Keyed[Bounds] = table(Bounds, MAX_BOUNDS)
+    """By topic and partition."""
+
+    def groups(self) -> list[str]:
+        return sorted({key[0] for key in (*self.commits, *self.belongs)})
 
 
 @dataclass(slots=True, unsafe_hash=True)  # Not frozen, as `Exchange`, but never changed.
 class Happening:
-    """Something worth telling."""
+    """A noteworthy event."""
 
     time_ns: int
     kind: HappeningKind
@@ -139,7 +202,7 @@ class AuditedPartition:
     """When that reader fetched last."""
     records: int = 0
     none: bool = False
-    """The group had no committed offset when it asked."""
+    """The group had no committed offset when it fetched one."""
     readers: set[str] = field(default_factory=set)
     points: list[tuple[int, int | None, int | None, int]] = field(default_factory=list)
     """(time, fetched to, committed, end) over time"""
@@ -153,7 +216,7 @@ class AuditedPartition:
     """(time, offset) of commits that succeeded"""
     begins: list[tuple[int, int]] = field(default_factory=list)
     ends: list[tuple[int, int]] = field(default_factory=list)
-    """(time, offset) of the log's beginning and end, whoever was told"""
+    """(time, offset) of the log's beginning and end, in any response"""
 
     @property
     def lag(self) -> int | None:
@@ -162,7 +225,7 @@ class AuditedPartition:
 
     @property
     def log_end(self) -> int | None:
-        """The last that anybody was told of the end; `end` is what its readers were told."""
+        """The last log end offset in any response; `end` is the last that readers got."""
         last = self.ends[-1] if self.ends else None
         return last[1] if last is not None and last[0] > (self.end_ns or 0) else self.end
 

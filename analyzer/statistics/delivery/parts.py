@@ -1,133 +1,25 @@
-"""What one exchange says about delivery: commits, offsets to start from, assignments, how records
-are encoded; and the periods in which a client polled."""
+"""Delivery facts of one exchange: commits, offsets to start from, assignments, how records are
+encoded; and the periods in which a client polled."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any, Final, Self
+from typing import Any, Final
 
+from kafkascope.analyzer.statistics.delivery.ends import Periods
+from kafkascope.analyzer.statistics.delivery.model import Belongs, Happening
+from kafkascope.analyzer.statistics.groups.events import JOIN_GROUP, embedded
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.batches import CODEC_MASK, HEADER_SIZE, Batch
 from kafkascope.dissectors.records.compression import name_of
 from kafkascope.dissectors.values import read_uvarint
 
-JOIN_GROUP: Final = 11
-APART: Final = 2_000_000_000
-"""Fetches no further apart than this (ns) are one period: long polls end twice a second."""
-MAX_PERIODS: Final = 500
-MAX_POSITIONS: Final = 100
-"""Of a reader in a partition. One who waits at the end of a log has a new one after each record."""
 MOST_DIGITS: Final = 19
 """Of an offset as text."""
 MAX_LISTED: Final = 2_000
 """Members or partitions of a plan."""
-
-
-class Periods:
-    """Stretches of time with polls, joined where they are near. Whatever the order in which polls
-    come, the stretches are the same; of too many the latest are kept."""
-
-    __slots__ = ("_begins", "_ends")
-
-    def __init__(self) -> None:
-        self._begins: list[int] = []
-        self._ends: list[int] = []
-
-    def add(self, begin_ns: int, end_ns: int) -> None:
-        """Take in a poll."""
-        begins, ends = self._begins, self._ends
-        if begins and begins[-1] <= begin_ns <= ends[-1] + APART:
-            # The usual case: polls come in their order.
-            if end_ns > ends[-1]:
-                ends[-1] = end_ns
-            return
-        at = bisect_right(begins, begin_ns)
-        first = at - 1 if at and ends[at - 1] + APART >= begin_ns else at
-        last = first
-        while last < len(begins) and begins[last] <= end_ns + APART:
-            begin_ns, end_ns = min(begin_ns, begins[last]), max(end_ns, ends[last])
-            last += 1
-        begins[first:last] = [begin_ns]
-        ends[first:last] = [end_ns]
-        if len(begins) > MAX_PERIODS:
-            del begins[0], ends[0]
-
-    def add_all(self, begins: Sequence[int], ends: Sequence[int]) -> None:
-        """Take in polls."""
-        pairs = iter(sorted(zip(begins, ends, strict=True)))
-        first, last = next(pairs)
-        for begin, end in pairs:
-            if begin > last + APART:
-                self.add(first, last)
-                first, last = begin, end
-            elif end > last:
-                last = end
-        self.add(first, last)
-
-    def merge(self, other: Self) -> None:
-        """Take in the polls of another one."""
-        for begin, end in zip(other._begins, other._ends, strict=True):
-            self.add(begin, end)
-
-    def pauses(self) -> list[tuple[int, int]]:
-        """Return (from, to) of the time between stretches."""
-        return list(zip(self._ends, self._begins[1:], strict=False))
-
-    @property
-    def last_ns(self) -> int | None:
-        """The end of the last one."""
-        return self._ends[-1] if self._ends else None
-
-    def dump(self) -> list[list[int]]:
-        """Return the state as JSON."""
-        return [list(self._begins), list(self._ends)]
-
-    def load(self, state: list[list[int]]) -> Self:
-        """Take over what `dump` gave."""
-        self._begins, self._ends = (list(each) for each in state)
-        return self
-
-
-class Positions:
-    """Offsets that a reader asked for and got nothing from, each with the first time. Of too many
-    the largest are kept, so that parts merge to the same as the whole."""
-
-    __slots__ = ("_times",)
-
-    def __init__(self) -> None:
-        self._times: dict[int, int] = {}
-
-    def add(self, offset: int, time_ns: int) -> None:
-        """Take in a request for an offset."""
-        times = self._times
-        known = times.get(offset)
-        if known is not None:
-            times[offset] = min(known, time_ns)
-            return
-        times[offset] = time_ns
-        if len(times) > MAX_POSITIONS:
-            del times[min(times)]
-
-    def merge(self, other: Self) -> None:
-        """Take in the requests of another one."""
-        for offset, time_ns in other._times.items():
-            self.add(offset, time_ns)
-
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        """Return the offsets as (time, offset), in the order of time."""
-        return iter(sorted((time_ns, offset) for offset, time_ns in self._times.items()))
-
-    def dump(self) -> list[list[int]]:
-        """Return the state as JSON."""
-        return [[offset, time_ns] for offset, time_ns in sorted(self._times.items())]
-
-    def load(self, state: list[list[int]]) -> Self:
-        """Take over what `dump` gave."""
-        self._times.update((offset, time_ns) for offset, time_ns in state)
-        return self
 
 
 def commits_of(
@@ -144,16 +36,13 @@ def commits_of(
         named = topic_key(topic.get("name"), topic.get("topic_id"))
         for each in topic["partitions"]:
             number = each["partition_index"]
-            yield (
-                named,
-                number,
-                {
-                    "offset": each["committed_offset"],
-                    "member": asked.get("member_id") or "",
-                    "generation": -1 if generation is None else generation,
-                    "error": errors.get((named, number)) if response is not None else None,
-                },
-            )
+            about = {
+                "offset": each["committed_offset"],
+                "member": asked.get("member_id") or "",
+                "generation": -1 if generation is None else generation,
+                "error": errors.get((named, number)) if response is not None else None,
+            }
+            yield named, number, about
 
 
 def offset_in(data: bytes | None) -> int | None:
@@ -177,12 +66,8 @@ def starts_of(
             named = topic_key(topic.get("name"), topic.get("topic_id"))
             for each in topic["partitions"]:
                 if not each["error_code"]:
-                    yield (
-                        group["group_id"],
-                        named,
-                        each["partition_index"],
-                        each["committed_offset"],
-                    )
+                    place = group["group_id"], named, each["partition_index"]
+                    yield *place, each["committed_offset"]
 
 
 def plan_of(key: int, asked: dict[str, Any], response: dict[str, Any]) -> dict[str, Any] | None:
@@ -191,49 +76,34 @@ def plan_of(key: int, asked: dict[str, Any], response: dict[str, Any]) -> dict[s
     if response["error_code"]:
         return None
     if key == JOIN_GROUP:
-        if not response["members"]:
-            return None
         kind, name = asked["protocol_type"], response["protocol_name"] or ""
         found = []
         for each in response["members"][:MAX_LISTED]:
-            fields = {"protocol_type": kind, "name": name}
-            body = _body("JoinGroupRequest", "metadata", each["metadata"], fields)
+            data = each["metadata"]
+            body = embedded("JoinGroupRequest", "metadata", data, protocol_type=kind, name=name)
             if body is None or "topics" not in body:
                 return None
             instance = each.get("group_instance_id") or ""
             found.append((each["member_id"], instance, tuple(sorted(body["topics"]))))
-        return {
-            "generation": response["generation_id"],
-            "assignor": name,
-            "subscribed": tuple(sorted(found)),
-        }
-    if not asked["assignments"]:
-        return None
-    assigned = []
+        about = {"generation": response["generation_id"], "assignor": name}
+        return {**about, "subscribed": tuple(sorted(found))} if found else None
     fields = {
         "protocol_type": response.get("protocol_type") or asked.get("protocol_type") or "",
         "protocol_name": response.get("protocol_name") or asked.get("protocol_name") or "",
     }
-    for each in asked["assignments"][:MAX_LISTED]:
-        body = _body("SyncGroupResponse", "assignment", each["assignment"], fields)
-        if body is None or "assigned_partitions" not in body:
+    assigned = []
+    for member, data in (
+        (each["member_id"], each["assignment"]) for each in asked["assignments"][:MAX_LISTED]
+    ):
+        body = embedded("SyncGroupResponse", "assignment", data, **fields)
+        if (data and body is None) or (body is not None and "assigned_partitions" not in body):
             return None
-        topics = tuple(
-            sorted(
-                (t["topic"], tuple(sorted(t["partitions"]))) for t in body["assigned_partitions"]
-            )
-        )
-        assigned.append((each["member_id"], topics))
+        topics = body["assigned_partitions"] if body else ()
+        parts = sorted((each["topic"], tuple(sorted(each["partitions"]))) for each in topics)
+        assigned.append((member, tuple(parts)))
+    if not assigned:
+        return None
     return {"generation": asked["generation_id"], "assigned": tuple(sorted(assigned))}
-
-
-def _body(message: str, field: str, data: bytes, fields: dict[str, Any]) -> dict[str, Any] | None:
-    if not data:
-        return {"assigned_partitions": ()} if field == "assignment" else None
-    from kafkascope.dissectors.embedded import Around, decode
-
-    found = decode(message, field, data, Around(fields))
-    return found.body if found is not None and isinstance(found.body, dict) else None
 
 
 MAGIC: Final = 2
@@ -293,5 +163,50 @@ def schema_id(blob: bytes, batch: Batch) -> int | None:
 
 
 def _signed(value: int) -> int:
-    """Return the length that a zigzag varint stands for; none for null."""
+    """Return the length that a zigzag varint encodes; 0 for null."""
     return max(0, (value >> 1) ^ -(value & 1))
+
+
+# --- pauses of members: times without a fetch that exceed a limit, or come near it
+
+SECOND: Final = 1_000_000_000
+MS: Final = 1_000_000
+LEAST_PAUSE: Final = 5 * SECOND
+"""Of those that are listed when no limit is known."""
+
+
+def pauses(
+    group: str, who: str, belongs: Belongs, periods: Periods, lives: list[tuple[int, int]]
+) -> Iterator[Happening]:
+    """Yield the pauses of a client. `lives`: (first, last) time of each member that it was."""
+    # Since KIP-62 the rebalance timeout is max.poll.interval.ms; before, the session was.
+    limit_ms = belongs.rebalance_ms or belongs.session_ms
+    what = "max.poll.interval.ms" if belongs.rebalance_ms else "session.timeout.ms"
+    for begin, end in periods.pauses():
+        length = end - begin
+        if belongs.last_ns is not None and begin > belongs.last_ns:
+            continue
+        if _between_lives(lives, begin, end, limit_ms):
+            continue
+        if limit_ms is None:
+            if length < LEAST_PAUSE:
+                continue
+            why = "; its timeouts are unknown (it joined before the capture)"
+        elif length * 2 < limit_ms * MS:
+            continue
+        else:
+            over = "more than" if length > limit_ms * MS else "near"
+            why = f", {over} its {what} ({limit_ms / 1000:g} s)"
+        text = f"{who} did not fetch for {length / SECOND:.1f} s{why}"
+        yield Happening(begin, "pause", group, "", None, length, None, text)
+
+
+def _between_lives(
+    lives: list[tuple[int, int]], begin: int, end: int, limit_ms: int | None
+) -> bool:
+    """Return whether a client ended in a pause and started again: its last member was silent, too,
+    long before it had exceeded a limit."""
+    least = (end - begin if limit_ms is None else limit_ms * MS) // 2
+    born = [first for first, _ in lives if begin < first <= end]
+    heard = [min(last, end) for first, last in lives if first <= begin]
+    return bool(born and heard) and max(heard) < begin + least

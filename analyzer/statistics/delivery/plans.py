@@ -1,4 +1,5 @@
-"""What the assignors of consumer groups would give, to hold against what a leader gave.
+"""What assignors of consumer groups would give, to hold against what a leader, or ZooKeeper's
+consumers, gave.
 
 Range and round robin follow from members, subscriptions and partition counts alone (as Kafka's
 clients compute them, static members first by their instance); sticky ones depend on what was
@@ -7,10 +8,18 @@ before, so only their promises are checked: balance, and partitions that stay wh
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+import itertools
+import struct
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 PartitionKey: TypeAlias = tuple[str, int]
+"""Topic and partition."""
 Assignment: TypeAlias = dict[str, set[PartitionKey]]
+
+
+T = TypeVar("T")
 
 
 class Subscriber(NamedTuple):
@@ -29,7 +38,6 @@ def subscribers(found: tuple[Any, ...]) -> list[Subscriber]:
 
 
 def assignment(found: tuple[Any, ...]) -> Assignment:
-    """Return the assignment that a leader sent."""
     return {
         member: {(topic, number) for topic, numbers in topics for number in numbers}
         for member, topics in found
@@ -41,17 +49,21 @@ def by_range(members: list[Subscriber], counts: dict[str, int]) -> Assignment:
     out: Assignment = {member.id: set() for member in members}
     for topic in sorted({topic for member in members for topic in member.topics}):
         mine = [member for member in members if topic in member.topics]
-        share, extra = divmod(counts.get(topic, 0), len(mine))
-        at = 0
-        for index, member in enumerate(mine):
-            size = share + (index < extra)
-            out[member.id] |= {(topic, number) for number in range(at, at + size)}
-            at += size
+        for member, numbers in _blocks(counts.get(topic, 0), mine):
+            out[member.id] |= {(topic, number) for number in numbers}
     return out
 
 
+def _blocks(count: int, owners: list[T]) -> Iterator[tuple[T, range]]:
+    """Yield the consecutive partitions of each owner; the first ones get one more."""
+    each, more = divmod(count, len(owners))
+    for at, owner in enumerate(owners):
+        begin = each * at + min(at, more)
+        yield owner, range(begin, begin + each + (at < more))
+
+
 def by_round_robin(members: list[Subscriber], counts: dict[str, int]) -> Assignment:
-    """Assign all partitions in a row, dealt in turn to those who subscribe."""
+    """Assign all partitions in a row, dealt in turn to the subscribed members."""
     out: Assignment = {member.id: set() for member in members}
     at = 0
     for topic in sorted({topic for member in members for topic in member.topics}):
@@ -66,14 +78,14 @@ def by_round_robin(members: list[Subscriber], counts: dict[str, int]) -> Assignm
 class JudgedPlan(NamedTuple):
     """A leader's assignment held against the assignors."""
 
-    like: tuple[str, ...]
+    same_as: tuple[str, ...]
     """Names of those that would have given the same."""
     spread: int
     """Partitions of the fullest member minus those of the emptiest."""
     moved: int | None
     """Partitions that went to another member although the one before is still there; None when the
     assignment before is not known."""
-    spare: int | None
+    needless: int | None
     """How many of these moves balance did not need."""
     unassigned: tuple[PartitionKey, ...]
     twice: tuple[PartitionKey, ...]
@@ -83,10 +95,7 @@ class JudgedPlan(NamedTuple):
 
 
 def judge(
-    given: Assignment,
-    members: list[Subscriber],
-    counts: dict[str, int],
-    before: Assignment | None,
+    given: Assignment, members: list[Subscriber], counts: dict[str, int], before: Assignment | None
 ) -> JudgedPlan:
     """Compare an assignment with those of known assignors; `counts` are partitions by topic, as far
     as they are known."""
@@ -129,8 +138,8 @@ def judge(
 
 
 def carried(given: Assignment, before: Assignment | None, judged: JudgedPlan) -> Assignment:
-    """Return the assignment that the next one is held against: what was given up belongs to its
-    last owner until somebody else gets it."""
+    """Return the assignment to compare the next one with: partitions given up stay with their last
+    owner until reassigned."""
     if before is None or not judged.given_up:
         return given
     up = set(judged.given_up)
@@ -157,3 +166,50 @@ def _moves(
     extra = len(owners) - floor * members
     needed = sum(max(0, count - floor) for count in held) - min(extra, over)
     return len(moves), max(0, len(moves) - max(0, needed))
+
+
+MOST_THREADS: Final = 10_000
+"""Of a group for one topic; what more have is not held against anything."""
+
+
+def ranges(
+    subscriptions: Mapping[str, Mapping[str, int]], partitions: Mapping[str, int]
+) -> dict[PartitionKey, str]:
+    """Return the thread that each partition belongs to, as consumers of 0.8 compute it."""
+    found: dict[PartitionKey, str] = {}
+    for topic, count in partitions.items():
+        every = (
+            f"{member}-{number}"
+            for member, topics in subscriptions.items()
+            for number in range(topics.get(topic, 0))
+        )
+        threads = sorted(islice(every, MOST_THREADS + 1))
+        if not threads or len(threads) > MOST_THREADS:
+            continue
+        for thread, numbers in _blocks(count, threads):
+            found.update(((topic, number), thread) for number in numbers)
+    return found
+
+
+def round_robin(
+    subscriptions: Mapping[str, Mapping[str, int]], partitions: Mapping[str, int]
+) -> dict[PartitionKey, str]:
+    """Return the thread that each partition belongs to, by the other assignor (since 0.8.2): all
+    partitions in the order of the hashes of their names, one after the other to all threads. Empty
+    where members are not alike, which it refuses."""
+    alike = list(subscriptions.values())
+    if not alike or any(each != alike[0] for each in alike) or len(set(alike[0].values())) != 1:
+        return {}
+    (streams,) = set(alike[0].values())
+    threads = sorted(f"{member}-{number}" for member in subscriptions for number in range(streams))
+    parts = [(topic, number) for topic, count in partitions.items() for number in range(count)]
+    parts.sort(key=lambda part: _hash(f"[{part[0]},{part[1]}]"))
+    return dict(zip(parts, itertools.cycle(threads), strict=False)) if threads else {}
+
+
+def _hash(text: str) -> int:
+    """Return the hash that Java gives a text."""
+    found = 0
+    for unit in struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass")):
+        found = (31 * found + unit[0]) & 0xFFFFFFFF
+    return found - (1 << 32) if found >= 1 << 31 else found

@@ -1,4 +1,4 @@
-"""Why a group rebalances: who came, who went and how, and the sentence about it. Base of the two
+"""Causes of rebalances: members that joined and left, and the sentence about it. Base of the two
 kinds of stories."""
 
 from __future__ import annotations
@@ -7,55 +7,42 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from kafkascope.analyzer.statistics.groups.known import GroupIndex
-from kafkascope.analyzer.statistics.groups.members import fenced_text, left_text
-from kafkascope.analyzer.statistics.groups.model import LaneMark, Member, Presence, RebalanceCause
-from kafkascope.analyzer.statistics.merging.events import Event
+from kafkascope.analyzer.merging.bounded import Event
+from kafkascope.analyzer.statistics.groups.members import GroupIndex, fenced_text, left_text
+from kafkascope.analyzer.statistics.groups.model import LaneMark, Member, Reason, RebalanceCause
 
 SECOND: Final = 1_000_000_000
 NEARLY: Final = 950_000
-"""Nanoseconds for each millisecond of a timeout: who waited less long did not wait it out."""
+"""Nanoseconds for each millisecond of a timeout: a shorter silence is no timeout."""
 SHORTEST_SESSION_S: Final = 6
-"""Brokers take no shorter one unless they are told to (group.min.session.timeout.ms)."""
+"""Brokers take no shorter one by default (group.min.session.timeout.ms)."""
 MOST_TEXTS: Final = 4
-"""Members that the sentence about a rebalance tells of."""
+"""Members named in the sentence about a rebalance."""
 
 DID_NOT_REJOIN: Final = "did not rejoin"
 BACK: Final = "left and rejoined as the same member, consistent with max.poll.interval.ms"
 
 
-class Causes:
-    """What both kinds of groups share: who came, who went, and the sentence about it."""
-
-    def __init__(
-        self,
-        events: list[Event],
-        members: dict[str, Member],
-        presences: dict[tuple[str, int], Presence],
-    ) -> None:
-        self.events = events
-        self.members = members
-        self.known = GroupIndex(events, members, presences)
+class Causes(GroupIndex):
+    """Common part of both kinds of groups: members that joined and left, and the sentence."""
 
     def label(self, name: str) -> str:
-        """Return the name of a member."""
         member = self.members.get(name)
         if member is None:
             return name
-        return member.label if self.known.alone(member) else f"{member.label} ({name[-8:]})"
+        return member.label if self.alone(member) else f"{member.label} ({name[-8:]})"
 
     def labels(self, names: Sequence[str] | set[str]) -> str:
-        """Return the names of several members."""
         shown = sorted(self.label(name) for name in names)
         rest = len(shown) - 3
         return ", ".join(shown[:3]) + (f" and {rest} more" if rest > 0 else "")
 
-    def silent(self, name: str, until_ns: int, end_ns: int) -> tuple[RebalanceCause, str]:
-        """Return what became of a member that is gone without a word, which is now said of it,
-        between the begin of a rebalance and its end. It expired when its session or the rebalance
-        timeout had passed; else it left where the capture did not see it."""
+    def silent(self, name: str, until_ns: int, end_ns: int) -> Reason:
+        """Return what became of a member that disappeared without a request between the begin of a
+        rebalance and its end. It expired when its session or the rebalance timeout had passed; else
+        it left where the capture did not see it."""
         member = self.members[name]
-        seen = self.known.heard_before(name, until_ns)
+        seen = self.seen_before(name, until_ns)
         if seen is None:
             return "expired", f"{self.label(name)} disappeared"
         silence = (until_ns - seen) / SECOND
@@ -78,15 +65,15 @@ class Causes:
 
     def departures(self, since_ns: int, until_ns: int) -> dict[str, Event]:
         """Return, by member, the event with which it left, in a stretch of time."""
-        return dict(self.known.departed.between(since_ns, until_ns))
+        return dict(self.departed.between(since_ns, until_ns))
 
     def cause(
         self, came: set[str], gone: set[str], since_ns: int, begin_ns: int, end_ns: int
-    ) -> tuple[RebalanceCause, str] | None:
-        """Say why a group rebalanced, from who came and who went between two generations; None when
-        nobody did."""
+    ) -> Reason | None:
+        """Return why a group rebalanced, from members that joined and left between two generations;
+        None when none did."""
         left = self.departures(since_ns, end_ns)
-        fenced = dict(self.known.fenced.between(since_ns, begin_ns))
+        fenced = dict(self.fenced.between(since_ns, begin_ns))
         # A static member takes the place of its old id (KIP-345): it neither came nor went.
         taken = Counter(self._instance(name) for name in came)
         gone = {
@@ -102,17 +89,19 @@ class Causes:
         for name in sorted(gone):
             if name in left:
                 causes.append("left")
-                back = self._back(left[name])
+                event = left[name]
+                # A member without JoinGroup has an id that lives as long as its consumer does.
+                back = event.kind == "epoch" and self.joined_ns.get(name, 0) > event.time_ns
                 if back:
                     came.discard(name)
                 if len(texts) < MOST_TEXTS:
-                    how = BACK if back else left_text(left[name].about)
+                    how = BACK if back else left_text(event.about)
                     texts.append(f"{self.label(name)} {how}")
             elif name in fenced:
                 causes.append("fenced")
                 texts.append(f"{self.label(name)} {fenced_text(fenced[name])}")
             elif name in self.members:
-                heir = self.known.next_life(name)
+                heir = self.next_lives.get(name)
                 if heir is not None and heir in came:
                     causes.append("replaced")
                     texts.append(f"{self.label(name)} rejoined as a new member")
@@ -130,13 +119,6 @@ class Causes:
         order: tuple[RebalanceCause, ...] = ("expired", "fenced", "replaced", "left", "joined")
         return min(causes, key=order.index), "; ".join(texts[:MOST_TEXTS])
 
-    def _back(self, event: Event) -> bool:
-        """Return whether a member of a group without JoinGroup left and joined again under its id,
-        which lives as long as its consumer does."""
-        return event.kind == "epoch" and self.known.joins_after(
-            event.about["member"], event.time_ns
-        )
-
     def persons(self, names: set[str]) -> int:
         """Count the clients behind members: a static one that came back has two ids."""
         found = [self.members.get(name) for name in names]
@@ -152,7 +134,7 @@ class Causes:
         member = self.members.get(name)
         if member is None:
             return False
-        for other in self.known.of_instance(member):
+        for other in self.instances[member.instance] if member.instance is not None else ():
             if (other.first_ns or 0) >= (member.first_ns or 0):
                 return False
             if other.id not in left:

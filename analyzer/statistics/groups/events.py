@@ -1,8 +1,8 @@
-"""What one exchange says about a group: that a member was alive, and what happened.
+"""Group facts of one exchange: that a member was alive, and what happened.
 
-Told from the exchange alone, so that neither order nor division matters; `group_story` makes sense
-of it. Classic groups join and sync (JoinGroup, SyncGroup, Heartbeat, LeaveGroup); those of KIP-848,
-KIP-932 and KIP-1071 only have heartbeats, whose epochs tell.
+They come from the exchange alone, so neither order nor division matters; `story` makes sense of
+them. Classic groups join and sync (JoinGroup, SyncGroup, Heartbeat, LeaveGroup); those of KIP-848,
+KIP-932 and KIP-1071 only have heartbeats with epochs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.merging.events import Event
+from kafkascope.analyzer.merging.bounded import Event
 from kafkascope.analyzer.statistics.model import Exchange, Row, topic_key
 
 OFFSET_COMMIT: Final = 8
@@ -50,7 +50,7 @@ class Observation(NamedTuple):
 
 
 def observed(row: Row, exchange: Exchange) -> Observation | None:
-    """Return what an exchange says of a group; None when it is about no group or cannot be read."""
+    """Return the group facts of an exchange; None when it is about no group or cannot be read."""
     key = exchange.api_key
     asked, response = exchange.request_body, exchange.response_body
     if key not in KEYS or asked is None:
@@ -63,13 +63,17 @@ def observed(row: Row, exchange: Exchange) -> Observation | None:
         return Observation(group, "", None, ())
     if key in PROTOCOLS:
         return _heartbeat(PROTOCOLS[key], group, asked, response, row)
-    if key == JOIN_GROUP:
-        return _join(group, asked, response, row)
-    if key == SYNC_GROUP:
-        return _sync(group, asked, response, row)
-    if key == LEAVE_GROUP:
-        return _leave(group, asked, response, row)
-    return _beat(group, asked, response, row)
+    read = {JOIN_GROUP: _join, SYNC_GROUP: _sync, LEAVE_GROUP: _leave}.get(key, _beat)
+    return read(group, asked, response, row)
+
+
+def embedded(message: str, field: str, data: bytes, **fields: Any) -> dict[str, Any] | None:
+    """Return what a client wrote into a field; None where it is no known format. `fields`: what
+    surrounds it."""
+    from kafkascope.dissectors.embedded import Around, decode
+
+    found = decode(message, field, data, Around(fields)) if data else None
+    return found.body if found is not None and isinstance(found.body, dict) else None
 
 
 def _event(row: Row, kind: str, about: dict[str, Any], part: int = 0) -> Event:
@@ -77,8 +81,12 @@ def _event(row: Row, kind: str, about: dict[str, Any], part: int = 0) -> Event:
     return Event(row.time_ns, row.id, part, row.number, kind, {**about, "end_ns": end})
 
 
+def _client(row: Row) -> dict[str, Any]:
+    host = host_of(row.client_address)
+    return {"client_id": row.client_id, "host": host, "place": row.client_address}
+
+
 def _code(response: dict[str, Any] | None) -> int | None:
-    """Return the error code of a response; None when there is no response."""
     return None if response is None else int(response.get("error_code", 0))
 
 
@@ -94,9 +102,7 @@ def _join(
         "member": member,
         "new": not asked["member_id"],
         "instance": asked.get("group_instance_id"),
-        "client_id": row.client_id,
-        "host": host_of(row.client_address),
-        "place": row.client_address,
+        **_client(row),
         "error": error,
         "generation": generation,
         "leads": not error and (response or {}).get("leader") == member,
@@ -119,14 +125,11 @@ def _join(
 
 
 def _topics(asked: dict[str, Any]) -> list[str]:
-    """Return the topics that a member subscribes to."""
-    for each in asked["protocols"]:
-        fields = {"protocol_type": asked["protocol_type"], "name": each["name"]}
-        from kafkascope.dissectors.embedded import Around, decode
-
-        found = decode("JoinGroupRequest", "metadata", each["metadata"], Around(fields))
-        if found is not None and isinstance(found.body, dict) and "topics" in found.body:
-            return sorted(found.body["topics"])[:MAX_LISTED]
+    kind = asked["protocol_type"]
+    for name, data in ((each["name"], each["metadata"]) for each in asked["protocols"]):
+        body = embedded("JoinGroupRequest", "metadata", data, protocol_type=kind, name=name)
+        if body is not None and "topics" in body:
+            return sorted(body["topics"])[:MAX_LISTED]
     return []
 
 
@@ -147,20 +150,14 @@ def _sync(
 
 def _assigned(asked: dict[str, Any], response: dict[str, Any]) -> list[list[Any]] | None:
     """Return the member's own assignment as [topic, partitions]; None when it is of no consumer."""
-    fields = {
-        name: response.get(name) or asked.get(name) or ""
-        for name in ("protocol_type", "protocol_name")
-    }
-    from kafkascope.dissectors.embedded import Around, decode
-
-    found = decode("SyncGroupResponse", "assignment", response["assignment"], Around(fields))
-    if found is None:
-        return [] if not response["assignment"] else None
-    if not isinstance(found.body, dict) or "assigned_partitions" not in found.body:
-        return None
+    data, names = response["assignment"], ("protocol_type", "protocol_name")
+    fields = {name: response.get(name) or asked.get(name) or "" for name in names}
+    body = embedded("SyncGroupResponse", "assignment", data, **fields)
+    if body is None or "assigned_partitions" not in body:
+        return None if data else []
     return [
         [each["topic"], list(each["partitions"])[:MAX_LISTED]]
-        for each in found.body["assigned_partitions"][:MAX_LISTED]
+        for each in body["assigned_partitions"][:MAX_LISTED]
     ]
 
 
@@ -178,9 +175,7 @@ def _leave(
         about = {
             "member": each["member_id"],
             "instance": each.get("group_instance_id"),
-            "client_id": row.client_id,
-            "host": host_of(row.client_address),
-            "place": row.client_address,
+            **_client(row),
             "reason": each.get("reason") or "",
             "error": code,
         }
@@ -191,7 +186,7 @@ def _leave(
 def _beat(
     group: str, asked: dict[str, Any], response: dict[str, Any] | None, row: Row
 ) -> Observation:
-    """Read Heartbeat and OffsetCommit: the member is alive, or is told that something is wrong."""
+    """Read Heartbeat and OffsetCommit: the member is alive, or gets an error."""
     member = asked.get("member_id") or ""
     generation = asked.get("generation_id", asked.get("generation_id_or_member_epoch", -1))
     codes = sorted({error.code for error in row.errors})
@@ -232,9 +227,7 @@ def _heartbeat(
     about = {
         "member": member,
         "instance": instance,
-        "client_id": row.client_id,
-        "host": host_of(row.client_address),
-        "place": row.client_address,
+        **_client(row),
         "before": before,
         "generation": epoch,
         "error": error,

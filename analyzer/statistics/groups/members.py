@@ -1,12 +1,16 @@
-"""The lives of a group's members, from its events: when they were there, what they did, how they
-ended."""
+"""The members of a group: lookups of them and of their events, for each of thousands of rebalances;
+and their lives: when they were there, what they did, how they ended.
+"""
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import Any
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from itertools import accumulate, pairwise
+from typing import Any, Final, Generic, TypeVar
 
-from kafkascope.analyzer.statistics.groups.known import Members
+from kafkascope.analyzer.merging.bounded import Event
+from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.groups.model import (
     FENCING,
     INSTANCE,
@@ -16,7 +20,145 @@ from kafkascope.analyzer.statistics.groups.model import (
     Member,
     Presence,
 )
-from kafkascope.analyzer.statistics.merging.events import Event
+
+T = TypeVar("T")
+
+MEMBER_ID_REQUIRED: Final = 79
+
+
+class Timed(Generic[T]):
+    """Values by their times."""
+
+    def __init__(self, pairs: list[tuple[int, T]]) -> None:
+        pairs = sorted(pairs, key=lambda pair: pair[0])
+        self._times = [time for time, _ in pairs]
+        self._values = [value for _, value in pairs]
+
+    def between(self, since_ns: int, until_ns: int) -> list[T]:
+        """Return the values of a stretch of time, both ends included, in order."""
+        return self._values[
+            bisect_left(self._times, since_ns) : bisect_right(self._times, until_ns)
+        ]
+
+
+class Members:
+    """Members by their instance id, their label, their client."""
+
+    def __init__(self, members: dict[str, Member]) -> None:
+        self.members = members
+        self._alike = Counter(member.label for member in members.values())
+        self.at_hosts = Counter((member.label, member.host) for member in members.values())
+        """How many have a label at a host."""
+        self.instances: dict[str, list[Member]] = {}
+        """Members by instance id, by when they came."""
+        self._latest: dict[str, Member] = {}
+        clients: dict[tuple[str, str], list[Member]] = {}
+        for member in members.values():
+            if member.client_id:
+                clients.setdefault((member.client_id, member.host), []).append(member)
+            instance = member.instance
+            if instance is not None:
+                self.instances.setdefault(instance, []).append(member)
+                latest = self._latest.setdefault(instance, member)
+                if (member.last_ns or 0) > (latest.last_ns or 0):
+                    self._latest[instance] = member
+        for same in self.instances.values():
+            same.sort(key=_came)
+        self.next_lives: dict[str, str] = {}
+        """Member -> the one that is the same client, after a restart."""
+        for lives in clients.values():
+            lives.sort(key=_came)
+            # Members of one client id that live at the same time cannot be told apart.
+            if all((one.last_ns or 0) <= (two.first_ns or 0) for one, two in pairwise(lives)):
+                self.next_lives.update((one.id, two.id) for one, two in pairwise(lives))
+
+    def alone(self, member: Member) -> bool:
+        return self._alike[member.label] == 1
+
+    def by_instance(self, instance: str | None) -> Member | None:
+        """Return the last seen member with an instance id: admins remove static members by it."""
+        return None if instance is None else self._latest.get(instance)
+
+    def last_until(self, instance: str, until_ns: int, but: Member) -> Member | None:
+        """Return the member with an instance id that came last until a moment, but for one."""
+        same = self.instances.get(instance, [])
+        at = bisect_right(same, until_ns, key=lambda member: member.first_ns or 0)
+        for other in reversed(same[max(0, at - 2) : at]):
+            if other is not but and other.first_ns is not None:
+                return other
+        return None
+
+
+class GroupIndex(Members):
+    """The same, and what happened to them and when."""
+
+    def __init__(
+        self,
+        events: list[Event],
+        members: dict[str, Member],
+        presences: dict[tuple[str, int], Presence],
+    ) -> None:
+        super().__init__(members)
+        self.events = events
+        heard = by_key(
+            (name, (each.first_ns, each.last_ns))
+            for (name, _), each in presences.items()
+            if each.first_ns is not None and each.last_ns is not None
+        )
+        self._heard: dict[str, tuple[list[int], list[int]]] = {}
+        """Member -> when its presences began, and the latest end of those until there."""
+        for name, times in heard.items():
+            times.sort()
+            self._heard[name] = (
+                [first for first, _ in times],
+                list(accumulate((last for _, last in times), max)),
+            )
+        self.departed = Timed(list(self._departed(events)))
+        self.fenced = Timed(
+            [
+                (event.time_ns, (event.about["member"], event.about["error"]))
+                for event in events
+                if event.about.get("error") in FENCING and event.about["member"] in members
+            ]
+        )
+        self.beats = Timed([(event.time_ns, event) for event in events if event.kind == "epoch"])
+        self.given_ids = {
+            event.about["member"]
+            for event in events
+            if event.kind == "join" and event.about["error"] == MEMBER_ID_REQUIRED
+        }
+        """Members that got the id with which they had to rejoin."""
+        self.joined_ns: dict[str, int] = {}
+        """Member of a group without JoinGroup -> when it joined last."""
+        for event in events:
+            if event.kind == "epoch" and event.about["before"] == 0:
+                last = self.joined_ns.get(event.about["member"], event.time_ns)
+                self.joined_ns[event.about["member"]] = max(last, event.time_ns)
+
+    def _departed(self, events: list[Event]) -> list[tuple[int, tuple[str, Event]]]:
+        found = []
+        for event in events:
+            about = event.about
+            if about.get("error") not in (0, None):
+                continue
+            if event.kind == "leave":
+                member = self.members.get(about["member"]) or self.by_instance(
+                    about.get("instance")
+                )
+                if member is not None:
+                    found.append((event.time_ns, (member.id, event)))
+            elif event.kind == "epoch" and about["before"] < 0:
+                found.append((event.time_ns, (about["member"], event)))
+        return found
+
+    def seen_before(self, name: str, until_ns: int) -> int | None:
+        begins, ends = self._heard.get(name, ([], []))
+        at = bisect_left(begins, until_ns)
+        return min(ends[at - 1], until_ns) if at else None
+
+
+def _came(member: Member) -> tuple[int, str]:
+    return member.first_ns or 0, member.id
 
 
 def members_of(
@@ -26,11 +168,8 @@ def members_of(
     found: dict[str, Member] = {}
     for (name, generation), presence in sorted(presences.items()):
         member = found.setdefault(name, Member(name))
-        member.client_id = presence.client_id or member.client_id
-        member.host = presence.host or member.host
-        member.instance = presence.instance or member.instance
-        member.session_ms = presence.session_ms or member.session_ms
-        member.rebalance_ms = presence.rebalance_ms or member.rebalance_ms
+        for field in ("client_id", "host", "instance", "session_ms", "rebalance_ms"):
+            setattr(member, field, getattr(presence, field) or getattr(member, field))
         member.beats += presence.beats
         member.commits += presence.commits
         member.epochs.add(generation)
@@ -50,11 +189,10 @@ def members_of(
             # took the place of while it waited was a member before it was fenced (KIP-345).
             continue
         member = found.setdefault(name, Member(name))
-        member.client_id = about.get("client_id") or member.client_id
-        member.host = about.get("host") or member.host
-        member.instance = about.get("instance") or member.instance
+        for field in ("client_id", "host", "instance"):
+            setattr(member, field, about.get(field) or getattr(member, field))
         member.topics = tuple(about.get("topics") or member.topics)
-        end = about["end_ns"] or event.time_ns
+        end = event.end_ns
         if event.kind == "join" and (not refused or about["error"] in FENCING):
             _lived(member, event.time_ns, end)
             member.marks.append(LaneMark(event.time_ns, end, "J"))
@@ -72,7 +210,7 @@ def members_of(
 
 
 def fill_silences(member: Member) -> None:
-    """Mark what comes between two signs of life: whoever leaves, joins again or is heard of was a
+    """Mark the time between two signs of life: a member that leaves, rejoins or is seen again was a
     member until then."""
     found = []
     for mark, after in pairwise(sorted(member.marks)):
@@ -87,7 +225,7 @@ def _lived(member: Member, first_ns: int, last_ns: int) -> None:
     member.last_ns = last_ns if member.last_ns is None else max(member.last_ns, last_ns)
 
 
-def tell_fates(events: list[Event], members: dict[str, Member]) -> None:
+def note_fates(events: list[Event], members: dict[str, Member]) -> None:
     """Set how each member ended, where it did; `story` has found the expired ones."""
     known = Members(members)
     expired = {name: member.text for name, member in members.items() if member.state == "expired"}
@@ -96,7 +234,7 @@ def tell_fates(events: list[Event], members: dict[str, Member]) -> None:
         member = members.get(about["member"])
         if member is None and event.kind == "leave":
             member = known.by_instance(about.get("instance"))
-        if member is None or (member.last_ns or 0) > (about["end_ns"] or event.time_ns):
+        if member is None or (member.last_ns or 0) > event.end_ns:
             continue
         if event.kind == "leave" and about["error"] in (0, None):
             member.state, member.text = "left", left_text(about)
@@ -115,7 +253,7 @@ def tell_fates(events: list[Event], members: dict[str, Member]) -> None:
             if holder is not None:
                 member.holder = title_of(holder, known)
                 member.text += f": {member.holder} has the same group.instance.id"
-            end = (about["end_ns"] if event.kind == "join" else None) or event.time_ns
+            end = event.end_ns if event.kind == "join" else event.time_ns
             member.marks.append(LaneMark(end, end, "x"))
 
 
@@ -125,7 +263,7 @@ def _holder(event: Event, member: Member, known: Members) -> Member | None:
     error = event.about["error"]
     if error not in INSTANCE or member.instance is None or member.first_ns is None:
         return None
-    told_ns = event.about["end_ns"] or event.time_ns
+    told_ns = event.end_ns
     if error == UNRELEASED_INSTANCE:
         return known.last_until(member.instance, min(told_ns, member.first_ns - 1), member)
     found = known.last_until(member.instance, told_ns, member)
@@ -133,12 +271,10 @@ def _holder(event: Event, member: Member, known: Members) -> Member | None:
 
 
 def left_text(about: dict[str, Any]) -> str:
-    """Say that a member left, with the reason that it gave."""
     return f"left: {about['reason']}" if about.get("reason") else "left"
 
 
 def fenced_text(code: int) -> str:
-    """Say what a fenced member was told."""
     from kafkascope.dissectors.reference.codes import error_name
 
     return f"got {error_name(code)}"
@@ -149,5 +285,5 @@ def title_of(member: Member, known: Members) -> str:
     member id."""
     if known.alone(member):
         return member.label
-    alone = known.alone_at_host(member)
+    alone = known.at_hosts[member.label, member.host] == 1
     return f"{member.label} at {member.host}" if alone else f"{member.label} ({member.id[-8:]})"

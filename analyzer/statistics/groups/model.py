@@ -1,11 +1,11 @@
-"""The nouns of a group's story: who was there when, and the rebalances. Values only."""
+"""Values of a group's story: its members over time, and the rebalances."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from kafkascope.analyzer.statistics.merging.measures import Measures, least, measured, most, total
+from kafkascope.analyzer.merging.measures import Measures, least, most, total
 
 RebalanceCause: TypeAlias = Literal[
     "formed",
@@ -21,17 +21,18 @@ RebalanceCause: TypeAlias = Literal[
 ]
 """`handover`: the second half of a cooperative rebalance, in which partitions that were given up go
 to their new owners."""
+Reason: TypeAlias = tuple[RebalanceCause, str]
+"""A cause, and a sentence about it."""
 
 FENCED_INSTANCE: Final = 82
 UNRELEASED_INSTANCE: Final = 111
 INSTANCE: Final = frozenset({FENCED_INSTANCE, UNRELEASED_INSTANCE})
-"""Told to one of two members with the same group.instance.id."""
+"""Error for one of two members with one group.instance.id."""
 FENCING: Final = INSTANCE | {110}
 """FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID, FENCED_MEMBER_EPOCH."""
 UNKNOWN_MEMBER: Final = 25
 
 
-@measured
 class Presence(Measures):
     """A member in a generation (or epoch): when it was alive."""
 
@@ -78,23 +79,21 @@ class Member:
     state: Literal["active", "left", "expired", "fenced"] = "active"
     text: str = ""
     holder: str = ""
-    """Who has its instance id, where it was fenced for that."""
+    """Member with its instance id, where it was fenced for that."""
     marks: list[LaneMark] = field(default_factory=list)
 
     @property
     def gone_ns(self) -> int | None:
-        """When it left, or was heard last."""
+        """When it left, or was last seen."""
         ends = [mark.end_ns for mark in self.marks]
         return max((each for each in (*ends, self.last_ns) if each is not None), default=None)
 
     @property
     def label(self) -> str:
-        """What to call it."""
         return self.client_id or self.host or self.id
 
     @property
     def generations(self) -> str:
-        """From the first to the last."""
         return span_of(self.epochs)
 
 
@@ -107,10 +106,10 @@ class Rebalance:
     end_ns: int | None
     cause: RebalanceCause
     text: str
-    """A sentence: who did what."""
+    """A sentence: subject and cause."""
     members: int
     slowest: str
-    """Who was last to be ready."""
+    """The last member to be ready."""
     number: int
     """Of the first exchange."""
 

@@ -1,28 +1,34 @@
 """The rebalances of a group and their causes, and the lives of its members, from its events.
 
-A rebalance of a classic group is a new generation: from the first JoinGroup that asked for it to
-the last SyncGroup answered. In groups without JoinGroup it is a new epoch of the group: from the
-heartbeat that caused it to the last member that was told. Who is gone without a word is found by
+A rebalance of a classic group is a new generation: from the first JoinGroup for it to the last
+SyncGroup answered. In groups without JoinGroup it is a new epoch of the group: from the heartbeat
+that caused it to the last member that got it. Members that vanish without a request are found by
 comparing with the members before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
+from kafkascope.analyzer.merging.bounded import Event
+from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.groups.causes import Causes, pace_ns
-from kafkascope.analyzer.statistics.groups.known import Timed
-from kafkascope.analyzer.statistics.groups.members import fill_silences, members_of, tell_fates
+from kafkascope.analyzer.statistics.groups.members import (
+    Timed,
+    fill_silences,
+    members_of,
+    note_fates,
+)
 from kafkascope.analyzer.statistics.groups.model import (
     Member,
     Presence,
+    Reason,
     Rebalance,
-    RebalanceCause,
     Story,
     span_of,
 )
 from kafkascope.analyzer.statistics.limits import limit
-from kafkascope.analyzer.statistics.merging.events import Event
 
 __all__ = ["Presence", "Story", "story_of"]
 
@@ -42,14 +48,14 @@ def story_of(
     if any(event.kind == "epoch" for event in events):
         rebalances += _Epochs(events, members, presences).rebalances()
         rebalances.sort(key=lambda each: each.begin_ns)
-    tell_fates(events, members)
+    note_fates(events, members)
     for member in members.values():
         fill_silences(member)
     joins = [event.about for event in events if event.kind == "join"]
     assignors = [event.about.get("assignor") for event in events]
     times = [event.time_ns for event in events]
     times += [p.first_ns for p in presences.values() if p.first_ns is not None]
-    ends = [event.about.get("end_ns") or event.time_ns for event in events]
+    ends = [event.end_ns for event in events]
     ends += [p.last_ns for p in presences.values() if p.last_ns is not None]
     return Story(
         group=group,
@@ -69,16 +75,11 @@ class _Classic(Causes):
     """Rebalances by generation of JoinGroup's answers."""
 
     def rebalances(self) -> list[Rebalance]:
-        joins: dict[int, list[Event]] = {}
-        syncs: dict[int, list[Event]] = {}
-        for event in self.events:
-            about = event.about
-            if about.get("error") != 0:
-                continue
-            if event.kind == "join":
-                joins.setdefault(about["generation"], []).append(event)
-            elif event.kind == "sync":
-                syncs.setdefault(about["generation"], []).append(event)
+        done = [event for event in self.events if event.about.get("error") == 0]
+        joins, syncs = (
+            by_key((event.about["generation"], event) for event in done if event.kind == kind)
+            for kind in ("join", "sync")
+        )
         found: list[Rebalance] = []
         before: set[str] | None = None
         whole = False
@@ -91,29 +92,12 @@ class _Classic(Causes):
             begin = min(event.time_ns for event in here)
             answers = [e.about["end_ns"] for e in (*here, *syncs.get(generation, ()))]
             end = max((each for each in answers if each is not None), default=None)
-            cause, text = self._why(
-                here,
-                now,
-                before,
-                whole and bool(listed),
-                (before_ns, before_end_ns),
-                begin,
-                end,
-                last_topics,
-            )
+            since, known = (before_ns, before_end_ns), whole and bool(listed)
+            why = self._why(here, now, before, known, since, begin, end, last_topics)
             slowest = max(here, key=lambda event: event.time_ns).about["member"]
-            found.append(
-                Rebalance(
-                    generation,
-                    begin,
-                    end,
-                    cause,
-                    text,
-                    self.persons(now),
-                    self.label(slowest) if len(now) > 1 else "",
-                    min(here).number,
-                )
-            )
+            last = self.label(slowest) if len(now) > 1 else ""
+            number = min(here).number
+            found.append(Rebalance(generation, begin, end, *why, self.persons(now), last, number))
             for event in here:
                 last_topics[event.about["member"]] = event.about["topics"]
             before, whole, before_ns, before_end_ns = now, bool(listed), begin, end or begin
@@ -129,13 +113,19 @@ class _Classic(Causes):
         begin_ns: int,
         end_ns: int | None,
         last_topics: dict[str, list[str]],
-    ) -> tuple[RebalanceCause, str]:
+    ) -> Reason:
         before_ns, before_end_ns = since
         generation = here[0].about["generation"]
         if before is None:
             if generation == 1:
                 return "formed", f"{self.labels(now)} formed the group"
-            new = {event.about["member"] for event in here if self._is_new(event)}
+            # With no id, or with one that it was just given.
+            ids = self.given_ids
+            new = {
+                event.about["member"]
+                for event in here
+                if event.about["new"] or event.about["member"] in ids
+            }
             if new:
                 return "joined", f"{self.labels(new)} joined"
             return "unknown", "the previous generation was not captured"
@@ -150,15 +140,10 @@ class _Classic(Causes):
             return found
         return self._rejoined(here, last_topics, begin_ns - before_end_ns)
 
-    def _is_new(self, event: Event) -> bool:
-        """Return whether a member joins for the first time: with no id, or with one it was just
-        given."""
-        return event.about["new"] or event.about["member"] in self.known.given_ids
-
     def _rejoined(
         self, here: list[Event], last_topics: dict[str, list[str]], pause_ns: int
-    ) -> tuple[RebalanceCause, str]:
-        """Say why the same members rebalanced: the first to ask tells. `pause_ns`: since the
+    ) -> Reason:
+        """Return why the same members rebalanced, from the first to join. `pause_ns`: since the
         rebalance before."""
         first = min(here)
         about, who = first.about, self.label(first.about["member"])
@@ -193,10 +178,9 @@ class _Classic(Causes):
 
 
 class _Epochs(Causes):
-    """Rebalances by epoch of the group, as its members' heartbeats tell (KIP-848 and later)."""
+    """Rebalances by epoch of the group, from its members' heartbeats (KIP-848 and later)."""
 
     def rebalances(self) -> list[Rebalance]:
-        epochs: dict[int, list[Event]] = {}
         there_in: dict[int, set[str]] = {}
         ended: list[tuple[int, str]] = []
         for name, member in self.members.items():
@@ -206,11 +190,13 @@ class _Epochs(Causes):
                 ended.append((member.last_ns, name))
         silent = Timed(ended)
         changes = self._changes()
-        for event in self.events:
-            if event.kind == "epoch" and event.about["generation"] > 0:
-                about = event.about
-                if about["generation"] != about["before"] or about["assigned"] is not None:
-                    epochs.setdefault(about["generation"], []).append(event)
+        epochs = by_key(
+            (about["generation"], event)
+            for event, about in ((event, event.about) for event in self.events)
+            if event.kind == "epoch"
+            and about["generation"] > 0
+            and (about["generation"] != about["before"] or about["assigned"] is not None)
+        )
         found: list[Rebalance] = []
         before_ns: int | None = None
         for epoch in sorted(epochs):
@@ -218,7 +204,7 @@ class _Epochs(Causes):
             if all(event.about["generation"] == event.about["before"] for event in here):
                 # Partitions that were revoked elsewhere arrive: part of a rebalance told before.
                 if found:
-                    found[-1].end_ns = max(found[-1].end_ns or 0, _end(here[-1]))
+                    found[-1].end_ns = max(found[-1].end_ns or 0, here[-1].end_ns)
                 continue
             begin, number = here[0].time_ns, here[0].number
             since = before_ns if before_ns is not None else 0
@@ -232,15 +218,16 @@ class _Epochs(Causes):
                 and name not in told
                 and self._expired(self.members[name], begin)
             }
+            changed = changes.between(since + 1, here[-1].end_ns)
+            subscribed: Reason | None = None
+            if changed:
+                subscribed = "metadata", f"{self.label(changed[0])} changed its subscription"
             if before_ns is None and not gone and epoch <= 2 and came:
-                cause: tuple[RebalanceCause, str] = (
-                    "formed",
-                    f"{self.labels(came)} formed the group",
-                )
+                cause: Reason = "formed", f"{self.labels(came)} formed the group"
             else:
                 cause = (
                     self.cause(came, gone, since, begin, begin)
-                    or self._subscribed(changes, since, here)
+                    or subscribed
                     or self._waited(found, since, begin)
                     or (
                         "unknown",
@@ -252,19 +239,11 @@ class _Epochs(Causes):
                 # It began when the first one left.
                 first = min(departed.values())
                 begin, number = min((begin, number), (first.time_ns, first.number))
-            last = max(here, key=_end)
+            last = max(here, key=attrgetter("end_ns"))
             there = there_in.get(epoch, set()) | came
-            found.append(
-                Rebalance(
-                    epoch,
-                    begin,
-                    _end(last),
-                    *cause,
-                    self.persons(there),
-                    self.label(last.about["member"]) if len(there) > 1 else "",
-                    number,
-                )
-            )
+            slowest = self.label(last.about["member"]) if len(there) > 1 else ""
+            persons = self.persons(there)
+            found.append(Rebalance(epoch, begin, last.end_ns, *cause, persons, slowest, number))
             before_ns = here[0].time_ns
         return found
 
@@ -273,25 +252,20 @@ class _Epochs(Causes):
         pace = pace_ns(member)
         return pace is not None and until_ns - (member.last_ns or 0) > 3 * pace
 
-    def _waited(
-        self, found: list[Rebalance], since_ns: int, begin_ns: int
-    ) -> tuple[RebalanceCause, str] | None:
-        """Return who joined before, in an epoch that gave them nothing: brokers wait for more
+    def _waited(self, found: list[Rebalance], since_ns: int, begin_ns: int) -> Reason | None:
+        """Return members that joined before, in an epoch without partitions: brokers wait for more
         members (group.streams.initial.rebalance.delay.ms), for internal topics, or assign at
         intervals."""
         if [each.cause for each in found[:2]] == ["formed"] and not any(
             event.about["assigned"]
             for event in self.events
-            if event.kind == "epoch" and _end(event) < begin_ns
+            if event.kind == "epoch" and event.end_ns < begin_ns
         ):
-            return (
-                "formed",
-                "the first assignment: until then no member had partitions",
-            )
+            return ("formed", "the first assignment: until then no member had partitions")
         waiting: set[str] = set()
-        for event in self.known.beats.between(since_ns, begin_ns):
+        for event in self.beats.between(since_ns, begin_ns):
             about = event.about
-            if _end(event) >= begin_ns:
+            if event.end_ns >= begin_ns:
                 continue
             if about["assigned"] or about["before"] <= 0:
                 waiting.discard(about["member"])
@@ -302,7 +276,6 @@ class _Epochs(Causes):
         return "joined", f"{self.labels(waiting)} had joined and waited for partitions"
 
     def _changes(self) -> Timed[str]:
-        """Return members that asked for other topics than before."""
         found: list[tuple[int, str]] = []
         wanted: dict[str, object] = {}
         for event in self.events:
@@ -316,16 +289,3 @@ class _Epochs(Causes):
             if changed and about["before"] > 0:
                 found.append((event.time_ns, member))
         return Timed(found)
-
-    def _subscribed(
-        self, changes: Timed[str], since_ns: int, here: list[Event]
-    ) -> tuple[RebalanceCause, str] | None:
-        """Say that a subscription changed: nobody came or went."""
-        changed = changes.between(since_ns + 1, _end(here[-1]))
-        return (
-            ("metadata", f"{self.label(changed[0])} changed its subscription") if changed else None
-        )
-
-
-def _end(event: Event) -> int:
-    return event.about["end_ns"] or event.time_ns

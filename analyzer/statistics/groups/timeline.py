@@ -37,7 +37,7 @@ def timeline(
     story: Story, width: int, clock: Callable[[int], str], terminal: int | None = None
 ) -> list[str]:
     """Return the timeline of a group as lines of text; `clock` writes a time, `width` is that of
-    the lanes. How a member ended stands below its lane where a `terminal` has no room beside it."""
+    the lanes. How a member ended is below its lane where a `terminal` has no room beside it."""
     scale = Scale(story.first_ns, story.last_ns, width)
     shown = lanes_of(story, scale)
     margin = _margin(story)
@@ -55,21 +55,19 @@ def timeline(
 
 
 def lane_width(story: Story, terminal: int) -> int:
-    """Return the width of lanes on a terminal: beside them stands how members ended, unless they
-    were too short then."""
+    """Return the width of lanes on a terminal: beside them is how members ended, unless they were
+    too short then."""
     room = terminal - _margin(story) - 1
     beside = room - len(GAP) - _notes(story)
     return beside if beside >= MIN_LANE else room
 
 
 def _margin(story: Story) -> int:
-    """Return the width of the labels of lanes, with a blank."""
     labels = (_label(*numbered) for numbered in _shown(story))
     return max(map(columns_taken, labels), default=0) + 1
 
 
 def _notes(story: Story) -> int:
-    """Return the width of the texts that say how members ended."""
     return max((columns_taken(safe(member.text)) for _, member in _shown(story)), default=0)
 
 
@@ -79,7 +77,6 @@ def _shown(story: Story) -> list[tuple[int, Member]]:
 
 
 def lanes_of(story: Story, scale: Scale) -> list[Lane]:
-    """Return the members that are shown, by the time they came."""
     return [
         Lane(_label(index, member), scale.lane(member), safe(member.text))
         for index, member in _shown(story)
@@ -122,7 +119,6 @@ class Scale:
         return min(self.width - 1, max(0, (time_ns - self.first_ns) // self.step_ns))
 
     def ticks(self, clock: Callable[[int], str]) -> str:
-        """Return times, one every so many columns."""
         text = ""
         for column in range(0, self.width, TICK):
             mark = clock(self.first_ns + column * self.step_ns)[: TICK - 1]
@@ -131,7 +127,6 @@ class Scale:
         return text
 
     def lane(self, member: Member) -> str:
-        """Return a lane, with a sign for each column."""
         cells = [" "] * self.width
         for begin_ns, end_ns, sign in member.marks:
             if end_ns < self.first_ns or begin_ns > self.last_ns:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from kafkascope.analyzer.statistics.merging.events import Event
+from kafkascope.analyzer.merging.bounded import Event
+from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.dissectors.reference.codes import error_name
 
 SEQUENCES: Final = 1 << 31
@@ -27,8 +28,8 @@ TransactionOutcome: TypeAlias = Literal[
 class SequenceLane:
     """What a producer sent to a partition in one epoch."""
 
-    producer: int
-    epoch: int
+    producer_id: int
+    producer_epoch: int
     topic: Any
     partition: int
     batches: int = 0
@@ -43,17 +44,16 @@ class SequenceLane:
     """Sequence numbers between the first and the last that no accepted batch has."""
     failed: int = 0
     errors: set[int] = field(default_factory=set)
-    first: int | None = None
-    last: int | None = None
+    first_sequence: int | None = None
+    last_sequence: int | None = None
     repeated: int | None = None
     """Number of the first exchange that repeats one."""
-    repeated_ns: int | None = None
+    repeated_first: int | None = None
     """Its time, and that of the last one."""
-    repeated_last_ns: int | None = None
+    repeated_last: int | None = None
     gap: int | None = None
     """Number of the first exchange behind a gap."""
-    gap_ns: int | None = None
-    """Its time."""
+    gap_first: int | None = None
     unseen: bool = False
     """Whether a broker acknowledged a batch behind all gaps: it takes none out of order, so it had
     what is missing here."""
@@ -61,21 +61,16 @@ class SequenceLane:
 
 def lanes_of(events: Sequence[Event]) -> list[SequenceLane]:
     """Return one lane per epoch and partition; events in order."""
-    found: dict[tuple[Any, ...], tuple[SequenceLane, list[Event]]] = {}
-    for event in events:
-        if event.kind != "batch" or event.about["sequence"] < 0:
-            continue
-        about = event.about
-        key = (about["producer"], about["epoch"], about["topic"] or "", about["partition"])
-        if key not in found:
-            found[key] = SequenceLane(*key), []
-        found[key][1].append(event)
-    for lane, here in found.values():
-        _follow(lane, here)
-    return [found[key][0] for key in sorted(found)]
+    abouts = ((event, event.about) for event in events if event.kind == "batch")
+    found = by_key(
+        ((about["producer"], about["epoch"], about["topic"] or "", about["partition"]), event)
+        for event, about in abouts
+        if about["sequence"] >= 0
+    )
+    return [_followed(SequenceLane(*key), found[key]) for key in sorted(found)]
 
 
-def _follow(lane: SequenceLane, events: list[Event]) -> None:
+def _followed(lane: SequenceLane, events: list[Event]) -> SequenceLane:
     seen: dict[int, int | None] = {}
     """Sequence -> error of the last time it was sent."""
     out_of_order: set[int] = set()
@@ -96,8 +91,8 @@ def _follow(lane: SequenceLane, events: list[Event]) -> None:
             lane.repeats += 1
             lane.retried += seen[sequence] not in (None, 0, DUPLICATE)
             if lane.repeated is None:
-                lane.repeated, lane.repeated_ns = event.number, event.time_ns
-            lane.repeated_last_ns = event.time_ns
+                lane.repeated, lane.repeated_first = event.number, event.time_ns
+            lane.repeated_last = event.time_ns
         seen[sequence] = error
         if error == OUT_OF_ORDER:
             out_of_order.add(sequence)
@@ -110,8 +105,8 @@ def _follow(lane: SequenceLane, events: list[Event]) -> None:
                 acknowledged = max(acknowledged, place)
     lane.refused = len(out_of_order)
     if not taken:
-        lane.first = lane.last = base
-        return
+        lane.first_sequence = lane.last_sequence = base
+        return lane
     taken.sort()
     end = taken[0][0]
     for place, count, number, time_ns in taken:
@@ -119,10 +114,11 @@ def _follow(lane: SequenceLane, events: list[Event]) -> None:
             lane.missing += place - end
             lane.unseen = acknowledged >= place
             if lane.gap is None:
-                lane.gap, lane.gap_ns = number, time_ns
+                lane.gap, lane.gap_first = number, time_ns
         end = max(end, place + count)
-    lane.first = (taken[0][0] + base) % SEQUENCES
-    lane.last = (end - 1 + base) % SEQUENCES
+    lane.first_sequence = (taken[0][0] + base) % SEQUENCES
+    lane.last_sequence = (end - 1 + base) % SEQUENCES
+    return lane
 
 
 @dataclass(slots=True)
@@ -130,8 +126,8 @@ class Transaction:
     """One transaction."""
 
     transactional_id: str
-    producer: int
-    epoch: int
+    producer_id: int
+    producer_epoch: int
     begin_ns: int
     number: int
     end_number: int | None = None
@@ -162,8 +158,8 @@ def transactions_of(name: str, events: Sequence[Event]) -> list[Transaction]:
             current = _ended(current, event, out, name)
             continue
         if current is None or (about["producer"], about["epoch"]) != (
-            current.producer,
-            current.epoch,
+            current.producer_id,
+            current.producer_epoch,
         ):
             if about["error"] in FENCING:
                 # A producer that was fenced before tries in vain: no transaction of its own.
@@ -173,7 +169,13 @@ def transactions_of(name: str, events: Sequence[Event]) -> list[Transaction]:
             current = _begin(name, event)
             current.timeout_ms = timeout_ms
             out.append(current)
-        _goes_on(current, event)
+        if event.kind == "batch":
+            current.partitions.add((about["topic"], about["partition"]))
+            current.records += 0 if about["error"] else about["records"]
+        elif event.kind == "partitions":
+            current.partitions.update((topic, number) for topic, number in about["partitions"])
+        else:
+            current.groups.add(about["group"])
         if about["error"] in FENCING:
             _end(current, "fenced", event, f"got {error_name(about['error'])}")
             current = None
@@ -183,18 +185,6 @@ def transactions_of(name: str, events: Sequence[Event]) -> list[Transaction]:
 def _begin(name: str, event: Event) -> Transaction:
     about = event.about
     return Transaction(name, about["producer"], about["epoch"], event.time_ns, event.number)
-
-
-def _goes_on(current: Transaction, event: Event) -> None:
-    about = event.about
-    if event.kind == "batch":
-        current.partitions.add((about["topic"], about["partition"]))
-        if not about["error"]:
-            current.records += about["records"]
-    elif event.kind == "partitions":
-        current.partitions.update((topic, number) for topic, number in about["partitions"])
-    else:
-        current.groups.add(about["group"])
 
 
 def _ended(
@@ -210,9 +200,8 @@ def _ended(
         out.append(current)
     error = about["error"]
     if error is None:
-        current.text = (
-            f"{'commit' if about['committed'] else 'abort'} was requested, no response seen"
-        )
+        word = "commit" if about["committed"] else "abort"
+        current.text = f"{word} was requested, no response seen"
         return current
     if error in FENCING:
         _end(current, "fenced", event, f"got {error_name(error)}")
@@ -229,14 +218,16 @@ def _ended(
 def _again(out: list[Transaction], event: Event) -> bool:
     """Return whether it repeats the end of the transaction before."""
     last = out[-1]
-    if last.producer != event.about["producer"]:
+    if last.producer_id != event.about["producer"]:
         return False
     word = "committed" if event.about["committed"] else "aborted"
-    return last.outcome == word and last.epoch == event.about["epoch"] and last.text != BEGAN
+    return (
+        last.outcome == word and last.producer_epoch == event.about["epoch"] and last.text != BEGAN
+    )
 
 
 def _end(current: Transaction, outcome: TransactionOutcome, event: Event, text: str) -> None:
     current.outcome = outcome
     current.end_number = event.number
-    current.end_ns = event.about["end_ns"] or event.time_ns
+    current.end_ns = event.end_ns
     current.text = text

@@ -17,15 +17,16 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
-from kafkascope.analyzer.statistics.model import Line, middle
-from kafkascope.analyzer.statistics.zookeeper.assignors import (
+from kafkascope.analyzer.merging.tables import by_key
+from kafkascope.analyzer.statistics.delivery.plans import (
     MOST_THREADS,
-    Part,
+    PartitionKey,
     ranges,
     round_robin,
 )
-from kafkascope.analyzer.statistics.zookeeper.story import TreeStory, ZnodeLife
-from kafkascope.dissectors.zookeeper.nodes import json_of
+from kafkascope.analyzer.statistics.model import Line, listed, middle
+from kafkascope.analyzer.statistics.zookeeper.model import ZnodeChange
+from kafkascope.analyzer.statistics.zookeeper.story import TreeStory, ZnodeLife, fields_of
 from kafkascope.dissectors.zookeeper.paths import place_of
 
 MOST_STREAMS: Final = 1_000
@@ -45,7 +46,7 @@ STATIC: Final = "static"
 """In place of a pattern: topics by their names."""
 WHITELIST: Final = "white_list"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
-"""A dot of a pattern may stand for others, too; what those own is not looked at."""
+"""A dot of a pattern may match others, too; what those own is not looked at."""
 
 
 class Came(NamedTuple):
@@ -69,45 +70,41 @@ class Wish(NamedTuple):
 
 @dataclass(slots=True)
 class KeptGroup:
-    """A group as its nodes tell."""
+    """A group from its nodes."""
 
     name: str
     chroot: str
     story: TreeStory
-    """Of its ensemble."""
     partitions: dict[str, int] = field(default_factory=dict)
     """Of the topics of its cluster."""
     members: dict[str, list[ZnodeLife]] = field(default_factory=dict)
-    owners: dict[Part, list[ZnodeLife]] = field(default_factory=dict)
-    offsets: dict[Part, list[ZnodeLife]] = field(default_factory=dict)
+    owners: dict[PartitionKey, list[ZnodeLife]] = field(default_factory=dict)
+    offsets: dict[PartitionKey, list[ZnodeLife]] = field(default_factory=dict)
 
     @property
     def path(self) -> str:
-        """The node below which it is kept."""
         return f"{self.chroot}/consumers/{self.name}"
 
     def comings(self) -> list[Came]:
-        """Return who came and went, in order."""
         found = []
         for member, lives in self.members.items():
             for life in lives:
-                number = life.change.first[1] if life.change.first else None
+                number = life.change.origin()["number"]
                 found.append(Came(life.begin_ns, member, "join", number))
                 if life.end_ns is not None:
                     kind: Any = "expired" if life.ending == "expired" else "leave"
-                    first = life.end.first if life.end is not None else None
-                    found.append(Came(life.end_ns, member, kind, first[1] if first else None))
+                    number = (life.end or ZnodeChange()).origin()["number"]
+                    found.append(Came(life.end_ns, member, kind, number))
         return sorted(found, key=lambda each: (each.time_ns, each.member))
 
     def wishes(self) -> list[Wish]:
-        """Return what members subscribe to, for each life of one."""
         return [
-            Wish(member, life, _wanted(json_of((life.text or "").encode())))
+            Wish(member, life, _subscribed(fields_of(life.text)))
             for member, lives in self.members.items()
             for life in lives
         ]
 
-    def owned(self, time_ns: int) -> dict[Part, str]:
+    def owned(self, time_ns: int) -> dict[PartitionKey, str]:
         """Return the threads that own partitions at a time."""
         return {
             part: life.text or ""
@@ -117,16 +114,16 @@ class KeptGroup:
         }
 
 
-def _wanted(told: Any) -> dict[str, int] | None:
+def _subscribed(told: dict[str, Any]) -> dict[str, int] | None:
     """Return the topics and streams that a registration names; None for those of a pattern.
     Kafka's console consumer, for one, has a pattern that is the name of its topic."""
-    found = told.get("subscription") if isinstance(told, dict) else None
+    found = told.get("subscription")
     wanted = {
         topic: min(streams, MOST_STREAMS)
         for topic, streams in (found if isinstance(found, dict) else {}).items()
         if isinstance(streams, int)
     }
-    if not isinstance(told, dict) or told.get("pattern", STATIC) == STATIC:
+    if told.get("pattern", STATIC) == STATIC:
         return wanted
     if told["pattern"] != WHITELIST:
         return None
@@ -160,8 +157,7 @@ def _groups(story: TreeStory) -> list[KeptGroup]:
         if place.what == "partition" and topic and part is not None:
             known[topic] = max(known.get(topic, 0), part[1] + 1)
         if place.what == "topic" and topic:
-            told = json_of((lives[-1].text or "").encode())
-            named = told.get("partitions") if isinstance(told, dict) else None
+            named = fields_of(lives[-1].text).get("partitions")
             if isinstance(named, dict):
                 known[topic] = len(named)
         if not group:
@@ -178,21 +174,15 @@ def _groups(story: TreeStory) -> list[KeptGroup]:
     return [kept for kept in groups.values() if kept.members or kept.offsets]
 
 
-def _place(kept: KeptGroup) -> str:
-    return f"{kept.story.name}{kept.chroot}"
-
-
 class Misplaced(NamedTuple):
     """A partition that another thread owns than its assignor gives it to."""
 
-    part: Part
+    part: PartitionKey
     owner: str | None
-    """None: nobody."""
     thread: str
     """By the range assignor."""
 
     def text(self) -> str:
-        """Return it in words."""
         topic, partition = self.part
         owner = self.owner or "no consumer"
         return f"{topic}-{partition} is owned by {owner} instead of {self.thread}"
@@ -210,10 +200,8 @@ class OwnerAudit(NamedTuple):
     is not known."""
     misplaced: tuple[Misplaced, ...]
     unknown: str
-    """Why nothing can be said."""
 
     def text(self) -> str:
-        """Return a sentence about who owned what."""
         if not self.members:
             return "no members left"
         if self.unknown:
@@ -264,6 +252,15 @@ def _step(kept: KeptGroup) -> int:
     return 1 + members + sum(map(len, kept.owners.values())) + sum(known)
 
 
+_ENDED: Final = {
+    "": "",
+    "closed": "closed its session",
+    "expired": "its session expired",
+    "deleted": "its znode was deleted",
+    "told": "its znode was missing",
+}
+
+
 class KeptGroups:
     """All groups of all ensembles. A name that several clusters have is followed by where the group
     is kept."""
@@ -272,7 +269,9 @@ class KeptGroups:
         found = [kept for story in stories for kept in _groups(story)]
         times = Counter(kept.name for kept in found)
         self.groups = {
-            kept.name if times[kept.name] == 1 else f"{kept.name} at {_place(kept)}": kept
+            kept.name
+            if times[kept.name] == 1
+            else f"{kept.name} at {kept.story.name}{kept.chroot}": kept
             for kept in found
         }
         """By the name that is shown."""
@@ -282,18 +281,11 @@ class KeptGroups:
         return sorted(self.groups)
 
     def all_names(self) -> list[str]:
-        """Return all names that `called` finds."""
         return [*self.names(), *(group.name for group in self.groups.values())]
 
     def called(self, name: str) -> list[str]:
         """Return the names that are shown of the groups of a name."""
         return [shown for shown in self.names() if name in (shown, self.groups[shown].name)]
-
-    def _ends(self, kept: KeptGroup) -> list[tuple[Came, int]]:
-        """Return who came and went, with the time at which the next one did."""
-        comings = kept.comings()
-        ends = [each.time_ns for each in comings[1:]] + [kept.story.end_ns + 1]
-        return list(zip(comings, ends, strict=True))
 
     @cached_property
     def _most(self) -> dict[str, int]:
@@ -310,54 +302,53 @@ class KeptGroups:
         return found
 
     def audits(self, name: str) -> Iterator[OwnerAudit]:
-        """Yield, for each time that a member came or went, who owned what when the next one did."""
+        """Yield, for each time that a member came or went, the owners when the next one did."""
         kept = self.groups[name]
         wishes = kept.wishes()
         begins = sorted(wish.life.begin_ns for wish in wishes)
         ends = sorted(wish.life.end_ns for wish in wishes if wish.life.end_ns is not None)
-        for number, (came, until_ns) in enumerate(self._ends(kept)):
+        comings = kept.comings()
+        nexts = [each.time_ns for each in comings[1:]] + [kept.story.end_ns + 1]
+        for number, (came, until_ns) in enumerate(zip(comings, nexts, strict=True)):
             if number < self._most[name]:
                 yield _audited(kept, wishes, came, until_ns)
             else:
                 members = bisect_right(begins, came.time_ns) - bisect_right(ends, came.time_ns)
                 yield OwnerAudit(came, until_ns, members, "", (), TOO_MANY)
 
-    def rebalances(self, name: str) -> list[Line]:
+    @listed()
+    def rebalances(self, name: str) -> Iterator[Line]:
         """Return one line each time that a member came or went, with what the group owned when the
         next one did."""
         kept = self.groups[name]
-        lines = []
         claims = sorted(life.begin_ns for lives in kept.owners.values() for life in lives)
         for number, audit in enumerate(self.audits(name), 1):
             came = audit.came
             before = bisect_left(claims, audit.until_ns)
             last = claims[before - 1] if before and claims[before - 1] >= came.time_ns else None
-            did = {"join": "joined", "leave": "left"}.get(came.kind, "left: its session expired")
-            lines.append(
-                {
-                    "group": name,
-                    "time": came.time_ns,
-                    "generation": number,
-                    "cause": {"join": "joined", "leave": "left"}.get(came.kind, came.kind),
-                    "duration": None if last is None else last - came.time_ns,
-                    "members": audit.members,
-                    "last_member": "",
-                    "number": came.number,
-                    "text": f"{came.member} {did}; {audit.text()}",
-                }
-            )
-        return lines
+            cause = {"join": "joined", "leave": "left"}.get(came.kind, came.kind)
+            did = "left: its session expired" if came.kind == "expired" else cause
+            yield {
+                "group": name,
+                "time": came.time_ns,
+                "generation": number,
+                "cause": cause,
+                "duration": None if last is None else last - came.time_ns,
+                "members": audit.members,
+                "last_member": "",
+                "number": came.number,
+                "text": f"{came.member} {did}; {audit.text()}",
+            }
 
-    def members(self, name: str) -> list[Line]:
-        """Return one line for each life of a member."""
+    @listed(lambda line: (line["first"], line["member"]))
+    def members(self, name: str) -> Iterator[Line]:
         kept = self.groups[name]
-        lines = []
-        claimed: dict[str, list[tuple[int, Part]]] = {}
+        claimed = by_key(
+            ((owner.text or "").rpartition("-")[0], (owner.begin_ns, part))
+            for part, owners in kept.owners.items()
+            for owner in owners
+        )
         """When, and of which partition, threads of a member became the owners."""
-        for part, owners in kept.owners.items():
-            for owner in owners:
-                thread = (owner.text or "").rpartition("-")[0]
-                claimed.setdefault(thread, []).append((owner.begin_ns, part))
         for each in claimed.values():
             each.sort()
         for member, lives in kept.members.items():
@@ -369,78 +360,56 @@ class KeptGroups:
                     end = bisect_right(mine, life.end_ns, key=itemgetter(0))
                 owned = sorted(part for _, part in mine[begin:end])
                 state = {"": "active", "expired": "expired"}.get(life.ending, "left")
-                by = life.change.by
-                lines.append(
-                    {
-                        "group": name,
-                        "member": member,
-                        "client_id": member,
-                        "client_address": by[1] if by is not None else "",
-                        "group_instance_id": None,
-                        "state": state,
-                        "generations": "",
-                        "assigned": [f"{topic}-{number}" for topic, number in dict.fromkeys(owned)],
-                        "heartbeats": None,
-                        "commits": None,
-                        "session_timeout": None,
-                        "first": life.begin_ns,
-                        "last": life.end_ns or kept.story.end_ns,
-                        "text": self._ended(life),
-                    }
-                )
-        lines.sort(key=lambda line: (line["first"], line["member"]))
-        return lines
+                yield {
+                    **dict.fromkeys(("group_instance_id", "heartbeats", "commits")),
+                    "group": name,
+                    "member": member,
+                    "client_id": member,
+                    "client_address": life.change.origin()["client_address"] or "",
+                    "state": state,
+                    "generations": "",
+                    "assigned": [f"{topic}-{number}" for topic, number in dict.fromkeys(owned)],
+                    "session_timeout": None,
+                    "first": life.begin_ns,
+                    "last": life.end_ns or kept.story.end_ns,
+                    "text": _ENDED[life.ending],
+                }
 
-    def _ended(self, life: ZnodeLife) -> str:
-        words = {
-            "closed": "closed its session",
-            "expired": "its session expired",
-            "deleted": "its znode was deleted",
-            "told": "its znode was missing",
-        }
-        return words.get(life.ending, "")
-
-    def lines(self) -> list[Line]:
+    @listed()
+    def lines(self) -> Iterator[Line]:
         """Return one line per group, in the form that groups of brokers have."""
-        found = []
         for name in self.names():
             kept = self.groups[name]
             rebalances = self.rebalances(name)
             spent = [line["duration"] for line in rebalances if line["duration"] is not None]
-            causes: dict[str, int] = {}
-            for line in rebalances:
-                causes[line["cause"]] = causes.get(line["cause"], 0) + 1
+            causes = Counter(line["cause"] for line in rebalances)
             lives = [life for each in kept.members.values() for life in each]
             times = [time_ns for life in lives for time_ns in (life.begin_ns, life.end_ns)]
             known = [time_ns for time_ns in times if time_ns is not None]
-            found.append(
-                {
-                    "group": name,
-                    "path": kept.path,
-                    "protocol": "zookeeper",
-                    "type": "consumer",
-                    "assignor": "range",
-                    "members": len(kept.members),
-                    "active": sum(not life.ending for life in lives),
-                    "generations": str(len(rebalances)) if rebalances else "",
-                    "rebalances": len(rebalances),
-                    "median": middle(spent) if spent else None,
-                    "longest": max(spent, default=None),
-                    "causes": [f"{count} {cause}" for cause, count in causes.items()],
-                    "commits": sum(
-                        1 + len(life.changes) for each in kept.offsets.values() for life in each
-                    ),
-                    "failed": 0,
-                    "first": min(known, default=None),
-                    "last": max(known, default=None),
-                }
-            )
-        return found
+            yield {
+                "group": name,
+                "path": kept.path,
+                "protocol": "zookeeper",
+                "type": "consumer",
+                "assignor": "range",
+                "members": len(kept.members),
+                "active": sum(not life.ending for life in lives),
+                "generations": str(len(rebalances)) if rebalances else "",
+                "rebalances": len(rebalances),
+                "median": middle(spent) if spent else None,
+                "longest": max(spent, default=None),
+                "causes": [f"{count} {cause}" for cause, count in causes.items()],
+                "commits": sum(
+                    1 + len(life.changes) for each in kept.offsets.values() for life in each
+                ),
+                "failed": 0,
+                "first": min(known, default=None),
+                "last": max(known, default=None),
+            }
 
-    def offsets(self, name: str) -> list[Line]:
-        """Return one line per partition of which a group committed an offset."""
+    @listed()
+    def offsets(self, name: str) -> Iterator[Line]:
         kept = self.groups[name]
-        lines = []
         owned = kept.owned(kept.story.end_ns)
         for (topic, partition), lives in sorted(kept.offsets.items()):
             told = [
@@ -449,15 +418,12 @@ class KeptGroups:
                 for text in (life.change.text, *(change.text for _, change in life.changes))
                 if text and _is_number(text, MOST_OFFSET_DIGITS)
             ]
-            lines.append(
-                {
-                    "group": name,
-                    "topic": topic,
-                    "partition": partition,
-                    "owner": owned.get((topic, partition)),
-                    "committed": told[-1] if told else None,
-                    "back": sum(one > two for one, two in itertools.pairwise(told)),
-                    "commits": len(told),
-                }
-            )
-        return lines
+            yield {
+                "group": name,
+                "topic": topic,
+                "partition": partition,
+                "owner": owned.get((topic, partition)),
+                "committed": told[-1] if told else None,
+                "back": sum(one > two for one, two in itertools.pairwise(told)),
+                "commits": len(told),
+            }

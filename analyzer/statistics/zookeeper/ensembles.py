@@ -1,20 +1,21 @@
-"""Which servers of ZooKeeper are one ensemble, and what a capture told of each.
+"""ZooKeeper servers by ensemble, with the captured facts of each.
 
-Nobody on the wire names an ensemble. Servers belong together when a session was at both, or when
-both told of the same creation of a node: its zxid and the time of the server's clock. Where a time
-is not told, path and zxid have to do, unless the two servers told of some node of the same path
-and never of the same creation of one: new ensembles count alike.
+No message names an ensemble. Servers belong together when a session was at both, or when both
+reported the same creation of a node: its zxid and the time of the server's clock. Without a time,
+path and zxid have to do, unless the two servers reported some node of the same path and never the
+same creation of one: new ensembles count alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import combinations, product
-from typing import Any, Final, NamedTuple, TypeAlias
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import combinations, permutations, product
+from typing import Any, Final, TypeAlias
 
-from kafkascope.analyzer.statistics.merging.events import Event, Events
-from kafkascope.analyzer.statistics.merging.tables import Keyed
+from kafkascope.analyzer.merging.bounded import Event, Events
+from kafkascope.analyzer.merging.tables import Keyed, by_key
 from kafkascope.analyzer.statistics.zookeeper.model import KeptSession, Znode, ZnodeChange
 
 Server: TypeAlias = str
@@ -23,64 +24,49 @@ MOST_GROUPS: Final = 64
 """Of servers, that are held against each other; ensembles have fewer than ten."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ensemble:
-    """What was told of the nodes and sessions of one ensemble."""
+    """The nodes and sessions of one ensemble."""
 
     servers: tuple[Server, ...]
-    nodes: Keyed[Znode]
+    nodes: Keyed[Znode] = field(default_factory=partial(Keyed, Znode))
     """By path."""
-    changes: Keyed[ZnodeChange]
+    changes: Keyed[ZnodeChange] = field(default_factory=partial(Keyed, ZnodeChange))
     """By path, zxid and kind."""
-    sessions: Keyed[KeptSession]
+    sessions: Keyed[KeptSession] = field(default_factory=partial(Keyed, KeptSession))
     """By id."""
-    events: tuple[Event, ...]
+    events: list[Event] = field(default_factory=list)
     doubtful: bool = False
-    """Whether it may be one with another of the capture: they told of no node of the same path."""
+    """Whether it may be one with another of the capture: they share no path of a node."""
 
 
 def ensembles(
-    nodes: Keyed[Znode],
-    changes: Keyed[ZnodeChange],
-    sessions: Keyed[KeptSession],
-    events: Events,
+    nodes: Keyed[Znode], changes: Keyed[ZnodeChange], sessions: Keyed[KeptSession], events: Events
 ) -> list[Ensemble]:
-    """Return what was told of each ensemble, in the order of their addresses. `nodes` and `changes`
-    have the server in front of their keys, `events` have it in `about`; nothing is changed."""
+    """Return the ensembles, in the order of their addresses. `nodes` and `changes` have the server
+    in front of their keys, `events` have it in `about`; nothing is changed."""
     servers = {key[0] for key in (*nodes, *changes)}
     servers |= {server for session in sessions.values() for server in session.servers}
     groups, apart = _joined(servers, changes, sessions)
-    groups = groups or [()]
-    place = {server: number for number, group in enumerate(groups) for server in group}
-    parts = [_Parts(Keyed(Znode), Keyed(ZnodeChange), Keyed(KeptSession), []) for _ in groups]
+    found = [Ensemble(group) for group in groups or [()]]
+    place = {server: ensemble for ensemble in found for server in ensemble.servers}
     for (server, *rest), node in nodes.items():
-        parts[place[server]].nodes.setdefault(tuple(rest), Znode()).merge(node)
+        place[server].nodes.setdefault(tuple(rest), Znode()).merge(node)
     for (server, *rest), change in changes.items():
-        parts[place[server]].changes.setdefault(tuple(rest), ZnodeChange()).merge(change)
+        place[server].changes.setdefault(tuple(rest), ZnodeChange()).merge(change)
     for key, session in sessions.items():
-        parts[place.get(next(iter(session.servers), ""), 0)].sessions[key] = session
+        place.get(next(iter(session.servers), ""), found[0]).sessions[key] = session
     for event in events:
-        if (number := place.get(event.about["server"])) is not None:
-            parts[number].events.append(event)
-    parts[0].nodes.others = nodes.others
-    return [
-        Ensemble(group, *each[:3], tuple(each.events), _is_doubtful(group, groups, apart))
-        for group, each in zip(groups, parts, strict=True)
-    ]
-
-
-class _Parts(NamedTuple):
-    nodes: Keyed[Znode]
-    changes: Keyed[ZnodeChange]
-    sessions: Keyed[KeptSession]
-    events: list[Event]
-
-
-def _is_doubtful(group: tuple[Server, ...], groups: list[tuple[Server, ...]], apart: Pairs) -> bool:
-    """Return whether nothing tells servers apart from another group."""
-    if len(groups) > MOST_GROUPS:
-        return True
-    return any((group[0], other[0]) not in apart for other in groups if other != group)
+        if (ensemble := place.get(event.about["server"])) is not None:
+            ensemble.events.append(event)
+    found[0].nodes.others = nodes.others
+    for ensemble in found:
+        ensemble.doubtful = len(found) > MOST_GROUPS or any(
+            (ensemble.servers[0], other.servers[0]) not in apart
+            for other in found
+            if other is not ensemble
+        )
+    return found
 
 
 Pairs: TypeAlias = set[tuple[Server, Server]]
@@ -97,11 +83,11 @@ def _joined(
     if len(groups) < 2:
         return groups.all(), set()
     births: dict[tuple[Any, ...], set[Server]] = {}
-    """Servers that told of a creation, by path, zxid and time."""
+    """Servers that reported a creation, by path, zxid and time."""
     seen: dict[tuple[str, int], set[Server]] = {}
-    """Servers that told of a change, by path and zxid."""
+    """Servers that reported a change, by path and zxid."""
     lasting: dict[str, set[Server]] = {}
-    """Servers that told of the creation of a node without an owner, by path."""
+    """Servers that reported the creation of a node without an owner, by path."""
     for (server, path, zxid, kind), change in changes.items():
         seen.setdefault((path, zxid), set()).add(server)
         if kind == "created" and change.clock_ms is not None:
@@ -112,11 +98,13 @@ def _joined(
         groups.join(told)
     if len(groups) > MOST_GROUPS:
         return groups.all(), set()
-    apart = _apart(_headed(groups, lasting.values()))
+    # Groups that reported a node, but not the same creation of it: then they were one group.
+    heads = _headed(groups, lasting.values())
+    apart = {pair for some in heads for pair in permutations(some, 2)}
     ours = _Groups(group[0] for group in groups.all())
     refused: Pairs = set()
-    for heads in _headed(groups, seen.values()):
-        for one, two in combinations(heads, 2):
+    for some in _headed(groups, seen.values()):
+        for one, two in combinations(some, 2):
             # Heads change as groups are joined; one of another group stays one.
             pair = ours.of(one), ours.of(two)
             if pair[0] == pair[1] or pair in refused:
@@ -135,17 +123,6 @@ def _headed(groups: _Groups, told: Iterable[set[Server]]) -> list[tuple[Server, 
     return sorted({tuple(sorted(set(map(groups.of, servers)))) for servers in told})
 
 
-def _apart(told: Iterable[tuple[Server, ...]]) -> Pairs:
-    """Return pairs of groups of which each told of a node, and not of the same creation of it:
-    then they were one group."""
-    return {
-        pair
-        for heads in told
-        for one, two in combinations(heads, 2)
-        for pair in ((one, two), (two, one))
-    }
-
-
 class _Groups:
     """Servers that belong together: each points at another one of its group, or at itself."""
 
@@ -156,7 +133,6 @@ class _Groups:
         return sum(server == above for server, above in self._above.items())
 
     def of(self, server: Server) -> Server:
-        """Return the server that stands for the group of one."""
         above = self._above
         while (head := above[server]) != server:
             above[server] = above[head]  # the way gets shorter each time
@@ -164,19 +140,15 @@ class _Groups:
         return server
 
     def with_(self, server: Server) -> list[Server]:
-        """Return the servers of the group of one."""
         head = self.of(server)
         return [each for each in self._above if self.of(each) == head]
 
     def join(self, servers: Iterable[Server]) -> None:
-        """Make one group of those of all servers."""
         heads = sorted(map(self.of, servers))
         for head in heads[1:]:
             self._above[head] = heads[0]
 
     def all(self) -> list[tuple[Server, ...]]:
         """Return the groups, each in order, in the order of their first addresses."""
-        found: dict[Server, list[Server]] = {}
-        for server in self._above:
-            found.setdefault(self.of(server), []).append(server)
+        found = by_key((self.of(server), server) for server in self._above)
         return sorted(map(tuple, found.values()))

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
-from kafkascope.analyzer.statistics.merging.measures import (
-    Measures,
-    least,
-    measured,
-    most,
-    total,
-    whole,
-)
-from kafkascope.analyzer.statistics.merging.names import MANY, Names
+from kafkascope.analyzer.merging.bounded import MANY, Names
+from kafkascope.analyzer.merging.measures import Measures, least, most, total, whole
 
 
-@measured
+def label(session: int | None) -> str | None:
+    """Return the id of a session as ZooKeeper prints it."""
+    return f"{session & (1 << 64) - 1:#x}" if session else None
+
+
 class Znode(Measures):
     """A node, by server and path."""
 
     reads: int = total()
-    """Answers that told of it: getData, exists, getChildren, getACL."""
+    """Answers with its state: getData, exists, getChildren, getACL."""
     writes: int = total()
     failed: int = total()
     """Writes that were refused, whatever the reason."""
@@ -29,13 +27,13 @@ class Znode(Measures):
     missing: int = total()
     """Answers that it is not there."""
     events: int = total()
-    """Watch events, once for each client that was told."""
+    """Watch events, once for each client that got it."""
     exists_ns: int | None = most()
-    """When it was last told to be there."""
+    """When an answer last showed it."""
     missing_ns: int | None = most()
-    """When it was last told not to be there."""
+    """When an answer last had NONODE."""
     deleted_ns: int | None = most()
-    """When a watch event last told that it was deleted."""
+    """When a watch event last reported its deletion."""
     latest: tuple[int, int, int, int] | None = most()
     """(mzxid, version, size of its data, number of its children), of the newest answer with a
     `Stat`."""
@@ -49,32 +47,37 @@ class Znode(Measures):
     """(time, number) of the first exchange about it."""
 
 
-@measured
 class ZnodeChange(Measures):
-    """A change of a node, by server, path, zxid and kind: one, whoever tells of it."""
+    """A change of a node, by server, path, zxid and kind."""
 
     time_ns: int | None = least()
-    """When its answer came; None where it was told only later."""
+    """When its answer came; None where it was seen only later."""
     told_ns: int | None = least()
-    """When an answer first told of it."""
+    """When an answer first showed it."""
     clock_ms: int | None = most()
     """By the server's clock, as a `Stat` has it."""
     by: tuple[int, str] | None = most()
-    """Session and host of who did it."""
+    """Session and host of its author."""
     owner: int | None = most()
     """Session that the node goes with; 0 for none."""
     mode: int | None = most()
-    """Flags of the create."""
     version: int | None = most()
     size: int | None = most()
-    """Bytes of data."""
     text: str | None = most()
     """The data, shortened, without secrets; None where it is not text, or not known."""
     first: tuple[int, int] | None = least()
-    """(time, number) of the first exchange that told of it."""
+    """(time, number) of the first exchange that has it."""
+
+    def origin(self) -> dict[str, Any]:
+        """Return who made the change, and the exchange, as part of a line."""
+        session, client = self.by or (None, None)
+        return {
+            "zk_session": label(session),
+            "client_address": client,
+            "number": self.first[1] if self.first else None,
+        }
 
 
-@measured
 class KeptSession(Measures):
     """A session, by its id."""
 
@@ -82,7 +85,6 @@ class KeptSession(Measures):
     """(time, number) of the handshake that began it."""
     attached: int = total()
     """Handshakes that took it up again."""
-    attached_ns: int | None = most()
     refused: int = total()
     """Handshakes for it that the server refused."""
     refused_at: tuple[int, int] | None = most()
@@ -95,7 +97,6 @@ class KeptSession(Measures):
     """(time, zxid) of its end by closeSession."""
     requests: int = total()
     """But for pings."""
-    pings: int = total()
     failed: int = total()
     events: int = total()
     expired: int = total()
@@ -105,10 +106,7 @@ class KeptSession(Measures):
     first_ns: int | None = least()
     last_ns: int | None = most()
     """When the last answer to it came, refusals left out."""
-    asked_ns: int | None = most()
-    """When its last request was sent, answered or not."""
     latency_ns: int | None = most()
-    """Of its slowest request."""
     clients: Names = whole(partial(Names, MANY))
     """(address, time) of its connections: where they come from."""
     hosts: Names = whole(Names)
@@ -116,7 +114,6 @@ class KeptSession(Measures):
     users: Names = whole(Names)
 
 
-@measured
 class ZooKeeperSpan(Measures):
     """Of all traffic with ZooKeeper."""
 
@@ -126,7 +123,6 @@ class ZooKeeperSpan(Measures):
     last_ns: int | None = most()
 
 
-@measured
 class SlowRequest(Measures):
     """A request, by its latency, time and id."""
 

@@ -1,5 +1,4 @@
-"""What an exchange with ZooKeeper says of nodes: what was done to them, and what was told. Keeps
-nothing."""
+"""Nodes in an exchange with ZooKeeper: operations and results. Keeps nothing."""
 
 from __future__ import annotations
 
@@ -38,20 +37,18 @@ class ZnodeOperation(NamedTuple):
     """A request about a node, or one of a multi, with what came of it."""
 
     kind: int
-    """Its type."""
     path: str
     """As the answer has it: sequential nodes get their numbers there."""
     error: int
     """0: done. Operations of a multi that failed because of others are no operations."""
     data: bytes | None = None
-    """What was written, or read."""
     flags: int = 0
     stat: dict[str, Any] | None = None
     children: tuple[str, ...] | None = None
 
 
 def operations_of(exchange: Exchange) -> Iterator[ZnodeOperation]:
-    """Yield what a request that was answered did, or told."""
+    """Yield operations and results of an answered request."""
     response = exchange.response
     asked, kind = exchange.request_body, exchange.api_key
     if response is None or asked is None or kind is None or response.decoded is None:

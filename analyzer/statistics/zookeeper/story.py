@@ -1,7 +1,7 @@
-"""What became of nodes and sessions: facts about each, put into their order.
+"""Histories of nodes and sessions: facts about each, put in order.
 
-A session that dies says nothing: that it is gone is told by nodes that go with it, by a server
-that refuses it, or by silence that is longer than its timeout.
+No message ends a session that dies: nodes that go with it show it, a server that refuses it, or
+silence longer than its timeout.
 """
 
 from __future__ import annotations
@@ -10,18 +10,20 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Literal, TypeAlias
+from math import inf
+from typing import Any, Final, Literal, TypeAlias
 
-from kafkascope.analyzer.statistics.model import Line
+from kafkascope.analyzer.merging.tables import by_key
+from kafkascope.analyzer.statistics.model import Line, listed, picked
 from kafkascope.analyzer.statistics.zookeeper.ensembles import Ensemble
-from kafkascope.analyzer.statistics.zookeeper.model import KeptSession, Znode, ZnodeChange
+from kafkascope.analyzer.statistics.zookeeper.model import Znode, ZnodeChange, label
 from kafkascope.dissectors.reference.zookeeper import ZOOKEEPER
 from kafkascope.dissectors.zookeeper.nodes import json_of
 from kafkascope.dissectors.zookeeper.paths import place_of
 
 MS: Final = 1_000_000
 CONTAINER: Final = -(1 << 63)
-"""Stands in the place of a container's owner."""
+"""In place of a container's owner."""
 EPHEMERAL: Final = frozenset({1, 3})
 ORDER: Final = {"created": 0, "changed": 1, "deleted": 2}
 MOST_NAMES: Final = 50
@@ -34,7 +36,7 @@ Ending: TypeAlias = Literal["deleted", "closed", "expired", "told", ""]
 """How a node went: by a request, with its session, which was closed or died, or for a reason that
 was not seen; empty: it is there."""
 SessionState: TypeAlias = Literal["open", "closed", "expired", "refused", "silent"]
-"""silent: no answer for longer than its timeout; refused: somebody asked for it in vain, and it
+"""silent: no answer for longer than its timeout; refused: a request to resume it failed, and it
 lived on."""
 
 
@@ -52,7 +54,6 @@ class ZnodeLife:
     end_zxid: int | None = None
     ending: Ending = ""
     end: ZnodeChange | None = None
-    """The request that deleted it."""
 
     @property
     def seen(self) -> bool:
@@ -88,13 +89,14 @@ class ZnodeLife:
         return "ephemeral" if self.change.owner else "persistent"
 
 
-def label(session: int | None) -> str | None:
-    """Return the id of a session as ZooKeeper prints it."""
-    return f"{session & (1 << 64) - 1:#x}" if session else None
+def fields_of(text: str | None) -> dict[str, Any]:
+    """Return the fields of a node's data; none of what is no JSON object."""
+    found = json_of((text or "").encode())
+    return found if isinstance(found, dict) else {}
 
 
 def time_of(change: ZnodeChange) -> int:
-    """Return when a change happened: its answer came, or the server's clock says so."""
+    """Return when a change happened: by its answer, or the server's clock."""
     if change.time_ns is not None:
         return change.time_ns
     if change.clock_ms:
@@ -107,12 +109,9 @@ class TreeStory:
 
     def __init__(self, ensemble: Ensemble, end_ns: int) -> None:
         """`end_ns`: the last word of any server in the capture."""
+        self._ensemble = ensemble
         self.servers = ensemble.servers
         self.doubtful = ensemble.doubtful
-        self._nodes = ensemble.nodes
-        self._changes = ensemble.changes
-        self._sessions = ensemble.sessions
-        self._events = ensemble.events
         self.end_ns = end_ns
 
     @property
@@ -124,25 +123,20 @@ class TreeStory:
 
     @property
     def size(self) -> int:
-        """Number of nodes that were told of."""
-        return len(self._nodes)
+        return len(self._ensemble.nodes)
 
     def has(self, session: int) -> bool:
-        """Return whether a session is one of this ensemble."""
-        return (session,) in self._sessions
-
-    label = staticmethod(label)
+        return (session,) in self._ensemble.sessions
 
     @cached_property
     def lives(self) -> Mapping[str, list[ZnodeLife]]:
-        """Lives of each node that was told of with a zxid, in order."""
-        by_path: dict[str, list[tuple[int, str, ZnodeChange]]] = {}
-        for (path, zxid, kind), change in self._changes.items():
-            by_path.setdefault(path, []).append((zxid, kind, change))
-        told: dict[str, list[int]] = {}
-        for event in self._events:
-            if event.kind == "NodeDeleted":
-                told.setdefault(event.about["path"], []).append(event.time_ns)
+        """Lives of each node with a known zxid, in order."""
+        by_path = by_key(
+            (str(path), (zxid, kind, change))
+            for (path, zxid, kind), change in self._ensemble.changes.items()
+        )
+        deletions = (event for event in self._ensemble.events if event.kind == "NodeDeleted")
+        told = by_key((str(event.about["path"]), event.time_ns) for event in deletions)
         found = {}
         for path, changes in by_path.items():
             changes.sort(key=lambda each: (each[0], ORDER[each[1]]))
@@ -156,19 +150,19 @@ class TreeStory:
 
     def _ends(self, life: ZnodeLife, then: ZnodeLife | None, told: list[int]) -> None:
         """Find out how a life ended whose deletion was not seen."""
-        session = self._sessions.get((life.owner,)) if life.owner else None
+        session = self._ensemble.sessions.get((life.owner,)) if life.owner else None
         if session is not None and session.closed is not None:
             time_ns, zxid = session.closed
             if zxid > life.zxid and (then is None or zxid < then.zxid):
                 life.end_ns, life.end_zxid, life.ending = time_ns, zxid, "closed"
                 return
         until_ns = then.begin_ns if then is not None else None
-        node = self._nodes.get((life.path,))
+        node = self._ensemble.nodes.get((life.path,))
         times = told[bisect_left(told, life.begin_ns) :][:1]
         if node is not None:
             times += [each for each in (node.missing_ns, node.deleted_ns) if each is not None]
         parent, _, name = life.path.rpartition("/")
-        above = self._nodes.get((parent or "/",))
+        above = self._ensemble.nodes.get((parent or "/",))
         if above is not None and above.children is not None and name not in above.children[1]:
             times.append(above.children[0])
         there_ns = node.exists_ns if node is not None and then is None else None
@@ -183,23 +177,16 @@ class TreeStory:
             life.end_ns = min(times)
         elif then is None:
             return
-        life.ending = "expired" if self._is_dead(life, session) else "told"
-
-    def _is_dead(self, life: ZnodeLife, session: KeptSession | None) -> bool:
-        """Return whether a node's session had no word any more when the node had gone."""
-        if session is None or life.end_ns is None:
-            return False
-        heard_ns = session.last_ns or 0
-        return heard_ns < life.end_ns
+        # Its session had no word any more when the node had gone.
+        dead = (
+            session is not None and life.end_ns is not None and (session.last_ns or 0) < life.end_ns
+        )
+        life.ending = "expired" if dead else "told"
 
     @cached_property
     def owned(self) -> Mapping[int, list[ZnodeLife]]:
-        """Lives of ephemeral nodes by their sessions."""
-        found: dict[int, list[ZnodeLife]] = {}
-        for lives in self.lives.values():
-            for life in lives:
-                if life.owner:
-                    found.setdefault(life.owner, []).append(life)
+        every = (life for lives in self.lives.values() for life in lives)
+        found = by_key((life.owner, life) for life in every if life.owner)
         for lives in found.values():
             lives.sort(key=lambda life: (life.begin_ns, life.path))
         return found
@@ -208,7 +195,7 @@ class TreeStory:
 
     def state(self, id_: int) -> tuple[SessionState, int | None]:
         """Return what became of a session, and when it ended."""
-        session = self._sessions[(id_,)]
+        session = self._ensemble.sessions[(id_,)]
         if session.closed is not None:
             return "closed", session.closed[0]
         last_ns = session.last_ns or 0
@@ -242,69 +229,55 @@ class TreeStory:
                 found[word] = None
         return list(found)[:MOST_NAMES]
 
-    def session_lines(self) -> list[Line]:
-        """Return one line per session, the oldest first."""
-        lines = []
-        for (id_,), session in self._sessions.items():
+    @listed(lambda line: (line["first"] or line["ended"] or 0, line["zk_session"] or ""))
+    def session_lines(self) -> Iterator[Line]:
+        for (id_,), session in self._ensemble.sessions.items():
             state, ended_ns = self.state(id_)
             owned = self.owned.get(id_, [])
-            lines.append(
-                {
-                    "ensemble": self.name,
-                    "zk_session": label(id_),
-                    "id": id_,
-                    "client_address": ", ".join(session.hosts),
-                    "addresses": sorted({address for address, _ in session.clients})[:MOST_NAMES],
-                    "who": self.who(id_),
-                    "user": ", ".join(session.users),
-                    "state": state,
-                    "created": None if session.created is None else session.created[0],
-                    "first": session.first_ns,
-                    "last": session.last_ns,
-                    "ended": ended_ns,
-                    "session_timeout": None if session.given is None else session.given[1] * MS,
-                    "requested_timeout": None if session.asked is None else session.asked[1] * MS,
-                    "connections": len(session.clients),
-                    "attached": session.attached,
-                    "refused": session.refused,
-                    "moved": session.moved,
-                    "servers": list(session.servers),
-                    "requests": session.requests,
-                    "failed": session.failed,
-                    "events": session.events,
-                    "max_latency": session.latency_ns,
-                    "ephemerals": [life.path for life in owned][:MOST_NAMES],
-                    "lost_nodes": [life.path for life in self.lost(id_)][:MOST_NAMES],
-                    "number": None if session.created is None else session.created[1],
-                }
-            )
-        lines.sort(key=lambda line: (line["first"] or line["ended"] or 0, line["zk_session"] or ""))
-        return lines
+            yield {
+                "ensemble": self.name,
+                "zk_session": label(id_),
+                "id": id_,
+                "client_address": ", ".join(session.hosts),
+                "addresses": sorted({address for address, _ in session.clients})[:MOST_NAMES],
+                "who": self.who(id_),
+                "user": ", ".join(session.users),
+                "state": state,
+                "created": None if session.created is None else session.created[0],
+                **picked(
+                    *(session, "first_ns", "last_ns", "attached", "refused", "moved"),
+                    *("requests", "failed", "events"),
+                ),
+                "ended": ended_ns,
+                "session_timeout": None if session.given is None else session.given[1] * MS,
+                "requested_timeout": None if session.asked is None else session.asked[1] * MS,
+                "connections": len(session.clients),
+                "servers": list(session.servers),
+                "max_latency": session.latency_ns,
+                "ephemerals": [life.path for life in owned][:MOST_NAMES],
+                "lost_nodes": [life.path for life in self.lost(id_)][:MOST_NAMES],
+                "number": None if session.created is None else session.created[1],
+            }
 
     # --- nodes
 
     def node_lines(self) -> list[Line]:
         """Return one line per node, in the order of their paths; those beyond the limit are one."""
-        lines = [self._node_line(path, node) for (path,), node in self._nodes.items()]
-        if self._nodes.others is not None:
-            lines.append(self._node_line("(others)", self._nodes.others))
+        lines = [self._node_line(path, node) for (path,), node in self._ensemble.nodes.items()]
+        if self._ensemble.nodes.others is not None:
+            lines.append(self._node_line("(others)", self._ensemble.nodes.others))
         return lines
 
     def _node_line(self, path: str, node: Znode) -> Line:
         lives = self.lives.get(path, [])
         life = lives[-1] if lives else None
         state, gone_ns = _state(node, life)
-        change, text = None, None
         changed: int | None = None
-        version = node.latest[1] if node.latest is not None else None
-        size = node.latest[2] if node.latest is not None else None
-        if life is not None:
-            change, text = life.change, life.text
-            for _, each in life.changes:
-                changed = time_of(each)
-                version = each.version if each.version is not None else version
-            known = [each.size for each in (change, *(c for _, c in life.changes))]
-            size = next((each for each in reversed(known) if each is not None), size)
+        _, version, size, children = node.latest or (None,) * 4
+        for each in (life.change, *(change for _, change in life.changes)) if life else ():
+            changed = None if life is None or each is life.change else time_of(each)
+            version = each.version if each.version is not None else version
+            size = each.size if each.size is not None else size
         return {
             "ensemble": self.name,
             "path": path,
@@ -312,35 +285,32 @@ class TreeStory:
             "state": state,
             "mode": "" if life is None else life.mode,
             "owner": None if life is None else label(life.owner),
-            "creator": None if change is None or change.by is None else label(change.by[0]),
+            "creator": None if life is None else life.change.origin()["zk_session"],
             "created": life.begin_ns if life is not None and life.seen else None,
             "changed": changed,
             "deleted": gone_ns,
             "version": version,
             "changes": sum(len(each.changes) for each in lives),
             "lives": len(lives),
-            "reads": node.reads,
-            "writes": node.writes,
-            "failed": node.failed,
-            "existed": node.existed,
-            "missing": node.missing,
-            "events": node.events,
-            "children": node.latest[3] if node.latest is not None else None,
+            "children": children,
             "bytes": size,
-            "first": node.first_ns,
-            "last": node.last_ns,
+            **picked(
+                *(node, "reads", "writes", "failed", "existed", "missing", "events"),
+                *("first_ns", "last_ns"),
+            ),
             "number": None if node.first is None else node.first[1],
-            "data": text,
+            "data": None if life is None else life.text,
         }
 
     def history(self, path: str | None = None) -> list[Line]:
-        """Return what happened to a node, or to all, in order of time."""
         found = self.lives if path is None else {path: self.lives.get(path, [])}
-        lines = [line for lives in found.values() for life in lives for line in self._told(life)]
+        lines = [
+            line for lives in found.values() for life in lives for line in self._life_lines(life)
+        ]
         lines.sort(key=lambda line: (line["time"], line["zxid"] or 0, line["path"]))
         return lines
 
-    def _told(self, life: ZnodeLife) -> Iterator[Line]:
+    def _life_lines(self, life: ZnodeLife) -> Iterator[Line]:
         if life.seen:
             yield self._line(life, life.zxid, "created", life.change, life.begin_ns)
         last_ns = life.begin_ns
@@ -354,12 +324,13 @@ class TreeStory:
     def _line(
         self, life: ZnodeLife, zxid: int | None, kind: str, change: ZnodeChange | None, time_ns: int
     ) -> Line:
-        by = change.by if change is not None else None
-        how = "" if by is not None else "seen later"
-        session = by[0] if by is not None else None
+        change = change or ZnodeChange()
+        how = "" if change.by is not None else "seen later"
+        session = change.by[0] if change.by is not None else None
         if kind == "deleted" and life.ending in ("closed", "expired"):
             how, session = f"its session {life.ending}", life.owner
         return {
+            **change.origin(),
             "ensemble": self.name,
             "time": time_ns,
             "path": life.path,
@@ -367,19 +338,16 @@ class TreeStory:
             "change": kind,
             "how": how,
             "mode": life.mode if kind == "created" else "",
-            "version": change.version if change is not None else None,
+            "version": change.version,
             "zxid": None if zxid is None else f"{zxid:#x}",
             "zk_session": label(session),
-            "client_address": by[1] if by is not None else None,
             "who": self.who(session) if session else [],
-            "bytes": change.size if change is not None else None,
-            "number": change.first[1] if change is not None and change.first else None,
-            "data": change.text if change is not None else None,
+            "bytes": change.size,
+            "data": change.text,
         }
 
-    def elections(self) -> list[Line]:
-        """Return one line for each time that a broker became the controller."""
-        lines = []
+    @listed(lambda line: (line["time"], line["path"]))
+    def elections(self) -> Iterator[Line]:
         for path, lives in self.lives.items():
             place = place_of(path)
             if place.what != "controller":
@@ -387,29 +355,23 @@ class TreeStory:
             epochs = self._epochs(f"{place.chroot}/controller_epoch")
             for at, life in enumerate(lives):
                 until = lives[at + 1].zxid if at + 1 < len(lives) else None
-                registered = json_of((life.change.text or "").encode())
-                number = registered.get("brokerid") if isinstance(registered, dict) else None
-                by = life.change.by
-                lines.append(
-                    {
-                        "ensemble": self.name,
-                        "time": life.begin_ns,
-                        "controller": number if isinstance(number, int) else None,
-                        "controller_epoch": _first_of(epochs, life.zxid, until),
-                        "zk_session": label(life.owner or (by[0] if by is not None else 0)),
-                        "client_address": by[1] if by is not None else None,
-                        "ended": life.end_ns,
-                        "end": _END[life.ending],
-                        "path": path,
-                        "number": life.change.first[1] if life.change.first else None,
-                    }
-                )
-        lines.sort(key=lambda line: (line["time"], line["path"]))
-        return lines
+                # The first epoch that was written from its zxid on.
+                behind = [epoch for at, epoch in epochs if life.zxid <= at < (until or inf)]
+                number = fields_of(life.change.text).get("brokerid")
+                line = {
+                    **life.change.origin(),
+                    "ensemble": self.name,
+                    "time": life.begin_ns,
+                    "controller": number if isinstance(number, int) else None,
+                    "controller_epoch": behind[0] if behind else None,
+                    "ended": life.end_ns,
+                    "end": _END[life.ending],
+                    "path": path,
+                }
+                yield line | {"zk_session": label(life.owner) or line["zk_session"]}
 
-    def topics(self) -> list[Line]:
-        """Return one line for each topic that was created, or asked to be deleted."""
-        lines = []
+    @listed(lambda line: (line["created"], line["path"]))
+    def topics(self) -> Iterator[Line]:
         for path, lives in self.lives.items():
             place = place_of(path)
             if place.what != "topic":
@@ -423,29 +385,20 @@ class TreeStory:
                     for wish in wishes
                     if wish.begin_ns >= life.begin_ns and (end_ns is None or wish.begin_ns < end_ns)
                 ]
-                by = life.change.by
-                told = json_of((life.text or "").encode()) or {}
-                partitions = told.get("partitions") if isinstance(told, dict) else None
-                lines.append(
-                    {
-                        "ensemble": self.name,
-                        "topic": topic,
-                        "created": life.begin_ns,
-                        "zk_session": label(by[0]) if by is not None else None,
-                        "client_address": by[1] if by is not None else None,
-                        "partitions": len(partitions) if isinstance(partitions, dict) else None,
-                        "changes": len(life.changes),
-                        "deletion_requested": min(asked, default=None),
-                        "deleted": life.end_ns,
-                        "path": path,
-                        "number": life.change.first[1] if life.change.first else None,
-                    }
-                )
-        lines.sort(key=lambda line: (line["created"], line["path"]))
-        return lines
+                partitions = fields_of(life.text).get("partitions")
+                yield {
+                    **life.change.origin(),
+                    "ensemble": self.name,
+                    "topic": topic,
+                    "created": life.begin_ns,
+                    "partitions": len(partitions) if isinstance(partitions, dict) else None,
+                    "changes": len(life.changes),
+                    "deletion_requested": min(asked, default=None),
+                    "deleted": life.end_ns,
+                    "path": path,
+                }
 
     def _epochs(self, path: str) -> list[tuple[int, int]]:
-        """Return zxids and epochs of controllers."""
         found = []
         for life in self.lives.get(path, ()):
             for zxid, change in ((life.zxid, life.change), *life.changes):
@@ -461,14 +414,6 @@ _END: Final[dict[str, str]] = {
     "expired": "session expired",
     "told": "gone",
 }
-
-
-def _first_of(epochs: list[tuple[int, int]], zxid: int, until: int | None) -> int | None:
-    """Return the epoch of an election: the first one that was written from its zxid on."""
-    for at, epoch in epochs:
-        if at >= zxid and (until is None or at < until):
-            return epoch
-    return None
 
 
 def _lives(path: str, changes: list[tuple[int, str, ZnodeChange]]) -> Iterator[ZnodeLife]:
@@ -509,7 +454,6 @@ def _state(node: Znode, life: ZnodeLife | None) -> tuple[str, int | None]:
 
 
 def _registered(path: str) -> str:
-    """Return what an ephemeral node registers its session as; empty for anything else."""
     place = place_of(path)
     if place.what == "broker":
         return f"broker {place.first('brokerId')}"

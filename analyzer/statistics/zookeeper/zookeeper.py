@@ -1,25 +1,26 @@
 """ZooKeeper as a capture showed it: the tree of nodes with its history, and sessions.
 
 A change of the tree has a zxid, and so is one change whether its request was seen, or an answer or
-an event told of it later. `story` tells who ended, and which nodes went with them.
+an event showed it later. `story` finds ends of sessions, and nodes that went with them.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any, Final
 
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.merging.compounds import single, table
-from kafkascope.analyzer.statistics.merging.events import Events
-from kafkascope.analyzer.statistics.merging.measures import stretch
-from kafkascope.analyzer.statistics.merging.tables import Keyed
+from kafkascope.analyzer.merging.bounded import Events
+from kafkascope.analyzer.merging.measures import stretch, whole
+from kafkascope.analyzer.merging.tables import Keyed, table
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
-    Column,
     Exchange,
     Line,
     Row,
     TopicNames,
+    columns,
 )
 from kafkascope.analyzer.statistics.zookeeper.ensembles import ensembles
 from kafkascope.analyzer.statistics.zookeeper.model import (
@@ -28,6 +29,7 @@ from kafkascope.analyzer.statistics.zookeeper.model import (
     Znode,
     ZnodeChange,
     ZooKeeperSpan,
+    label,
 )
 from kafkascope.analyzer.statistics.zookeeper.operations import (
     CREATES,
@@ -41,7 +43,7 @@ from kafkascope.analyzer.statistics.zookeeper.operations import (
     operations_of,
     text_of,
 )
-from kafkascope.analyzer.statistics.zookeeper.story import TreeStory, label
+from kafkascope.analyzer.statistics.zookeeper.story import TreeStory
 from kafkascope.dissectors.zookeeper.types import BASE, CLOSE, CONNECT, EVENT, PING, TYPES
 
 MAX_NODES: Final = 10_000
@@ -51,6 +53,8 @@ MAX_SESSIONS: Final = 5_000
 MAX_CHILDREN: Final = 1_000
 """Names of one list."""
 MAX_SLOW: Final = 50
+LIVING: Final = frozenset({"NodeCreated", "NodeDataChanged", "NodeChildrenChanged"})
+"""Watch events of nodes that are there."""
 SESSIONEXPIRED: Final = -112
 SESSIONMOVED: Final = -118
 
@@ -60,104 +64,41 @@ class ZooKeeper(Accumulator):
 
     NAME = "zookeeper"
     KEYS = frozenset(each.key for each in TYPES.values())
-    VERSION = 2
-    COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("path"),
-        Column("what"),
-        Column("state"),
-        Column("mode"),
-        Column("owner"),
-        Column("creator", wide=True),
-        Column("created", "time"),
-        Column("changed", "time"),
-        Column("deleted", "time"),
-        Column("version", "count"),
-        Column("changes", "count"),
-        Column("reads", "count"),
-        Column("writes", "count", wide=True),
-        Column("failed", "count", wide=True),
-        Column("missing", "count", wide=True),
-        Column("events", "count"),
-        Column("children", "count", wide=True),
-        Column("bytes", "size"),
-        Column("number", "count", wide=True),
-        Column("data"),
-        Column("ensemble", wide=True),
+    VERSION = 3
+    COLUMNS = columns(
+        *("path", "what", "state", "mode", "owner", "creator", "created", "changed", "deleted"),
+        *("version", "changes", "reads", "writes", "failed", "missing", "events", "children"),
+        *("bytes", "number", "data", "ensemble"),
+        wide=("creator", "writes", "failed", "missing", "children", "number", "ensemble"),
     )
-    SESSION_COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("zk_session"),
-        Column("client_address"),
-        Column("who", "list"),
-        Column("user", wide=True),
-        Column("state"),
-        Column("created", "time"),
-        Column("last", "time"),
-        Column("ended", "time"),
-        Column("session_timeout", "duration"),
-        Column("requested_timeout", "duration", wide=True),
-        Column("connections", "count"),
-        Column("attached", "count"),
-        Column("refused", "count"),
-        Column("servers", "list", wide=True),
-        Column("requests", "count"),
-        Column("failed", "count"),
-        Column("events", "count"),
-        Column("max_latency", "duration"),
-        Column("ephemerals", "list", wide=True),
-        Column("lost_nodes", "list"),
-        Column("number", "count", wide=True),
-        Column("ensemble", wide=True),
+    SESSION_COLUMNS = columns(
+        *("zk_session", "client_address", "who", "user", "state", "created", "last", "ended"),
+        *("session_timeout", "requested_timeout", "connections", "attached", "refused", "servers"),
+        *("requests", "failed", "events", "max_latency", "ephemerals", "lost_nodes", "number"),
+        "ensemble",
+        wide=("user", "requested_timeout", "servers", "ephemerals", "number", "ensemble"),
+        kinds={"refused": "count"},
     )
-    ELECTION_COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("time", "time"),
-        Column("controller", "count"),
-        Column("controller_epoch", "count"),
-        Column("zk_session"),
-        Column("client_address"),
-        Column("ended", "time"),
-        Column("end"),
-        Column("path", wide=True),
-        Column("number", "count"),
-        Column("ensemble", wide=True),
+    ELECTION_COLUMNS = columns(
+        *("time", "controller", "controller_epoch", "zk_session", "client_address", "ended", "end"),
+        *("path", "number", "ensemble"),
+        wide=("path", "ensemble"),
+        kinds={"controller": "count"},
     )
-    TOPIC_COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("topic"),
-        Column("created", "time"),
-        Column("zk_session", wide=True),
-        Column("client_address"),
-        Column("partitions", "count"),
-        Column("changes", "count"),
-        Column("deletion_requested", "time"),
-        Column("deleted", "time"),
-        Column("path", wide=True),
-        Column("number", "count"),
-        Column("ensemble", wide=True),
+    TOPIC_COLUMNS = columns(
+        *("topic", "created", "zk_session", "client_address", "partitions", "changes"),
+        *("deletion_requested", "deleted", "path", "number", "ensemble"),
+        wide=("zk_session", "path", "ensemble"),
     )
-    SLOW_COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("time", "time"),
-        Column("latency", "duration"),
-        Column("api"),
-        Column("path"),
-        Column("zk_session"),
-        Column("client_address"),
-        Column("response_bytes", "size"),
-        Column("number", "count"),
-        Column("ensemble", wide=True),
+    SLOW_COLUMNS = columns(
+        *("time", "latency", "api", "path", "zk_session", "client_address", "response_bytes"),
+        *("number", "ensemble"),
+        wide=("ensemble",),
     )
-    HISTORY_COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("time", "time"),
-        Column("path"),
-        Column("change"),
-        Column("how"),
-        Column("version", "count"),
-        Column("zxid"),
-        Column("zk_session"),
-        Column("client_address"),
-        Column("who", "list", wide=True),
-        Column("bytes", "size"),
-        Column("number", "count"),
-        Column("data"),
-        Column("ensemble", wide=True),
+    HISTORY_COLUMNS = columns(
+        *("time", "path", "change", "how", "version", "zxid", "zk_session", "client_address"),
+        *("who", "bytes", "number", "data", "ensemble"),
+        wide=("who", "ensemble"),
     )
 
     nodes: Keyed[Znode] = table(Znode, MAX_NODES, unranked=1)
@@ -168,26 +109,25 @@ class ZooKeeper(Accumulator):
     """By id."""
     slow: Keyed[SlowRequest] = table(SlowRequest, MAX_SLOW, sample=lambda key: -key[0])
     """By latency, time and id of the exchange."""
-    events: Events = single(Events)
-    """Watch events, once for each client that was told."""
-    whole: ZooKeeperSpan = single(ZooKeeperSpan)
+    events: Events = whole(Events)
+    """Watch events, once for each client that got it."""
+    span: ZooKeeperSpan = whole(ZooKeeperSpan)
 
     # --- taking in
 
-    def add(self, row: Row, exchange: Exchange) -> None:
-        """Take in an exchange or a watch event."""
+    def add_exchange(self, row: Row, exchange: Exchange) -> None:
         about, key = exchange.zookeeper, row.api_key
         if about is None or key is None:
             return
         end_ns = row.time_ns + (row.latency_ns or 0)
-        stretch(self.whole, row.time_ns)
-        stretch(self.whole, end_ns)
+        stretch(self.span, row.time_ns)
+        stretch(self.span, end_ns)
         if about.session is not None:
             self._session(about.session, row, exchange, end_ns)
         if key == BASE + EVENT:
             self._event(row, about.session, about.path, about.event)
             return
-        self.whole.requests += 1
+        self.span.requests += 1
         zxid = about.zxid
         for operation in operations_of(exchange):
             self._operation(operation, row, exchange, end_ns, zxid or 0)
@@ -212,28 +152,23 @@ class ZooKeeper(Accumulator):
         if row.user:
             session.users.add(row.user)
         if key == BASE + EVENT:
-            session.events += 1
-            stretch(session, row.time_ns)
+            session.take(events=1, first_ns=row.time_ns, last_ns=row.time_ns)
             return
-        answered = exchange.response is not None
-        session.failed += bool(row.errors)
-        session.take(asked_ns=row.time_ns, latency_ns=row.latency_ns)
+        session.take(failed=int(bool(row.errors)), latency_ns=row.latency_ns)
         if key == BASE + CONNECT:
             self._handshake(session, row, exchange, end_ns)
             return
-        if key == BASE + PING:
-            session.pings += 1
-        else:
-            session.requests += 1
-        for error in row.errors:
-            session.expired += error.code == SESSIONEXPIRED
-            session.moved += error.code == SESSIONMOVED
-        stretch(session, row.time_ns)
-        if answered:
-            stretch(session, end_ns)
-        if key == BASE + CLOSE and answered and not row.errors:
-            zxid = exchange.zookeeper.zxid if exchange.zookeeper is not None else None
-            session.take(closed=(end_ns, zxid or 0))
+        answered, codes = exchange.response is not None, [error.code for error in row.errors]
+        zxid = exchange.zookeeper.zxid if exchange.zookeeper is not None else None
+        closed = key == BASE + CLOSE and answered and not codes
+        session.take(
+            requests=int(key != BASE + PING),
+            expired=codes.count(SESSIONEXPIRED),
+            moved=codes.count(SESSIONMOVED),
+            first_ns=row.time_ns,
+            last_ns=end_ns if answered else row.time_ns,
+            closed=(end_ns, zxid or 0) if closed else None,
+        )
 
     def _handshake(self, session: KeptSession, row: Row, exchange: Exchange, end_ns: int) -> None:
         asked, told = exchange.request_body, exchange.response_body
@@ -241,66 +176,57 @@ class ZooKeeper(Accumulator):
             session.take(asked=(row.time_ns, asked["timeout_ms"]))
         if told is None:
             return
+        at = end_ns, row.number
         if not told["session_id"]:
-            session.refused += 1
-            session.take(refused_at=(end_ns, row.number))
+            session.take(refused=1, refused_at=at)
             return
-        session.take(given=(end_ns, told["timeout_ms"]))
-        if asked is not None and asked["session_id"]:
-            session.attached += 1
-            session.take(attached_ns=end_ns)
-        elif asked is not None:
-            session.take(created=(end_ns, row.number))
-        stretch(session, end_ns)
+        session.take(given=(end_ns, told["timeout_ms"]), first_ns=end_ns, last_ns=end_ns)
+        if asked is not None:
+            again = bool(asked["session_id"])
+            session.take(attached=int(again), created=None if again else at)
 
     def _event(self, row: Row, session: int | None, path: str | None, event: str) -> None:
-        self.whole.events += 1
+        self.span.events += 1
         if not path:
             return
         server, client = row.broker_address, host_of(row.client_address)
         about = {"path": path, "session": session, "client": client, "server": server}
         self.events.note(row, event, about)
-        node = self.nodes[(server, path)]
-        node.events += 1
-        node.take(first=(row.time_ns, row.number))
-        stretch(node, row.time_ns)
-        if event == "NodeDeleted":
-            node.take(deleted_ns=row.time_ns)
-        elif event in ("NodeCreated", "NodeDataChanged", "NodeChildrenChanged"):
-            node.take(exists_ns=row.time_ns)
+        self.nodes[(server, path)].take(
+            events=1,
+            first=(row.time_ns, row.number),
+            first_ns=row.time_ns,
+            last_ns=row.time_ns,
+            deleted_ns=row.time_ns if event == "NodeDeleted" else None,
+            exists_ns=row.time_ns if event in LIVING else None,
+        )
 
     def _operation(
         self, done: ZnodeOperation, row: Row, exchange: Exchange, end_ns: int, zxid: int
     ) -> None:
-        server = row.broker_address
+        server, at = row.broker_address, (row.time_ns, row.number)
         node = self.nodes[(server, done.path)]
-        kind, error, stat = done.kind, done.error, done.stat
-        node.take(first=(row.time_ns, row.number))
-        stretch(node, end_ns)
-        if kind in READS:
-            node.reads += not error
-        elif error:
-            node.failed += 1
-        else:
-            node.writes += 1
-        if error == NONODE and kind not in CREATES:
-            node.missing += 1
-            node.take(missing_ns=end_ns)
-        elif error == NODEEXISTS:
-            node.existed += 1
-            node.take(exists_ns=end_ns)
-        if error:
-            return
-        if done.data:
-            node.take(largest=(len(done.data), row.time_ns, row.number))
-        told: dict[str, Any] = {"told_ns": end_ns, "first": (row.time_ns, row.number)}
-        if kind not in DELETES:
-            node.take(exists_ns=end_ns)
-        if stat is not None:
-            self._stat(done, stat, node, server, told)
-        if done.children is not None:
-            node.take(children=(end_ns, done.children[:MAX_CHILDREN]))
-        if kind not in WRITES or zxid <= 0:
+        kind, error = done.kind, done.error
+        missing = error == NONODE and kind not in CREATES
+        there = error == NODEEXISTS or (not error and kind not in DELETES)
+        node.take(
+            first=at,
+            first_ns=end_ns,
+            last_ns=end_ns,
+            reads=int(kind in READS and not error),
+            writes=int(kind not in READS and not error),
+            failed=int(kind not in READS and error != 0),
+            missing=int(missing),
+            missing_ns=end_ns if missing else None,
+            existed=int(error == NODEEXISTS),
+            exists_ns=end_ns if there else None,
+            largest=(len(done.data), *at) if done.data else None,
+            children=None if done.children is None else (end_ns, done.children[:MAX_CHILDREN]),
+        )
+        told: dict[str, Any] = {"told_ns": end_ns, "first": at}
+        if done.stat is not None:
+            self._stat(done, done.stat, node, server, told)
+        if error or kind not in WRITES or zxid <= 0:
             return
         session = exchange.zookeeper.session if exchange.zookeeper is not None else None
         by = (session or 0, host_of(row.client_address))
@@ -322,7 +248,7 @@ class ZooKeeper(Accumulator):
         server: str,
         told: dict[str, Any],
     ) -> None:
-        """Take note of what is told of a node: when it was created, and when its data changed."""
+        """Note the `Stat` of a node: when it was created, and when its data changed."""
         born, written = stat["czxid"], stat["mzxid"]
         size = stat["data_length"]
         node.take(latest=(written, stat["version"], size, stat["num_children"]))
@@ -342,34 +268,30 @@ class ZooKeeper(Accumulator):
         """Return what happened in each ensemble, in order; of a capture without any, one in which
         nothing did."""
         found = ensembles(self.nodes, self.changes, self.sessions, self.events)
-        return [TreeStory(each, self.whole.last_ns or 0) for each in found]
+        return [TreeStory(each, self.span.last_ns or 0) for each in found]
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
-        """Return one line per node, in the order of ensembles and paths."""
-        return [line for story in self.stories() for line in story.node_lines()]
+        return self._lines(TreeStory.node_lines)
 
     def session_lines(self) -> list[Line]:
-        """Return one line per session, the oldest first."""
-        lines = [line for story in self.stories() for line in story.session_lines()]
+        lines = self._lines(TreeStory.session_lines)
         return sorted(lines, key=lambda line: line["first"] or line["ended"] or 0)
 
     def elections(self) -> list[Line]:
-        """Return one line for each time that a broker became the controller."""
-        lines = [line for story in self.stories() for line in story.elections()]
-        return sorted(lines, key=lambda line: line["time"])
+        return self._lines(TreeStory.elections, "time")
 
     def topics(self) -> list[Line]:
-        """Return one line for each topic that was created, or asked to be deleted."""
-        lines = [line for story in self.stories() for line in story.topics()]
-        return sorted(lines, key=lambda line: line["created"])
+        return self._lines(TreeStory.topics, "created")
 
     def history(self, path: str | None = None) -> list[Line]:
-        """Return what happened to a node, or to all, in order of time."""
-        lines = [line for story in self.stories() for line in story.history(path)]
-        return sorted(lines, key=lambda line: line["time"])
+        return self._lines(lambda story: story.history(path), "time")
+
+    def _lines(self, of: Callable[[TreeStory], list[Line]], order: str = "") -> list[Line]:
+        """Return the lines of all ensembles, by a column, or in the order of ensembles."""
+        lines = [line for story in self.stories() for line in of(story)]
+        return sorted(lines, key=itemgetter(order)) if order else lines
 
     def slowest(self) -> list[Line]:
-        """Return the slowest requests, the slowest first."""
         names = {server: story.name for story in self.stories() for server in story.servers}
         return [
             {

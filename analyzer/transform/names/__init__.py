@@ -1,2 +1,2 @@
-"""Other names for what must not leave the house: topics, clients, hosts, parts of paths. Which
-values are names, others say."""
+"""Pseudonyms for sensitive names: topics, clients, hosts, parts of paths. Callers decide which
+values are names."""

@@ -1,5 +1,5 @@
-"""Other names for topics, groups, clients, hosts: the same name always gets the same one, so that
-an anonymised capture still tells its story."""
+"""Pseudonyms for topics, groups, clients, hosts: the same name always gets the same one, so that an
+anonymised capture can still be analyzed."""
 
 from __future__ import annotations
 
@@ -113,19 +113,22 @@ class Pseudonyms:
         A name that was met as something else keeps what it got then: resources, coordinator keys
         and topics refer to each other.
         """
-        return text if text in PUBLIC else self._named(text, NOUNS[kind])
+        return text if text in PUBLIC else self.word(text, NOUNS[kind])
+
+    def of_kind(self, text: str, kind: str) -> str | None:
+        """The other name of a host or of what `NOUNS` has; None of other kinds."""
+        if kind == "address":
+            return self.host(text)
+        return self.name(text, kind) if kind in NOUNS else None
 
     def word(self, text: str, noun: str) -> str:
         """The other name of what is no word of Kafka's where one is expected."""
-        return self._named(text, noun)
-
-    def _named(self, text: str, noun: str) -> str:
         found = self._names.get(text)
         if found is None:
             for prefix in ("User:", "Group:"):
                 if text.startswith(prefix):
                     rest = text[len(prefix) :]
-                    return text if rest in PUBLIC else prefix + self._named(rest, noun)
+                    return text if rest in PUBLIC else prefix + self.word(rest, noun)
             if len(self._names) >= MOST_NAMES or self._letters >= MOST_LETTERS:
                 self.forgotten += 1
                 return intern(str(asterisks(text)))  # one object for the millions that may come
@@ -134,8 +137,8 @@ class Pseudonyms:
         return found
 
     def coordinator_key(self, text: str, key_type: int) -> str:
-        """The key that FindCoordinator asks for: a group, a transactional id, or "group:topic
-        id:partition" of a share group (KIP-932). Answers do not say which of them it is."""
+        """The pseudonym of a FindCoordinator key: a group, a transactional id, or "group:topic
+        id:partition" of a share group (KIP-932). Responses do not carry its type."""
         share = _SHARE_KEY.fullmatch(text)
         if share is not None:
             topic_id = self.uuid(Uuid.parse(share[2]))
@@ -178,7 +181,7 @@ class Pseudonyms:
 
     @property
     def remarks(self) -> list[str]:
-        """What is said about names that got no other one of their own."""
+        """Sentences about names without a pseudonym of their own."""
         said = []
         if self.forgotten:
             most = len(self._names) if self._letters >= MOST_LETTERS else MOST_NAMES
@@ -193,7 +196,8 @@ class Pseudonyms:
         return said
 
     def host(self, text: str) -> str:
-        """The other address or host name; loopback and wildcards stay, for they name nobody."""
+        """The pseudonym of an address or host name; loopback and wildcards identify no host and
+        stay."""
         if text in ("", "*"):
             return text
         slash = "/" if text.startswith("/") else ""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from kafkascope.analyzer.transform.names.pseudonyms import NOUNS, Pseudonyms
+from kafkascope.analyzer.transform.names.pseudonyms import Pseudonyms
 from kafkascope.dissectors.reference.words import WORDS
 from kafkascope.dissectors.zookeeper.nodes import HIDDEN, json_of
 from kafkascope.dissectors.zookeeper.paths import NODES, Step, place_of
@@ -64,10 +64,8 @@ def _part(names: Pseudonyms, step: Step) -> str:
     text, kind = step
     if not text or not kind or kind in UNNAMED or _NUMBERED.fullmatch(text):
         return text
-    if kind == "address":
-        return names.host(text)
-    if kind in NOUNS:
-        return names.name(text, kind)
+    if (other := names.of_kind(text, kind)) is not None:
+        return other
     if text in _LITERALS or text in _RESOURCES or text.startswith(_PREFIXES):
         return text
     return names.name(text, NAMELESS)
@@ -94,7 +92,6 @@ def _renamed(names: Pseudonyms, value: Any, member: str) -> Any:
 
 
 def _renaming(names: Pseudonyms, member: str) -> Callable[[str], str]:
-    """Return what becomes of the names inside an object."""
     kind = _KEYS.get(member)
     if kind is not None:
         return lambda name: names.name(name, kind)
@@ -122,8 +119,6 @@ def _text(names: Pseudonyms, value: str, member: str) -> str:
     kind = _KINDS.get(member)
     if _NUMBERED.fullmatch(value) or not value or kind == "":
         return value
-    if kind == "address":
-        return names.host(value)
-    if kind is not None and kind in NOUNS:
-        return names.name(value, kind)
+    if kind is not None and (other := names.of_kind(value, kind)) is not None:
+        return other
     return value if value.lower() in WORDS["ConfigValue"].values else HIDDEN

@@ -8,10 +8,10 @@ import os
 import shlex
 import signal
 import socket
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -103,7 +103,7 @@ def starts(scenario: dict[str, Any], folder: Path) -> None:
 
 
 def made_topic(bootstrap: str, name: str) -> str:
-    """A topic of one partition that nobody else has."""
+    """Create a topic of one partition with a unique name."""
     topic = f"{name}-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(PATIENCE_S)
@@ -126,7 +126,8 @@ class Run:
     def __init__(self, proxy: Proxy, topic: str) -> None:
         self.proxy = proxy
         self.topic = topic
-        self.begun: dict[str, tuple[threading.Thread, list[BaseException]]] = {}
+        self.begun: dict[str, Future[None]] = {}
+        self.threads = ThreadPoolExecutor()
 
     def settings(self, **more: Any) -> dict[str, Any]:
         return {"bootstrap.servers": self.proxy.bootstrap, **QUIET, **more}
@@ -134,20 +135,10 @@ class Run:
     # --- the client
 
     def produce(self, step: dict[str, Any]) -> None:
-        if "begin" not in step:
-            return self._produce(step)
-        errors: list[BaseException] = []
-
-        def work() -> None:
-            try:
-                self._produce(step)
-            except BaseException as error:
-                errors.append(error)
-
-        thread = threading.Thread(target=work, daemon=True)
-        self.begun[step["begin"]] = thread, errors
-        thread.start()
-        return None
+        if "begin" in step:
+            self.begun[step["begin"]] = self.threads.submit(self._produce, step)
+        else:
+            self._produce(step)
 
     def _produce(self, step: dict[str, Any]) -> None:
         begun = time.monotonic()
@@ -165,14 +156,10 @@ class Run:
         assert time.monotonic() - begun >= step.get("at_least_ms", 0) / 1000
 
     def finish(self, step: dict[str, Any]) -> None:
-        thread, errors = self.begun[step["which"]]
-        thread.join(PATIENCE_S)
-        assert not thread.is_alive()
-        if errors:
-            raise errors[0]
+        self.begun[step["which"]].result(PATIENCE_S)
 
     def running(self, step: dict[str, Any]) -> None:
-        assert self.begun[step["which"]][0].is_alive()
+        assert not self.begun[step["which"]].done()
 
     def consume(self, step: dict[str, Any]) -> None:
         topic = step.get("topic", self.topic)

@@ -1,4 +1,3 @@
-# ruff: noqa: D103
 # mypy: ignore-errors
 """A client under test, its traffic, and what has to be true of it."""
 

@@ -1,19 +1,97 @@
 """Which keys protect the records of a connection: values that hold no secret, and what makes keys
-of them with a key log. Stateless.
+of them with a key log. State (the sessions of TLS 1.2) without I/O.
 
 A state that is stored, or goes to another process, has epochs in it; the key log goes its own way.
+A resumed connection of TLS 1.2 has the master secret of the one that gave out its session id (RFC
+5246) or ticket (RFC 5077); key logs have a line of its own for some clients only.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from enum import IntEnum
-from typing import NamedTuple
+from hashlib import blake2b
+from typing import Final, NamedTuple, Self
 
-from kafkascope.captures.tls.keys.derive import key_block, next_secret
+from kafkascope.captures.resumable import Dump, Resumable
+from kafkascope.captures.tls.keys.derive import (
+    extended_master_secret,
+    key_block,
+    master_secret,
+    next_secret,
+)
 from kafkascope.captures.tls.keys.keylog import KeyLog, log_line
 from kafkascope.captures.tls.keys.protection import Protection, protection_12, protection_13
-from kafkascope.captures.tls.keys.sessions import Origin
 from kafkascope.captures.tls.keys.suites import TLS_1_2, TLS_1_3, suite_of
+
+MOST_SESSIONS: Final = 100_000
+"""Tickets and session ids that are remembered; of more, the oldest go."""
+MOST_ORIGINS: Final = 8
+
+
+class Origin(NamedTuple):
+    """A full handshake: each name under which a key log may have its secret."""
+
+    suite: int
+    client_random: bytes
+    server_random: bytes
+    session_id: bytes = b""
+    premaster: bytes = b""
+    """First 8 bytes of the encrypted premaster secret, with RSA key exchange."""
+    session_hash: bytes = b""
+    """Of RFC 7627, where both sides have that extension."""
+
+    def master(self, log: KeyLog) -> bytes | None:
+        """Return the master secret, where the key log has it under one of the names."""
+        secrets = log.secrets(self.client_random)
+        if secrets is not None and secrets.master is not None:
+            return secrets.master
+        if self.session_id and (found := log.by_session(self.session_id)) is not None:
+            return found
+        premaster = log.by_premaster(self.premaster) if self.premaster else None
+        if premaster is None:
+            return None
+        suite = suite_of(self.suite)
+        if self.session_hash:
+            return extended_master_secret(suite, premaster, self.session_hash)
+        return master_secret(suite, premaster, self.client_random, self.server_random)
+
+
+class Sessions(Resumable):
+    """Which handshakes gave out the tickets and session ids seen so far. An OrderedDict: to
+    find the oldest in a dict, Python looks at the places of all that went before it."""
+
+    def __init__(self) -> None:
+        self._origins: OrderedDict[bytes, tuple[Origin, ...]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._origins)
+
+    def dump(self) -> Dump:
+        """Return the state, the oldest first."""
+        return {"_origins": dict(self._origins)}
+
+    def load(self, state: Dump) -> Self:
+        self._origins = OrderedDict(state["_origins"])
+        return self
+
+    def remember(self, name: bytes, origins: tuple[Origin, ...]) -> None:
+        """Remember the handshakes behind a ticket or session id."""
+        if not name:
+            return
+        key = _key(name)
+        self._origins.pop(key, None)
+        self._origins[key] = origins[:MOST_ORIGINS]
+        if len(self._origins) > MOST_SESSIONS:
+            self._origins.popitem(last=False)
+
+    def of(self, name: bytes) -> tuple[Origin, ...]:
+        """Return the handshakes behind a ticket or session id."""
+        return self._origins.get(_key(name), ()) if name else ()
+
+
+def _key(name: bytes) -> bytes:
+    return blake2b(name, digest_size=16).digest()
 
 
 class Stage(IntEnum):
@@ -47,7 +125,6 @@ class Epoch(NamedTuple):
 
     @property
     def supported(self) -> bool:
-        """Whether its records can be decrypted at all."""
         return self.version in (TLS_1_2, TLS_1_3) and bool(suite_of(self.suite).cipher)
 
 
@@ -102,7 +179,7 @@ def key_log_lines(epoch: Epoch, log: KeyLog) -> bytes:
     """Return the lines of a key log that open the records of this connection without any other one:
     one that was resumed, or that another name led to, gets a line by its own client random."""
     if epoch.modern:
-        return log.lines_for([epoch.client_random])
+        return log.lines_of(epoch.client_random)
     master = _master(epoch, log)
     return b"" if master is None else log_line(b"CLIENT_RANDOM", epoch.client_random, master)
 

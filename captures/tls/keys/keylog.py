@@ -20,7 +20,7 @@ from __future__ import annotations
 import codecs
 import re
 from binascii import Error, hexlify, unhexlify
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -70,7 +70,7 @@ class Secrets(NamedTuple):
 class LogLines:
     """Cuts one key log into lines, whatever pieces it comes in. State without I/O.
 
-    UTF-16 (PowerShell's `>`) is told by its byte order mark.
+    UTF-16 (PowerShell's `>`) is detected by its byte order mark.
     """
 
     def __init__(self) -> None:
@@ -177,7 +177,6 @@ class KeyLog:
             self.take(line)
 
     def take(self, line: bytes) -> None:
-        """Take one line."""
         line = line[: MOST_LINE + 1]
         words = line.split()
         if not words or words[0].startswith(b"#"):
@@ -266,20 +265,10 @@ class KeyLog:
             if key.startswith(_RANDOM) and any(index in TRAFFIC for index in indexes):
                 yield key[1:]
 
-    def lines_for(
-        self,
-        client_randoms: Iterable[bytes],
-        session_ids: Iterable[bytes] = (),
-        premasters: Iterable[bytes] = (),
-    ) -> bytes:
-        """Return the lines of a key log that hold the secrets of these connections."""
-        keys = [_RANDOM + each for each in client_randoms]
-        keys += [_SESSION + each for each in session_ids]
-        keys += [_PREMASTER + each for each in premasters]
-        return b"".join(map(self._lines, keys))
+    def lines_of(self, client_random: bytes) -> bytes:
+        return self._lines(_RANDOM + client_random)
 
     def all_lines(self) -> bytes:
-        """Return the lines of a key log that hold all secrets."""
         return b"".join(map(self._lines, [*self._old, *self._new]))
 
     def _lines(self, key: bytes) -> bytes:

@@ -1,17 +1,16 @@
 """Finds the secret of a TLS 1.3 connection whose handshake is not in the capture. Stateless.
 
-Nothing in its records says which secret of a key log is theirs, or which sequence number the first
-of them has; but only the right pair authenticates. To try a pair costs 2 µs, and there are 65 536
+Nothing in a record says which secret of a key log is its own, or which sequence number it has; but
+only the right pair authenticates. To try a pair costs 2 µs, and there are 65 536
 numbers for each secret. So all numbers are tried at once on one byte: the last one of what is
 encrypted is the content type, or zero behind it where records are padded (RFC 8446, 5.4). The bytes
 of the key stream at its place, one for each number, are one call of AES, or ChaCha20 over arrays.
-Where the rest of the record may be what ends so, and the same holds for the next one, the pair is
-tried.
+Where the rest of the record may be what ends so, the pair is tried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkascope.captures.tls.keys.derive import Keys, traffic_keys
@@ -43,62 +42,48 @@ ALERT_SIZE: Final = 2
 MESSAGES: Final = (4, 11, 13, 15, 20, 24)
 """Types of messages behind the handshake, which share no record with others' rest: tickets, late
 client certificates, KeyUpdates."""
-KEY_UPDATE: Final = 6
-"""Bytes of a KeyUpdate with its type: a record that long may be one, and the next has other keys
-then."""
 TRIES: Final = 65_536
 CHUNK: Final = 8_192
 """Numbers that are tried at once: arrays that fit into the processor's cache."""
-GCM_CHUNK: Final = 65_536
-"""The same with AES-GCM, where an array takes a fourth of the time that its calls take."""
 MASK: Final = 0xFFFF_FFFF
 
 
 class FoundSecret(NamedTuple):
-    """Which secret and suite open the records."""
+    """Which secret and suite open the record."""
 
     which: int
     """Index of the secret."""
     suite: Suite
     sequence: int
-    """Sequence number of the first protected record."""
 
 
 def find(
-    suites: Iterable[Suite],
-    secrets: Iterable[bytes],
-    records: Sequence[tuple[int, bytes]],
-    first: int = 0,
-    tries: int = TRIES,
+    suites: Iterable[Suite], secrets: Iterable[bytes], body: bytes, tries: int = TRIES
 ) -> FoundSecret | None:
-    """Return the secret that opens the records of one direction, and the number of the first.
+    """Return the secret that opens an encrypted record, and the record's number.
 
-    Records are kind and body, none missing in between; what is not encrypted does not count. Of the
-    suites those are tried that fit a secret's length; the sequence numbers are `first` to
-    `first + tries - 1`. For 65 536 of them a secret takes 2 ms with AES, and ten times that with
-    ChaCha20, which should come last. Secrets behind the one that fits are not asked for.
+    Of the suites those are tried that fit a secret's length, of sequence numbers those below
+    `tries`. For 65 536 of them a secret takes 2 ms with AES, and ten times that with ChaCha20,
+    which should come last. Secrets behind the one that fits are not asked for.
     """
-    bodies = [body for kind, body in records if kind == PROTECTED][:2]
-    if not bodies or len(bodies[0]) > MOST_BODY_13:
+    if len(body) > MOST_BODY_13:
         return None
     known = list(suites)
     for index, secret in enumerate(secrets):
         for suite in known:
             if len(secret) == suite.secret_size and not suite.exchange and suite.cipher:
-                sequence = _sequence(suite, secret, bodies, first, tries)
+                sequence = _sequence(suite, secret, body, tries)
                 if sequence is not None:
                     return FoundSecret(index, suite, sequence)
     return None
 
 
-def _sequence(
-    suite: Suite, secret: bytes, bodies: list[bytes], first: int, tries: int
-) -> int | None:
-    """Return the sequence number with which the secret opens the first of one or two records."""
-    keys, body = traffic_keys(suite, secret), bodies[0]
+def _sequence(suite: Suite, secret: bytes, body: bytes, tries: int) -> int | None:
+    """Return the sequence number with which the secret opens the record."""
+    keys = traffic_keys(suite, secret)
     decrypt, invalid = aead(suite, keys.key)
     iv, header = int.from_bytes(keys.iv, "big"), HEADER.pack(PROTECTED, VERSION, len(body))
-    for number in _candidates(suite, keys, bodies, first, tries):
+    for number in _candidates(suite, keys, body, tries):
         try:  # not `Protection.open`, which takes twice as long to say no
             decrypt((iv ^ number).to_bytes(12, "big"), body, header)
             protection_13(suite, secret).open(number, PROTECTED, VERSION, body)
@@ -108,39 +93,27 @@ def _sequence(
     return None
 
 
-def _candidates(
-    suite: Suite, keys: Keys, bodies: list[bytes], first: int, tries: int
-) -> Iterator[int]:
-    """Yield the numbers with which all records end as plaintext may end."""
+def _candidates(suite: Suite, keys: Keys, body: bytes, tries: int) -> Iterator[int]:
+    """Yield the numbers with which the record ends as plaintext may end."""
     import numpy as np
 
-    tag = tag_size(suite)
-    chunk = CHUNK
-    if suite.cipher == "chacha20-poly1305":
-        stream = _chacha_stream(keys)
-    elif suite.cipher == "aes-gcm" and first + tries + len(bodies) < MASK:
-        chunk = min(GCM_CHUNK, tries)
-        stream = _gcm_stream(keys, chunk)
-    else:
-        stream = _aes_stream(suite, keys)
-    if len(bodies[0]) <= tag + KEY_UPDATE:
-        bodies = bodies[:1]
-    if any(len(body) <= tag for body in bodies):
+    sealed = body[: -tag_size(suite)]
+    if not sealed:
         return
-    for start in range(first, first + tries, chunk):
-        numbers = np.arange(start, min(start + chunk, first + tries), dtype=np.uint64)
-        for ahead, body in enumerate(bodies):
-            numbers = _fitting(stream, numbers, ahead, body[:-tag])
-        yield from numbers.tolist()
+    chacha = suite.cipher == "chacha20-poly1305"
+    stream = _chacha_stream(keys) if chacha else _aes_stream(suite, keys)
+    for start in range(0, tries, CHUNK):
+        numbers = np.arange(start, min(start + CHUNK, tries), dtype=np.uint64)
+        yield from _fitting(stream, numbers, sealed).tolist()
 
 
-def _fitting(stream: KeyStream, numbers: Numbers, ahead: int, sealed: bytes) -> Numbers:
-    """Return those of the numbers of a record with which the one that is `ahead` of it ends as
-    plaintext may end, and begins as what ends so begins."""
+def _fitting(stream: KeyStream, numbers: Numbers, sealed: bytes) -> Numbers:
+    """Return those of the numbers with which a record ends as plaintext may end, and begins as what
+    ends so begins."""
     import numpy as np
 
     def shown(of: Numbers, at: int) -> NDArray[np.uint8]:
-        return stream(of + np.uint64(ahead), at) ^ np.uint8(sealed[at])
+        return stream(of, at) ^ np.uint8(sealed[at])
 
     def among(of: Numbers, at: int, bytes_: tuple[int, ...]) -> Numbers:
         return of[np.isin(shown(of, at), bytes_)] if len(of) else of
@@ -157,49 +130,23 @@ def _fitting(stream: KeyStream, numbers: Numbers, ahead: int, sealed: bytes) -> 
     return np.concatenate(found)
 
 
-def _gcm_stream(keys: Keys, most: int) -> KeyStream:
-    """Return the key stream of GCM for `most` sequence numbers at once, below 2^32: only one word
-    of four is another one in each block."""
-    import numpy as np
-    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
-    update: Any = Cipher(algorithms.AES(keys.key), modes.ECB()).encryptor().update_into
-    blocks = np.empty((most, 4), np.uint32)
-    blocks[:] = np.frombuffer(keys.iv + bytes(4), np.uint32)
-    last = blocks[0, 2]
-    made = np.empty(16 * most + 15, np.uint8)
-
-    def stream(numbers: Numbers, position: int) -> NDArray[np.uint8]:
-        count = len(numbers)
-        here = blocks[:count]
-        np.bitwise_xor(numbers.astype(">u4").view(np.uint32), last, out=here[:, 2])
-        counter = (2 + position // 16).to_bytes(4, "big")  # 1 is of the tag
-        here[:, 3] = np.frombuffer(counter, np.uint32)[0]
-        update(here.view(np.uint8).reshape(-1).data, made.data)
-        return made[position % 16 : 16 * count : 16]
-
-    return stream
-
-
 def _aes_stream(suite: Suite, keys: Keys) -> KeyStream:
     """Return the key stream of GCM (NIST SP 800-38D) or CCM (RFC 3610), with nonces of 12 bytes."""
     import numpy as np
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+    # Bits of the counter behind the nonce; its first number, for the one before is of the tag; and
+    # what stands before the nonce: in CCM the counter's size less one.
+    bits, first, size = (32, 2, 0) if suite.cipher == "aes-gcm" else (24, 1, 2)
     update: Callable[[Any], bytes]
     update = Cipher(algorithms.AES(keys.key), modes.ECB()).encryptor().update
     high, low = int.from_bytes(keys.iv[:4], "big"), np.uint64(int.from_bytes(keys.iv[4:], "big"))
-    gcm = suite.cipher == "aes-gcm"
 
     def stream(numbers: Numbers, position: int) -> NDArray[np.uint8]:
         nonces = numbers ^ low
         blocks = np.empty((len(numbers), 2), ">u8")
-        if gcm:  # nonce, counter of 4 bytes; 1 is of the tag
-            blocks[:, 0] = np.uint64(high << 32) | nonces >> np.uint64(32)
-            blocks[:, 1] = nonces << np.uint64(32) | np.uint64(2 + position // 16)
-        else:  # size of the counter less one, nonce, counter of 3 bytes; 0 is of the tag
-            blocks[:, 0] = np.uint64(2 << 56 | high << 24) | nonces >> np.uint64(40)
-            blocks[:, 1] = nonces << np.uint64(24) | np.uint64(1 + position // 16)
+        blocks[:, 0] = np.uint64(size << 56 | high << bits) | nonces >> np.uint64(64 - bits)
+        blocks[:, 1] = nonces << np.uint64(bits) | np.uint64(first + position // 16)
         return np.frombuffer(update(blocks.tobytes()), np.uint8)[position % 16 :: 16]
 
     return stream

@@ -21,7 +21,7 @@ from __future__ import annotations
 import hmac
 import struct
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from kafkascope.captures.tls.keys.derive import Keys, traffic_keys
 from kafkascope.captures.tls.keys.suites import Suite
@@ -51,25 +51,31 @@ class BadRecord(ValueError):
     """A record that failed authentication, or has an impossible shape."""
 
 
-class Protection(Protocol):
+class Protection:
     """Opens the records of one direction under one key."""
 
-    @property
-    def start(self) -> int:
-        """Where in the body the first byte of plaintext lies."""
+    __slots__ = ("start",)
+
+    start: int
+    """Where in the body the first byte of plaintext lies."""
 
     def open(self, sequence: int, kind: int, version: int, body: Buffer) -> tuple[int, bytes]:
         """Return content type and plaintext of a record; `BadRecord` for whatever is wrong."""
+        raise NotImplementedError
 
     def data(self, sequence: int, header: bytes, body: Buffer) -> bytes | None:
         """Return the plaintext of a record of application data; None where it is anything else, or
-        wrong. `open` gives the same, and takes longer."""
+        wrong. `open` gives the same, and may take longer."""
+        try:
+            return self.open(sequence, header[0], header[1] << 8 | header[2], body)[1]
+        except BadRecord:
+            return None
 
 
-class _Modern:
+class _Modern(Protection):
     """TLS 1.3."""
 
-    __slots__ = ("_decrypt", "_invalid", "_iv", "start")
+    __slots__ = ("_decrypt", "_invalid", "_iv")
 
     def __init__(self, suite: Suite, keys: Keys) -> None:
         self._decrypt, self._invalid = aead(suite, keys.key)
@@ -102,10 +108,10 @@ class _Modern:
         return inner[:-1] if inner and inner[-1] == DATA else None
 
 
-class _Aead:
+class _Aead(Protection):
     """TLS 1.2 with an AEAD."""
 
-    __slots__ = ("_decrypt", "_invalid", "_iv", "_overhead", "start")
+    __slots__ = ("_decrypt", "_invalid", "_iv", "_overhead")
 
     def __init__(self, suite: Suite, keys: Keys) -> None:
         self._decrypt, self._invalid = aead(suite, keys.key)
@@ -131,7 +137,7 @@ class _Aead:
     def data(self, sequence: int, header: bytes, body: Buffer) -> bytes | None:
         size = len(body) - self._overhead
         if not self.start or not 0 <= size <= MOST_BODY_12 - self._overhead:
-            return _data(self, sequence, header, body)
+            return super().data(sequence, header, body)
         try:
             # Sequence number, type and version as in the header, and the size of the content.
             associated = NUMBER.pack(sequence) + header[:3] + SIZE.pack(size)
@@ -140,10 +146,10 @@ class _Aead:
             return None
 
 
-class _Cbc:
+class _Cbc(Protection):
     """TLS 1.2 with AES-CBC and HMAC, in either order."""
 
-    __slots__ = ("_encrypt_then_mac", "_hmac", "_mac_size", "_update", "start")
+    __slots__ = ("_encrypt_then_mac", "_hmac", "_mac_size", "_update")
 
     def __init__(self, suite: Suite, keys: Keys, encrypt_then_mac: bool) -> None:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -177,9 +183,6 @@ class _Cbc:
             self._verify(sequence, kind, version, content[:size], mac)
         return kind, plain[:size]
 
-    def data(self, sequence: int, header: bytes, body: Buffer) -> bytes | None:
-        return _data(self, sequence, header, body)
-
     def _verify(
         self, sequence: int, kind: int, version: int, data: memoryview, mac: memoryview
     ) -> None:
@@ -191,14 +194,6 @@ class _Cbc:
         found.update(data)
         if not hmac.compare_digest(found.digest(), mac):
             raise BadRecord("failed authentication")
-
-
-def _data(protection: Protection, sequence: int, header: bytes, body: Buffer) -> bytes | None:
-    version = header[1] << 8 | header[2]
-    try:
-        return protection.open(sequence, header[0], version, body)[1]
-    except BadRecord:
-        return None
 
 
 def protection_13(suite: Suite, secret: bytes) -> Protection:

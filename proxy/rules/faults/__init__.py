@@ -6,52 +6,42 @@ FILTER -> ACTION ARGUMENTS [on request|response] [once | nth N | first N | every
 from __future__ import annotations
 
 import re
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Final
 
 from kafkascope.analyzer.filter.language import FilterError
-from kafkascope.proxy.rules.actions import BROKER, CLIENT
-from kafkascope.proxy.rules.faults.corrupt import CorruptAction
+from kafkascope.captures.inputs.small import read_small
+from kafkascope.proxy.rules.faults import plain
 from kafkascope.proxy.rules.faults.error_code import ErrorAction, StampAction
-from kafkascope.proxy.rules.faults.fault import SIDES, Action, Fault, FaultError
+from kafkascope.proxy.rules.faults.fault import SIDES, Action, Fault, FaultError, take_trigger
 from kafkascope.proxy.rules.faults.fields import SetAction
-from kafkascope.proxy.rules.faults.latency import DelayAction
-from kafkascope.proxy.rules.faults.member import MemberAction
-from kafkascope.proxy.rules.faults.plain import (
-    BlackHoleAction,
-    CloseAction,
-    DropAction,
-    HalfCloseAction,
-    HoldAction,
-    ResetAction,
-)
 from kafkascope.proxy.rules.faults.records import RecordsAction
-from kafkascope.proxy.rules.faults.stale import StaleAction
-from kafkascope.proxy.rules.faults.throttle import ThrottleAction
-from kafkascope.proxy.rules.faults.truncate import TruncateAction
 from kafkascope.proxy.rules.faults.versions import VersionsAction
 from kafkascope.proxy.rules.matching import Matcher
-from kafkascope.proxy.rules.triggers import take_trigger
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
 
 FAULTS: Final[dict[str, type[Action]]] = {
     action.word: action
     for action in (
-        DelayAction,
-        ThrottleAction,
-        DropAction,
+        plain.DelayAction,
+        plain.ThrottleAction,
+        plain.DropAction,
         ErrorAction,
         StampAction,
-        ResetAction,
-        CloseAction,
-        HalfCloseAction,
-        TruncateAction,
-        CorruptAction,
+        plain.ResetAction,
+        plain.CloseAction,
+        plain.HalfCloseAction,
+        plain.TruncateAction,
+        plain.CorruptAction,
         SetAction,
         RecordsAction,
         VersionsAction,
-        MemberAction,
-        StaleAction,
-        BlackHoleAction,
-        HoldAction,
+        plain.MemberAction,
+        plain.StaleAction,
+        plain.BlackHoleAction,
+        plain.HoldAction,
     )
 }
 
@@ -74,8 +64,6 @@ def parse_fault(text: str, name: str = "") -> Fault:
     word = words.pop(0)
     action = FAULTS.get(word)
     if action is None:
-        from difflib import get_close_matches
-
         near = get_close_matches(word, FAULTS, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else f": {', '.join(FAULTS)}"
         raise FaultError(f"unknown action {word!r}{hint}")
@@ -101,4 +89,43 @@ def parse_fault(text: str, name: str = "") -> Fault:
         raise FaultError(str(error)) from error
 
 
-__all__ = ["BROKER", "CLIENT", "FAULTS", "Action", "Fault", "FaultError", "parse_fault"]
+KEYS: Final = {"name", "when", "do", "trigger"}
+
+
+def load_rules(path: Path) -> list[Fault]:
+    """Load the faults of a TOML file; `FaultError` with file and place.
+
+    [[fault]]
+    name = "lost leader"                               # optional
+    when = "api == Produce and topic == orders"        # a filter; without it: everything
+    do = "error NOT_LEADER_OR_FOLLOWER"
+    trigger = "first 3"                                # optional
+    """
+    try:
+        document = tomllib.loads(read_small(path).decode("utf-8"))
+    except OSError as error:
+        raise FaultError(f"{path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FaultError(f"{path}: {error}") from error
+    if not isinstance(document.get("fault"), list) or document.keys() - {"fault"}:
+        raise FaultError(f"{path}: only [[fault]] tables are allowed")
+    return [_fault(path, number, each) for number, each in enumerate(document["fault"], 1)]
+
+
+def _fault(path: Path, number: int, table: object) -> Fault:
+    where = f"{path}: fault {number}"
+    if not isinstance(table, dict) or not all(isinstance(v, str) for v in table.values()):
+        raise FaultError(f"{where}: {', '.join(sorted(KEYS))} are texts")
+    unknown = table.keys() - KEYS
+    if unknown:
+        raise FaultError(f"{where}: there is no {', '.join(sorted(unknown))}")
+    if "do" not in table:
+        raise FaultError(f"{where}: `do` is missing")
+    text = f"{table.get('when', '')} -> {table['do']} {table.get('trigger', '')}".strip()
+    try:
+        return parse_fault(text, table.get("name", ""))
+    except FaultError as error:
+        raise FaultError(f"{where}: {error}") from error
+
+
+__all__ = ["FAULTS", "Action", "Fault", "FaultError", "load_rules", "parse_fault"]

@@ -1,40 +1,249 @@
-"""The faults that respond with an error, or stamp one into the broker's response."""
+"""The faults that respond with an error, or stamp one into the broker's response.
+
+An error is put in the right place of any API and version: a request's topics, partitions and groups
+are echoed into its response by the declarations of both, by what fields are (entity marks, names of
+partitions), not by a list of APIs.
+"""
 
 from __future__ import annotations
 
-import struct
-from typing import TYPE_CHECKING, ClassVar, Self
+from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 from kafkascope.analyzer.conversation.tampering import FAULT
 from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import (
+    ArrayWire,
+    BytesWire,
+    Layout,
+    NumberWire,
+    Slot,
+    StructWire,
+    Wire,
+    implied_default,
+)
 from kafkascope.dissectors.reference.codes import ERRORS, error_name
 from kafkascope.dissectors.registry import (
     APIS,
-    encode_body,
+    Decoded,
+    api_named,
+    decode_response,
+    encode_response,
     example,
     layout_of,
-    response_header_version,
     write_layout,
 )
-from kafkascope.proxy.rules.actions import BROKER, CLIENT
-from kafkascope.proxy.rules.error_responses import LEVELS, TOP_ERRORS, error_response, levels, stamp
 from kafkascope.proxy.rules.faults.fault import Action, FaultError
-from kafkascope.proxy.rules.verdicts import Replace, Respond, Verdict
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Replace, Respond, Verdict
 
 if TYPE_CHECKING:
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
+
+Level = Literal["top", "group", "topic", "partition", "part"]
+LEVELS: Final = ("top", "group", "topic", "partition")
+
+PARTITIONS: Final = frozenset({"partition", "partition_index", "partition_id", "index"})
+GROUP_ERRORS: Final = frozenset({14, 15, 16, 22, 23, 24, 25, 26, 27, 30, 68, 69, 79, 81, 82, 110})
+"""Errors of groups and their coordinators."""
+TOP_ERRORS: Final = frozenset({31, 33, 34, 35, 41, 42, 49, 51, 52, 53, 54, 58, 70, 71, 89, 93})
+"""Errors of sessions, versions, transactions, the cluster."""
+COPIED: Final = frozenset({"resource_type", "resource_name", "key", "name", "topic_id"})
+NEVER_COPIED: Final = frozenset({"error_code", "error_message", "throttle_time_ms"})
+SAME: Final = {"user": "name", "coordinator_keys": "key", "groups_names": "groupId", "keys": "key"}
+
+
+def error_response(request: Decoded, code: int, level: str | None = None) -> bytes | None:
+    """The payload of a response to that request with an error; None when there is no place for
+    it."""
+    api = api_named(request.message.removesuffix("Request"))
+    layout = layout_of(f"{api.name}Response", request.version)
+    body = _echo(layout.body, request.layout.body, request.body)
+    if not stamp(layout, body, code, level):
+        return None
+    return encode_response(api.key, request.version, request.header["correlation_id"], body)
+
+
+def stamp(layout: Layout, body: dict[str, Any], code: int, level: str | None = None) -> bool:
+    """Put an error into a response, at a level or where it belongs. False when there is no place
+    for it."""
+    places = list(_places(layout.body, body, True))
+    for wanted in _order(code, level):
+        found = [struct_ for kind, struct_ in places if kind == wanted and struct_ is not None]
+        for struct_ in found:
+            _set(struct_, code)
+        if found:
+            return True
+    return False
+
+
+@cache
+def levels(layout: Layout) -> frozenset[str]:
+    """The levels on which the responses of a layout have a place for an error."""
+    return frozenset(kind for kind, _ in _places(layout.body, None, True))
+
+
+def _order(code: int, level: str | None) -> tuple[str, ...]:
+    if level is not None:
+        return (level,)
+    if code in GROUP_ERRORS:
+        return "group", "top", "partition", "topic", "part"
+    if code in TOP_ERRORS:
+        return "top", "group", "partition", "topic", "part"
+    return "partition", "topic", "group", "part", "top"
+
+
+def _set(struct_: dict[str, Any], code: int) -> None:
+    struct_["error_code"] = code
+    if "base_offset" in struct_:
+        struct_["base_offset"] = -1
+    if "records" in struct_:
+        struct_["records"] = b""
+
+
+def _places(
+    wire: StructWire, value: dict[str, Any] | None, top: bool
+) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """Yield the structs with a place for an error, each with its level. Without a value: the levels
+    that there may be."""
+    slots = (*wire.slots, *wire.tags)
+    if any(slot.name == "error_code" for slot in slots):
+        yield ("top" if top else _kind(slots)), value
+    for slot in slots:
+        inner = slot.wire.element if isinstance(slot.wire, ArrayWire) else slot.wire
+        if not isinstance(inner, StructWire):
+            continue
+        got = None if value is None else value.get(slot.name)
+        if value is not None and isinstance(slot.wire, ArrayWire):
+            some = got or ()
+        else:
+            some = () if value is not None and got is None else (got,)
+        for each in some:
+            yield from _places(inner, each, False)
+
+
+def _kind(slots: tuple[Slot, ...]) -> str:
+    names = {slot.name for slot in slots}
+    marks = {slot.field.entity for slot in slots if not isinstance(slot.wire, ArrayWire)}
+    if names & PARTITIONS:
+        return "partition"
+    if "topicName" in marks or "topic_id" in names:
+        return "topic"
+    return "group" if "groupId" in marks else "part"
+
+
+# --- echo
+
+
+def _meaning(slot: Slot) -> str:
+    """Return the meaning of a field, in terms that requests and responses share."""
+    if slot.field.entity and slot.field.entity not in ("brokerId",):
+        return slot.field.entity
+    if slot.name in PARTITIONS or slot.name in ("partitions", "partition_indexes"):
+        return "partition"
+    if slot.name == "topic_ids":
+        return "topic_id"
+    return SAME.get(slot.name, slot.name)
+
+
+def _plain(wire: StructWire) -> dict[str, str]:
+    """Meaning -> name of the fields that are no structs."""
+    out = {}
+    for slot in (*wire.slots, *wire.tags):
+        if isinstance(slot.wire, StructWire | ArrayWire) or slot.name in NEVER_COPIED:
+            continue
+        meaning = _meaning(slot)
+        if slot.field.entity or meaning in COPIED or meaning == "partition":
+            out[meaning] = slot.name
+    return out
+
+
+def _echo(wire: StructWire, request_wire: StructWire, request: dict[str, Any]) -> dict[str, Any]:
+    body: dict[str, Any] = implied_default(wire)
+    for slot in wire.slots:
+        if isinstance(slot.wire, BytesWire) and not slot.wire.nullable:
+            body[slot.name] = b""
+    theirs = _plain(request_wire)
+    for meaning, name in _plain(wire).items():
+        if meaning in theirs and _fits(wire, name, request[theirs[meaning]]):
+            body[name] = request[theirs[meaning]]
+    for slot in wire.slots:
+        if isinstance(slot.wire, ArrayWire) and isinstance(slot.wire.element, StructWire):
+            body[slot.name] = _echo_array(slot, slot.wire.element, request_wire, request)
+    return body
+
+
+def _fits(wire: StructWire, name: str, value: Any) -> bool:
+    slot = next(s for s in (*wire.slots, *wire.tags) if s.name == name)
+    if value is None:
+        return bool(getattr(slot.wire, "nullable", False))
+    if isinstance(slot.wire, NumberWire):
+        return isinstance(value, int)
+    return not isinstance(value, int)
+
+
+def _echo_array(
+    slot: Slot, element: StructWire, request_wire: StructWire, request: dict[str, Any]
+) -> list[dict[str, Any]]:
+    ours = set(_plain(element))
+    best: tuple[int, Slot] | None = None
+    arrays = [
+        s for s in request_wire.slots if isinstance(s.wire, ArrayWire) and request.get(s.name)
+    ]
+    for source in arrays:
+        shared = len(ours & _meanings(source))
+        if shared and (best is None or shared > best[0]):
+            best = shared, source
+    if best is None:
+        # AlterReplicaLogDirs: asked by folder, answered by topic.
+        for source in arrays:
+            inner = _element(source.wire)
+            if isinstance(inner, StructWire):
+                below = [_echo_array(slot, element, inner, e) for e in request[source.name]]
+                if any(below):
+                    return [each for part in below for each in part]
+        structs = [s for s in arrays if isinstance(_element(s.wire), StructWire)]
+        names = {s.name for s in element.slots}
+        # CreateAcls: results in the order of what was asked, without saying what.
+        if len(structs) == 1 and "error_code" in names and not ours:
+            return [implied_default(element) for _ in request[structs[0].name]]
+        return []
+    source = best[1]
+    inner = _element(source.wire)
+    if isinstance(inner, StructWire):
+        return [_echo(element, inner, each) for each in request[source.name]]
+    name = _plain(element)[_meaning(source)]
+    out = []
+    for value in request[source.name]:
+        made = implied_default(element)
+        made[name] = value
+        out.append(made)
+    return out
+
+
+def _element(wire: Wire) -> Wire | None:
+    return wire.element if isinstance(wire, ArrayWire) else None
+
+
+def _meanings(slot: Slot) -> set[str]:
+    element = _element(slot.wire)
+    if isinstance(element, StructWire):
+        return set(_plain(element))
+    return {_meaning(slot)}
+
 
 FETCH, METADATA = 1, 3
 FETCH_SESSION_ID_NOT_FOUND = 70
 
 
 class _ErrorAction(Action):
-    picky: ClassVar[bool] = True
     whole: ClassVar[bool] = True
 
     def __init__(self, code: int, level: str | None) -> None:
         self.code = code
         self.level = level
+        self.text = error_name(code) + (f" at {level}" if level else "")
 
     def can_harm(self, key: int, version: int, side: int) -> bool:
         """Responses that have a place for the error."""
@@ -54,12 +263,8 @@ class _ErrorAction(Action):
                     f"the level of an error is one of {', '.join(LEVELS)}, not at {level!r}"
                 )
         if len(rest) != 1:
-            raise FaultError(f"{cls.usage}, not {' '.join(words)!r}")
+            raise cls.misused(words)
         return cls(_code(rest[0]), level)
-
-    def __str__(self) -> str:
-        level = f" at {self.level}" if self.level else ""
-        return f"{self.word} {error_name(self.code)}{level}"
 
 
 def _code(text: str) -> int:
@@ -68,8 +273,6 @@ def _code(text: str) -> int:
     for code, error in ERRORS.items():
         if error.name.lower() == text.lower():
             return code
-    from difflib import get_close_matches
-
     near = get_close_matches(text.upper(), [e.name for e in ERRORS.values()], n=1)
     raise FaultError(f"unknown error {text!r}" + (f"; did you mean {near[0]}?" if near else ""))
 
@@ -83,7 +286,6 @@ class ErrorAction(_ErrorAction):
     sides = (CLIENT,)
 
     def act(self, frame: InterceptedFrame) -> Verdict | None:
-        """Respond with the error."""
         request = frame.request
         if request is None:
             return None
@@ -109,17 +311,13 @@ def _full_fetch(frame: InterceptedFrame) -> Verdict | None:
     if not layout_of("FetchResponse", version).has("session_id"):
         return None
     body = example("FetchResponse", version) | {"error_code": FETCH_SESSION_ID_NOT_FOUND}
-    head = struct.pack(">i", frame.pending.correlation_id)
-    head += bytes(response_header_version(FETCH, version))
     frame.uncounted = True
     frame.comment = f"{FAULT}the client shall name its partitions"
-    return Respond(head + encode_body("FetchResponse", version, body))
+    return Respond(encode_response(FETCH, version, frame.pending.correlation_id, body))
 
 
 def _with_brokers(frame: InterceptedFrame, payload: bytes) -> bytes:
     """Add the brokers to a Metadata response: without them it would be another fault."""
-    from kafkascope.dissectors.registry import decode_response
-
     endpoints = frame.context.hub.endpoints
     if endpoints is None:
         return payload
@@ -139,14 +337,10 @@ class StampAction(_ErrorAction):
     sides = (BROKER,)
 
     def act(self, frame: InterceptedFrame) -> Verdict | None:
-        """Change the response."""
         decoded = frame.decoded
-        if decoded is None or frame.payload is None:
-            return None
-        if not stamp(decoded.layout, decoded.body, self.code, self.level):
+        if decoded is None or not stamp(decoded.layout, decoded.body, self.code, self.level):
             return None
         try:
-            body = write_layout(decoded.layout, decoded.body)
+            return Replace(frame.with_body(decoded.body))
         except DissectError:
             return None
-        return Replace(frame.payload[: decoded.body_at] + body + frame.payload[decoded.end :])

@@ -3,14 +3,18 @@ modules."""
 
 from __future__ import annotations
 
+import random
+from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from kafkascope.analyzer.conversation.tampering import BETWEEN, FAULT
-from kafkascope.dissectors.registry import APIS
-from kafkascope.proxy.rules.actions import BROKER, CLIENT
-from kafkascope.proxy.rules.matching import Matcher
-from kafkascope.proxy.rules.triggers import Trigger
-from kafkascope.proxy.rules.verdicts import Soon, Verdict
+from kafkascope.analyzer.payloads.model import PayloadError
+from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.registry import APIS, Decoded
+from kafkascope.proxy.rules.matching import Matcher, refusal
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Replace, Soon, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +23,97 @@ if TYPE_CHECKING:
     from kafkascope.proxy.engine.hub import Hub
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
     from kafkascope.proxy.rules.rules import Look
+
+USAGE: Final = (
+    ("(none)", "every time"),
+    ("once", "only the first time"),
+    ("nth N", "only the Nth time"),
+    ("first N", "the first N times"),
+    ("every N", "every Nth time"),
+    ("p=0.1 [seed=7]", "by chance; a seed makes runs repeatable"),
+)
+
+
+@dataclass
+class Trigger:
+    """Counts matches and says which of them fire."""
+
+    kind: str = "always"
+    number: int = 1
+    probability: float = 1.0
+    seed: int | None = None
+    matched: int = 0
+    fired: int = 0
+
+    def __post_init__(self) -> None:
+        self._chance = random.Random(self.seed)
+        spans = {
+            "once": (1, 1, 1),
+            "first": (1, self.number, 1),
+            "nth": (self.number, self.number, 1),
+            "every": (1, inf, self.number),
+        }
+        # The first match and the last one that fire, and every how many of them.
+        self._first, self._last, self._step = spans.get(self.kind, (1, inf, 1))
+
+    @property
+    def over(self) -> bool:
+        """Whether it will never fire again."""
+        return self.matched >= self._last
+
+    def fire(self) -> bool:
+        """Count a match. Returns whether the rule fires."""
+        self.matched += 1
+        due = self._first <= self.matched <= self._last and self.matched % self._step == 0
+        now = due and self._chance.random() < self.probability
+        self.fired += now
+        return now
+
+    def take_back(self) -> None:
+        """Uncount a match: the frame could not be changed as wanted."""
+        self.matched -= 1
+        self.fired -= 1
+
+    def __str__(self) -> str:
+        seed = "" if self.seed is None else f" seed={self.seed}"
+        chance = f"p={self.probability:g}{seed}"
+        plain = {"always": "", "once": "once", "chance": chance}
+        return plain.get(self.kind, f"{self.kind} {self.number}")
+
+
+def take_trigger(words: list[str]) -> Trigger:
+    """Parse the trigger at the end of the words and remove its words; `ValueError` with a
+    sentence."""
+    if words and words[-1] == "once":
+        words.pop()
+        return Trigger("once")
+    if len(words) >= 2 and words[-2] in ("nth", "first", "every"):
+        count = words.pop()
+        kind = words.pop()
+        if not count.isdecimal() or int(count) < 1:
+            raise ValueError(f"{kind!r} takes a number of at least 1, not {count!r}")
+        return Trigger(kind, int(count))
+    seed = None
+    if words and words[-1].startswith("seed="):
+        text = words.pop().removeprefix("seed=")
+        if not text.lstrip("-").isdecimal():
+            raise ValueError(f"seed= takes a whole number, not {text!r}")
+        seed = int(text)
+    if words and words[-1].startswith("p="):
+        text = words.pop().removeprefix("p=")
+        try:
+            probability = float(text)
+        except ValueError:
+            probability = -1.0
+        if not 0 <= probability <= 1:
+            raise ValueError(f"p= takes a probability above 0 and up to 1, not {text!r}")
+        if not probability:
+            raise ValueError(f"p={text} never fires: use a probability above 0")
+        return Trigger("chance", probability=probability, seed=seed)
+    if seed is not None:
+        raise ValueError("seed= needs p= before it")
+    return Trigger()
+
 
 SIDES: Final = {"request": CLIENT, "response": BROKER}
 
@@ -36,10 +131,9 @@ class Action:
     doc: ClassVar[str]
     sides: tuple[int, ...] = (CLIENT, BROKER)
     """On which frames it can act; the first is the default."""
-    picky: ClassVar[bool] = False
-    """There are APIs whose frames it cannot harm: `can_harm` says which it can."""
     whole: ClassVar[bool] = False
     """It needs the whole frame."""
+    text: str = ""
 
     @classmethod
     def parse(cls, words: list[str]) -> Self:
@@ -49,8 +143,13 @@ class Action:
             raise FaultError(f"{cls.word!r} takes no arguments, not {' '.join(words)!r}")
         return cls()
 
+    @classmethod
+    def misused(cls, words: list[str]) -> FaultError:
+        return FaultError(f"{cls.usage}, not {' '.join(words)!r}")
+
     def can_harm(self, key: int, version: int, side: int) -> bool:
-        """Whether it can do something to frames of that version of an API."""
+        """Whether it can do something to frames of that version of an API. Actions that leave this
+        as it is can do something to all frames, those of unknown APIs as well."""
         return True
 
     def unable(self, key: int, version: int, side: int) -> str:
@@ -62,11 +161,38 @@ class Action:
         return None
 
     def act(self, frame: InterceptedFrame) -> Verdict | None:
-        """The verdict about a frame that matches. None: this frame cannot be harmed this way."""
+        """The verdict about a frame that matches: another body in its place, unless a subclass has
+        others. None: this frame cannot be harmed this way."""
+        decoded = frame.decoded
+        try:
+            body = None if decoded is None else self.changed(frame, decoded)
+            return None if body is None else Replace(frame.with_body(body))
+        except (DissectError, PayloadError, OverflowError, MemoryError) as error:
+            self.report_misfit(frame, reason_of(error))
+            return None
+
+    def changed(self, frame: InterceptedFrame, decoded: Decoded) -> Body | None:
+        """The body that a frame gets; None when it stays as it is."""
         raise NotImplementedError
 
+    def report_misfit(self, frame: InterceptedFrame, reason: str) -> None:
+        """Say, once for each version of an API, that the action does not fit its frames."""
+        name = APIS[frame.key].name if frame.key in APIS else f"Api {frame.key}"
+        text = (
+            f"{self} does not apply to {name} v{frame.version}, which is forwarded unchanged: "
+            f"{reason}"
+        )
+        frame.context.hub.once(f"misfit {self} {frame.key} {frame.version} {reason}", text)
+
     def __str__(self) -> str:
-        return self.word
+        return f"{self.word} {self.text}".rstrip()
+
+
+def reason_of(error: Exception) -> str:
+    """Return what does not fit, in words."""
+    if isinstance(error, PayloadError):
+        return f"at {error.path}: {error.text}" if error.path else error.text
+    return error.reason if isinstance(error, DissectError) else "it is too large"
 
 
 class Fault:
@@ -89,8 +215,9 @@ class Fault:
         if side is not None and side not in action.sides:
             kind = "responses" if side == BROKER else "requests"
             raise FaultError(f"{action.word!r} cannot act on {kind}")
-        can_harm = action.can_harm if action.picky else None
-        refused = {each: matcher.refusal(each, can_harm, action.unable) for each in sides}
+        self._harms_all = type(action).can_harm is Action.can_harm
+        can_harm = None if self._harms_all else action.can_harm
+        refused = {each: refusal(matcher.bound, each, can_harm, action.unable) for each in sides}
         able = [each for each in sides if refused[each] is None]
         if not able:
             raise FaultError(f"{action.word!r} would never act: {refused[sides[0]]}")
@@ -116,7 +243,6 @@ class Fault:
             raise FaultError(f"{self.action} applies to {reason}")
 
     def look(self, frame: InterceptedFrame) -> Look:
-        """See `rules.Rule`."""
         if self.trigger.over:
             return "no"
         settled = self.matcher.by_head(frame)
@@ -129,7 +255,6 @@ class Fault:
         return self.matcher.by_head(frame) is False
 
     def judge(self, frame: InterceptedFrame) -> Verdict | Soon | None:
-        """See `rules.Rule`."""
         settled = self.matcher.by_head(frame)
         if settled is None and self.matcher.decodes:
             return Soon(self._decided(frame))
@@ -159,7 +284,7 @@ class Fault:
 
     def _can_harm(self, key: int, version: int) -> bool:
         """Whether the action finds something in such frames; others do not count."""
-        if not self.action.picky:
+        if self._harms_all:
             return True
         found = self._harmable.get((key, version))
         if found is None:

@@ -3,38 +3,122 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from kafkascope.analyzer.exchanges.records import fields_of
 from kafkascope.analyzer.filter.values import duration
-from kafkascope.analyzer.payloads.model import PayloadError
+from kafkascope.analyzer.payloads.model import PayloadError, Schema, Selector
+from kafkascope.dissectors.codec.jsonform import loads
 from kafkascope.dissectors.codec.places import spelled, value_of
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.codec.walk import changed
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import BytesWire, Slot
 from kafkascope.dissectors.records.records import Batch, Partial, Record, batches, open_batch
 from kafkascope.dissectors.records.writer import encode_like
-from kafkascope.dissectors.registry import write_layout
-from kafkascope.proxy.rules.actions import BROKER, CLIENT
-from kafkascope.proxy.rules.by_schema import GivenValue, told
-from kafkascope.proxy.rules.faults.corrupt import CorruptAction
-from kafkascope.proxy.rules.faults.fault import Action, FaultError
-from kafkascope.proxy.rules.faults.fields import tell_once
-from kafkascope.proxy.rules.verdicts import Replace, Verdict
+from kafkascope.dissectors.registry import Decoded
+from kafkascope.proxy.rules.faults.fault import Action, FaultError, reason_of
+from kafkascope.proxy.rules.faults.plain import CorruptAction
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.payloads.framing import Side
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
+# Bytes of Confluent's framing.
+PREFIX: Final = 5
+# Values that are kept, one for each schema.
+MOST_MADE: Final = 1000
+
+
+class GivenValue:
+    """What the key or value of each record becomes: by the schema of the old one where that is
+    known, else text."""
+
+    def __init__(self, side: Side, text: str | None) -> None:
+        """`text`: JSON of the value, or the value itself; None: null."""
+        self.side: Final = side
+        self.text: Final = text
+        self._plain = None if text is None else text.encode()
+        self._value = _value(text)
+        self._made: dict[tuple[str | None, bytes], bytes] = {}
+        self._changes = -1
+
+    def put(self, record: Record, topic: str | None, payloads: Payloads | None) -> Record:
+        """Return the record with the new key or value; `PayloadError` where it does not fit the old
+        one's schema, or that schema is unknown. Without schemas, and where they say nothing, it is
+        text."""
+        new = self._bytes(record, topic, payloads)
+        return record._replace(key=new) if self.side == "key" else record._replace(value=new)
+
+    def _bytes(self, record: Record, topic: str | None, payloads: Payloads | None) -> bytes | None:
+        if payloads is None or self._plain is None:
+            return self._plain
+        data = (record.key if self.side == "key" else record.value) or b""
+        if self._changes != payloads.known.changes:
+            self._changes = payloads.known.changes
+            self._made.clear()
+        short = None if record.headers else (topic, data[:PREFIX])
+        if short is not None and (made := self._made.get(short)) is not None:
+            return made
+        decoded = payloads.decode(topic, self.side, data, record.headers)
+        if decoded is None:
+            return self._plain
+        found = decoded.found
+        if found is None:
+            assert decoded.error is not None
+            raise decoded.error
+        if data[found.at :] != found.data:
+            raise PayloadError("does-not-fit", "it lies elsewhere than in its bytes, or compressed")
+        new = data[: found.at] + found.codec.encode(self._value)
+        usual = found.key is None or found.at == PREFIX
+        # Of Protobuf an index follows, which may be another one.
+        if short is not None and usual and found.schema.format != "protobuf":
+            if len(self._made) >= MOST_MADE:
+                self._made.clear()
+            self._made[short] = new
+        return new
+
+    def refusal(self, topic: str, payloads: Payloads) -> str | None:
+        """Return why it fits no schema that is known for a topic; None where one may fit."""
+        if self._plain is None:
+            return None
+        reasons = []
+        for schema, selector in _of_topic(topic, self.side, payloads):
+            try:
+                payloads.known.compiled(schema).codec(selector).encode(self._value)
+            except PayloadError as error:
+                reasons.append(reason_of(error))
+            else:
+                return None
+        return reasons[0] if reasons else None
+
+
+def _value(text: str | None) -> Any:
+    try:
+        return None if text is None else loads(text.encode())
+    except (ValueError, DissectError):
+        return text
+
+
+def _of_topic(topic: str, side: Side, payloads: Payloads) -> Iterator[tuple[Schema, Selector]]:
+    """Yield the schemas that the user gave for a topic, or that have its usual subject."""
+    assigned = payloads.known.assigned.get((topic, side))
+    if assigned is not None:
+        yield assigned.schema, assigned.selector
+    for schema in payloads.known:
+        # Which message of a Protobuf file is meant, only payloads say.
+        if schema.format != "protobuf" and any(
+            name == f"{topic}-{side}" for name, _ in schema.subjects
+        ):
+            yield schema, None
+
+
 MS: Final = 1_000_000
+# A bit of each byte: text stays text, and is another one.
 FLIPPED: Final = 0x20
-"""A bit of each byte: text stays text, and is another one."""
-USAGE: Final = (
-    "records lose N | duplicate | reorder | corrupt crc | corrupt value"
-    " | set value|key TEXT | set timestamp -1d | set header NAME=TEXT"
-)
 Records = list[Record]
 Change = Callable[[Records, bool], Records]
 """Returns the records that a batch has then. `produced`: of a request, where offsets are places."""
@@ -44,18 +128,20 @@ class RecordsAction(Action):
     """Changes the records of each partition."""
 
     word = "records"
-    usage = USAGE
+    usage = (
+        "records lose N | duplicate | reorder | corrupt crc | corrupt value"
+        " | set value|key TEXT | set timestamp -1d | set header NAME=TEXT"
+    )
     doc = (
         "drop, duplicate, reorder, or change records of each partition; sizes and checksums are"
         " updated"
     )
     sides = (CLIENT, BROKER)
-    picky = True
     whole = True
 
     def __init__(self, text: str, change: Change, given: GivenValue | None = None) -> None:
         """`given`: what keys or values become, in place of `change`."""
-        self._text = text
+        self.text = text
         self._change = change
         self._given = given
 
@@ -68,7 +154,7 @@ class RecordsAction(Action):
                 number = int(count)
                 return cls(text, lambda records, _: records[number:])
             case ["duplicate"]:
-                return cls(text, _twice)
+                return cls(text, _duplicated)
             case ["reorder"]:
                 return cls(text, _reversed)
             case ["corrupt", "crc"]:
@@ -79,12 +165,13 @@ class RecordsAction(Action):
                 return cls._setting("key" if side == "key" else "value", " ".join(words[2:]))
             case ["set", "timestamp", span]:
                 shift = _milliseconds(span)
-                return cls(text, lambda records, _: [_moved(each, shift) for each in records])
+                return cls(text, lambda records, _: [_shifted(each, shift) for each in records])
             case ["set", "header", _, *_]:
                 name, equals, content = " ".join(words[2:]).partition("=")
                 if name and equals:
-                    return cls(text, _with_header(name, _content(content)))
-        raise FaultError(f"{USAGE}, not {text!r}")
+                    header = name, _content(content)
+                    return cls(text, lambda records, _: [_with_header(r, header) for r in records])
+        raise cls.misused(words)
 
     @classmethod
     def _setting(cls, side: Side, text: str) -> Self:
@@ -94,11 +181,9 @@ class RecordsAction(Action):
         return cls(told, lambda records, _: records, GivenValue(side, shown))
 
     def can_harm(self, key: int, version: int, side: int) -> bool:
-        """Whether such frames have records."""
         return CorruptAction().can_harm(key, version, side)
 
     def misfit(self, topics: Iterable[str], payloads: Payloads) -> str | None:
-        """See `Action`."""
         if self._given is None:
             return None
         reasons = {topic: self._given.refusal(topic, payloads) for topic in topics}
@@ -106,33 +191,21 @@ class RecordsAction(Action):
             return None
         return next((f"no schema of {topic}: {why}" for topic, why in reasons.items()), None)
 
-    def act(self, frame: InterceptedFrame) -> Verdict | None:
-        """Replace the frame by one with other records."""
-        if self._text == "corrupt crc":
-            return CorruptAction().act(frame)
-        decoded = frame.decoded
-        if decoded is None or frame.payload is None:
-            return None
-        produced = frame.side == CLIENT
+    def changed(self, frame: InterceptedFrame, decoded: Decoded) -> Body | None:
+        if self.text == "corrupt crc":
+            return CorruptAction().changed(frame, decoded)
         reasons: set[str] = set()
         change_of = self._changes(frame)
 
         def change(slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
             if not (isinstance(slot.wire, BytesWire) and slot.wire.records and value):
                 return value
-            return rewritten(value, change_of(value), reasons, produced=produced)
+            return rewritten(value, change_of(value), reasons, produced=frame.side == CLIENT)
 
-        try:
-            body = changed(decoded.layout, decoded.body, change)
-            for reason in sorted(reasons):
-                tell_once(frame, self, reason)
-            if body == decoded.body:
-                return None
-            written = write_layout(decoded.layout, body)
-        except (DissectError, PayloadError) as error:
-            tell_once(frame, self, error.reason if isinstance(error, DissectError) else told(error))
-            return None
-        return Replace(frame.payload[: decoded.body_at] + written + frame.payload[decoded.end :])
+        body = changed(decoded.layout, decoded.body, change)
+        for reason in sorted(reasons):
+            self.report_misfit(frame, reason)
+        return None if body == decoded.body else body
 
     def _changes(self, frame: InterceptedFrame) -> Callable[[bytes], Change]:
         """Return what gives the change of a records field of a frame."""
@@ -150,9 +223,6 @@ class RecordsAction(Action):
             return lambda records, _: [given.put(each, topic, payloads) for each in records]
 
         return change_of
-
-    def __str__(self) -> str:
-        return f"{self.word} {self._text}"
 
 
 def rewritten(data: bytes, change: Change, reasons: set[str], *, produced: bool) -> bytes:
@@ -197,7 +267,7 @@ def _batch(
     return encode_like(batch, records, codec=batch.codec, last_offset=last)
 
 
-def _twice(records: Records, produced: bool) -> Records:
+def _duplicated(records: Records, produced: bool) -> Records:
     return [each for one in records for each in (one, one)]
 
 
@@ -215,26 +285,19 @@ def _garbled(record: Record) -> Record:
     return record._replace(value=bytes(byte ^ FLIPPED for byte in record.value))
 
 
-def _moved(record: Record, shift_ms: int) -> Record:
+def _shifted(record: Record, shift_ms: int) -> Record:
     if record.timestamp is None:
         return record
     return record._replace(timestamp=max(record.timestamp + shift_ms, 0))
 
 
-def _with_header(name: str, content: bytes | None) -> Change:
-    def change(records: Records, produced: bool) -> Records:
-        return [
-            each._replace(
-                headers=(*(one for one in each.headers if one[0] != name), (name, content))
-            )
-            for each in records
-        ]
-
-    return change
+def _with_header(record: Record, header: tuple[str, bytes | None]) -> Record:
+    others = (each for each in record.headers if each[0] != header[0])
+    return record._replace(headers=(*others, header))
 
 
 def _content(text: str) -> bytes | None:
-    """Return what text stands for: null, quoted text, or itself."""
+    """Return the value of a text: null, quoted text, or itself."""
     if text == "null":
         return None
     quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""

@@ -5,24 +5,21 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from kafkascope.dissectors.errors import DissectError, UnknownApi
+from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.errors import UnknownApi
 from kafkascope.dissectors.registry import (
     API_VERSIONS,
     APIS,
-    UNSUPPORTED_VERSION,
+    Decoded,
     api_named,
-    encode_body,
-    example,
-    write_layout,
+    unsupported_response,
 )
-from kafkascope.proxy.rules.actions import BROKER, CLIENT
 from kafkascope.proxy.rules.faults.fault import Action, FaultError
-from kafkascope.proxy.rules.verdicts import Close, Replace, Respond, Verdict
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Close, Respond, Verdict
 
 if TYPE_CHECKING:
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
-USAGE: Final = "versions Fetch <= 11, Produce 3-8, Metadata 9"
 _OFFER: Final = re.compile(
     r"\s*(?P<api>[A-Za-z]+)\s*(?:<=\s*(?P<most>\d+)|(?P<low>\d+)\s*(?:-\s*(?P<high>\d+))?)\s*"
 )
@@ -46,17 +43,17 @@ class VersionsAction(Action):
     """Narrows what ApiVersions offers; of requests it refuses what is not offered then."""
 
     word = "versions"
-    usage = USAGE
+    usage = "versions Fetch <= 11, Produce 3-8, Metadata 9"
     doc = (
         "limit the offer of ApiVersions; a connection that uses another version is closed, as"
         " brokers do"
     )
     sides = (BROKER, CLIENT)
-    picky = True
     whole = True
 
     def __init__(self, offers: tuple[Offer, ...]) -> None:
         self._offers = {each.key: each for each in offers}
+        self.text = ", ".join(map(str, self._offers.values()))
 
     @classmethod
     def parse(cls, words: list[str]) -> Self:
@@ -65,7 +62,7 @@ class VersionsAction(Action):
         for part in " ".join(words).split(","):
             found = _OFFER.fullmatch(part)
             if found is None:
-                raise FaultError(f"{USAGE}, not {part.strip()!r}")
+                raise cls.misused([part.strip()])
             try:
                 key = api_named(found["api"]).key
             except UnknownApi as error:
@@ -91,13 +88,9 @@ class VersionsAction(Action):
         return offer is not None and not offer.low <= version <= offer.high
 
     def act(self, frame: InterceptedFrame) -> Verdict | None:
-        """Narrow a response; refuse a request."""
-        return self._narrow(frame) if frame.side == BROKER else self._refuse(frame)
+        return super().act(frame) if frame.side == BROKER else self._refuse(frame)
 
-    def _narrow(self, frame: InterceptedFrame) -> Verdict | None:
-        decoded = frame.decoded
-        if decoded is None or frame.payload is None:
-            return None
+    def changed(self, frame: InterceptedFrame, decoded: Decoded) -> Body | None:
         keys = []
         for api in decoded.body["api_keys"]:
             offer = self._offers.get(api["api_key"])
@@ -108,29 +101,13 @@ class VersionsAction(Action):
                     continue
                 api = {**api, "min_version": low, "max_version": high}
             keys.append(api)
-        if keys == decoded.body["api_keys"]:
-            return None
-        try:
-            body = write_layout(decoded.layout, {**decoded.body, "api_keys": keys})
-        except DissectError:
-            return None
-        return Replace(frame.payload[: decoded.body_at] + body + frame.payload[decoded.end :])
+        return None if keys == decoded.body["api_keys"] else {**decoded.body, "api_keys": keys}
 
     def _refuse(self, frame: InterceptedFrame) -> Verdict | None:
         if not self.can_harm(frame.key, frame.version, CLIENT):
             return None
         if frame.key != API_VERSIONS:
             return Close()
-        # Brokers answer this one in version 0, whatever was asked (KIP-511).
         offer = self._offers[frame.key]
-        body = example("ApiVersionsResponse", 0) | {
-            "error_code": UNSUPPORTED_VERSION,
-            "api_keys": [
-                {"api_key": frame.key, "min_version": offer.low, "max_version": offer.high}
-            ],
-        }
-        head = frame.pending.correlation_id.to_bytes(4, "big", signed=True)
-        return Respond(head + encode_body("ApiVersionsResponse", 0, body))
-
-    def __str__(self) -> str:
-        return f"{self.word} " + ", ".join(map(str, self._offers.values()))
+        versions = {frame.key: (offer.low, offer.high)}
+        return Respond(unsupported_response(frame.pending.correlation_id, versions))

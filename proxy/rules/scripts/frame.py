@@ -7,23 +7,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kafkascope.analyzer.exchanges.records import fields_in
+from kafkascope.analyzer.exchanges.records import RecordField, fields_in
 from kafkascope.dissectors.codec.jsonform import body_from_json
 from kafkascope.dissectors.codec.walk import changed
 from kafkascope.dissectors.keyed import api_name
 from kafkascope.dissectors.layout import BytesWire, Slot
 from kafkascope.dissectors.records.records import Batch, Record, batches, open_batch
 from kafkascope.dissectors.reference.codes import ERRORS
-from kafkascope.dissectors.registry import (
-    APIS,
-    layout_of,
-    response_header_version,
-    write_layout,
-)
-from kafkascope.proxy.rules.actions import CLIENT
-from kafkascope.proxy.rules.error_responses import error_response
+from kafkascope.dissectors.registry import APIS, encode_response, layout_of
+from kafkascope.proxy.rules.faults.error_code import error_response
 from kafkascope.proxy.rules.faults.records import rewritten
-from kafkascope.proxy.rules.verdicts import Close, Drop, Replace, Respond, Verdict
+from kafkascope.proxy.rules.matching import KINDS
+from kafkascope.proxy.rules.verdicts import CLIENT, Close, Drop, Replace, Respond, Verdict
 
 if TYPE_CHECKING:
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
@@ -58,7 +53,19 @@ class ScriptFrame:
     def __init__(self, frame: InterceptedFrame, state: dict[str, Any]) -> None:
         self._frame = frame
         self._decoded = frame.decoded
-        self._records: list[list[list[ScriptRecord]]] | None = None
+        self.kind = KINDS[frame.side]
+        """`request` or `response`."""
+        self.api = api_name(frame.key)
+        self.version = frame.version
+        self.client = frame.client_id
+        self.correlation_id = frame.pending.correlation_id
+        self.connection = frame.context.number
+        self.client_address = str(frame.context.client)
+        """host:port."""
+        self.broker = str(frame.context.broker)
+        """host:port."""
+        self._records: dict[int, list[list[ScriptRecord]]] | None = None
+        """By the `id` of a records field: its records, by batch."""
         self._verdict: Verdict | None = None
         self.state = state
         """What this script keeps for the connection; empty at first."""
@@ -70,46 +77,6 @@ class ScriptFrame:
             self.body = copy.deepcopy(self._decoded.body)
 
     @property
-    def kind(self) -> str:
-        """`request` or `response`."""
-        return "request" if self._frame.side == CLIENT else "response"
-
-    @property
-    def api(self) -> str:
-        """The API's name."""
-        return api_name(self._frame.key)
-
-    @property
-    def version(self) -> int:
-        """The API's version."""
-        return self._frame.version
-
-    @property
-    def client(self) -> str | None:
-        """The client id."""
-        return self._frame.client_id
-
-    @property
-    def correlation_id(self) -> int:
-        """The correlation id."""
-        return self._frame.pending.correlation_id
-
-    @property
-    def connection(self) -> int:
-        """The number of the connection."""
-        return self._frame.context.number
-
-    @property
-    def client_address(self) -> str:
-        """host:port."""
-        return str(self._frame.context.client)
-
-    @property
-    def broker(self) -> str:
-        """host:port."""
-        return str(self._frame.context.broker)
-
-    @property
     def request(self) -> Mapping[str, Any]:
         """Of a response: the body of its request; empty when that cannot be decoded."""
         found = self._frame.request
@@ -118,9 +85,12 @@ class ScriptFrame:
     def records(self) -> Iterator[ScriptRecord]:
         """Yield the records of a Produce request or a Fetch response, which may be changed."""
         if self._records is None:
-            self._records = [_opened(data) for data in self._fields()]
-            self._name_records()
-        for parts in self._records:
+            frame, decoded = self._frame, self._decoded
+            body = None if decoded is None else decoded.body
+            asked, answer = (body, None) if frame.side == CLIENT else (dict(self.request), body)
+            places = fields_in(frame.key, asked, answer, frame.context.hub.names)
+            self._records = {id(place.data): _opened(place) for place in places}
+        for parts in self._records.values():
             for batch in parts:
                 yield from batch
 
@@ -156,9 +126,8 @@ class ScriptFrame:
                 raise ScriptMistake(f"{self.api} {self.version} has no error field")
         else:
             layout = layout_of(f"{APIS[frame.key].name}Response", frame.version)
-            payload = self.correlation_id.to_bytes(4, "big", signed=True)
-            payload += bytes(response_header_version(frame.key, frame.version))
-            payload += write_layout(layout, body_from_json(layout, dict(body or {})))
+            made = body_from_json(layout, dict(body or {}))
+            payload = encode_response(frame.key, frame.version, self.correlation_id, made)
         self._verdict = Respond(payload)
 
     # --- for the rule
@@ -168,49 +137,23 @@ class ScriptFrame:
         fit."""
         if self._verdict is not None:
             return self._verdict
-        decoded, payload = self._decoded, self._frame.payload
-        if decoded is None or payload is None:
+        decoded = self._decoded
+        if decoded is None:
             return None
-        body = self.body
-        if self._records is not None:
-            body = self._with_records(body)
+        body = self.body if self._records is None else self._with_records(self.body)
         if body == decoded.body:
             return None
-        written = write_layout(decoded.layout, body_from_json(decoded.layout, body))
-        return Replace(payload[: decoded.body_at] + written + payload[decoded.end :])
-
-    def _fields(self) -> list[bytes]:
-        """The records fields that are not empty, in their order."""
-        found: list[bytes] = []
-
-        def look(slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
-            if isinstance(slot.wire, BytesWire) and slot.wire.records and value:
-                found.append(value)
-            return value
-
-        if self._decoded is not None:
-            changed(self._decoded.layout, self._decoded.body, look)
-        return found
-
-    def _name_records(self) -> None:
-        frame, decoded = self._frame, self._decoded
-        body = None if decoded is None else decoded.body
-        asked, answer = (body, None) if frame.side == CLIENT else (dict(self.request), body)
-        places = fields_in(frame.key, asked, answer, frame.context.hub.names)
-        for parts, place in zip(self._records or (), places, strict=False):
-            for batch in parts:
-                for record in batch:
-                    record.topic, record.partition = place.topic, place.partition
+        return Replace(self._frame.with_body(body_from_json(decoded.layout, body)))
 
     def _with_records(self, body: dict[str, Any]) -> dict[str, Any]:
         assert self._decoded is not None
-        left = iter(self._records or ())
+        known = self._records or {}
         produced = self._frame.side == CLIENT
 
         def change(slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
-            if not (isinstance(slot.wire, BytesWire) and slot.wire.records and value):
+            if not (isinstance(slot.wire, BytesWire) and id(value) in known):
                 return value
-            parts = iter(next(left, ()))
+            parts = iter(known[id(value)])
             reasons: set[str] = set()
             made = rewritten(
                 value, lambda _, __: _closed(next(parts, [])), reasons, produced=produced
@@ -222,18 +165,18 @@ class ScriptFrame:
         return changed(self._decoded.layout, body, change)
 
 
-def _opened(data: bytes) -> list[list[ScriptRecord]]:
+def _opened(place: RecordField) -> list[list[ScriptRecord]]:
     """Return the records of a field, by batch; those of batches that cannot be changed are left
     out."""
     found = []
-    for batch in batches(data):
+    for batch in batches(place.data):
         if not isinstance(batch, Batch) or batch.control or batch.magic != 2:
             continue
-        opened = open_batch(data, batch)
+        opened = open_batch(place.data, batch)
         if opened.error is None:
             found.append(
                 [
-                    ScriptRecord(None, 0, r.offset, r.timestamp, r.key, r.value, list(r.headers))
+                    ScriptRecord(place.topic, place.partition, *r[:4], list(r.headers))
                     for r in opened.records
                 ]
             )

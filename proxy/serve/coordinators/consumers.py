@@ -5,141 +5,219 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from kafkascope.analyzer.filter.regex import Regex, RegexError
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
-from kafkascope.proxy.serve.coordinators.memory_budget import (
-    ENTRY,
+from kafkascope.proxy.serve.request import (
+    Code,
     MemoryBudget,
+    Request,
+    has_place,
     size_of,
     size_of_names,
 )
-from kafkascope.proxy.serve.request import Code, Handler, Request
 
 HEARTBEAT_MS: Final = 1_000
 SESSION_S: Final = 45.0
-MAX_GROUPS: Final = 1_000
 MAX_MEMBERS: Final = 1_000
-LEAVES: Final = -1
-LEAVES_FOR_A_WHILE: Final = -2
-"""A static member, which comes back as the same instance."""
 
 Place = tuple[bytes, int]
 """Topic id and partition."""
 
 
-@dataclass(slots=True)
-class Consumer:
-    """A member of such a group."""
+@dataclass
+class EpochMember:
+    """A member of a group with epochs."""
 
     id: str
-    instance: str | None
     client: str
-    epoch: int = 0
     topics: list[str] = field(default_factory=list)
-    regex: str = ""
-    owned: set[Place] = field(default_factory=set)
-    """What it has, or has been told to have."""
-    target: set[Place] = field(default_factory=set)
     last_assignment: set[Place] | None = None
     seen: float = 0.0
 
 
-@dataclass(slots=True)
-class ConsumerGroup:
+@dataclass
+class Consumer(EpochMember):
+    """A member of a group of the consumer protocol."""
+
+    instance: str | None = None
+    epoch: int = 0
+    regex: str = ""
+    owned: set[Place] = field(default_factory=set)
+    """What it has, or has been told to have."""
+    target: set[Place] = field(default_factory=set)
+
+
+M = TypeVar("M", bound=EpochMember)
+
+
+@dataclass
+class EpochGroup(Generic[M]):
     """A group and its epoch."""
 
     epoch: int = 0
-    members: dict[str, Consumer] = field(default_factory=dict)
+    members: dict[str, M] = field(default_factory=dict)
 
 
-class ConsumerGroups:
-    """All groups of the consumer protocol."""
+G = TypeVar("G", bound=EpochGroup[Any])
+
+
+class MemberGroups(ABC, Generic[M, G]):
+    """Groups whose members have epochs: what consumer and share groups have in common."""
+
+    kind: ClassVar[str]
+    assignor: ClassVar[str]
+    new_group: ClassVar[type[Any]]
 
     def __init__(self, model: CapturedCluster, budget: MemoryBudget | None = None) -> None:
         self._model = model
-        self._groups: dict[str, ConsumerGroup] = {}
+        self._groups: dict[str, G] = {}
         self._budget = budget or MemoryBudget()
         self._budget.holds(self._held)
 
-    def handlers(self) -> dict[str, Handler]:
-        """The handlers, by API."""
-        return {"ConsumerGroupHeartbeat": self._heartbeat, "ConsumerGroupDescribe": self._describe}
-
-    async def _heartbeat(self, request: Request) -> Body:
+    async def respond_heartbeat(self, request: Request) -> Body:
         return self.heartbeat(request.body, request.client_id or "")
 
     def heartbeat(self, body: Body, client_id: str = "") -> Body:
-        """The response to a ConsumerGroupHeartbeat."""
-        name = body["group_id"]
+        name, epoch = body["group_id"], body["member_epoch"]
         member_id = body["member_id"] or str(uuid.uuid4())
-        names = body.get("subscribed_topic_names") or ()
-        texts = (name, member_id, client_id, body.get("subscribed_topic_regex"))
-        if not self._fits(name, member_id, size_of(*texts) + size_of_names(names)):
-            return _refused(member_id, Code.GROUP_MAX_SIZE_REACHED)
-        group = self._groups.setdefault(name, ConsumerGroup())
+        names, regex = body.get("subscribed_topic_names"), body.get("subscribed_topic_regex")
+        # Plain heartbeats say nothing new.
+        known = name in self._groups and member_id in self._groups[name].members
+        size = size_of(name, member_id, client_id, regex) + size_of_names(names or ())
+        fits = (known and not (names or regex)) or self._budget.admit(size)
+        if not has_place(self._groups, name) or not fits:
+            return refused(member_id, Code.GROUP_MAX_SIZE_REACHED)
+        group = self._groups.setdefault(name, self.new_group())
         self._expire(group, member_id)
-        if body["member_epoch"] in (LEAVES, LEAVES_FOR_A_WHILE):
-            _remove(group, member_id)
-            return _beat(member_id, body["member_epoch"], None)
+        if epoch < 0:
+            self._remove(group, member_id)
+            return beat(member_id, epoch, None)
         member = group.members.get(member_id)
         if member is None:
-            if body["member_epoch"] > 0:
-                return _refused(member_id, Code.UNKNOWN_MEMBER_ID)
+            if epoch > 0:
+                return refused(member_id, Code.UNKNOWN_MEMBER_ID)
             if len(group.members) >= MAX_MEMBERS:
-                return _refused(member_id, Code.GROUP_MAX_SIZE_REACHED)
-            instance = body.get("instance_id")
-            for old in [
-                m.id for m in group.members.values() if instance and m.instance == instance
-            ]:
-                _remove(group, old)
-            member = group.members[member_id] = Consumer(member_id, instance, client_id)
+                return refused(member_id, Code.GROUP_MAX_SIZE_REACHED)
+            member = group.members[member_id] = self._joined(group, member_id, client_id, body)
             group.epoch += 1
-        elif body["member_epoch"] == 0:
+        elif epoch == 0:
             member.last_assignment = None
-            member.owned = set()
-        elif body["member_epoch"] > group.epoch:
-            return _refused(member_id, Code.FENCED_MEMBER_EPOCH)
+        elif epoch > group.epoch:
+            return refused(member_id, Code.FENCED_MEMBER_EPOCH)
         member.seen = time.monotonic()
-        try:
-            self._subscribe(group, member, body)
-        except RegexError as error:
-            return _refused(member_id, Code.INVALID_REGULAR_EXPRESSION, str(error))
-        if body.get("topic_partitions") is not None:
-            # Nobody owns what is not there: the model is the limit of the set.
-            member.owned = {
-                (topic.id, number)
-                for each in body["topic_partitions"]
-                if (topic := self._model.topics.get(self._model.name_of(each))) is not None
-                for number in each["partitions"]
-                if number in topic.partitions
-            }
-        return self._assigned(group, member)
-
-    def _fits(self, name: str, member_id: str, size: int) -> bool:
-        """Whether what a heartbeat says may be kept; plain heartbeats say nothing new."""
-        if not has_place(self._groups, name):
-            return False
-        known = name in self._groups and member_id in self._groups[name].members
-        return (known and size < 2 * ENTRY) or self._budget.admit(size)
+        return self._assigned(group, member, body)
 
     def _held(self) -> int:
-        """Bytes that groups and members take."""
+        """Return the bytes that groups and members take."""
         return sum(
             size_of(name)
             + sum(
-                size_of(each.id, each.client, each.regex) + size_of_names(each.topics)
+                size_of(each.id, each.client) + size_of_names(each.topics)
                 for each in group.members.values()
             )
             for name, group in self._groups.items()
         )
 
-    def _subscribe(self, group: ConsumerGroup, member: Consumer, body: Body) -> None:
+    def listed(self) -> list[Body]:
+        return [
+            {
+                "group_id": name,
+                "protocol_type": self.kind,
+                "group_state": "Stable" if group.members else "Empty",
+                "group_type": self.kind,
+            }
+            for name, group in self._groups.items()
+        ]
+
+    async def describe(self, request: Request) -> Body:
+        return {"groups": [self._described(name) for name in request.body["group_ids"]]}
+
+    def _described(self, name: str) -> Body:
+        group = self._groups.get(name)
+        if group is None:
+            said = f"Group {name} is not a {self.kind} group."
+            result = {"error_code": Code.GROUP_ID_NOT_FOUND, "error_message": said}
+            return {**result, "group_id": name, "group_state": "Dead"}
+        return {
+            "error_code": 0,
+            "group_id": name,
+            "group_state": "Stable" if group.members else "Empty",
+            "group_epoch": group.epoch,
+            "assignment_epoch": group.epoch,
+            "assignor_name": self.assignor,
+            "members": [
+                {
+                    "client_host": "/127.0.0.1",
+                    "member_id": each.id,
+                    "member_epoch": group.epoch,
+                    "client_id": each.client,
+                    "subscribed_topic_names": each.topics,
+                    **self._member(each),
+                }
+                for each in group.members.values()
+            ],
+        }
+
+    def _named(self, places: set[Place]) -> Body:
+        """Return an assignment with the names of topics."""
+        topics = [
+            {**each, "topic_name": self._model.ids.get(bytes(each["topic_id"]), "")}
+            for each in by_topic(places)
+        ]
+        return {"topic_partitions": topics}
+
+    def _expire(self, group: G, but: str | None = None) -> None:
+        """Remove the members that were silent for too long."""
+        now = time.monotonic()
+        for gone in [i for i, m in group.members.items() if now - m.seen > SESSION_S and i != but]:
+            self._remove(group, gone)
+
+    def _remove(self, group: G, member_id: str) -> bool:
+        gone = group.members.pop(member_id, None) is not None
+        group.epoch += gone
+        return gone
+
+    @abstractmethod
+    def _joined(self, group: G, member_id: str, client_id: str, body: Body) -> M:
+        """Return a new member of a group."""
+
+    @abstractmethod
+    def _assigned(self, group: G, member: M, body: Body) -> Body:
+        """Take in what a member says and return the response to its heartbeat."""
+
+    @abstractmethod
+    def _member(self, member: M) -> Body:
+        """Return what descriptions of a member have besides what all have."""
+
+
+class ConsumerGroups(MemberGroups[Consumer, EpochGroup[Consumer]]):
+    """All groups of the consumer protocol."""
+
+    kind = "consumer"
+    assignor = "uniform"
+    new_group = EpochGroup
+
+    def _joined(
+        self, group: EpochGroup[Consumer], member_id: str, client_id: str, body: Body
+    ) -> Consumer:
+        # A static member comes back as the same instance.
+        instance = body.get("instance_id")
+        for old in [m.id for m in group.members.values() if instance and m.instance == instance]:
+            self._remove(group, old)
+        return Consumer(member_id, client_id, instance=instance)
+
+    def _held(self) -> int:
+        groups = self._groups.values()
+        regexes = sum(2 * len(each.regex) for group in groups for each in group.members.values())
+        return super()._held() + regexes
+
+    def _subscribe(self, group: EpochGroup[Consumer], member: Consumer, body: Body) -> None:
         names = body.get("subscribed_topic_names")
         pattern = body.get("subscribed_topic_regex")
         if names is None and pattern is None:
@@ -159,8 +237,23 @@ class ConsumerGroups:
             wanted |= {name for name in self._model.topics if regex.search(name)}
         return wanted
 
-    def _assigned(self, group: ConsumerGroup, member: Consumer) -> Body:
+    def _assigned(self, group: EpochGroup[Consumer], member: Consumer, body: Body) -> Body:
         """Assign round robin to those who subscribe; what others still own comes later."""
+        if body["member_epoch"] == 0:
+            member.owned = set()
+        try:
+            self._subscribe(group, member, body)
+        except RegexError as error:
+            return refused(member.id, Code.INVALID_REGULAR_EXPRESSION, str(error))
+        if body.get("topic_partitions") is not None:
+            # Nobody owns what is not there: the model is the limit of the set.
+            member.owned = {
+                (topic.id, number)
+                for each in body["topic_partitions"]
+                if (topic := self._model.topics.get(self._model.name_of(each))) is not None
+                for number in each["partitions"]
+                if number in topic.partitions
+            }
         of = {each.id: self._topics(each) for each in group.members.values()}
         for each in group.members.values():
             each.target = set()
@@ -177,17 +270,11 @@ class ConsumerGroups:
         mine = member.target - taken
         member.epoch = group.epoch
         if mine == member.last_assignment:
-            return _beat(member.id, member.epoch, None)
+            return beat(member.id, member.epoch, None)
         member.last_assignment = mine
         # What it has to give up counts as its own until it says that it has done so.
         member.owned |= mine
-        return _beat(member.id, member.epoch, {"topic_partitions": by_topic(mine)})
-
-    def _expire(self, group: ConsumerGroup, but: str) -> None:
-        now = time.monotonic()
-        for gone in [m.id for m in group.members.values() if now - m.seen > SESSION_S]:
-            if gone != but:
-                _remove(group, gone)
+        return beat(member.id, member.epoch, {"topic_partitions": by_topic(mine)})
 
     # --- what others ask
 
@@ -206,77 +293,15 @@ class ConsumerGroups:
             return Code.UNKNOWN_MEMBER_ID
         return Code.STALE_MEMBER_EPOCH if epoch > member.epoch else 0
 
-    def listed(self) -> list[Body]:
-        """The groups as ListGroups lists them."""
-        return listed_as("consumer", self._groups)
-
-    async def _describe(self, request: Request) -> Body:
-        return {"groups": [self._described(name) for name in request.body["group_ids"]]}
-
-    def _described(self, name: str) -> Body:
-        group = self._groups.get(name)
-        if group is None:
-            said = f"Group {name} is not a consumer group."
-            return {
-                "group_id": name,
-                "error_code": Code.GROUP_ID_NOT_FOUND,
-                "error_message": said,
-                "group_state": "Dead",
-            }
-        members = [
-            {
-                "member_id": each.id,
-                "instance_id": each.instance,
-                "member_epoch": each.epoch,
-                "client_id": each.client,
-                "client_host": "/127.0.0.1",
-                "subscribed_topic_names": each.topics,
-                "subscribed_topic_regex": each.regex or None,
-                "assignment": {"topic_partitions": self._named(each.owned)},
-                "target_assignment": {"topic_partitions": self._named(each.target)},
-                "member_type": 1,
-            }
-            for each in group.members.values()
-        ]
+    def _member(self, member: Consumer) -> Body:
         return {
-            "error_code": 0,
-            "group_id": name,
-            "group_state": "Stable" if members else "Empty",
-            "group_epoch": group.epoch,
-            "assignment_epoch": group.epoch,
-            "assignor_name": "uniform",
-            "members": members,
+            "instance_id": member.instance,
+            "member_epoch": member.epoch,
+            "subscribed_topic_regex": member.regex or None,
+            "assignment": self._named(member.owned),
+            "target_assignment": self._named(member.target),
+            "member_type": 1,
         }
-
-    def _named(self, places: set[Place]) -> list[Body]:
-        return [
-            {**each, "topic_name": self._model.ids.get(bytes(each["topic_id"]), "")}
-            for each in by_topic(places)
-        ]
-
-
-def listed_as(kind: str, groups: Mapping[str, Any]) -> list[Body]:
-    """Groups of one kind, which have members, as ListGroups lists them."""
-    return [
-        {
-            "group_id": name,
-            "protocol_type": kind,
-            "group_state": "Stable" if group.members else "Empty",
-            "group_type": kind,
-        }
-        for name, group in groups.items()
-    ]
-
-
-def has_place(groups: dict[str, Any], name: str) -> bool:
-    """Whether a group is known or may be added: an empty one makes room when there are too many."""
-    if name in groups or len(groups) < MAX_GROUPS:
-        return True
-    empty = next((other for other, each in groups.items() if not each.members), None)
-    if empty is None:
-        return False
-    del groups[empty]
-    return True
 
 
 def by_topic(places: set[Place]) -> list[Body]:
@@ -287,12 +312,8 @@ def by_topic(places: set[Place]) -> list[Body]:
     return [{"topic_id": each, "partitions": numbers} for each, numbers in topics.items()]
 
 
-def _remove(group: ConsumerGroup, member_id: str) -> None:
-    if group.members.pop(member_id, None) is not None:
-        group.epoch += 1
-
-
-def _beat(member_id: str, epoch: int, assignment: Body | None) -> Body:
+def beat(member_id: str, epoch: int, assignment: Body | None) -> Body:
+    """The response to a heartbeat, without an error."""
     return {
         "error_code": 0,
         "member_id": member_id,
@@ -302,5 +323,6 @@ def _beat(member_id: str, epoch: int, assignment: Body | None) -> Body:
     }
 
 
-def _refused(member_id: str, error: Code, said: str | None = None) -> Body:
-    return {**_beat(member_id, 0, None), "error_code": error, "error_message": said}
+def refused(member_id: str, error: Code, said: str | None = None) -> Body:
+    """The response to a heartbeat, with an error."""
+    return {**beat(member_id, 0, None), "error_code": error, "error_message": said}

@@ -11,31 +11,28 @@ from typing import Final
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.schema import Versions
-from kafkascope.proxy.serve.coordinators.memory_budget import (
+from kafkascope.proxy.serve.request import (
+    Code,
     MemoryBudget,
+    Request,
+    has_place,
     size_of,
     size_of_names,
     size_of_protocols,
 )
-from kafkascope.proxy.serve.request import Code, Handler, Request
 
+# Seconds that the first members of a group have to come together.
 FORMING: Final = 0.15
-"""Seconds that the first members of a group have to come together."""
+# Whatever a member asks for: nobody waits longer for a rebalance.
 LONGEST_S: Final = 300.0
-"""Whatever a member asks for: nobody waits longer for a rebalance."""
-STATES: Final = {
-    "empty": "Empty",
-    "joining": "PreparingRebalance",
-    "syncing": "CompletingRebalance",
-    "stable": "Stable",
-}
-"""As DescribeGroups names them."""
+EMPTY, JOINING, SYNCING, STABLE = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable")
+"""States, as DescribeGroups names them."""
 MEMBER_ID_NEEDED: Final = Versions.parse("4+")
 """Of JoinGroup: members come twice, the second time with the id that they were given (KIP-394)."""
 MAX_GROUPS: Final = 10_000
 MAX_MEMBERS: Final = 1_000
+# Member ids of a group that were handed out and are not used yet.
 MAX_OFFERED: Final = 1_000
-"""Member ids of a group that were handed out and are not used yet."""
 
 
 @dataclass(slots=True)
@@ -62,8 +59,7 @@ class Group:
     generation: int = 0
     protocol: str = ""
     leader: str = ""
-    state: str = "empty"
-    """empty, joining, syncing, stable."""
+    state: str = EMPTY
     members: dict[str, ClassicMember] = field(default_factory=dict)
     known: dict[str, None] = field(default_factory=dict)
     """Ids that were handed out and are not used yet, oldest first."""
@@ -78,19 +74,10 @@ class Groups:
         self._budget = budget or MemoryBudget()
         self._budget.holds(self._held)
 
-    def handlers(self) -> dict[str, Handler]:
-        """The handlers, by API."""
-        return {
-            "JoinGroup": lambda each: self.join(each.version, each.client_id, each.body),
-            "SyncGroup": lambda each: self.sync(each.body),
-            "Heartbeat": self._heartbeat,
-            "LeaveGroup": self._leave,
-        }
-
-    async def _heartbeat(self, request: Request) -> Body:
+    async def respond_heartbeat(self, request: Request) -> Body:
         return {"error_code": self.heartbeat(request.body)}
 
-    async def _leave(self, request: Request) -> Body:
+    async def respond_leave(self, request: Request) -> Body:
         members = self.leave(request.body)
         # One member leaves until version 2, and has its error at the top.
         error = members[0]["error_code"] if "members" not in request.body else 0
@@ -98,21 +85,14 @@ class Groups:
 
     def _group(self, name: str) -> Group | None:
         """The group of that name, made when it is not known. None: there are too many."""
-        group = self._groups.get(name)
-        if group is not None:
-            return group
-        if len(self._groups) >= MAX_GROUPS:
-            empty = next((each for each in self._groups.values() if not each.members), None)
-            if empty is None:
+        if name not in self._groups:
+            room = has_place(self._groups, name, MAX_GROUPS)
+            if not room or not self._budget.admit(size_of(name)):
                 return None
-            del self._groups[empty.name]
-        if not self._budget.admit(size_of(name)):
-            return None
-        group = self._groups[name] = Group(name)
-        return group
+            self._groups[name] = Group(name)
+        return self._groups[name]
 
     def _held(self) -> int:
-        """Bytes that groups and members take."""
         held = 0
         for group in self._groups.values():
             held += size_of(group.name) + size_of_names(group.known)
@@ -195,10 +175,9 @@ class Groups:
 
     def _rebalance(self, group: Group) -> None:
         """Begin a rebalance, or complete it when everybody has joined."""
-        group.state = "joining"
+        group.state = JOINING
         for member in group.members.values():
-            if member.syncing is not None and not member.syncing.done():
-                member.syncing.set_result(Code.REBALANCE_IN_PROGRESS)
+            _settle(member.syncing, Code.REBALANCE_IN_PROGRESS)
         waiting = [m for m in group.members.values() if m.joining is None or m.joining.done()]
         if group.timer is not None:
             group.timer.cancel()
@@ -212,17 +191,16 @@ class Groups:
         for member_id in gone:
             del group.members[member_id]
         if not group.members:
-            group.state = "empty"
+            group.state = EMPTY
             return
         group.generation += 1
         group.protocol = _common(group) or ""
         if group.leader not in group.members:
             group.leader = next(iter(group.members))
-        group.state = "syncing"
+        group.state = SYNCING
         for member in group.members.values():
             member.assignment = b""
-            if member.joining is not None and not member.joining.done():
-                member.joining.set_result(0)
+            _settle(member.joining, 0)
             member.joining = None
 
     async def sync(self, body: Body) -> Body:
@@ -236,20 +214,19 @@ class Groups:
         }
         if error or group is None:
             return blank
-        if group.state == "joining":
+        if group.state == JOINING:
             return {**blank, "error_code": Code.REBALANCE_IN_PROGRESS}
         member = group.members[body["member_id"]]
-        if body["member_id"] == group.leader and group.state == "syncing":
+        if body["member_id"] == group.leader and group.state == SYNCING:
             if not self._budget.admit(sum(size_of(e["assignment"]) for e in body["assignments"])):
                 return {**blank, "error_code": Code.UNKNOWN_SERVER_ERROR}
             for each in body["assignments"]:
                 if each["member_id"] in group.members:
                     group.members[each["member_id"]].assignment = each["assignment"]
-            group.state = "stable"
+            group.state = STABLE
             for other in group.members.values():
-                if other.syncing is not None and not other.syncing.done():
-                    other.syncing.set_result(0)
-        elif group.state == "syncing":
+                _settle(other.syncing, 0)
+        elif group.state == SYNCING:
             member.syncing = asyncio.get_running_loop().create_future()
             try:
                 error = await asyncio.wait_for(member.syncing, member.rebalance_s + 5)
@@ -270,21 +247,18 @@ class Groups:
         if error or group is None:
             return error
         self._expire(group)
-        return Code.REBALANCE_IN_PROGRESS if group.state == "joining" else 0
+        return Code.REBALANCE_IN_PROGRESS if group.state == JOINING else 0
 
     def check_commit(self, body: Body) -> int:
         """The error of a commit by a member; 0: none, as for those from outside of the group."""
-        if not body.get("member_id") or body.get("generation_id_or_member_epoch", -1) < 0:
-            return 0
+        generation = body.get("generation_id_or_member_epoch", -1)
         group = self._groups.get(body["group_id"])
-        if group is None or body["member_id"] not in group.members:
-            return 0 if group is None else Code.UNKNOWN_MEMBER_ID
+        if group is None or not body.get("member_id") or generation < 0:
+            return 0
+        if body["member_id"] not in group.members:
+            return Code.UNKNOWN_MEMBER_ID
         group.members[body["member_id"]].seen = time.monotonic()
-        return (
-            0
-            if body["generation_id_or_member_epoch"] == group.generation
-            else Code.ILLEGAL_GENERATION
-        )
+        return 0 if generation == group.generation else Code.ILLEGAL_GENERATION
 
     def leave(self, body: Body) -> list[Body]:
         """Remove members. Returns a response for each."""
@@ -294,22 +268,17 @@ class Groups:
         for each in members:
             found = each["member_id"]
             if not found and each.get("group_instance_id"):
-                found = next(
-                    (
-                        m.id
-                        for m in group.members.values()
-                        if m.instance == each["group_instance_id"]
-                    ),
-                    "",
-                )
+                instance = each["group_instance_id"]
+                same = (m.id for m in group.members.values() if m.instance == instance)
+                found = next(same, "")
             gone = group.members.pop(found, None)
             result.append({**each, "error_code": 0 if gone else Code.UNKNOWN_MEMBER_ID})
-            if gone is not None and gone.joining is not None and not gone.joining.done():
-                gone.joining.set_result(Code.UNKNOWN_MEMBER_ID)
+            if gone is not None:
+                _settle(gone.joining, Code.UNKNOWN_MEMBER_ID)
         if group.members:
             self._rebalance(group)
         else:
-            group.state = "empty"
+            group.state = EMPTY
         return result
 
     def described(self, name: str) -> Body:
@@ -320,7 +289,7 @@ class Groups:
         return {
             "error_code": 0,
             "group_id": name,
-            "group_state": STATES[group.state],
+            "group_state": group.state,
             "protocol_type": group.type,
             "protocol_data": group.protocol,
             "members": [
@@ -337,12 +306,11 @@ class Groups:
         }
 
     def listed(self) -> list[Body]:
-        """The groups as ListGroups lists them."""
         return [
             {
                 "group_id": group.name,
                 "protocol_type": group.type,
-                "group_state": STATES[group.state],
+                "group_state": group.state,
                 "group_type": "classic",
             }
             for group in self._groups.values()
@@ -353,12 +321,10 @@ class Groups:
         if group is None or body["member_id"] not in group.members:
             return None, Code.UNKNOWN_MEMBER_ID
         group.members[body["member_id"]].seen = time.monotonic()
-        if body["generation_id"] != group.generation:
-            return (
-                group,
-                Code.REBALANCE_IN_PROGRESS if group.state == "joining" else Code.ILLEGAL_GENERATION,
-            )
-        return group, 0
+        if body["generation_id"] == group.generation:
+            return group, 0
+        joining = group.state == JOINING
+        return group, Code.REBALANCE_IN_PROGRESS if joining else Code.ILLEGAL_GENERATION
 
     def _expire(self, group: Group) -> None:
         """Remove the members that were silent for their session timeout."""
@@ -370,7 +336,7 @@ class Groups:
         ]
         for member_id in gone:
             del group.members[member_id]
-        if gone and group.members and group.state != "joining":
+        if gone and group.members and group.state != JOINING:
             self._rebalance(group)
 
 
@@ -378,9 +344,14 @@ def _replace(group: Group, instance: str | None) -> None:
     """Fence the former id of a static member that is back under a new one (KIP-345)."""
     for old in [m for m in group.members.values() if instance and m.instance == instance]:
         del group.members[old.id]
-        for waiting in (old.joining, old.syncing):
-            if waiting is not None and not waiting.done():
-                waiting.set_result(Code.FENCED_INSTANCE_ID)
+        _settle(old.joining, Code.FENCED_INSTANCE_ID)
+        _settle(old.syncing, Code.FENCED_INSTANCE_ID)
+
+
+def _settle(waiting: asyncio.Future[int] | None, error: int) -> None:
+    """Let a member's request go on."""
+    if waiting is not None and not waiting.done():
+        waiting.set_result(error)
 
 
 def _joined(error: int, member_id: str) -> Body:
@@ -396,17 +367,11 @@ def _joined(error: int, member_id: str) -> Body:
 
 
 def _common(group: Group) -> str | None:
-    """The first protocol that all members support; None when there is none."""
-    members = list(group.members.values())
-    if not members:
-        return None
-    common = set.intersection(*({each["name"] for each in m.protocols} for m in members))
-    return next((each["name"] for each in members[0].protocols if each["name"] in common), None)
+    offers = [[each["name"] for each in m.protocols] for m in group.members.values()]
+    common = set(offers[0]).intersection(*offers) if offers else ()
+    return next((name for name in offers[0] if name in common), None) if offers else None
 
 
 def _metadata(member: ClassicMember, protocol: str) -> bytes:
-    for each in member.protocols:
-        if each["name"] == protocol:
-            data: bytes = each["metadata"]
-            return data
-    return b""
+    found = (each["metadata"] for each in member.protocols if each["name"] == protocol)
+    return next(found, b"")

@@ -4,195 +4,207 @@ They start at the first captured record. Waits for records, else sans-I/O."""
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.coordinators.consumers import (
-    HEARTBEAT_MS,
-    MAX_MEMBERS,
-    SESSION_S,
+    EpochGroup,
+    EpochMember,
+    MemberGroups,
     Place,
+    beat,
     by_topic,
-    has_place,
-    listed_as,
 )
-from kafkascope.proxy.serve.coordinators.deliveries import LOCK_S, MOST_LOCKS, Delivery
-from kafkascope.proxy.serve.coordinators.memory_budget import (
-    ENTRY,
-    MemoryBudget,
-    size_of,
-    size_of_names,
-)
+from kafkascope.proxy.serve.log import Log
 from kafkascope.proxy.serve.partitions import Partitions
-from kafkascope.proxy.serve.request import LONGEST_WAIT_S, Code, Handler, Request
+from kafkascope.proxy.serve.request import (
+    ENTRY,
+    LONGEST_WAIT_S,
+    Code,
+    MemoryBudget,
+    Request,
+)
+
+# So long a record is a member's; then it is for others again.
+LOCK_S: Final = 30.0
+# Records of a partition that members have at once.
+MOST_LOCKS: Final = 2_000
+MOST_DELIVERIES: Final = 5
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+
+
+class Acquired(NamedTuple):
+    """A record that a member has acquired."""
+
+    member: str
+    deliveries: int
+    until: float
+
+
+class Delivery:
+    """How far a group is with a partition."""
+
+    def __init__(self, start: int) -> None:
+        self.next = start
+        """The first offset that nobody had yet."""
+        self.held: dict[int, Acquired] = {}
+        self.free: dict[int, int] = {}
+        """Offsets that were given back -> how often they were delivered."""
+
+    def expire(self, now: float) -> None:
+        """Release the records that members have had for too long."""
+        for offset in [o for o, held in self.held.items() if held.until <= now]:
+            self._release(offset)
+
+    def leave(self, member: str) -> None:
+        for offset in [o for o, held in self.held.items() if held.member == member]:
+            self._release(offset)
+
+    def _release(self, offset: int) -> None:
+        held = self.held.pop(offset)
+        if held.deliveries < MOST_DELIVERIES:
+            self.free[offset] = held.deliveries
+
+    def settle(self, member: str, first: int, last: int, kinds: list[int]) -> int:
+        """Apply a batch of acknowledgements. One type counts for all offsets. Returns the error; 0:
+        none."""
+        if not 0 <= last - first < MOST_LOCKS or len(kinds) not in (1, last - first + 1):
+            return Code.INVALID_RECORD_STATE
+        error = 0
+        for index, offset in enumerate(range(first, last + 1)):
+            held = self.held.get(offset)
+            kind = kinds[index if len(kinds) > 1 else 0]
+            if held is None or held.member != member:
+                error = error if kind == GAP else Code.INVALID_RECORD_STATE
+            elif kind == RELEASE:
+                self._release(offset)
+            elif kind == RENEW:
+                self.held[offset] = held._replace(until=time.monotonic() + LOCK_S)
+            else:
+                del self.held[offset]
+        return error
+
+    def take(self, log: Log, member: str, most: int, most_bytes: int) -> tuple[bytes, list[Body]]:
+        """Acquire records for a member. Returns the records and the ranges of offsets acquired."""
+        most = min(most, MOST_LOCKS - len(self.held))
+        start = min([*self.free, self.next])
+        data: list[bytes] = []
+        taken: list[tuple[int, int]] = []
+        size = 0
+        until = time.monotonic() + LOCK_S
+        for entry in log.entries(start):
+            if len(taken) >= most or (data and size + len(entry.data) > most_bytes):
+                break
+            wanted = self._available(max(entry.base, start), entry.last, most - len(taken))
+            for offset, deliveries in wanted:
+                self.free.pop(offset, None)
+                self.held[offset] = Acquired(member, deliveries + 1, until)
+                self.next = max(self.next, offset + 1)
+                taken.append((offset, deliveries + 1))
+            if wanted:
+                data.append(entry.data)
+                size += len(entry.data)
+        return b"".join(data), list(_ranges(taken))
+
+    def _available(self, first: int, last: int, most: int) -> list[tuple[int, int]]:
+        given_back = sorted(o for o in self.free if first <= o <= last)[:most]
+        wanted = [(offset, self.free[offset]) for offset in given_back]
+        fresh = max(first, self.next)
+        return wanted + [(o, 0) for o in range(fresh, min(last + 1, fresh + most - len(wanted)))]
+
+
+def _ranges(taken: list[tuple[int, int]]) -> Iterator[Body]:
+    found: Body | None = None
+    for offset, deliveries in taken:
+        if found and found["last_offset"] + 1 == offset and found["delivery_count"] == deliveries:
+            found["last_offset"] = offset
+            continue
+        if found:
+            yield found
+        found = {"first_offset": offset, "last_offset": offset, "delivery_count": deliveries}
+    if found:
+        yield found
+
 
 MOST_BYTES: Final = 50 << 20
+# Of a partition in a response, when the request does not say.
 MOST_RECORDS: Final = 500
-"""Of a partition in a response, when the request does not say."""
 OPENS: Final = 0
 CLOSES: Final = -1
 
 
-@dataclass(slots=True)
-class ShareMember:
+@dataclass
+class ShareMember(EpochMember):
     """A member of a share group, and its session."""
 
-    client: str = ""
-    topics: list[str] = field(default_factory=list)
-    last_assignment: set[Place] | None = None
-    seen: float = 0.0
     session: dict[Place, None] | None = None
     """What it fetches, in order; None: it has no session."""
     turn: int = 0
     """The epoch that the next request of the session has."""
 
 
-@dataclass(slots=True)
-class ShareGroup:
+@dataclass
+class ShareGroup(EpochGroup[ShareMember]):
     """A share group."""
 
-    epoch: int = 0
-    members: dict[str, ShareMember] = field(default_factory=dict)
     deliveries: dict[Place, Delivery] = field(default_factory=dict)
 
 
-class ShareGroups:
+class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
     """All share groups."""
+
+    kind = "share"
+    assignor = "simple"
+    new_group = ShareGroup
 
     def __init__(
         self, model: CapturedCluster, partitions: Partitions, budget: MemoryBudget | None = None
     ) -> None:
-        self._model = model
-        self._budget = budget or MemoryBudget()
-        self._budget.holds(self._held)
+        super().__init__(model, budget)
         self._partitions = partitions
-        self._groups: dict[str, ShareGroup] = {}
-
-    def handlers(self) -> dict[str, Handler]:
-        """The handlers, by API."""
-        return {
-            "ShareGroupHeartbeat": self._heartbeat,
-            "ShareGroupDescribe": self._describe,
-            "ShareFetch": self._fetch,
-            "ShareAcknowledge": self._acknowledge,
-        }
 
     # --- membership
 
-    async def _heartbeat(self, request: Request) -> Body:
-        body, member_id = request.body, request.body["member_id"]
-        name = body["group_id"]
-        result: Body = {
-            "error_code": 0,
-            "member_id": member_id,
-            "heartbeat_interval_ms": HEARTBEAT_MS,
-        }
-        topics = body["subscribed_topic_names"]
-        size = size_of(name, member_id, request.client_id) + size_of_names(topics or ())
-        if not self._fits(name, member_id, size if topics else 0):
-            error = Code.GROUP_MAX_SIZE_REACHED
-            return {**result, "error_code": error, "member_epoch": 0, "assignment": None}
-        group = self._groups.setdefault(name, ShareGroup())
-        now = time.monotonic()
-        for gone in [i for i, m in group.members.items() if now - m.seen > SESSION_S]:
-            self._remove(group, gone)
-        if body["member_epoch"] < 0:
-            self._remove(group, member_id)
-            return {**result, "member_epoch": body["member_epoch"], "assignment": None}
-        member = group.members.get(member_id)
-        if member is None:
-            error = Code.NONE if body["member_epoch"] == 0 else Code.UNKNOWN_MEMBER_ID
-            if len(group.members) >= MAX_MEMBERS:
-                error = Code.GROUP_MAX_SIZE_REACHED
-            if error:
-                return {**result, "error_code": error, "member_epoch": 0, "assignment": None}
-            member = group.members[member_id] = ShareMember(request.client_id or "")
-            group.epoch += 1
-        elif body["member_epoch"] == 0:
-            member.last_assignment = None
-        member.seen = now
-        if topics is not None:
-            member.topics = list(topics)
-        mine = {
+    def _joined(self, group: ShareGroup, member_id: str, client_id: str, body: Body) -> ShareMember:
+        return ShareMember(member_id, client_id)
+
+    def _assigned(self, group: ShareGroup, member: ShareMember, body: Body) -> Body:
+        if body["subscribed_topic_names"] is not None:
+            member.topics = list(body["subscribed_topic_names"])
+        mine: set[Place] = {
             (topic.id, number)
             for name in member.topics
             if (topic := self._model.topics.get(name)) is not None
             for number in topic.partitions
         }
-        result["member_epoch"] = group.epoch
-        result["assignment"] = (
-            None if mine == member.last_assignment else {"topic_partitions": by_topic(mine)}
-        )
-        member.last_assignment = mine
-        return result
-
-    def _fits(self, name: str, member_id: str, size: int) -> bool:
-        """Whether what a heartbeat says may be kept; plain heartbeats say nothing new."""
-        if not has_place(self._groups, name):
-            return False
-        known = name in self._groups and member_id in self._groups[name].members
-        return (known and not size) or self._budget.admit(max(size, size_of(name, member_id)))
+        last, member.last_assignment = member.last_assignment, mine
+        new = None if mine == last else {"topic_partitions": by_topic(mine)}
+        return beat(member.id, group.epoch, new)
 
     def _held(self) -> int:
-        """Bytes that groups, members, sessions and deliveries take."""
-        held = 0
-        for name, group in self._groups.items():
-            held += size_of(name)
-            for each, member in group.members.items():
-                held += size_of(each, member.client) + size_of_names(member.topics)
-                held += ENTRY * len(member.session or ())
-            held += sum(
-                ENTRY * (1 + len(each.held) + len(each.free)) for each in group.deliveries.values()
-            )
-        return held
+        entries = 0
+        for group in self._groups.values():
+            entries += sum(len(each.session or ()) for each in group.members.values())
+            entries += sum(1 + len(e.held) + len(e.free) for e in group.deliveries.values())
+        return super()._held() + ENTRY * entries
 
-    def _remove(self, group: ShareGroup, member_id: str) -> None:
-        if group.members.pop(member_id, None) is not None:
-            group.epoch += 1
-            for delivery in group.deliveries.values():
-                delivery.leave(member_id)
-            self._partitions.wake()
+    def _remove(self, group: ShareGroup, member_id: str) -> bool:
+        gone = super()._remove(group, member_id)
+        if gone:
+            self._leave(group, member_id)
+        return gone
 
-    def listed(self) -> list[Body]:
-        """The groups as ListGroups lists them."""
-        return listed_as("share", self._groups)
+    def _leave(self, group: ShareGroup, member_id: str) -> None:
+        """Release what a member has acquired and not acknowledged."""
+        for delivery in group.deliveries.values():
+            delivery.leave(member_id)
+        self._partitions.wake()
 
-    async def _describe(self, request: Request) -> Body:
-        return {"groups": [self._described(name) for name in request.body["group_ids"]]}
-
-    def _described(self, name: str) -> Body:
-        group = self._groups.get(name)
-        if group is None:
-            said = f"Group {name} is not a share group."
-            result = {"error_code": Code.GROUP_ID_NOT_FOUND, "error_message": said}
-            return {**result, "group_id": name, "group_state": "Dead"}
-        members = [
-            {
-                "member_id": each,
-                "member_epoch": group.epoch,
-                "client_id": member.client,
-                "client_host": "/127.0.0.1",
-                "subscribed_topic_names": member.topics,
-                "assignment": {
-                    "topic_partitions": [
-                        {**topic, "topic_name": self._model.ids.get(bytes(topic["topic_id"]), "")}
-                        for topic in by_topic(member.last_assignment or set())
-                    ]
-                },
-            }
-            for each, member in group.members.items()
-        ]
-        state = "Stable" if members else "Empty"
-        epochs = {"group_epoch": group.epoch, "assignment_epoch": group.epoch}
-        result = {
-            "error_code": 0,
-            "group_id": name,
-            "group_state": state,
-            "assignor_name": "simple",
-        }
-        return {**result, **epochs, "members": members}
+    def _member(self, member: ShareMember) -> Body:
+        return {"assignment": self._named(member.last_assignment or set())}
 
     # --- records
 
@@ -223,40 +235,29 @@ class ShareGroups:
                 place = bytes(topic["topic_id"]), part["partition_index"]
                 delivery = group.deliveries.get(place)
                 for each in part["acknowledgement_batches"]:
-                    error = (
-                        Code.INVALID_RECORD_STATE
-                        if delivery is None
-                        else delivery.settle(
-                            body["member_id"],
-                            each["first_offset"],
-                            each["last_offset"],
-                            each["acknowledge_types"],
-                        )
-                    )
+                    error: int = Code.INVALID_RECORD_STATE
+                    if delivery is not None:
+                        ends = each["first_offset"], each["last_offset"]
+                        kinds = each["acknowledge_types"]
+                        error = delivery.settle(body["member_id"], *ends, kinds)
                     errors[place] = errors.get(place, 0) or error
         if errors:
             self._partitions.wake()
         return errors
 
-    def _ended(self, group: ShareGroup, member: ShareMember, body: Body) -> None:
-        """Close a session and release what the member did not acknowledge."""
-        member.session = None
-        for delivery in group.deliveries.values():
-            delivery.leave(body["member_id"])
-        self._partitions.wake()
-
-    async def _acknowledge(self, request: Request) -> Body:
+    async def acknowledge(self, request: Request) -> Body:
         body = request.body
         found = self._session(body)
         if isinstance(found, int):
             return {"error_code": found, "responses": []}
         errors = self._settled(found[0], body)
         if body["share_session_epoch"] == CLOSES:
-            self._ended(*found, body)
+            found[1].session = None
+            self._leave(found[0], body["member_id"])
         parts = {place: {"error_code": error} for place, error in errors.items()}
         return {"error_code": 0, "responses": _by_topic(parts), "node_endpoints": []}
 
-    async def _fetch(self, request: Request) -> Body:
+    async def fetch(self, request: Request) -> Body:
         body = request.body
         found = self._session(body)
         if isinstance(found, int):
@@ -268,7 +269,8 @@ class ShareGroups:
         }
         until = time.monotonic() + min(body["max_wait_ms"] / 1000, LONGEST_WAIT_S)
         if body["share_session_epoch"] == CLOSES:
-            self._ended(group, member, body)
+            member.session = None
+            self._leave(group, body["member_id"])
         elif member.session is not None:
             _change(member.session, body, self._budget)
             while not self._taken(group, member, body, parts):
@@ -284,7 +286,6 @@ class ShareGroups:
     def _taken(
         self, group: ShareGroup, member: ShareMember, body: Body, parts: dict[Place, Body]
     ) -> bool:
-        """Acquire records for a member. Returns whether there were any."""
         left = min(body["max_bytes"], MOST_BYTES)
         records = body.get("max_records") or MOST_RECORDS
         some = False
@@ -296,11 +297,11 @@ class ShareGroups:
                 some = True
                 continue
             delivery = group.deliveries.get(place)
+            if delivery is None and not self._budget.admit(ENTRY * MOST_LOCKS):
+                parts.setdefault(place, {})["error_code"] = Code.GROUP_MAX_SIZE_REACHED
+                some = True
+                continue
             if delivery is None:
-                if not self._budget.admit(ENTRY * MOST_LOCKS):
-                    parts.setdefault(place, {})["error_code"] = Code.GROUP_MAX_SIZE_REACHED
-                    some = True
-                    continue
                 delivery = group.deliveries[place] = Delivery(part.log.start)
             delivery.expire(time.monotonic())
             if left <= 0 or records <= 0:
@@ -315,7 +316,6 @@ class ShareGroups:
 
 
 def _change(session: dict[Place, None], body: Body, budget: MemoryBudget) -> None:
-    """Add partitions to a session and remove others, as a request says."""
     for topic in body["topics"]:
         for part in topic["partitions"]:
             place = bytes(topic["topic_id"]), part["partition_index"]

@@ -10,7 +10,7 @@ from kafkascope.analyzer.bodies import nodes
 from kafkascope.analyzer.bodies.nodes import NodeAddresses, teaches
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversations import Conversations
-from kafkascope.analyzer.render.labels import PLAIN, Labels
+from kafkascope.analyzer.render.values import PLAIN, Labels
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors import schema
 from kafkascope.dissectors.registry import APIS, example, layout_of, message

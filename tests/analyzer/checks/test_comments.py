@@ -19,6 +19,7 @@ from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.findings.evidence import MOST_OF_RULE, Evidence
 from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.formats.remarks import remark
 from kafkascope.tui.cli import main
 
@@ -133,7 +134,7 @@ def test_a_cut_is_a_capture_of_the_same(tmp_path: Path) -> None:
     found = Findings()
     for row, exchange in exchanges(told):
         assert not exchange.notes or "the proxy" not in exchange.notes[0].text
-        found.add(row, exchange)
+        found.add(ExchangeBatch.of(row, exchange))
     assert found.told()
 
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from kafkascope.analyzer.checks.blocks import commands
 from kafkascope.analyzer.checks.judging import NEVER, judged
 from kafkascope.analyzer.checks.junit import MAX_CONSEQUENCES, junit
 from kafkascope.analyzer.checks.sarif import sarif
-from kafkascope.analyzer.checks.workflow import commands
 from kafkascope.analyzer.findings import RULES, Cause, Finding
 from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.render.times import Times

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from kafkascope.analyzer.commands import batch, codec, inputs
+from kafkascope.analyzer.commands import batch, codec
 from kafkascope.tui.cli import main
 
 
@@ -30,14 +30,14 @@ def test_more_input_than_a_message_can_have_is_refused(
 
 
 def test_more_json_than_is_read_is_refused() -> None:
-    done = run("encode", "Metadata", "12", "--request", stdin=bytes(inputs.MOST_JSON + 100))
+    done = run("encode", "Metadata", "12", "--request", stdin=bytes(batch.MOST_JSON + 100))
     assert done.exit_code == 2
     assert "JSON is larger than the limit of 32,000,000 bytes" in done.output
 
 
 def test_json_of_too_many_values_is_refused_before_it_is_read() -> None:
     # A megabyte of text took 80 MB.
-    body = b'{"topics":[' + b"{}," * inputs.MOST_VALUES + b"{}]}"
+    body = b'{"topics":[' + b"{}," * batch.MOST_VALUES + b"{}]}"
     done = run("encode", "Metadata", "1", "--request", stdin=body)
     assert done.exit_code == 2
     assert "JSON with more than 1,000,000 commas" in done.output
@@ -47,7 +47,7 @@ def test_json_of_too_many_values_is_refused_before_it_is_read() -> None:
 def test_a_line_of_too_many_values_is_refused(
     answer: batch.Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inputs, "MOST_VALUES", 5)
+    monkeypatch.setattr(batch, "MOST_VALUES", 5)
     told = json.loads(answer(b'{"message":"MetadataRequest","version":1,"body":[1,2,3,4]}'))
     assert told["ok"] is False
     assert "commas and brackets is too much" in told["error"]
@@ -56,8 +56,7 @@ def test_a_line_of_too_many_values_is_refused(
 def test_a_line_without_end_is_refused_and_the_next_one_answered(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for module in (batch, inputs):
-        monkeypatch.setattr(module, "MOST_JSON", 100)
+    monkeypatch.setattr(batch, "MOST_JSON", 100)
     monkeypatch.setattr(batch, "READ", 10)
     good = b'{"message":"MetadataRequest","version":0,"body":{"topics":[]}}'
     path, out = tmp_path / "in", tmp_path / "out"

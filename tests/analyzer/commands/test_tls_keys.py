@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from docs.print_tls import TARGET, document
 from kafkascope.analyzer.commands import tls_keys
-from kafkascope.analyzer.commands.key_logs import WAYS
+from kafkascope.analyzer.commands.tls_keys import WAYS
 from kafkascope.tui.cli import main
 from tests.captures.tls.writer import Talk
 from tests.explosion.encrypted import Talked, write_encrypted

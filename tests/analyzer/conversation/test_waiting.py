@@ -61,9 +61,7 @@ class Live:
         return self
 
     def told(self) -> list[tuple[object, ...]]:
-        """All of the rows but their numbers and order."""
-        numbers = sorted(each.number for each in self.rows)
-        assert len(numbers) == len(set(numbers))
+        """All of the rows but their order."""
         return sorted(
             (row[1:] for row in shape(self.rows)), key=lambda row: (str(row[0]), str(row))
         )
@@ -115,15 +113,15 @@ def beats(talk: Talk, *ids: int) -> Talk:
     return talk
 
 
-def test_rows_come_with_the_line_and_get_their_numbers_then() -> None:
+def test_rows_come_with_the_line() -> None:
     first, then = (beats(Talk(0x1301, seed=seed), seed) for seed in (1, 2))
     live = Live(then.keylog())
     live.feed(wire_of(first).close().events)
     assert not live.rows
     live.feed(wire_of(then, 1).events)
-    assert [(row.number, row.correlation_id) for row in live.rows] == [(1, 2)]
+    assert [row.correlation_id for row in live.rows] == [2]
     live.line(first.keylog())
-    assert [(row.number, row.correlation_id) for row in live.rows] == [(1, 2), (2, 1)]
+    assert [row.correlation_id for row in live.rows] == [2, 1]
     first_row, then_row = live.rows[::-1]
     assert first_row.time_ns == then_row.time_ns
     live.finish()

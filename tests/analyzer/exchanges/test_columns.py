@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.exchanges import columns
-from kafkascope.analyzer.exchanges.columns import CUTS, Frames, Heap, Overflow, grown
+from kafkascope.analyzer.exchanges.columns import CUTS, Frames, Heap, Overflow, grown, packed_frames
 from kafkascope.analyzer.model import Frame, Part
 from kafkascope.captures import Spool
 
@@ -70,11 +70,12 @@ def test_frames_come_back_also_elsewhere_and_when_others_are_gone(
     there = Frames()
     with_file = Spool()
     here = Frames(with_file)
-    places = there.extend(rows[:split])
+    packed = [packed_frames(filter(None, row)) for row in rows]
+    places = there.extend(packed[:split])
     here.append(there.since(0))
     taken = there.end
     there.release(taken)
-    places += there.extend(rows[split:])
+    places += there.extend(packed[split:])
     here.append(there.since(taken))
     here.release(places[gone] if gone < len(places) else 0)
     assert len(places) == len(rows)
@@ -90,7 +91,7 @@ def test_a_part_of_no_file_is_kept_as_one_of_the_first() -> None:
     kept = Frames()
     part = Part(-1, 7, 4, 9)
     for parts in ((part,), (part, part)):
-        places = kept.extend([(Frame(b"", 0, 0, 1, 2, parts), None)])
+        places = kept.extend([packed_frames([Frame(b"", 0, 0, 1, 2, parts)])])
         (found,) = kept.get(places, 0, 1, _read)
         assert found.parts == tuple(each._replace(file=0) for each in parts)
 
@@ -119,7 +120,7 @@ def test_many_bytes_are_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_frames_out_of_tls_come_back_without_a_file(found: list[Frame], on_disk: bool) -> None:
     spool = Spool()
     kept = Frames(plaintext=lambda: spool) if on_disk else Frames()
-    places = kept.extend([(kept.decrypted(frame), None) for frame in found])
+    places = kept.extend([packed_frames([kept.decrypted(frame)]) for frame in found])
     for index, frame in enumerate(found):
         (again,) = kept.get(places, index, 1, _no_file)
         assert again._replace(parts=()) == frame._replace(parts=())

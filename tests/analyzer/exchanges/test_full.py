@@ -25,8 +25,8 @@ from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import APIS, layout_of
 from kafkascope.dissectors.values import finite
-from tests.analyzer.bodies.test_short import CAPTURES
 from tests.analyzer.wire import Wire, request, response, told
+from tests.kernel.test_pairs import CAPTURES
 from tests.matrix import each_nth
 from tests.strategies import bodies
 
@@ -46,7 +46,7 @@ def assert_same(exchange: Exchange, names: TopicNames, payloads: Payloads | None
     line = full_line(row, exchange, names, problems, payloads)
     said: list[Problem] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(full, "lone_batch", lambda data: None)
+        patch.setattr(full, "only_batch", lambda data: None)
         general = line_of(to_json(row) | full_bodies(exchange, names, said, payloads=payloads))
     assert line == general
     assert problems == said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.records import fields_of
-from kafkascope.analyzer.exchanges.used_schemas import UsedSchemas
+from kafkascope.analyzer.exchanges.seen_schemas import UsedSchemas
 from kafkascope.analyzer.filter.decoded.reading import Decoding
 from kafkascope.analyzer.filter.message import of_records
 from kafkascope.analyzer.model import Exchange

@@ -6,14 +6,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from kafkascope.analyzer.exchanges.spool import HELD
 from kafkascope.dissectors.records.compression import compress
 from kafkascope.dissectors.records.records import Record
-from kafkascope.dissectors.records.writer import encode_record
+from kafkascope.dissectors.records.writer import encode_batch, encode_record
+from kafkascope.tui.cli import main
 from tests.analyzer.capture_files import capture_file
 from tests.analyzer.wire import produce
 from tests.dissectors.records.test_bombs import batch_of
@@ -58,9 +61,30 @@ KEYS = encode_record(Record(0, 1, bytes(1000), b"v", ()), 0, 1)
 VALUE = encode_record(Record(0, 1, None, bytes(7 << 20), ()), 0, 1)
 
 
-def peak(*arguments: str) -> int:
-    """Run a command; return its memory in MB."""
-    command = [sys.executable, "-c", PEAK, *arguments]
+LIBRARY = """
+import sys, kafkascope
+capture = kafkascope.open(sys.argv[1])
+try:
+    exec(sys.argv[2])
+finally:
+    (line,) = [each for each in open("/proc/self/status") if each.startswith("VmHWM")]
+    print(int(line.split()[1]) >> 10, file=sys.stderr)
+"""
+DOCUMENT = """
+from kafkascope.tui.document.document import Document
+(exchange,) = capture
+document = Document(exchange._model, exchange._origin.names)
+document.tree("Request").set_all(True)
+stack = document.tree("Request").roots[:]
+while stack:
+    stack += stack.pop().children
+document.tree("Records")
+"""
+
+
+def peak(*arguments: str, program: str = PEAK) -> int:
+    """Run a command, or another program; return its memory in MB."""
+    command = [sys.executable, "-c", program, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return int(done.stderr.split()[-1])
 
@@ -86,6 +110,76 @@ def test_a_capture_of_bombs_takes_bounded_memory(
     if name == "export":
         options = ["--full", "-o", str(tmp_path / "out.jsonl")]
     assert peak(name, capture, *options) < 300
+
+
+TEXT = encode_record(Record(0, 1, None, b"a" * (1 << 20), ()), 0, 1)
+ONE = encode_record(Record(0, 1, None, bytes(59 << 20), ()), 0, 1)
+
+
+def below_the_limit(path: Path, record: bytes, batches: int, *, codec: int, apart: bool) -> str:
+    """Write a capture of batches of 59 MB: in one exchange, or `apart`, one in each."""
+    count = (60 << 20) // len(record)
+    data = batch_of(codec, count, compress(codec, record * count))
+    fields = [data] * batches if apart else [data * batches]
+    frames = [("client", produce(number, records=each)) for number, each in enumerate(fields, 1)]
+    return str(capture_file(path, frames))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("codec", "apart"), [(1, False), (2, False), (3, False), (4, False), (4, True)]
+)
+@pytest.mark.parametrize(
+    "command", ["records --json", "export --table records -o .parquet", "ls -Y record.key==x"]
+)
+def test_batches_below_the_limit_are_in_memory_one_by_one(
+    command: str, codec: int, apart: bool, tmp_path: Path
+) -> None:
+    record = ONE if command.startswith("ls") else TEXT
+    capture = below_the_limit(tmp_path / "c.pcapng", record, 6, codec=codec, apart=apart)
+    name, *options = command.replace(".parquet", str(tmp_path / "out.parquet")).split()
+    assert peak(name, capture, *options) < 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("record", [TEXT, ONE], ids=["text", "one value"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        "waiting = [each.records() for each in list(capture)]\nfor each in waiting: next(each)",
+        "for each in list(capture): print(sum(1 for _ in each.records()))",
+        "for batch in capture.to_batches('records'): pass",
+    ],
+    ids=["merged", "kept", "arrow"],
+)
+def test_exchanges_that_a_program_keeps_have_one_budget(
+    program: str, record: bytes, tmp_path: Path
+) -> None:
+    capture = below_the_limit(tmp_path / "c.pcapng", record, 10, codec=4, apart=True)
+    assert peak(capture, program, program=LIBRARY) < 320
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("record", [TEXT, ONE], ids=["text", "one value"])
+def test_an_exchange_in_the_terminal_has_a_budget(record: bytes, tmp_path: Path) -> None:
+    capture = below_the_limit(tmp_path / "c.pcapng", record, 10, codec=4, apart=False)
+    assert peak(capture, DOCUMENT, program=LIBRARY) < 300
+
+
+@pytest.mark.slow
+def test_fixtures_of_many_records_take_bounded_memory(tmp_path: Path) -> None:
+    capture = below_the_limit(tmp_path / "c.pcapng", TEXT, 6, codec=4, apart=False)
+    assert peak("fixture", capture, "-o", str(tmp_path / "out")) < 300
+
+
+def test_long_values_of_control_characters_are_base64(tmp_path: Path) -> None:
+    values = [bytes(2 << 20), b"a" * (2 << 20)]
+    records = [Record(number, 1, None, value, ()) for number, value in enumerate(values)]
+    frames = [("client", produce(1, records=encode_batch(records, codec=4)))]
+    capture = capture_file(tmp_path / "c.pcapng", frames)
+    done = CliRunner().invoke(main, ["records", str(capture), "--json"])
+    found = [json.loads(line)["value"] for line in done.stdout.splitlines()]
+    assert found == [{"base64": b64encode(values[0]).decode()}, values[1].decode()]
 
 
 @pytest.mark.slow

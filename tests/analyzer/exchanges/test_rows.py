@@ -9,18 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.bodies.facts import collector
+from kafkascope.analyzer.bodies.facts import facts_in
 from kafkascope.analyzer.conversation.context import Context
-from kafkascope.analyzer.exchanges.rows import (
-    Row,
-    nameless_topics,
-    renamed,
-    result,
-    row_of,
-    to_json,
-)
+from kafkascope.analyzer.exchanges.outcome import result
+from kafkascope.analyzer.exchanges.rows import Row, nameless_topics, renamed, row_of, to_json
+from kafkascope.analyzer.model import Frame, Part
 from kafkascope.dissectors.codec.jsonform import dumps
-from kafkascope.dissectors.registry import APIS, encode_body, layout_of
+from kafkascope.dissectors.registry import APIS, Decoded, encode_body, layout_of
 from kafkascope.dissectors.values import Uuid
 from tests.analyzer.batches import batch
 from tests.analyzer.wire import MS, Wire, beat, heartbeat, produce, request, response, told
@@ -207,17 +202,24 @@ def test_a_client_id_that_is_no_text_is_still_written() -> None:
 
 
 @given(st.data())
-def test_collectors_take_every_body(data: st.DataObject) -> None:
+def test_the_facts_of_an_exchange_are_those_of_its_bodies(data: st.DataObject) -> None:
     api = data.draw(st.sampled_from(sorted(APIS.values())))
     version = data.draw(st.integers(api.versions.low, api.versions.high))
     names = [f"{api.name}{kind}" for kind in ("Request", "Response")]
     asked, answer = (layout_of(name, version) for name in names)
     one, other = data.draw(bodies(asked)), data.draw(bodies(answer))
-    facts = collector(asked, answer)(one, other)
-    for name, body in zip(names, (one, other), strict=True):
-        assert encode_body(name, version, body)
+    payloads = [
+        encode_body(name, version, body) for name, body in zip(names, (one, other), strict=True)
+    ]
+    frames = [Frame(each, 0, len(each), 0, 0, (Part(-1, 0, 0, 0),)) for each in payloads]
+    sent, answered = (
+        Decoded(layout.message.name, version, {}, body, 0, len(frame.payload), "", layout, layout)
+        for layout, body, frame in ((asked, one, frames[0]), (answer, other, frames[1]))
+    )
+    both_payloads = payloads[0], payloads[1]
+    facts = facts_in(sent, answered, both_payloads)
     # Of both as of each: those of the request first.
-    parts = collector(asked, None)(one, None), collector(None, answer)(None, other)
+    parts = facts_in(sent, None, both_payloads), facts_in(None, answered, both_payloads)
     for name in ("topics", "partitions", "groups", "errors"):
         both = (*getattr(parts[0], name), *getattr(parts[1], name))
         assert getattr(facts, name) == (both if name == "errors" else tuple(dict.fromkeys(both)))

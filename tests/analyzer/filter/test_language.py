@@ -70,6 +70,7 @@ PLAIN = Row(
     batches=1,
     offset=None,
     zookeeper=None,
+    via="",
     frames=(88120, 88123),
     undecoded=(),
     notes=(),

@@ -1,6 +1,6 @@
 """Each field in each place that takes filters: some value makes it true, another false, or the
 place refuses it when the filter is compiled. Rules of the proxy have a module of their own,
-`tests/proxy/rules/test_witness.py`."""
+`tests/proxy/rules/test_matching.py`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Any, TypeAlias
 import pytest
 
 from kafkascope.analyzer.exchanges.offline import Capture, open_capture
-from kafkascope.analyzer.exchanges.rows import Row, row_of_table
+from kafkascope.analyzer.exchanges.pairs import exchange_of
+from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.filter.backends.columns import Query
-from kafkascope.analyzer.filter.backends.connections import asks_connections, ends_of
-from kafkascope.analyzer.filter.backends.exchange import Filter
+from kafkascope.analyzer.filter.backends.exchange import Filter, asks_connections, ends_of
 from kafkascope.analyzer.filter.backends.logdir import GETTERS, compile_at_rest
-from kafkascope.analyzer.filter.bind import bind
+from kafkascope.analyzer.filter.bind import IN_TABLES, IN_TASKS, bind, demand
 from kafkascope.analyzer.filter.decoded.reading import Decoding
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.filter.fields import DECODED, FIELDS, Field
 from kafkascope.analyzer.filter.known import Known
-from kafkascope.analyzer.filter.places import IN_TABLES, IN_TASKS, demand
 from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.pipeline.stored import row_of_table
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.schemas import EXCHANGES
 from kafkascope.analyzer.pipeline.tables.values import exchange_values
@@ -32,8 +32,8 @@ from kafkascope.analyzer.session.session import Session, session_of
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.dissectors.reference.codes import error_name
-from kafkascope.proxy.rules.actions import BROKER, CLIENT
-from kafkascope.proxy.rules.witness import refusal
+from kafkascope.proxy.rules.matching import refusal
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
 from tests.analyzer.filter.decoded.orders import capture_of_orders, payloads
 
 ROOT = Path(__file__).parents[3]
@@ -89,14 +89,19 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Sample]]:
 
 def named(capture: Capture) -> Capture:
     """The capture with names in its handshakes: the real ones were of connections to addresses."""
-    read = capture.exchanges
+    read = capture.batches
 
-    def exchanges() -> Iterator[Exchange]:
-        for each in read():
-            tls = each.tls and each.tls._replace(server_name="one.example", protocol="kafka")
-            yield replace(each, tls=tls)
+    def batches() -> Iterator[list[Exchange]]:
+        for items in read():
+            yield [
+                replace(
+                    each,
+                    tls=each.tls and each.tls._replace(server_name="one.example", protocol="kafka"),
+                )
+                for each in map(exchange_of, items)
+            ]
 
-    setattr(capture, "exchanges", exchanges)  # noqa: B010 - mypy refuses the plain form
+    setattr(capture, "batches", batches)  # noqa: B010 - mypy refuses the plain form
     return capture
 
 

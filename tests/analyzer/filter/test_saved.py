@@ -10,8 +10,15 @@ from click.testing import CliRunner
 
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.filter.language import bind
-from kafkascope.analyzer.filter.names import names_at, spelled_out, wants_keeping, without_names
-from kafkascope.analyzer.filter.saved import read_saved, spelled, write_saved
+from kafkascope.analyzer.filter.saved import (
+    names_at,
+    read_saved,
+    spelled,
+    spelled_out,
+    wants_keeping,
+    without_names,
+    write_saved,
+)
 from kafkascope.proxy.rules.faults import FaultError, parse_fault
 from kafkascope.tui.cli import main
 

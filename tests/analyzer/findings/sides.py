@@ -10,6 +10,7 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.payloads.decoding import Payloads
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.model import Closed, Opened, StreamEvent
 from tests.analyzer.wire import MS, START, Wire, request, response, told
 
@@ -37,7 +38,7 @@ def found(
         if isinstance(event, Opened | Closed):
             findings.saw(event)
     for exchange in told(events, context):
-        findings.add(row_of(exchange, context.names), exchange)
+        findings.add(ExchangeBatch.of(row_of(exchange, context.names), exchange))
     return {each.name: each for each in findings.told(context.names)}
 
 

@@ -109,9 +109,9 @@ def died(rest_ns: int = 7 * SECOND, again: int = 3, span_ns: int = 5 * SECOND) -
     return "silent-drop" in found([wire], "silent-drop")
 
 
-def forgets(*rests_ns: int, wait_ns: int = MS) -> bool:
-    """Connections that are reset so long after the request behind a rest."""
-    wires = [forgotten(number, rest_ns, wait_ns) for number, rest_ns in enumerate(rests_ns)]
+def forgets(*rests_ns: int, wait_ns: int = MS, how: str = "rst") -> bool:
+    """Connections that are ended so long after the request behind a rest."""
+    wires = [forgotten(number, rest_ns, wait_ns, how) for number, rest_ns in enumerate(rests_ns)]
     return "silent-drop" in found(wires, "silent-drop")
 
 
@@ -233,6 +233,9 @@ SIDES: dict[tuple[str, ...], Side] = {
     ("silent-drop", "reset.rest"): Side(lambda n: forgets(n, n), 20 * SECOND - 1, 20 * SECOND),
     ("silent-drop", "reset.count"): Side(lambda n: forgets(*[60 * SECOND] * n), 1, 2),
     ("silent-drop", "reset.single"): Side(forgets, 200 * SECOND - 1, 200 * SECOND),
+    ("silent-drop", "idle.default"): Side(
+        lambda n: forgets(n, n, how="fin"), 590 * SECOND, 590 * SECOND - 1
+    ),
     ("silent-drop", "lost.age"): Side(
         lambda n: forgets(300 * SECOND, wait_ns=n), SECOND, SECOND - 1
     ),

@@ -99,7 +99,13 @@ def huge(count: int) -> bool:
 def unread(count: int, size: int = 5_000_000) -> bool:
     """Responses that their client does not read to the end."""
     wires = [cut_off(number, "client", size) for number in range(count)]
-    return "response-too-large" in found(wires, "response-too-large")
+    return severity(wires, "response-too-large") == "error"
+
+
+def reset_at(outstanding: int) -> bool:
+    """A client that resets the connection when so many percent of a response are to come."""
+    wire = cut_off(0, "client", 1_000_000, arrived=10_000 * (100 - outstanding))
+    return "response-too-large" in found([wire], "response-too-large")
 
 
 def spread(records: Sequence[int]) -> bool:
@@ -184,6 +190,7 @@ SIDES: dict[tuple[str, ...], Side] = {
     ("large-batches", "large.batch"): Side(sized, 899_999, 900_000),
     ("request-too-large", "large.frame"): Side(huge, 100 * 1024 * 1024, 100 * 1024 * 1024 + 1),
     ("response-too-large", "partial.responses"): Side(unread, 1, 2),
+    ("response-too-large", "partial.outstanding"): Side(reset_at, 49, 50),
     ("response-too-large", "partial.size"): Side(lambda n: unread(3, n), 99_999, 100_000),
     ("hot-partition", "skew.records"): Side(lambda n: spread([n - 2, 1, 1]), 999, 1_000),
     ("hot-partition", "skew.times"): Side(share, 299, 300),

@@ -9,6 +9,7 @@ from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.outcomes import Outcome, outcomes
 from kafkascope.analyzer.identity import Identity
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.model import Closed, Opened
 from tests.analyzer.findings.sides import (
     SECOND,
@@ -72,7 +73,7 @@ def outcome_of(wires: list[Wire], client: str = "app") -> Outcome:
         if isinstance(event, Opened | Closed):
             findings.saw(event)
     for exchange in told(events, context):
-        findings.add(row_of(exchange, context.names), exchange)
+        findings.add(ExchangeBatch.of(row_of(exchange, context.names), exchange))
     ends: dict[Identity, Outcome] = outcomes(findings, context.names)
     return next(end for identity, end in ends.items() if identity.client_id == client)
 

@@ -155,8 +155,8 @@ def lookups(count: int, span_ns: int, connections: int = 1) -> bool:
     return "lookup-storm" in found(wires, "lookup-storm")
 
 
-def closed_by_broker(times: int) -> bool:
-    return "sasl-missing" in found(closing(times), "sasl-missing")
+def closed_by_broker(times: int, rest_ns: int = 0) -> bool:
+    return "sasl-missing" in found(closing(times, rest_ns=rest_ns), "sasl-missing")
 
 
 SIDES: dict[tuple[str, ...], Side] = {
@@ -199,4 +199,7 @@ SIDES: dict[tuple[str, ...], Side] = {
         lambda n: lookups(10 * n + 20, SECOND, connections=10), 2, 3
     ),
     ("sasl-missing", "sasl.several"): Side(closed_by_broker, 2, 3),
+    ("sasl-missing", "reset.rest"): Side(
+        lambda n: closed_by_broker(3, n - MS), 20 * SECOND, 20 * SECOND - 1
+    ),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.detect import look
 from kafkascope.analyzer.exchanges.embedded import may_hide
-from kafkascope.analyzer.exchanges.rows import result, row_of
+from kafkascope.analyzer.exchanges.outcome import result
+from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.transform.secrets import masked_response
 from kafkascope.dissectors.misfits import lacks_client_id, misfit_of
 from kafkascope.dissectors.registry import APIS, encode_body, example
@@ -480,6 +482,34 @@ def test_a_size_field_that_is_wrong(change: int) -> None:
     assert "framing-lost" in found([misframed(size + whole[4:] + write(3) + write(4))])
 
 
+def test_the_records_of_a_request_without_its_size_are_no_request() -> None:
+    """Their size and base offset look like Produce v0, up to the end of the stream."""
+    wire = misframed(b"\xff\xff\xff\xf0" + write(2)[4:], answers=0)
+    assert "undecodable" not in found([wire])
+    assert [each.api for each in told(wire.events) if each.api] == ["Heartbeat"]
+
+
+@pytest.mark.parametrize(
+    ("size", "how"),
+    [
+        (lambda size: struct.pack(">i", size + 4), "counts itself"),
+        (lambda size: struct.pack("<i", size), "little-endian"),
+        (lambda size: struct.pack(">i", size + 1), ""),
+    ],
+)
+@pytest.mark.parametrize("sent", [request("ApiVersions", 2, 1), request("Metadata", 9, 1)])
+@pytest.mark.parametrize("side", ["client", "broker"])
+def test_a_size_field_above_the_whole_request(
+    size: Callable[[int], bytes], how: str, sent: bytes, side: str
+) -> None:
+    """The broker waits for bytes that never come, or refuses such a size."""
+    wire = Wire().client(size(len(sent) - 4) + sent[4:])
+    finding = found([wire.close(side)])["framing-lost"]
+    assert states(finding.text, "app", "10.0.1.2:9092", "byte 0", f"with {len(sent) - 4}")
+    assert how in finding.text
+    assert "framing-lost" not in found([Wire().client(sent[:-1]).close(side)])
+
+
 def test_a_broker_whose_stream_loses_its_framing() -> None:
     wire = Wire().client(heartbeat(1)).broker(beat(1)).client(heartbeat(2), heartbeat(3))
     wire.broker(b"\x7f\xff\xff\xff" + bytes(40)).close("client", "rst")
@@ -492,6 +522,24 @@ def test_a_broker_whose_stream_loses_its_framing() -> None:
     assert not any("gap" in each.reason for each in lost)
     wire = Wire().client(heartbeat(1)).broker(beat(1)).client(heartbeat(2)).gap("broker", 500)
     assert "framing-lost" not in found([wire.broker(b"\x7f\xff\xff\xff" + bytes(40))])
+
+
+@pytest.mark.parametrize("surplus", [bytes(3), bytes(4), b"\0\0\0\3abc"])
+def test_a_response_that_is_too_short(surplus: bytes) -> None:
+    """Bytes behind a response: the next size is too small for a correlation id."""
+    wire = Wire().client(heartbeat(1)).broker(beat(1) + surplus).client(heartbeat(2))
+    findings = found([wire.broker(beat(2)).close("client", "rst")])
+    text = findings["framing-lost"].text
+    assert states(text, "10.0.1.2:9092", "responses to app", f"byte {len(beat(1))}", "00 00 00")
+    assert "answer-to-nothing" not in findings
+
+
+def test_http_amid_the_responses_is_a_balancers() -> None:
+    wire = Wire().client(heartbeat(1)).broker(beat(1)).client(heartbeat(2))
+    wire.broker(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n").close("broker")
+    finding = found([wire])["framing-lost"]
+    assert states(finding.text, "10.0.1.2:9092", "app", f"byte {len(beat(1))}", "HTTP")
+    assert "load balancer" in finding.advice
 
 
 def test_nothing_is_claimed_behind_a_gap_or_in_the_middle() -> None:

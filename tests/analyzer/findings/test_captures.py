@@ -16,6 +16,7 @@ from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.findings.evidence import Evidence
 from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from tests.analyzer.findings.stating import states
 
 HERE = Path(__file__).parents[1] / "captures"
@@ -206,7 +207,7 @@ def judged(path: Path) -> tuple[list[Finding], list[tuple[Row, Exchange]]]:
         names = capture.context.names
         pairs = [(row_of(exchange, names), exchange) for exchange in exchanges]
     for row, exchange in pairs:
-        found.add(row, exchange)
+        found.add(ExchangeBatch.of(row, exchange))
     return found.told(names), pairs
 
 

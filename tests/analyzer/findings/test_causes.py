@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.findings import RULES, Cause, Finding, causes
-from kafkascope.analyzer.findings.causes import folded, linked, unfolded
-from kafkascope.analyzer.findings.explanations import EXPLANATIONS, Explanation
+from kafkascope.analyzer.findings.causes import EXPLANATIONS, Explanation, folded, linked, unfolded
 from kafkascope.analyzer.findings.model import RANK, key_of, order
 from tests.analyzer.findings.test_captures import capture_of, judged
 

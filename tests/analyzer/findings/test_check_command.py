@@ -16,6 +16,7 @@ from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.filter.syntax import parse
 from kafkascope.analyzer.findings import RULES, Cause, Findings
 from kafkascope.analyzer.render.times import Times
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.tui.cli import main
 from tests.analyzer.findings.stating import states
 
@@ -186,7 +187,7 @@ def shop() -> list[Cause]:
     findings = Findings()
     capture.watch = findings.saw
     for exchange in capture.exchanges():
-        findings.add(row_of(exchange, capture.context.names), exchange)
+        findings.add(ExchangeBatch.of(row_of(exchange, capture.context.names), exchange))
     return findings.causes(capture.context.names)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafkascope.analyzer.findings import Finding
-from kafkascope.analyzer.findings.limits import SECOND
+from kafkascope.analyzer.findings.rules import SECOND
 from tests.analyzer.batches import batch
 from tests.analyzer.findings import sides
 from tests.analyzer.findings.stating import states

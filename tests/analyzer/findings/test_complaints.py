@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.analyzer.findings.complaints import HIDDEN, complaint
+from kafkascope.analyzer.findings.payloads import HIDDEN, complaint
 from kafkascope.analyzer.payloads import json_schema, protobuf
 from kafkascope.analyzer.payloads.avro import codec as avro
 from kafkascope.analyzer.payloads.model import PayloadError, Schema

@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from kafkascope.analyzer.findings import Finding
-from kafkascope.analyzer.findings.limits import SECOND
+from kafkascope.analyzer.findings.rules import SECOND
 from tests.analyzer.findings import sides
 from tests.analyzer.findings.stating import states
 from tests.analyzer.findings.test_outages import working
@@ -71,13 +71,30 @@ def test_responses_larger_than_the_client_takes() -> None:
     assert "receive.message.max.bytes" in finding.advice
 
 
+def test_one_reset_during_a_large_response_is_a_note() -> None:
+    """The client may have a lower limit, or was killed: the kernel resets what holds unread
+    bytes. It says what was seen, and what to check."""
+    finding = found(cut_off(0, "client", 12_000_000, arrived=900))[RESPONSE]
+    assert (finding.severity, finding.count) == ("note", 1)
+    assert states(finding.text, "app reset the connection", "1 Fetch response of 12 MB", "900 B")
+    assert states(finding.advice, "killed", "connects again", "receive.message.max.bytes")
+
+
+@pytest.mark.parametrize("how", ["rst", "fin"])
+def test_two_are_a_limit_however_the_client_ends_the_connection(how: str) -> None:
+    finding = found(*(cut_off(number, "client", 12_000_000, how) for number in range(2)))[RESPONSE]
+    assert (finding.severity, finding.count) == ("error", 2)
+
+
 @pytest.mark.parametrize(
     "wires",
     [
-        [cut_off(0, "client", 12_000_000)],
+        [cut_off(0, "client", 12_000_000, "fin")],
+        [cut_off(0, "client", 12_000_000, arrived=11_000_000)],
+        [cut_off(0, "client", 99_000)],
         [Wire().client(request("Fetch", 4, 2)).close("client") for _ in range(3)],
     ],
-    ids=["a client that stops", "long polls"],
+    ids=["closed once", "reset near the end", "a small response", "long polls"],
 )
 def test_what_is_no_limit_of_a_client(wires: list[Wire]) -> None:
     assert RESPONSE not in found(*wires)

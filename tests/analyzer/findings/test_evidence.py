@@ -24,10 +24,11 @@ from kafkascope.analyzer.findings.evidence import (
     PART,
     Evidence,
     _choices,
-    crowds,
+    overflowing_rules,
 )
 from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.session.session import session_of
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.tui.cli import main
 from tests.explosion.turns import exchange as turns_of
@@ -55,7 +56,7 @@ def test_columns_and_single_exchanges_agree(name: str) -> None:
         exchanges = [session.exchange(index) for index in range(len(session))]
         pairs = [(row_of(exchange, names), exchange) for exchange in exchanges]
         for row, exchange in pairs:
-            findings.add(row, exchange)
+            findings.add(ExchangeBatch.of(row, exchange))
         evidence = Evidence(findings.told(names))
         evidence.note_all(known, session)
         for row, exchange in pairs:
@@ -113,7 +114,7 @@ def test_who_is_asked_for_less_misses_nothing(name: str) -> None:
         exchanges = [session.exchange(index) for index in range(len(session))]
         pairs = [(row_of(exchange, names), exchange) for exchange in exchanges]
         for row, exchange in pairs:
-            findings.add(row, exchange)
+            findings.add(ExchangeBatch.of(row, exchange))
         evidence = Evidence(findings.told(names))
         wanted = [(each, compile_filter(each.filter)) for each in evidence.findings]
         for row, exchange in pairs:
@@ -159,7 +160,7 @@ def test_a_finding_is_looked_up_where_its_client_is(
         session = session_of(capture)
         for index in range(len(session)):
             each = session.exchange(index)
-            found.add(row_of(each, capture.context.names), each)
+            found.add(ExchangeBatch.of(row_of(each, capture.context.names), each))
         evidence = Evidence(found.told(capture.context.names))
         assert len(evidence.findings) >= count
         check_of = exchange_backend.check_of
@@ -252,8 +253,8 @@ def test_an_exchange_is_told_some_of_each_rule_and_severity() -> None:
             assert kinds[("alone", "warning")] == 1
             wanted = [compile_filter(each.filter)(row, exchange) for each in found]
             assert all(wanted)
-            assert crowds(found) == ["crowd"]
-        assert not crowds(some[-1:])
+            assert overflowing_rules(found) == ["crowd"]
+        assert not overflowing_rules(some[-1:])
 
 
 def test_findings_that_select_the_same_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,10 +19,11 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.errors import ErrorCodes
-from kafkascope.analyzer.findings.expected import ExpectedErrors, errors_in_words, settled
+from kafkascope.analyzer.findings.evidence import ExpectedErrors, errors_in_words, settled
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.session.session import session_of
-from kafkascope.analyzer.statistics import Errors
+from kafkascope.analyzer.statistics.errors import Errors
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.tui.cli import main
 
@@ -45,7 +46,7 @@ def counted(path: Path) -> Counted:
         names = capture.context.names
         for exchange in capture.exchanges():
             row = row_of(exchange, names)
-            found.add(row, exchange)
+            found.add(ExchangeBatch.of(row, exchange))
             if row.errors:
                 failed.append((row, exchange))
     return Counted(found, names, failed)
@@ -135,7 +136,7 @@ def test_exchanges_columns_and_the_table_agree(path: Path) -> None:
     # Halves that are merged are decided alike.
     halves = Errors(), Errors()
     for at, (row, exchange) in enumerate(failed):
-        halves[at % 2].add(row, exchange)
+        halves[at % 2].add(ExchangeBatch.of(row, exchange))
     halves[0].merge(halves[1])
     assert settled(halves[0], told).totals() == (counts[False], counts[True])
 
@@ -207,6 +208,6 @@ def test_member_ids_asked_for_in_a_loop_are_not_expected(count: int, *, expected
     ]
     detector = ErrorCodes()
     for each in rows:
-        detector.add(each, exchange)
-    told = list(detector.told(found.view(names)))
+        detector.add(ExchangeBatch.of(each, exchange))
+    told = list(detector.findings(found.view(names)))
     assert [ExpectedErrors(told)(each) for each in rows] == [expected] * count

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkascope.analyzer.findings import Finding
-from kafkascope.analyzer.findings.limits import SECOND
+from kafkascope.analyzer.findings.rules import SECOND
 from kafkascope.dissectors.registry import encode_body
 from tests.analyzer.findings import sides
 from tests.analyzer.findings.stating import states

@@ -12,6 +12,7 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings import Finding, Findings
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.model import Closed, Opened, StreamEvent
 from tests.analyzer.batches import batch
 from tests.analyzer.findings.stating import states
@@ -31,7 +32,7 @@ def found(wires: Iterable[Wire]) -> dict[str, Finding]:
         if isinstance(event, Opened | Closed):
             findings.saw(event)
     for row, exchange in pairs:
-        findings.add(row, exchange)
+        findings.add(ExchangeBatch.of(row, exchange))
     out = {finding.name: finding for finding in findings.told(context.names)}
     for finding in out.values():
         if not finding.filter and finding.connects:
@@ -195,7 +196,7 @@ def test_topics_that_get_their_names_later_have_them_in_the_text() -> None:
     findings = Findings()
     for exchange in told(events, Context()):
         # Nothing is known yet: each task of a job is in that place.
-        findings.add(row_of(exchange, Context().names), exchange)
+        findings.add(ExchangeBatch.of(row_of(exchange, Context().names), exchange))
     told(events, context)
     texts = {finding.name: finding.text for finding in findings.told(context.names)}
     assert states(texts["batch-damaged"], "topic orders", "app")

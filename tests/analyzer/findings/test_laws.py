@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.findings import RULES, Findings
-from kafkascope.analyzer.findings.detector import Detector
 from kafkascope.analyzer.findings.framing import Framing
 from kafkascope.analyzer.findings.other_protocols import OtherProtocols
 from kafkascope.analyzer.findings.slow import Slowness
 from kafkascope.analyzer.findings.unanswered import Unanswered
-from kafkascope.analyzer.statistics import WrongState
+from kafkascope.analyzer.findings.view import Counts
+from kafkascope.analyzer.statistics.model import WrongState
 from tests.analyzer.statistics.laws import counted, parts, traffic
 
 FILES = ("rebalance.pcap", "transactions.pcap", "java-old.pcap", "sasl.pcap", "zookeeper.pcap")
@@ -39,7 +39,7 @@ def test_any_division_and_order_give_the_same(data: st.DataObject, file: str) ->
     [(Framing, "orphans"), (OtherProtocols, "odd"), (Slowness, "polls"), (Unanswered, "late")],
 )
 def test_which_connections_are_kept_does_not_depend_on_their_numbers(
-    kind: type[Detector], table: str
+    kind: type[Counts], table: str
 ) -> None:
     """They are counted in one way of reading a capture, and places in another."""
     kept = []

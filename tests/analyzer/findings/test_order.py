@@ -147,6 +147,8 @@ def test_a_real_client_whose_version_is_reset() -> None:
 def test_however_the_broker_ends_it(how: str) -> None:
     finding = found(*(first(number, 3, how) for number in range(3)))[REFUSED]
     assert states(finding.text, "reset" if how == "rst" else "closed", "3 connections", "v3")
+    assert states(finding.text, "probably does not support")
+    assert "before 0.10" in finding.advice  # or it is no Kafka at all
 
 
 def test_a_client_that_falls_back() -> None:

@@ -11,7 +11,9 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Finding, Findings
+from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.reading.remarks import nothing_found
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.model import Closed, Opened, StreamEvent
 from tests.analyzer.capture_files import capture_file
 from tests.analyzer.findings.stating import states
@@ -35,8 +37,12 @@ def found(wires: Iterable[Wire]) -> list[Finding]:
         if isinstance(event, Opened | Closed):
             findings.saw(event)
     for row, exchange in pairs:
-        findings.add(row, exchange)
+        findings.add(ExchangeBatch.of(row, exchange))
     return findings.told(context.names)
+
+
+def events_told(wire: Wire) -> list[Exchange]:
+    return told(wire.events, Context())
 
 
 def named(wires: Iterable[Wire]) -> dict[str, Finding]:
@@ -113,6 +119,104 @@ def test_tls_that_is_answered_with_http() -> None:
     assert states(finding.text, "10.0.0.4", "HTTP")
 
 
+@pytest.mark.parametrize(
+    ("answer", "protocol"),
+    [
+        (HTTP, "HTTP"),
+        (MYSQL, "MySQL"),
+        (POSTGRES, "PostgreSQL"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "SSH"),
+        (b"-ERR unknown command\r\n", "Redis"),
+        (b"220 mail.example ESMTP\r\n", "SMTP"),
+        (b"AMQP\0\0\x09\x01", "AMQP"),
+        (b"RTSP/1.0 400 Bad Request\r\n", "RTSP"),
+        (b"Too many connections\n", "plain text"),
+        (b"\x15\3\3\0\2\2\x0a", "TLS"),
+    ],
+)
+@pytest.mark.parametrize("port", [9092, 31337])
+def test_a_server_of_a_capture_that_begins_late(
+    answer: bytes, protocol: str, port: int, tmp_path: Path
+) -> None:
+    wire = asking(handshake=False, port=port).broker(answer).close("broker").close("client")
+    finding = named([wire])["plain-to-tls" if protocol == "TLS" else "server-not-kafka"]
+    assert states(finding.text, f"10.0.1.2:{port}", "shipping")
+    assert protocol in finding.text
+    path = tmp_path / "late.pcap"
+    frames = [("client", request("Metadata", 8, 1, "shipping")), ("broker", answer)]
+    capture_file(path, frames, port=port, handshake=False)
+    with open_capture([path]) as capture:
+        assert [each.connection.server.partition(":")[0] for each in capture.exchanges()] == [
+            protocol
+        ]
+
+
+def test_a_server_behind_a_hole() -> None:
+    wire = asking().gap("broker", 40).broker(HTTP).close("broker")
+    assert states(named([wire])["server-not-kafka"].text, "HTTP", "shipping")
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        (b'{"order": 1, "status": "paid", "lines": [1, 2, 3]}' * 20)[:1000],
+        b"+OK\r\n" + b"x" * 500,
+        b"HTTP/1.1 200 OK\r\n" + b"x" * 500,
+    ],
+)
+def test_a_response_seen_from_its_middle_is_kafkas(start: bytes) -> None:
+    wire = Wire(handshake=False).client(request("Metadata", 8, 1)).broker(start)
+    wire.broker(response("Metadata", 8, 1)).client(request("Metadata", 8, 2))
+    wire.broker(response("Metadata", 8, 2))
+    assert "server-not-kafka" not in named([wire])
+    assert wire.connection.server == ""
+
+
+def test_text_in_the_middle_of_a_response_says_nothing() -> None:
+    wire = Wire(handshake=False).client(request("Metadata", 8, 1))
+    wire.broker((b'{"order": 1, "status": "paid"}\n' * 40)[:1000]).close("broker")
+    assert "server-not-kafka" not in named([wire])
+
+
+@pytest.mark.parametrize(
+    ("sent", "protocol"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", "HTTP"),
+        (b"SSH-2.0-x\r\n", "SSH"),
+        (b"AMQP\0\0\x09\x01", "AMQP"),
+        (b"*1\r\n$4\r\nPING\r\n", "Redis"),
+        (b"EHLO scanner.example\r\n", "SMTP"),
+        (b"\0\0\0\x08\x04\xd2\x16\x2f", "PostgreSQL"),
+        (b"0\x0c\2\1\1\x60\7\2\1\3\4\0\x80\0", "LDAP"),
+        (b"JRMI\0\2K", "JRMI"),
+        (b"OPTIONS / RTSP/1.0\r\n\r\n", "RTSP"),
+        (b"ruok", "ZooKeeper"),
+        (b"help\r\n", "plain text"),
+    ],
+)
+@pytest.mark.parametrize("client_first", [True, False])
+def test_a_client_of_a_capture_that_begins_late(
+    sent: bytes, protocol: str, client_first: bool
+) -> None:
+    wire = Wire(handshake=False, client_first=client_first).client(sent)
+    findings = found([wire.close("broker").close("client")])
+    assert any(states(each.text, "10.0.0.4", protocol, "10.0.1.2:9092") for each in findings)
+
+
+def test_text_that_a_request_goes_on_with_is_kafkas() -> None:
+    wire = Wire(handshake=False).client(b"the end of a value\n").client(request("Metadata", 8, 1))
+    wire.broker(response("Metadata", 8, 1)).close("client")
+    assert [each.state for each in events_told(wire)] == ["answered"]
+
+
+def test_a_greeting_of_a_capture_that_begins_late() -> None:
+    wire = Wire(handshake=False, client_first=False).broker(MYSQL)
+    assert found([wire.close("client")]) == []
+    wire = Wire(handshake=False, client_first=False).broker(MYSQL)
+    wire.client(request("Metadata", 8, 1, "shipping")).close("client")
+    assert states(named([wire])["server-not-kafka"].text, "MySQL", "shipping")
+
+
 def test_a_response_that_came_first_in_the_file_is_one() -> None:
     wire = Wire().broker(response("Metadata", 8, 1)).client(request("Metadata", 8, 1)).close()
     assert "server-not-kafka" not in named([wire])
@@ -147,6 +251,35 @@ def test_what_a_capture_holds_in_place_of_kafka(tmp_path: Path) -> None:
         said = nothing_found(capture)
     assert "Redis (1)" in said
     assert "key log" not in said
+
+
+CLOSED = [("client", HELLO), ("broker", b"\x16\3\3\0\x2a\2\0\0\x26\3\3" + bytes(36))]
+CLOSED += [(side, b"\x17\3\3\0\x30" + bytes(range(48))) for side in ("client", "broker")]
+SHELL = [("broker", b"SSH-2.0-OpenSSH_9.6\r\n"), ("client", b"SSH-2.0-x\r\n")]
+
+
+@pytest.mark.parametrize(
+    ("connections", "expected"),
+    [
+        ([(19093, CLOSED)], "only 1 TLS connection:"),
+        ([(19093, CLOSED), (443, CLOSED)], "only 2 TLS connections:"),
+        ([(19093, CLOSED), (22, [])], "only 1 TLS connection and 1 without data:"),
+        ([(19093, CLOSED), (22, SHELL)], "no Kafka in 2 connections, but SSH (1), TLS (1)"),
+        (
+            [(19093, CLOSED), (443, CLOSED), (22, SHELL), (23, [("client", b"\xfe" * 9)])],
+            "no Kafka in 4 connections, but TLS (2), SSH (1), an unknown protocol (1)",
+        ),
+    ],
+)
+def test_tls_beside_other_protocols_is_counted_with_them(
+    connections: list[tuple[int, list[tuple[str, bytes]]]], expected: str, tmp_path: Path
+) -> None:
+    paths = [
+        capture_file(tmp_path / f"{port}.pcapng", frames, port=port) for port, frames in connections
+    ]
+    with open_capture(paths) as capture:
+        assert list(capture.exchanges()) == []
+        assert expected in nothing_found(capture)
 
 
 @pytest.mark.parametrize("size", [28, 200_000])

@@ -7,7 +7,6 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.findings.limits import SECOND, limit
 from kafkascope.analyzer.findings.outage_times import (
     AnsweredHosts,
     AtBroker,
@@ -15,6 +14,7 @@ from kafkascope.analyzer.findings.outage_times import (
     outages_of,
     works,
 )
+from kafkascope.analyzer.findings.rules import SECOND, limit
 from kafkascope.analyzer.findings.view import closed_at, ended_at
 from kafkascope.analyzer.identity import host_of
 

@@ -16,10 +16,12 @@ from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.outcomes import Outcome, outcomes
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.model import Closed, Opened
 from tests.analyzer.batches import batch
 from tests.analyzer.findings.test_captures import HERE, judged
-from tests.analyzer.wire import Wire, framed, request, response
+from tests.analyzer.statistics.groups.test_groups import Members
+from tests.analyzer.wire import Wire, framed, produce, request, response
 from tests.analyzer.wire import told as exchanges_of
 from tests.matrix import pairs
 
@@ -35,14 +37,14 @@ TRUTH = {
     "advertised-port-java": {"adv-java": ("kept out", "refused")},
     "advertised-silent-librdkafka": {"orders-api": ("kept out", "did not answer")},
     "broker-down-java": {"restart-prod": ("open", ""), "restart-cons": ("gone", "broker closed")},
-    "broker-killed-java": {"lead-prod": ("worked", ""), "lead-cons": ("gone", "LeaveGroup")},
+    "broker-killed-java": {"lead-prod": ("worked", ""), "lead-cons": ("worked", "LeaveGroup")},
     "client-too-old-producer-kafkapython": {"old-kp": ("kept out", "Produce v2")},
     "codec-zstd-java11": {"zold-java": ("stuck", "zstd")},
-    "codec-zstd-kafkajs": {"kjs-zstd": ("gone", "closed its connections after LeaveGroup")},
+    "codec-zstd-kafkajs": {"kjs-zstd": ("gone", "after LeaveGroup, with records")},
     "firewall-idle-drop-librdkafka": {"site-agent": ("gone", "vanished without a FIN")},
-    "growing-lag-librdkafka": {"camera": ("worked", "Produce"), "detector": ("gone", "Leave")},
+    "growing-lag-librdkafka": {"camera": ("worked", "Produce"), "detector": ("worked", "Leave")},
     "healthy-idle-java": {"rare-w": ("worked", "")},
-    "healthy-java": {"h-java-p": ("worked", "Produce"), "h-java-c": ("gone", "after LeaveGroup")},
+    "healthy-java": {"h-java-p": ("worked", "Produce"), "h-java-c": ("worked", "LeaveGroup")},
     "healthy-rolling-restart-librdkafka": {"belt-r": ("open", ""), "belt-w": ("open", "")},
     "http-curl": {None: ("kept out", "HTTP")},
     "message-too-large-java": {"large-java": ("gone", "MESSAGE_TOO_LARGE")},
@@ -53,6 +55,7 @@ TRUTH = {
     "sasl-missing-java": {"no-sasl-java": ("kept out", "")},
     "sasl-password-java": {"bad-pw-java": ("kept out", "Authentication")},
     "static-conflict-java": {"stat-2": ("gone", "FENCED_INSTANCE_ID")},
+    "static-conflict-latest-librdkafka": {"pod-0": ("worked", "static member")},
     "tls-expired-java": {None: ("kept out", "certificate expired")},
     "tls-untrusted-13-librdkafka": {None: ("kept out", "unknown ca")},
     "topic-deleted-java": {"draft-w": ("gone", "UNKNOWN_TOPIC")},
@@ -68,7 +71,7 @@ def ends(path: Path) -> dict[str | None, Outcome]:
     with open_capture([path]) as capture:
         capture.watch = found.saw
         for exchange in capture.exchanges():
-            found.add(row_of(exchange, capture.context.names), exchange)
+            found.add(ExchangeBatch.of(row_of(exchange, capture.context.names), exchange))
         return {who.client_id: end for who, end in outcomes(found, capture.context.names).items()}
 
 
@@ -181,7 +184,7 @@ def outcome_of(*wires: Wire) -> Outcome:
         if isinstance(event, Opened | Closed):
             found.saw(event)
     for exchange in exchanges_of(events, context):
-        found.add(row_of(exchange, context.names), exchange)
+        found.add(ExchangeBatch.of(row_of(exchange, context.names), exchange))
     (end,) = outcomes(found, context.names).values()
     return end
 
@@ -239,3 +242,108 @@ def test_a_client_that_worked_has_a_result(wire: Wire, word: str, reason: str) -
     wire.events = [each for each in wire.events if not isinstance(each, Closed)]
     end = outcome_of(wire.close("client"))
     assert (end.word, reason in end.reason) == (word, True), end
+
+
+def moves(acks: int, error: int = 0) -> Wire:
+    """A producer; with acks=0 it gets no responses."""
+    wire = greeted()
+    for number in range(2, 5):
+        wire.client(produce(number, acks, batch([(None, b"v")])))
+        if acks:
+            done = {"index": 3, "error_code": error, "base_offset": number}
+            done |= {"log_append_time_ms": -1, "log_start_offset": 0}
+            topics = [{"name": "t", "partition_responses": [done]}]
+            wire.broker(response("Produce", 7, number, responses=topics))
+    return wire
+
+
+def creates(error: int = 0) -> Wire:
+    """An admin client."""
+    made = [{"name": "t", "error_code": error, "error_message": None}]
+    wire = greeted().client(request("CreateTopics", 4, 2))
+    return wire.broker(response("CreateTopics", 4, 2, topics=made))
+
+
+@pytest.mark.parametrize(
+    ("wire", "how", "word", "reason"),
+    [
+        (moves(1), "fin", "worked", "after Produce"),
+        (moves(0), "fin", "worked", "after Produce"),
+        (moves(1, 3), "fin", "gone", "right after UNKNOWN_TOPIC_OR_PARTITION"),
+        (moves(1), "rst", "gone", "reset its connections"),
+        (creates(), "fin", "worked", "after CreateTopics"),
+        (creates(36), "fin", "gone", "right after TOPIC_ALREADY_EXISTS"),
+        (greeted(), "fin", "gone", "after ApiVersions, without a result"),
+        (
+            greeted().client(produce(2, 1, batch([(None, b"v")]))).broker(framed(b"\0\0\0\2\1")),
+            "fin",
+            "kept out",
+            "could not be decoded",
+        ),
+    ],
+    ids=[
+        *("acks=1", "acks=0", "refused", "reset", "admin", "refused admin", "versions"),
+        "unreadable response",
+    ],
+)
+def test_what_a_producer_and_an_admin_client_came_for(
+    wire: Wire, how: str, word: str, reason: str
+) -> None:
+    wire.events = [each for each in wire.events if not isinstance(each, Closed)]
+    end = outcome_of(wire.close("client", how))
+    assert (end.word, reason in end.reason) == (word, True), end
+
+
+def test_records_that_a_broker_refused_without_a_response_moved_nowhere() -> None:
+    """With acks=0 a broker closes the connection instead."""
+    wire = moves(0)
+    assert outcome_of(wire.close("broker")).word == "gone"
+
+
+@pytest.mark.parametrize(
+    ("reason", "word"),
+    [
+        ("", "worked"),
+        ("the consumer is being closed", "worked"),
+        ("consumer poll timeout has expired.", "gone"),
+        (None, "gone"),
+    ],
+    ids=["without a reason", "closed", "did not poll", "did not leave"],
+)
+def test_a_member_that_joins_syncs_and_leaves_worked(reason: str | None, word: str) -> None:
+    """Without a record, too: the topic may have none."""
+    group = Members()
+    group.join("app", 0, 1, ("app",))
+    synced = {"generation_id": 1, "member_id": "app", "assignments": []}
+    group.ask("app", 1, "SyncGroup", 5, synced, {"error_code": 0}, 0.1)
+    for at in range(2, 6):
+        group.beat("app", at, 1)
+    if reason is not None:
+        group.leave("app", 6, reason)
+    wire = group.wires["app"]
+    wire.connection.bytes = [500, 500]
+    end = outcome_of(wire.close("client"))
+    assert end.word == word, end
+    assert ("without leaving its group" in end.reason) == (reason is None)
+
+
+def test_a_static_member_sends_no_leave_group() -> None:
+    """KIP-345: its partitions wait for it until the session times out."""
+    group = Members()
+    group.join("app", 0, 1, ("app",), group_instance_id="pod-1")
+    group.beat("app", 1, 1)
+    wire = group.wires["app"]
+    wire.connection.bytes = [500, 500]
+    end = outcome_of(wire.close("client"))
+    assert (end.word, "static member" in end.reason) == ("worked", True), end
+
+
+def test_a_member_that_was_never_let_in_did_not_work() -> None:
+    group = Members()
+    asked = {"session_timeout_ms": 10_000, "protocol_type": "consumer", "member_id": ""}
+    for at in range(3):
+        group.ask("app", at, "JoinGroup", 8, asked, {"error_code": 81, "member_id": ""}, 0.1)
+    wire = group.wires["app"]
+    wire.connection.bytes = [500, 500]
+    end = outcome_of(wire.close("client"))
+    assert end.word == "gone", end

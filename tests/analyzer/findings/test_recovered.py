@@ -262,11 +262,15 @@ def test_fetches_that_a_broker_does_not_let_wait(max_wait_ms: int, count: int, w
         assert states(finding.text, "fetch.max.wait.ms is 500 ms") == bool(max_wait_ms)
 
 
-def closing(times: int, served: bool = False) -> list[Wire]:
-    """Connections that a broker closes at the first request behind ApiVersions."""
+def closing(times: int, served: bool = False, rest_ns: int = 0) -> list[Wire]:
+    """Connections that a broker closes at the first request behind ApiVersions.
+
+    rest_ns: how long each is idle before that request.
+    """
     wires = [Wire(number=number) for number in range(times)]
     for wire in wires:
         wire.client(request("ApiVersions", 3, 1)).broker(response("ApiVersions", 3, 1))
+        wire.time_ns += rest_ns
         wire.client(request("Metadata", 12, 2)).close("broker")
     if served:
         wires.append(asking(metadata(NODE), metadata(NODE)))

@@ -7,7 +7,7 @@ import pytest
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.statistics.moved import moved
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from tests.analyzer.findings.test_captures import capture_of, judged
 
 PRODUCE = 0
@@ -19,7 +19,7 @@ Pairs = list[tuple[Row, Exchange]]
 def rules(pairs: Pairs) -> set[str]:
     found = Findings(["batch-twice"])
     for row, exchange in pairs:
-        found.add(row, exchange)
+        found.add(ExchangeBatch.of(row, exchange))
     return {finding.name for finding in found.told()}
 
 
@@ -38,10 +38,11 @@ def without(pairs: Pairs, *numbers: int) -> Pairs:
 def test_what_a_broker_refused_is_not_there_twice(name: str) -> None:
     findings, pairs = judged(capture_of(name))
     batches = [
-        (batch.topic, batch.partition, batch.records)
+        (*outcome[:2], blob)
         for row, exchange in pairs
         if row.api_key == PRODUCE
-        for batch in moved(exchange)
+        for outcome, parts in ExchangeBatch.of(row, exchange).parts.items()
+        for blob in parts.blobs
     ]
     assert len(set(batches)) < len(batches), "nothing was sent again"
     assert "batch-twice" not in {finding.name for finding in findings}
@@ -76,6 +77,6 @@ def test_the_order_and_the_division_of_a_capture_do_not_matter() -> None:
     for part in reversed(parts):
         one = Findings(["batch-twice"])
         for row, exchange in reversed(part):
-            one.add(row, exchange)
+            one.add(ExchangeBatch.of(row, exchange))
         whole.merge(Findings().load(one.dump()))
     assert not whole.told()

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, get_args
+
 import pytest
 
+from kafkascope.analyzer import findings
 from kafkascope.analyzer.filter.syntax import parse
-from kafkascope.analyzer.findings import RULES
-from kafkascope.analyzer.findings.view import among
+from kafkascope.analyzer.findings import RULES, Rule
+from kafkascope.analyzer.findings.detectors import DETECTORS, Detector
+from kafkascope.analyzer.findings.filters import among
+from kafkascope.analyzer.findings.view import Counts
+from kafkascope.captures.model import TlsError
+from kafkascope.dissectors.reference.codes import ERRORS
 from tests.analyzer.findings.sides_schemas import OF_SCHEMAS
 from tests.analyzer.findings.test_captures import HERE, SAMPLES, TROUBLE, capture_of, judged
 
@@ -159,6 +169,25 @@ def test_every_rule_has_both_kinds_of_traffic() -> None:
     assert CALM.keys() | OF_SCHEMAS.keys() == set(RULES)
 
 
+CASES = {
+    "capture-gaps": {"mirror", "damage"},
+    "denied": {each for each in (error.name for error in ERRORS.values()) if "_AUTH" in each},
+    "tls-opaque": set(get_args(TlsError)),
+}
+"""Rule -> cases whose names are facts of the capture, and stand in no detector."""
+
+
+@pytest.mark.parametrize(
+    "rule", [rule for rule in RULES.values() if rule.advices], ids=itemgetter(0)
+)
+def test_detectors_know_the_cases_that_other_fixes_are_for(rule: Rule) -> None:
+    words: set[Any] = set(CASES.get(rule.name, ()))
+    for path in Path(findings.__file__ or "").parent.glob("*.py"):
+        tree = ast.parse(path.read_text())
+        words |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    assert rule.advices.keys() <= words
+
+
 @pytest.mark.parametrize("rule", sorted(SAMPLED))
 def test_a_rule_is_told(rule: str) -> None:
     assert rule in found_in(SAMPLED[rule])
@@ -167,6 +196,22 @@ def test_a_rule_is_told(rule: str) -> None:
 @pytest.mark.parametrize("rule", sorted(CALM))
 def test_a_rule_is_not_told(rule: str) -> None:
     assert rule not in found_in(CALM[rule])
+
+
+def test_detectors_are_those_that_rules_name() -> None:
+    named = list(dict.fromkeys(rule.detector for rule in RULES.values()))
+    assert [each.name for each in DETECTORS] == [*named, "tampered"]
+
+
+@pytest.mark.parametrize("detector", DETECTORS, ids=itemgetter(0))
+def test_a_detector_counts_or_has_a_function(detector: Detector) -> None:
+    if detector.counts:
+        assert issubclass(getattr(detector.module, detector.counts), Counts)
+        assert not hasattr(detector.module, "findings")
+    else:
+        assert callable(detector.module.findings)
+        assert detector.needs is not None
+        assert not any((detector.keys, detector.odd, detector.odd_keys))
 
 
 def test_numbers_in_a_row_are_a_range() -> None:

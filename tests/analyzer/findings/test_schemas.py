@@ -16,6 +16,7 @@ from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.findings import payloads as looked
 from kafkascope.analyzer.payloads.decoding import Payloads
 from kafkascope.analyzer.payloads.known import KnownSchemas
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from tests.analyzer.batches import batch
 from tests.analyzer.findings.sides import found
 from tests.analyzer.findings.sides_schemas import (
@@ -41,7 +42,7 @@ def of_capture(path: Path, by: Payloads) -> list[Finding]:
     findings = Findings(only=OF_SCHEMAS, payloads=by)
     with open_capture([path]) as read:
         for exchange in read.exchanges():
-            findings.add(row_of(exchange, read.context.names), exchange)
+            findings.add(ExchangeBatch.of(row_of(exchange, read.context.names), exchange))
         return findings.told(read.context.names)
 
 
@@ -164,8 +165,8 @@ def test_parts_merge_and_a_state_tells_the_same_elsewhere() -> None:
     ]
     whole, parts = Findings(payloads=by), [Findings(payloads=by), Findings(payloads=by)]
     for number, pair in enumerate(pairs):
-        whole.add(*pair)
-        parts[number % 2].add(*pair)
+        whole.add(ExchangeBatch.of(*pair))
+        parts[number % 2].add(ExchangeBatch.of(*pair))
     parts[1].merge(parts[0])
     assert parts[1].dump() == whole.dump()
     again = Findings().load(json.loads(json.dumps(whole.dump())))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from kafkascope.analyzer.findings import Finding
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.findings import Finding, Findings
+from kafkascope.analyzer.statistics.feed import Feed
+from tests.analyzer.batches import batch
 from tests.analyzer.findings import sides
 from tests.analyzer.findings.stating import states
 from tests.analyzer.findings.test_captures import HERE, capture_of, judged
-from tests.analyzer.wire import MS, Wire, beat, heartbeat, produce, response
+from tests.analyzer.wire import MS, Wire, beat, heartbeat, produce, response, told
 
 RULE = "sent-in-pieces"
 
@@ -69,6 +73,39 @@ def test_large_requests_take_their_time() -> None:
         wire.time_ns += 40 * MS
         wire.client(data[9_000:]).broker(response("Produce", 7, number))
     assert found(wire) is None
+
+
+@pytest.mark.parametrize(("first", "told"), [(1460, False), (4, True)])
+def test_full_segments_are_paced_by_the_link(first: int, told: bool) -> None:
+    wire = Wire()
+    for number in range(20):
+        data = produce(number, records=bytes(9_000))
+        wire.client(data[:first])
+        for at in range(first, len(data), 1460):
+            wire.time_ns += 12 * MS
+            wire.client(data[at : at + 1460])
+        wire.broker(response("Produce", 7, number))
+    assert (found(wire) is not None) is told
+
+
+@pytest.mark.parametrize("paced", [0, 9])
+def test_a_request_that_the_link_paces_is_left_out_alone(paced: int) -> None:
+    """Wherever it stands among others of the same client, which are counted together."""
+    wire = Wire()
+    for number in range(10):
+        size, piece, gap = (9_000, 1460, 12 * MS) if number == paced else (200, 150, 40 * MS)
+        data = produce(number, records=batch([(None, bytes(size))]))
+        for at in range(0, len(data), piece):
+            wire.time_ns += gap if at else 0
+            wire.client(data[at : at + piece])
+        wire.broker(response("Produce", 7, number))
+    findings, context = Findings(only=(RULE,)), Context()
+    feed = Feed([findings])
+    for exchange in told(wire.close("client").events, context):
+        feed.add(row_of(exchange, context.names), exchange)
+    feed.settle()
+    (finding,) = findings.told(context.names)
+    assert states(finding.text, "9 of 10 Produce requests")
 
 
 def test_a_slow_response_is_none_of_it() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kafkascope.analyzer.findings import RULES
-from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.outcomes import THRESHOLDS
+from kafkascope.analyzer.findings.rules import LIMITS
 from kafkascope.analyzer.statistics import limits as counted
 from tests.analyzer.findings import (
     sides_connections,

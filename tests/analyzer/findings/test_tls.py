@@ -15,7 +15,7 @@ from kafkascope.analyzer.findings import Finding
 from kafkascope.captures.model import Endpoint
 from tests.analyzer.findings.stating import states
 from tests.analyzer.findings.test_handmade import found
-from tests.analyzer.wire import MS, Wire, beat, heartbeat
+from tests.analyzer.wire import MS, Wire, beat, heartbeat, told
 from tests.captures.tls.writer import ALERT, HANDSHAKE, extension, message, record, vector
 
 HOST = "broker-0.kafka.example"
@@ -280,3 +280,17 @@ def test_a_hello_that_is_answered_without_tls(answer: bytes, what: str) -> None:
     finding = failed(wire(hello(HOST), answer, alert(70)).close("client"))
     assert states(finding.text, "answered the ClientHello with", what)
     assert "TLS version" not in finding.advice
+
+
+@pytest.mark.parametrize("port", [9092, 9093])
+def test_the_row_of_a_handshake_that_failed_asks_for_no_key_log(port: int) -> None:
+    refused = wire(hello(HOST), alert(40), port=port).close("broker").close("client")
+    silent = wire(hello(HOST), port=port).close("broker")
+    silent.connection.packets = [3, 2]
+    for each in (refused, silent):
+        assert [states(row.reason, "TLS", "handshake failed") for row in told(each.events)] == [
+            True
+        ]
+    one_way = wire(hello(HOST), port=port).close("client")
+    one_way.connection.packets = [3, 0]
+    assert "key log" in told(one_way.events)[0].reason

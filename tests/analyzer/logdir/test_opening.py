@@ -13,12 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.logdir.heads import sound_at
 from kafkascope.analyzer.logdir.model import RecoveryVerdict
 from kafkascope.analyzer.logdir.opening import AtRest, open_all_at_rest, open_at_rest
+from kafkascope.analyzer.logdir.releases import sound_at
 from kafkascope.dissectors import registry
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch, encode_message_set
+from tests.analyzer.logdir.verdicts import records_in, verdicts_on
 
 SEGMENT = "00000000000000000000.log"
 TIME = 1_700_000_000_000
@@ -41,7 +42,7 @@ def log(folder: Path, *parts: bytes, name: str = SEGMENT) -> AtRest:
 
 
 def verdict(found: AtRest) -> RecoveryVerdict:
-    (only,) = found.verdicts()
+    (only,) = verdicts_on(found)
     return only
 
 
@@ -71,7 +72,7 @@ def test_batches_and_records_come_with_their_place(partition: Path) -> None:
         ("zstd", 2, False, True),
     ]
     assert rows[0].last_sequence == 0  # wrapped around
-    records = list(found.records())
+    records = list(records_in(found))
     assert [r["offset"] for r in records] == [0, 1, 2, 3, 4]
     assert [r["sequence"] for r in records] == [2**31 - 2, 2**31 - 1, 0, None, None]
     assert records[3] == {
@@ -148,7 +149,7 @@ def test_sound_batches_behind_nonsense_are_found(partition: Path) -> None:
     assert told.valid_bytes == len(batch(0))
     assert (told.lost_batches, told.lost_first, told.lost_last) == (1, 6, 8)
     assert [r.base_offset for r, _ in found.batches()] == [0, 6]
-    assert [r["offset"] for r in found.records(lost=False)] == [0, 1, 2]
+    assert [r["offset"] for r in records_in(found, lost=False)] == [0, 1, 2]
 
 
 def test_sound_batches_inside_a_damaged_length_are_found(partition: Path) -> None:
@@ -187,7 +188,7 @@ def test_a_magic_that_no_release_has_is_taken_for_the_newest(partition: Path) ->
     assert told.sound
     assert "magic 6, which no release writes: brokers read it as 2" in told.notes[0]
     assert [row.magic for row, _ in found.batches()] == [2, 6, 2]
-    assert len(list(found.records())) == 9
+    assert len(list(records_in(found))) == 9
     odd[30] ^= 1
     told = verdict(log(partition, batch(0), bytes(odd), batch(6)))
     assert told.valid_bytes == len(batch(0))
@@ -231,7 +232,7 @@ def test_what_stands_behind_a_cut_segment_is_deleted(partition: Path) -> None:
     log(partition, batch(6), name=second)
     found = open_at_rest(partition)
     assert found is not None
-    one, two = found.verdicts()
+    one, two = verdicts_on(found)
     assert (one.valid_bytes, one.sound) == (len(batch(0)), False)
     assert (two.valid_bytes, two.sound, two.lost_batches) == (0, False, 1)
     assert f"follows {first}" in two.problem
@@ -243,7 +244,7 @@ def test_offsets_that_no_segment_has_are_noted(partition: Path) -> None:
     log(partition, batch(9), name="00000000000000000009.log")
     found = open_at_rest(partition)
     assert found is not None
-    one, two = found.verdicts()
+    one, two = verdicts_on(found)
     assert (one.notes, two.notes) == (
         (),
         (
@@ -281,9 +282,9 @@ def test_the_folder_of_a_partition_is_all_its_segments(partition: Path) -> None:
     log(partition, batch(99), name="00000000000000000099.log.deleted")
     found = open_at_rest(partition)
     assert found is not None
-    assert [r["offset"] for r in found.records()] == [0, 1, 2, 3, 4, 5]
+    assert [r["offset"] for r in records_in(found)] == [0, 1, 2, 3, 4, 5]
     assert [row.number for row, _ in found.batches()] == [1, 2]
-    assert [told.file for told in found.verdicts()] == [SEGMENT, "00000000000000000003.log"]
+    assert [told.file for told in verdicts_on(found)] == [SEGMENT, "00000000000000000003.log"]
 
 
 def test_records_that_cannot_be_read_do_not_hide_the_others(partition: Path) -> None:
@@ -292,13 +293,13 @@ def test_records_that_cannot_be_read_do_not_hide_the_others(partition: Path) -> 
     bad[17:21] = struct.pack(">I", google_crc32c.value(bytes(bad[21:])))
     found = log(partition, batch(0), bytes(bad), batch(6))
     assert verdict(found).sound
-    assert [r["offset"] for r in found.records()] == [0, 1, 2, 6, 7, 8]
+    assert [r["offset"] for r in records_in(found)] == [0, 1, 2, 6, 7, 8]
 
 
 def test_a_copy_under_another_name_is_known_by_its_first_batch(tmp_path: Path) -> None:
     found = log(tmp_path, batch(7), name="copy.bin")
     assert (found.kind, found.topic) == ("log", None)
-    assert [r["offset"] for r in found.records()] == [7, 8, 9]
+    assert [r["offset"] for r in records_in(found)] == [7, 8, 9]
 
 
 @pytest.mark.parametrize(
@@ -335,7 +336,7 @@ def test_internal_topics_are_decoded_and_their_secrets_masked(tmp_path: Path) ->
         "iterations": 4096,
     }
     value = bytes([1, 11, 0]) + registry.encode_body("UserScramCredentialRecord", 0, body)
-    (record,) = log(folder, encode_batch([Record(0, TIME, None, value, ())])).records()
+    (record,) = records_in(log(folder, encode_batch([Record(0, TIME, None, value, ())])))
     assert len(record["value"]) == len(value)
     assert "***" in record["value"]
     assert not [word for word in ("saltsalt", "stored", "server") if word in record["value"]]
@@ -349,14 +350,14 @@ def test_strings_that_are_not_utf_8_are_shown_all_the_same(tmp_path: Path) -> No
     folder.mkdir()
     body = registry.example("TopicRecord", 0) | {"name": "a\udcff"}
     value = bytes([1, 2, 0]) + registry.encode_body("TopicRecord", 0, body)
-    (record,) = log(folder, encode_batch([Record(0, TIME, None, value, ())])).records()
+    (record,) = records_in(log(folder, encode_batch([Record(0, TIME, None, value, ())])))
     assert record["decoded"]["value"]["body"]["name"] == "a\udcff"
 
 
 def test_control_records_say_what_they_are(partition: Path) -> None:
     marker = Record(0, TIME, struct.pack(">hh", 0, 1), struct.pack(">hi", 0, 3), ())
     found = log(partition, encode_batch([marker], attributes=48, producer_id=1, producer_epoch=0))
-    (record,) = found.records()
+    (record,) = records_in(found)
     assert record["decoded"]["value"]["body"] == {"coordinator_epoch": 3}
 
 
@@ -376,7 +377,7 @@ def test_damaged_segments_give_batches_and_a_verdict(
     kept = [row for row, _ in found.batches() if not row.lost]
     assert sum(row.size for row in kept) == told.valid_bytes
     assert all(row.crc_ok for row in kept)
-    list(found.records())
+    list(records_in(found))
 
 
 # --- small files
@@ -553,14 +554,14 @@ def test_remote_segments_are_read_in_order_of_their_offsets(tmp_path: Path) -> N
     (found,) = open_all_at_rest(folder.parent)
     assert (found.topic, found.partition) == ("orders", 3)
     assert found.topic_id == "KWi75OKBTsmLA8uTl4S1FA"
-    records = list(found.records())
+    records = list(records_in(found))
     assert [each["offset"] for each in records] == list(range(103))
     assert {each["topic_id"] for each in records} == {found.topic_id}
-    assert all(each.sound and not each.notes for each in found.verdicts())
+    assert all(each.sound and not each.notes for each in verdicts_on(found))
     for path in folder.iterdir():
         one = open_at_rest(path)
         assert one is not None, path.name
-        assert all(each.sound for each in one.verdicts())
+        assert all(each.sound for each in verdicts_on(one))
     epochs = open_at_rest(folder / "9-oAtiIQ95REujbuzNd_lkLQ.leader_epoch_checkpoint")
     assert epochs is not None
     assert epochs.small().entries[0]["epoch"] == 0

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kafkascope.analyzer.logdir.opening import open_at_rest
-from tests.analyzer.logdir.verdicts import compared, family, undecided
+from tests.analyzer.logdir.verdicts import compared, family, undecided, verdicts_on
 
 SAMPLES = Path(__file__).with_name("recovered.tar.xz")
 RELEASES = ("0.8.0", "0.9.0.1", "1.1.1", "3.9.2", "4.4.0")
@@ -34,7 +34,7 @@ def test_verdicts_are_those_of_the_broker(samples: Path, release: str) -> None:
     for name, files in truth.items():
         found = open_at_rest(samples / release / name)
         assert found is not None
-        verdicts = list(found.verdicts())
+        verdicts = list(verdicts_on(found))
         if said := compared(verdicts, family(release), files):
             wrong.append(f"{name}: {said}")
         seen["undecided"] += undecided(verdicts)
@@ -51,7 +51,7 @@ def test_verdicts_are_those_of_the_broker(samples: Path, release: str) -> None:
 def test_damage_is_told_for_each_release_that_differs(samples: Path) -> None:
     found = open_at_rest(samples / "0.9.0.1" / "c-none.flip-first-segment-0")
     assert found is not None
-    first, second, *_ = found.verdicts()
+    first, second, *_ = verdicts_on(found)
     assert not first.sound
     assert first.releases == "0.8.1 to 1.1"
     (other,) = first.elsewhere
@@ -64,7 +64,7 @@ def test_damage_is_told_for_each_release_that_differs(samples: Path) -> None:
 def test_an_offset_outside_its_segment_keeps_new_brokers_from_starting(samples: Path) -> None:
     found = open_at_rest(samples / "4.4.0" / "c-none.flip-offset-0")
     assert found is not None
-    *_, last = found.verdicts()
+    *_, last = verdicts_on(found)
     assert (last.sound, last.starts) == (False, False)
     assert "brokers 2.0 and later do not start with this file" in "\n".join(last.lines())
     assert last.to_json()["starts"] is False
@@ -79,7 +79,7 @@ def test_a_folder_of_0_8_0_is_told_by_its_checkpoints(samples: Path, tmp_path: P
     (copy / "replication-offset-checkpoint").write_text("0\n0\n")
     found = open_at_rest(copy / "c-none-0")
     assert found is not None
-    verdicts = list(found.verdicts())
+    verdicts = list(verdicts_on(found))
     assert all(each.sound and each.valid_bytes == each.total_bytes for each in verdicts)
     assert "which recovers the last segment only, keeps" in verdicts[0].notes[0]
     assert verdicts[0].elsewhere[0].releases == "0.8.1 to 1.1"
@@ -113,6 +113,6 @@ def test_garbage_behind_an_index_keeps_0_8_0_from_starting(
         index.write_bytes(index.read_bytes() + garbage)
     found = open_at_rest(copy)
     assert found is not None
-    _, second, *_, last = found.verdicts()
+    _, second, *_, last = verdicts_on(found)
     assert (second.starts, text in second.problem) == (starts, True)
     assert last.starts == ("multiple" not in text)

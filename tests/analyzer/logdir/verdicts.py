@@ -1,10 +1,28 @@
 """Our verdicts on the files of a partition, held against what brokers of a release made of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from kafkascope.analyzer.logdir.model import RecoveryVerdict
+from kafkascope.analyzer.logdir.opening import AtRest
+from kafkascope.analyzer.logdir.records import records_of
 
-__all__ = ["compared", "family", "undecided"]
+__all__ = ["compared", "family", "records_in", "undecided", "verdicts_on"]
+
+
+def verdicts_on(found: AtRest) -> Iterator[RecoveryVerdict]:
+    """Yield one for each file, which is read for it."""
+    if not found.holds_batches:
+        yield found.small().verdict
+        return
+    yield from (each for each in found.walk() if isinstance(each, RecoveryVerdict))
+
+
+def records_in(found: AtRest, *, lost: bool = True) -> Iterator[dict[str, Any]]:
+    """Yield every record as `record/1`; without `lost` only what a recovering broker keeps."""
+    for batch, data in found.batches():
+        if lost or not batch.lost:
+            yield from records_of(batch, data, found.place)
 
 
 def family(release: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from kafkascope.analyzer.payloads.model import of_bytes, of_double
 from kafkascope.analyzer.payloads.proto import forms
 from kafkascope.analyzer.payloads.proto.types import WRAPPERS, MessageField, MessageType
 
@@ -102,9 +103,9 @@ def scalars(field: MessageField) -> st.SearchStrategy[Any]:
         case "string":
             return TEXTS
         case "bytes":
-            return st.binary(max_size=6).map(forms.of_bytes)
+            return st.binary(max_size=6).map(of_bytes)
         case "double":
-            return st.floats().map(forms.of_double)
+            return st.floats().map(of_double)
         case "float":
             return st.floats(width=32).map(forms.of_float)
         case "enum":

@@ -22,9 +22,9 @@ def made(*records: tuple[bytes, bytes | None]) -> list[Schema]:
     gathered = Gathered("capture")
     for key, value in records:
         assert journal.is_key(key)
-        found = journal.said_by(key, value)
+        found = journal.schema_in(key, value)
         if found is not None:
-            gathered.add(found.context, "topic", found.said)
+            gathered.add(found.context, "topic", found)
     return gathered.schemas()
 
 
@@ -123,7 +123,7 @@ def test_other_keys_are_none() -> None:
     others = [b"", b"\x02", b"\x02{", b'\x0e{"a":1}', b'{"id": 1}', b"{", b'{"keytype": "X"}']
     for key in [*others, None, b'{"keytype":' + b"[" * 9000]:
         assert not journal.is_key(key)
-        assert journal.said_by(key, b"{}") is None
+        assert journal.schema_in(key, b"{}") is None
 
 
 KEYS = st.one_of(
@@ -155,10 +155,10 @@ VALUES = st.recursive(
 
 @given(KEYS, st.one_of(st.binary(max_size=40), VALUES), st.sampled_from([b"", b"\x02", b"\x03"]))
 def test_garbage_says_something_or_nothing(key: bytes, value: bytes, front: bytes) -> None:
-    found = journal.said_by(key, front + value)
+    found = journal.schema_in(key, front + value)
     if found is not None:
         gathered = Gathered("capture")
-        gathered.add(found.context, "x", found.said)
+        gathered.add(found.context, "x", found)
         gathered.schemas()
 
 
@@ -166,4 +166,4 @@ def test_garbage_says_something_or_nothing(key: bytes, value: bytes, front: byte
 def test_every_prefix_of_a_content_is_none(size: int) -> None:
     key, value = old_key(2, contentHash="h", contentId=7), old_content(AVRO.encode(), b"")
     if size < len(value) - 4:
-        assert journal.said_by(key, value[:size]) is None
+        assert journal.schema_in(key, value[:size]) is None

@@ -34,7 +34,7 @@ def told(
     found = rest.told_by(request, asked, HttpHead("", "", status, answered or {}), data)
     if found:
         assert rest.wants(request)
-    return [each.said for each in found]
+    return found
 
 
 def made(*facts: list[Said]) -> list[Schema]:
@@ -245,8 +245,8 @@ def test_garbage_says_something_or_nothing(
     asked, answered = data(sent), data(answer)
     request = HttpHead(method, "/" + path, 0, head)
     gathered = Gathered("capture")
-    for context, said in rest.told_by(request, asked, HttpHead("", "", status, {}), answered):
-        gathered.add(context, "x", said)
+    for said in rest.told_by(request, asked, HttpHead("", "", status, {}), answered):
+        gathered.add(said.context, "x", said)
     for schema in gathered.schemas():
         assert schema.text
     gathered.missing()

@@ -11,35 +11,27 @@ import pyarrow.parquet as pq
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of, to_json
 from kafkascope.analyzer.pipeline import plain, runner
-from kafkascope.analyzer.pipeline.job import Job, index_all, sketch_all
+from kafkascope.analyzer.pipeline.job import Engine, Job, Parts
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.analyzer.pipeline.tables.facts import Facts
 from kafkascope.analyzer.pipeline.tables.schemas import TABLES
-from kafkascope.captures.merge.sketches import Sketch
-from kafkascope.captures.parts.split import Index
 from kafkascope.captures.tls.keys.keylog import KeyLog
 
 SPLIT_TABLES = {"splits"}
 """Tables that tell how the input was cut."""
 
 
-class Apart:
-    """The shuffled way in one process: parts, tasks by connection, sorted rows; with `spread`, as
-    many tasks that decode."""
+class Apart(Engine):
+    """The shuffled way in one process: parts, tasks by shard, sorted rows, and a file of each."""
 
     name = "apart"
+    few = 0
 
-    def __init__(self, tasks: int = 3, rows: int = 7, spread: int = 0) -> None:
-        self.tasks, self.rows, self.spread = tasks, rows, spread
+    def __init__(self, tasks: int = 3, rows: int = 7) -> None:
+        self.tasks, self.most = tasks, rows
 
-    def index(self, names: list[str], split_bytes: int) -> list[Index]:
-        return index_all(names, split_bytes)
-
-    def sketch(self, names: list[str], count: int) -> list[Sketch]:
-        return sketch_all(names, count)
-
-    def run(self, job: Job, staging: Path) -> tuple[Path, Facts]:
-        return plain.regrouped(job, staging, self.tasks, self.rows, self.spread)
+    def rows(self, job: Job, earlier: Facts | None, folder: Path) -> Parts:
+        return plain.shard_rows(job, earlier, folder, self.tasks, self.most)
 
 
 def tables(out: Path) -> dict[str, list[Any]]:
@@ -77,13 +69,15 @@ def exchanges(out: Path) -> list[dict[str, Any]]:
 
 
 def exported(
-    inputs: list[str], legs: str = "client", keylog: Iterable[Path] = ()
+    inputs: list[str], keylog: Iterable[Path] = (), decode_as: Iterable[int] = ()
 ) -> dict[str, dict[str, Any]]:
     """exchange/1 objects as `kafkascope export` has them at its end, by id."""
-    with open_capture(inputs, legs=legs, keylog=keylog) as capture:  # type: ignore[arg-type]
-        told = list(capture.exchanges())
+    with open_capture(inputs, keylog=keylog, decode_as=decode_as) as capture:
+        told = sorted(capture.exchanges(), key=lambda each: each.origin)
         names = capture.context.names
         rows = [to_json(row_of(exchange, names)) for exchange in told]
+    for number, row in enumerate(rows, 1):
+        row["number"] = number
     assert len({row["exchange_id"] for row in rows}) == len(rows)
     return {row["exchange_id"]: row for row in rows}
 
@@ -133,9 +127,11 @@ def as_told(value: Any) -> Any:
     return [as_told(each) for each in value] if isinstance(value, tuple | list) else value
 
 
-def check_against_export(out: Path, inputs: list[str], keylog: Iterable[Path] = ()) -> None:
+def check_against_export(
+    out: Path, inputs: list[str], keylog: Iterable[Path] = (), decode_as: Iterable[int] = ()
+) -> None:
     rows = {row["exchange_id"]: row for row in exchanges(out)}
-    expected = exported(inputs, keylog=keylog)
+    expected = exported(inputs, keylog, decode_as)
     assert rows.keys() == expected.keys()
     for key, row in rows.items():
         other = expected[key]

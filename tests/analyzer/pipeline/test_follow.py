@@ -10,6 +10,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from kafkascope.analyzer.bodies.log_ends import LogEnds
 from kafkascope.analyzer.bodies.waits import Waits
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversation import Conversation
+from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.conversation.encrypted import Encrypted
 from kafkascope.analyzer.conversation.framing import FrameBuffer
 from kafkascope.analyzer.conversation.pending import InFlight, Pending
@@ -26,11 +28,12 @@ from kafkascope.analyzer.conversation.phases import Phases
 from kafkascope.analyzer.conversation.resync import Hunt, RequestSense
 from kafkascope.analyzer.conversation.undecided import Undecided
 from kafkascope.analyzer.conversation.zookeeper import ZooKeeperSession
+from kafkascope.analyzer.model import Origin
 from kafkascope.analyzer.pipeline import state
-from kafkascope.analyzer.pipeline.brokers import Watched
 from kafkascope.analyzer.pipeline.follow import ClosedRule, catch_up, closed
 from kafkascope.analyzer.pipeline.runner import Result
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
+from kafkascope.captures.build import Composer
 from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.model import Connection, Endpoint
 from kafkascope.captures.resumable import Resumable
@@ -38,17 +41,18 @@ from kafkascope.captures.streams.connection import ConnectionState
 from kafkascope.captures.streams.copies import Copies
 from kafkascope.captures.streams.reassembly import Reassembler
 from kafkascope.captures.tls.handshake import Handshake
-from kafkascope.captures.tls.keys.sessions import Sessions
+from kafkascope.captures.tls.keys.epoch import Sessions
 from kafkascope.captures.tls.messages import Messages
 from kafkascope.captures.tls.negotiation import Negotiation
 from kafkascope.captures.tls.records import RecordBuffer
 from kafkascope.captures.tls.search import Search
-from kafkascope.captures.tls.side import Side
 from kafkascope.captures.tls.sources import KeySources
+from kafkascope.captures.tls.state import Side
 from kafkascope.captures.tls.stream import TlsStream
 from tests.analyzer.pipeline.kit import exchanges, made, tables
 from tests.analyzer.pipeline.traffic import tape
-from tests.captures.wires import Tape
+from tests.analyzer.wire import request, response
+from tests.captures.wires import START_NS, A, B, Tape
 from tests.matrix import mostly_slow
 
 ZOOKEEPER = Path(__file__).parents[3] / "captures" / "samples" / "zookeeper.pcap"
@@ -133,6 +137,40 @@ def test_batches_may_end_anywhere_in_sessions_with_zookeeper(count: int, tmp_pat
     assert without(parts, "number") == without(whole, "number")
 
 
+def test_of_two_hosts_only_what_goes_on_is_carried(tmp_path: Path) -> None:
+    """A connection without end keeps none of those that come and go beside it."""
+    spool, out = tmp_path / "spool", tmp_path / "out"
+    spool.mkdir()
+
+    def sent(composer: Composer, number: int) -> list[bytes]:
+        there = composer.send(0, request("ApiVersions", 0, number))
+        return there + composer.send(1, response("ApiVersions", 0, number))
+
+    long = Composer(A, B)
+    sizes, told = [], []
+    for number in range(6):
+        packets = [*([] if number else long.open()), *sent(long, number)]
+        for port in range(30):
+            short = Composer(Endpoint(A.host, 2000 + 30 * number + port), B)
+            packets += short.open() + sent(short, 1) + short.close(0) + short.close(1)
+        part = Tape()
+        time_ns = START_NS + number * 120_000_000_000
+        part.frames = [(time_ns + at, each) for at, each in enumerate(packets)]
+        (spool / f"{number}.pcap").write_bytes(part.pcap())
+        (result,) = caught(spool, out, NOW)
+        (path,) = (out / "_carry" / f"batch_id={result.manifest['batch_id']}").glob("*")
+        (row,) = pq.read_table(path).to_pylist()
+        sizes.append(len(row["carried"]))
+        told.append(result.manifest["rows"]["connections"])
+    assert told == [0, *[30] * 5]
+    assert max(sizes) < 1.05 * min(sizes)
+    caught(spool, out, LAST)
+    assert sorted(row["number"] for row in exchanges(out)) == list(range(1, 187))
+    paths = (out / "connections").glob("*/*")
+    rows = [row for path in paths for row in pq.read_table(path).to_pylist()]
+    assert sorted(row["exchanges"] for row in rows) == [*[1] * 180, 6]
+
+
 def test_a_batch_that_was_killed_is_made_again(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     paths = rotated(3, tmp_path / "in")
@@ -186,21 +224,21 @@ FIELDS = {
     "ConnectionState": "connection directions opened over packet settling settling_bytes syn_ns",
     "DirectionState": "ack acked_gap closed deadline_ns fin flow gap_offset gap_since_ns"
     " gap_since_packet held in_order next number offset queued_ns reset_ns stray top waiting",
-    "Encrypted": "_closed connection fresh inside outer stream",
+    "Encrypted": "_closed _ended connection fresh inside outer stream",
     "TlsStream": "client connection data early handshake holed midstream negotiation sides",
     "Side": "bad buffer epoch messages offset opened readable records search sequence skipped"
     " stage updates",
     "Handshake": "_answered _changed _client _finished _modern _reply _sizes_tell _spoke result",
     "Negotiation": "_certificate _client_certificate _epoch _ticket _transcript client_hello first",
     "Messages": "_data lost",
-    "RecordBuffer": "_blocks _kept _pieces _total lost passed whole",
+    "RecordBuffer": "_blocks _kept _total lost passed pieces whole",
     "Sessions": "_origins",
-    "Search": "_at _blocks _first _left _pieces _span tried_all",
-    "Watched": "_enough _over connections",
-    "Undecided": "_bytes _closed_sides _happened _heads _holes _number connection events midstream"
-    " over probes reason",
-    "Conversation": "_acknowledged _closed _early _ended _ended_ns _fetching _hole _in_flight"
-    " _known _requests _reserved _responses _sense _skipped _sound _unbroken _waits client"
+    "Search": "_at _blocks _first _left _span pieces tried_all",
+    "Conversations": "_enough _over connections",
+    "Undecided": "_bytes _closed_sides _happened _heads _holes connection events first_packet"
+    " midstream over probes reason",
+    "Conversation": "_acknowledged _begins _closed _early _ended _ended_ns _fetching _hole"
+    " _in_flight _known _requests _responses _sense _skipped _sound _unbroken _waits client"
     " connection half phases zookeeper",
     "ZooKeeperSession": "_claimed _greeted id timeout_ms user",
     "FrameBuffer": "_blocks _cut _first_ns _kept _last_ns _nonsense _offset _parts _passed"
@@ -209,11 +247,11 @@ FIELDS = {
     "RequestSense": "client_id lenient",
     "Phases": "_claimed client_id mechanism software tokens user",
     "InFlight": "late passed tokens waiting",
-    "Pending": "answer api blind decoded frame header held id notes number session software "
+    "Pending": "answer api blind decoded frame header held id notes origin session software "
     "undecoded",
     "FetchSessions": "_sessions _topics",
-    "Waits": "_answered_ns _ends _sent_ns _until_ns",
-    "LogEnds": "_known",
+    "Waits": "_answered_ns ends _sent_ns _until_ns",
+    "LogEnds": "known",
 }
 RECORDS = {
     "Chunk": "connection direction offset data pieces",
@@ -222,7 +260,7 @@ RECORDS = {
     "Closed": "connection direction how time_ns used",
     "Connection": "number a b first_ns handshake last_ns handshake_ns packets bytes"
     " retransmissions duplicates out_of_order keep_alives gap_bytes interface_comment translated"
-    " first_packet tls other origin via proxy_header server",
+    " first_packet tls other origin via proxy_header server compared reader",
     "Endpoint": "host port",
     "Epoch": "version suite client_random server_random encrypt_then_mac origins",
     "FetchSession": "id epoch implied incremental",
@@ -257,18 +295,18 @@ def resumables() -> list[Resumable]:
     conversation = Conversation(connection, context, 0)
     framing, hunt = FrameBuffer(RequestSense()), Hunt(RequestSense())
     return [
-        *(Reassembler(), Copies(), both, both.directions[0], Watched(context), conversation),
+        *(Reassembler(), Copies(), both, both.directions[0], Conversations(context), conversation),
         *(Undecided(connection, context), framing, hunt),
-        *(Encrypted(connection, context, 0), TlsStream(connection, 0, KeySources()), Side()),
+        *(Encrypted(connection, context, 0), TlsStream(connection, 0, KeySources()), Side(0)),
         *(Handshake(0), Negotiation(), Messages(), RecordBuffer(), Search(), Sessions()),
-        *(RequestSense(), Phases(), InFlight(), Pending(1, None, ""), ZooKeeperSession()),
-        *(FetchSessions(), Waits(), LogEnds()),
+        *(RequestSense(), Phases(), InFlight(), Pending(Origin(1, 0), None, "")),
+        *(ZooKeeperSession(), FetchSessions(), Waits(), LogEnds()),
     ]
 
 
 def test_a_change_of_fields_is_a_change_of_the_version() -> None:
     """Change `state.VERSION` with these."""
-    assert state.VERSION == 21
+    assert state.VERSION == 25
     dumped = {type(each).__name__: set(each.dump()) for each in resumables()}
     assert dumped == {name: set(names.split()) for name, names in FIELDS.items()}
     records = {kind.__name__: kind for kind in (Connection, *state.RECORDS)}

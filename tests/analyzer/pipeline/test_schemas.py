@@ -30,14 +30,14 @@ from tests.matrix import pairs
 
 DECODED = [f"{side}_{what}" for side in ("key", "value") for what in ("schema", "decoded", "error")]
 TEXT = '{"type": "record", "name": "Order", "fields": [{"name": "n", "type": "long"}]}'
-ENGINES = [None, Apart(), Apart(2, spread=2)]
+ENGINES = [None, Apart()]
 
 
 def way(value: Any) -> str:
     """Return how the id of a test names an engine, or another parameter."""
     if isinstance(value, str):
         return value
-    return "plain" if value is None else "spread" if value.spread else "apart"
+    return "plain" if value is None else "apart"
 
 
 def table(out: Path) -> list[Any]:

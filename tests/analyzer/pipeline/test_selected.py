@@ -17,10 +17,9 @@ from click.testing import CliRunner, Result
 from kafkascope.analyzer.exchanges.column import columns_of
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row, row_of
-from kafkascope.analyzer.filter.bind import bind
+from kafkascope.analyzer.filter.bind import IN_TABLES, IN_TASKS, bind, demand
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.filter.fields import FIELDS, Field
-from kafkascope.analyzer.filter.places import IN_TABLES, IN_TASKS, demand
 from kafkascope.analyzer.pipeline.follow import ClosedRule, catch_up
 from kafkascope.analyzer.pipeline.stored import Stored
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions

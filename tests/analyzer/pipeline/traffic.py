@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -42,8 +43,13 @@ def frames_of(rng: Random, count: int) -> list[tuple[int, bytes]]:
     return out
 
 
-def connection(rng: Random, start_ns: int, ports: tuple[int, int]) -> list[tuple[int, bytes]]:
-    """The packets of one connection with their times."""
+def connection(
+    rng: Random,
+    start_ns: int,
+    ports: tuple[int, int],
+    bytes_of: Callable[[Random], list[tuple[int, bytes]]] | None = None,
+) -> list[tuple[int, bytes]]:
+    """The packets of one connection with their times. `bytes_of`: makes what both ends send."""
     v6 = rng.random() < 0.25
     hosts = ("fe80::1", "fe80::2") if v6 else ("10.0.0.4", "10.0.1.2")
     ends = [Endpoint(host, port) for host, port in zip(hosts, ports, strict=True)]
@@ -59,11 +65,12 @@ def connection(rng: Random, start_ns: int, ports: tuple[int, int]) -> list[tuple
             packets.append((now, each))
 
     add(composer.open())
-    if rng.random() < 0.15:
+    if bytes_of is None and rng.random() < 0.15:
         add(composer.send(0, b"\x16\x03\x01\x02\x00" + rng.randbytes(300)))
         add(composer.send(1, b"\x16\x03\x03" + rng.randbytes(500)))
     else:
-        for direction, data in frames_of(rng, rng.randrange(1, 12)):
+        frames = frames_of(rng, rng.randrange(1, 12)) if bytes_of is None else bytes_of(rng)
+        for direction, data in frames:
             add(composer.send(direction, data, ack=rng.random() < 0.8))
             now += rng.choice([0, 0, 0, 150 * MS, 3000 * MS])
     ending = rng.random()

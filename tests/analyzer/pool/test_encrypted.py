@@ -12,16 +12,15 @@ import pytest
 
 from kafkascope.analyzer.exchanges.offline import Capture, open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
-from kafkascope.analyzer.pool.gathering import Gathering, sums_of
-from kafkascope.analyzer.pool.messages import Alone, BlockReport, Sums, Work
-from kafkascope.analyzer.pool.worker import Worker
+from kafkascope.analyzer.pool.messages import Work
 from kafkascope.captures.model import Closed, Connection, Opened, Packet
-from kafkascope.captures.streams.shares import Share, busiest
+from kafkascope.captures.streams.shares import NeedsSingleProcess
 from kafkascope.captures.tls.keys.keylog import KeyLog
 from kafkascope.captures.tls.sources import MOST_TRIALS, KeySources
 from tests.analyzer.pipeline.test_encrypted import CAPTURES, LOGS, PORTS, packets_of, written
 from tests.analyzer.pool.test_processes import needs_fork, run
-from tests.analyzer.pool.test_workers import MARKS, line_of
+from tests.analyzer.pool.test_workers import line_of
+from tests.analyzer.pool.test_workers import together as shared_by
 from tests.matrix import each_nth
 
 NAMES = sorted(each.name for each in CAPTURES.glob("*.pcap*"))
@@ -57,34 +56,19 @@ def alone(names: Sequence[str], logs: Sequence[Path]) -> tuple[list[bytes], Any]
 
 
 def together(names: Sequence[str], logs: Sequence[Path], count: int) -> tuple[list[bytes], Any]:
-    gathering = Gathering(count, MARKS, line_of)
-    captures = [opened(names, logs) for _ in range(count)]
-    workers = []
-    for number, capture in enumerate(captures):
+    works = []
+    for _ in range(count):
         seen = Seen()
-        work = Work(shape=line_of, reshape=line_of, saws=[seen.saw], result=seen.told)
-        share = Share(number, count, busiest(names, count))
-        workers.append(Worker(capture, share, MARKS, work).run())
-    lines: list[bytes] = []
-    try:
-        while True:
-            found = [next(worker) for worker in workers]
-            sums = [each for each in found if isinstance(each, Sums)]
-            if sums:
-                results = [one for result in sums_of(sums).results for one in result]
-                return lines, sorted(results)
-            reports = [each for each in found if isinstance(each, BlockReport)]
-            lines += gathering.take(reports).data.splitlines(keepends=True)
-    finally:
-        for capture in captures:
-            capture.close()
+        works.append(Work(shape=line_of, on_connection=seen.saw, result=seen.told))
+    lines, summary, _ = shared_by([opened(names, logs) for _ in range(count)], works)
+    return lines, sorted(one for result in summary.results for one in result)
 
 
 def check(names: Sequence[str], logs: Sequence[Path], count: int) -> bool:
     """Compare; return whether workers could do it."""
     try:
         found = together(names, logs, count)
-    except Alone:
+    except NeedsSingleProcess:
         return False
     assert found == alone(names, logs)
     return True
@@ -142,14 +126,6 @@ def test_the_output_is_that_of_one_process(command: str) -> None:
         expected = run(*words, "--jobs", "1")
         assert b"TLS 1.3" in expected[1] or command == "check"
         assert run(*words, "--jobs", "3") == expected
-
-
-def test_a_session_that_another_worker_has_is_told() -> None:
-    gathering = Gathering(2, MARKS, None)
-    gathering.take([BlockReport(sealed=[(3, b"name")]), BlockReport(unsealed=[(2, b"name")])])
-    gathering.take([BlockReport(unsealed=[(8, b"name")]), BlockReport(unsealed=[(9, b"other")])])
-    with pytest.raises(Alone):
-        gathering.take([BlockReport(), BlockReport(unsealed=[(11, b"name")])])
 
 
 def test_limits_for_all_connections_are_kept_away_from() -> None:

@@ -1,8 +1,9 @@
-"""Workers that share the connections of a capture tell what one process tells, byte by byte."""
+"""Workers that share the connections of a capture find what one process finds, and print the same
+lines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from random import Random
@@ -17,30 +18,31 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.exchanges.offline import Capture, open_capture
 from kafkascope.analyzer.exchanges.row_json import json_of_row
 from kafkascope.analyzer.exchanges.rows import Row, row_of
-from kafkascope.analyzer.pool import worker
-from kafkascope.analyzer.pool.gathering import Gathering, sums_of
-from kafkascope.analyzer.pool.messages import Alone, BlockReport, Marks, Sums, Work
+from kafkascope.analyzer.pipeline.tables.numbers import exchange_place
+from kafkascope.analyzer.pool.merging import WorkerMerge, sum_of
+from kafkascope.analyzer.pool.messages import Placeholders, Work, WorkerBatch, WorkerSummary
 from kafkascope.analyzer.pool.worker import Worker
+from kafkascope.analyzer.reading.remarks import remarks
 from kafkascope.captures import Source
-from kafkascope.captures.model import Connection
-from kafkascope.captures.statistics import Statistics
-from kafkascope.captures.streams import scan, shares
-from kafkascope.captures.streams.shares import Share, busiest, is_divisible
+from kafkascope.captures.model import Connection, Statistics
+from kafkascope.captures.streams import scan
+from kafkascope.captures.streams.shares import NeedsSingleProcess, Share, is_divisible
 from tests.analyzer.pipeline.traffic import files
 from tests.captures.inputs.test_time_order import mixed
+from tests.captures.streams.test_relayed import LOCAL, forwarded
 from tests.captures.streams.test_translated import made
 from tests.captures.wires import Tape
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 CAUSES = Path(__file__).parents[1] / "captures"
-MARKS = Marks(12_345_678_901_234_567)
+PLACEHOLDERS = Placeholders(12_345_678_901_234_567, 22_345_678_901_234_567)
 
 
 def line_of(row: Row, *_: object) -> bytes:
     return json_of_row(row) + b"\n"
 
 
-WORK = Work(shape=line_of, reshape=line_of)
+WORK = Work(shape=line_of)
 
 
 def alone(names: list[str]) -> tuple[list[bytes], Capture]:
@@ -50,29 +52,43 @@ def alone(names: list[str]) -> tuple[list[bytes], Capture]:
     return lines, capture
 
 
-def together(names: list[str], count: int, work: Work = WORK) -> tuple[list[bytes], Sums]:
-    gathering = Gathering(count, MARKS, work.reshape)
-    captures = [open_capture(names) for _ in range(count)]
-    common = busiest(names, count)
-    workers: list[Iterator[BlockReport | Sums]] = [
-        Worker(capture, Share(number, count, common), MARKS, work).run()
-        for number, capture in enumerate(captures)
+def rounds(
+    captures: Iterable[Capture], merge: WorkerMerge, works: list[Work]
+) -> Iterator[list[WorkerBatch] | list[WorkerSummary]]:
+    """Yield what workers send, each block's together; all of them learn the names of all."""
+    count = len(works)
+    workers = [
+        Worker(capture, Share(number, count), PLACEHOLDERS, work)
+        for number, (capture, work) in enumerate(zip(captures, works, strict=True))
     ]
+    for each in workers:
+        each.learn = lambda _: merge.names.all()
+    yield from map(list, zip(*(each.run() for each in workers), strict=True))  # type: ignore[misc]
+
+
+def together(
+    captures: list[Capture], works: list[Work]
+) -> tuple[list[bytes], WorkerSummary, WorkerMerge]:
+    merge = WorkerMerge(len(works), PLACEHOLDERS, prints=works[0].shape is not None)
     lines: list[bytes] = []
     try:
-        while True:
-            found = [next(worker) for worker in workers]
-            sums = [each for each in found if isinstance(each, Sums)]
-            if sums:
-                return lines, sums_of(sums)
-            reports = [each for each in found if isinstance(each, BlockReport)]
-            lines += gathering.take(reports).data.splitlines(keepends=True)
+        for found in rounds(captures, merge, works):
+            if isinstance(found[0], WorkerSummary):
+                lines += merge.finish().data.splitlines(keepends=True)
+                return lines, sum_of(found), merge  # type: ignore[arg-type]
+            lines += merge.take(found).data.splitlines(keepends=True)  # type: ignore[arg-type]
     finally:
         for capture in captures:
             capture.close()
+    raise AssertionError("no summary")
 
 
-def told(statistics: Statistics) -> dict[str, Any]:
+def shared(names: list[str], count: int, work: Work = WORK) -> tuple[list[bytes], WorkerSummary]:
+    lines, summary, _ = together([open_capture(names) for _ in range(count)], [work] * count)
+    return lines, summary
+
+
+def counted(statistics: Statistics) -> dict[str, Any]:
     found = asdict(replace(statistics, damage=[]))
     return found | {"damage": list(map(str, statistics.damage))}
 
@@ -85,18 +101,18 @@ def check(names: list[str], count: int) -> bool:
     """Compare; return whether workers could do it."""
     expected, capture = alone(names)
     try:
-        lines, sums = together(names, count)
-    except Alone:
+        lines, summary = shared(names, count)
+    except NeedsSingleProcess:
         return False
     assert lines == expected
     context, statistics = capture.context, capture.source.statistics
-    assert told(sums.statistics) == told(statistics)
-    assert str(sums.damage) == str(capture.damage)
-    assert sums.skipped_bytes == context.skipped_bytes
-    assert sums.opaque == context.opaque
-    assert sums.brokers == context.brokers
+    assert counted(summary.statistics) == counted(statistics)
+    assert str(summary.damage) == str(capture.damage)
+    assert summary.skipped_bytes == context.skipped_bytes
+    assert summary.opaque == context.opaque
+    assert summary.brokers == context.brokers
     # Those are counted only: their order is that of the connections, not that of being recognized.
-    assert _ends(sums.encrypted) == _ends(context.encrypted)
+    assert _ends(summary.encrypted) == _ends(context.encrypted)
     return True
 
 
@@ -134,47 +150,46 @@ def test_two_pairs_of_addresses_need_a_single_process(
     assert not check(names, count)
 
 
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("late", [False, True])
+def test_a_leg_of_a_proxy_needs_a_single_process(count: int, late: bool, tmp_path: Path) -> None:
+    path = tmp_path / "a.pcap"
+    path.write_bytes(forwarded(LOCAL).pcap())
+    names = [str(SAMPLES / "java-codecs.pcap"), str(path)] if late else [str(path)]
+    assert not check(names, count)
+
+
+def test_both_legs_of_a_proxy(tmp_path: Path) -> None:
+    path = tmp_path / "a.pcap"
+    path.write_bytes(forwarded(LOCAL).pcap())
+    opened: dict[str, list[int]] = {}
+    for legs in ("client", "both"):
+        with open_capture([path], legs=legs) as capture:
+            seen = opened.setdefault(legs, [])
+            capture.watch = lambda event, seen=seen: seen.append(event.connection.number)
+            assert list(capture.exchanges())
+            text = " ".join(remarks(capture, verbose=False))
+            assert ("both sides of a TCP proxy" in text) is (legs == "client")
+    assert (set(opened["client"]), set(opened["both"])) == ({0}, {0, 1})
+
+
 def test_most_captures_need_no_single_process() -> None:
     paths = sorted(CAUSES.glob("*.pcap*"))
     done = sum(check([str(path)], 2) for path in paths)
     assert done > 0.8 * len(paths)
 
 
-@given(
-    seed=st.integers(0, 1 << 32),
-    count=st.integers(1, 4),
-    bulk=st.booleans(),
-    much=st.sampled_from([0.0, 0.5, shares.MUCH]),
-)
-# A deadline within a run of another connection; one of a connection that all follow.
-@example(seed=1016, count=2, bulk=False, much=shares.MUCH)
-@example(seed=386, count=3, bulk=False, much=shares.MUCH)
+@given(seed=st.integers(0, 1 << 32), count=st.integers(1, 4), bulk=st.booleans())
+@example(seed=1016, count=2, bulk=False)
+@example(seed=386, count=3, bulk=False)
 @settings(max_examples=settings().max_examples // 2)
-def test_whatever_happens_on_the_network(seed: int, count: int, bulk: bool, much: float) -> None:
-    """With `bulk`, blocks with many odd packets are read at once, too; the less `much`, the more
-    connections are followed by all."""
+def test_whatever_happens_on_the_network(seed: int, count: int, bulk: bool) -> None:
+    """With `bulk`, blocks with many odd packets are read at once, too."""
     with (
         TemporaryDirectory() as folder,
         patch.object(scan, "MAX_ODD", 2.0 if bulk else 0.3),
-        patch.object(shares, "MUCH", much),
-        patch.object(shares, "TURN_BITS", 4),
     ):
         check(files(seed, Path(folder)), count)
-
-
-def test_workers_take_turns_on_a_busy_connection() -> None:
-    told: list[int] = []
-    names = [str(SAMPLES / "java-codecs.pcap")]
-    with patch.object(shares, "TURN_BITS", 3), patch.object(shares, "MUCH", 0.0):
-        common = busiest(names, 2)
-        for number in range(2):
-            rows: list[Row] = []
-            work = Work(adds=[lambda row, _, rows=rows: rows.append(row)])
-            with open_capture(names) as capture:
-                for _ in Worker(capture, Share(number, 2, common), MARKS, work).run():
-                    pass
-            told.append(len(rows))
-    assert min(told) > 0.2 * sum(told)
 
 
 def test_random_networks_are_not_all_read_by_one() -> None:
@@ -185,42 +200,44 @@ def test_random_networks_are_not_all_read_by_one() -> None:
     assert done > 20
 
 
-def topics_seen(work: Work) -> set[str]:
-    """Return the topics of the rows that a worker adds."""
-    found: set[str] = set()
-    work.adds = [lambda row, _: found.update(row.topics)]
-    with open_capture([str(SAMPLES / "java-codecs.pcap")]) as capture:
-        for _ in Worker(capture, Share(0, 1), MARKS, work).run():
-            pass
-    return found
+FORMS: list[Callable[[int, int], str]] = [
+    lambda number, connection: f"{number} {connection}",
+    lambda number, _: f"100 % %d %s {number}",
+    lambda *_: "",
+    lambda number, connection: f"{connection} < {number}{number}",
+]
 
 
-def test_where_heads_suffice_bodies_are_not_read() -> None:
-    assert not topics_seen(Work(heads=True, whole=False))
-    assert topics_seen(Work(heads=False, whole=False))
-
-
-def test_heads_do_not_suffice_for_filters_and_for_what_counts_everything() -> None:
-    assert topics_seen(Work(heads=True, whole=False, wanted=lambda *_: True))
-    assert topics_seen(Work(heads=True, whole=False, alls=[lambda *_: None]))
-
-
-@pytest.mark.parametrize("bytes_at_once", [1, 100, 1 << 20])
-def test_marks_are_found_whatever_stands_around_them(
-    bytes_at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Formats, nothing at all, numbers in another order, none, and several."""
-    monkeypatch.setattr(worker, "AT_ONCE", bytes_at_once)
-    forms = ["{0} {1}", "100 % %d %s {0}", "", "{1} < {0}", "%%", "{0}{0}{1}"]
-
-    def text_of(row: Row, number: int, connection: int) -> bytes:
-        return (forms[hash(row.id) % len(forms)].format(number, connection) + "\n").encode()
-
+def test_numbers_get_into_their_places_whatever_stands_around_them() -> None:
     def shape(row: Row, *_: object) -> bytes:
-        return text_of(row, row.number, row.connection)
+        form = FORMS[int(row.id, 16) % len(FORMS)]
+        return (form(row.number, row.connection) + "\n").encode()
 
     names = [str(SAMPLES / "java-codecs.pcap")]
     with open_capture(names) as capture:
         rows = [row_of(each, capture.context.names) for each in capture.exchanges()]
-    expected = [text_of(row, row.number, row.connection) for row in rows]
-    assert together(names, 2, Work(shape=shape, reshape=shape))[0] == expected
+    assert shared(names, 2, Work(shape=shape))[0] == list(map(shape, rows))
+
+
+def test_provisional_numbers_become_those_of_one_process() -> None:
+    names = [str(SAMPLES / "transactions.pcap")]
+    with open_capture(names) as capture:
+        expected = {each.id: (each.number, each.connection.number) for each in capture.exchanges()}
+    seen: list[tuple[str, int, int]] = []
+    work = Work(on_match=[lambda row, _: seen.append((row.id, row.number, row.connection))])
+    _, _, merge = together([open_capture(names) for _ in range(3)], [work] * 3)
+    assert len(seen) == len(expected)
+    assert {id_: (merge.rank(a), merge.rank(b)) for id_, a, b in seen} == expected
+    assert merge.rank(17) == 17  # an offset, say
+    assert merge.rank((1 << 62) + 12_345) == (1 << 62) + 12_345
+
+
+def test_exchanges_of_one_packet_are_ranked_by_their_offsets() -> None:
+    # A place holds 25 bits of the offset; here the second one of packet 7 has gone beyond.
+    merge = WorkerMerge(1, PLACEHOLDERS, prints=False)
+    origins = [(7, (1 << 25) + 20), (7, (1 << 25) - 10), (3, 5)]
+    batch = WorkerBatch()
+    for origin in origins:
+        batch.origins.extend(origin)
+    merge.take([batch])
+    assert [merge.rank(exchange_place(*each)) for each in origins] == [3, 2, 1]

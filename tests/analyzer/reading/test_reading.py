@@ -68,9 +68,9 @@ def late_names(path: Path) -> Path:
 @pytest.mark.parametrize(
     ("text", "numbers"),
     [
-        ("topic == orders", ["2", "1"]),
+        ("topic == orders", ["1", "2"]),
         ("not topic == orders", ["3"]),
-        ('"orders"', ["2", "1"]),
+        ('"orders"', ["1", "2"]),
         ("topic == orders and api == Fetch", ["1"]),
     ],
 )

@@ -12,8 +12,13 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.render.exchange import exchange_lines
-from kafkascope.analyzer.render.labels import Labels
-from kafkascope.analyzer.render.values import LIST_SHOWN, ValueLines, embedded_lines, internal_lines
+from kafkascope.analyzer.render.values import (
+    LIST_SHOWN,
+    Labels,
+    ValueLines,
+    embedded_lines,
+    internal_lines,
+)
 from kafkascope.dissectors.embedded import Around, Embedded, decode
 from kafkascope.dissectors.embedded.internal import decode as decode_internal
 from kafkascope.dissectors.registry import encode_body, example, layout_of

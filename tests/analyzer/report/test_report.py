@@ -19,14 +19,16 @@ from kafkascope.analyzer.commands.report import report
 from kafkascope.analyzer.conversation.pending import SASL_TOKEN
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.filter.language import compile_filter
-from kafkascope.analyzer.findings.view import api_is
+from kafkascope.analyzer.findings.causes import unfolded
+from kafkascope.analyzer.findings.filters import api_is
+from kafkascope.analyzer.merging.tables import OTHERS
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
-from kafkascope.analyzer.report import ReportFacts, charts, collect, sections
+from kafkascope.analyzer.report import ReportFacts, collect, sections
 from kafkascope.analyzer.report.disguise import Disguise
 from kafkascope.analyzer.report.markdown import _code, _text
-from kafkascope.analyzer.statistics import Latency
-from kafkascope.analyzer.statistics.merging.tables import OTHERS
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
+from kafkascope.analyzer.statistics.traffic import Latency
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.tui.cli import main
 from tests.hostile import hostile as hostile_names
@@ -104,7 +106,7 @@ def test_numbers_are_those_of_the_commands(page: str) -> None:
         from kafkascope.analyzer.exchanges.rows import row_of
 
         for exchange in capture.exchanges():
-            latency.add(row_of(exchange, capture.context.names), exchange)
+            latency.add(ExchangeBatch.of(row_of(exchange, capture.context.names), exchange))
     cells = re.findall(r"<td[^>]*>(\w+)</td><td class=r>([\d,]+)</td>", page)
     counted = {line["api"]: str(line["requests"]) for line in latency.rows(by=("api",))}
     assert counted["Fetch"] == dict(cells)["Fetch"]
@@ -280,7 +282,9 @@ def counted(path: Path, *, hides: bool) -> ReportFacts:
 @pytest.mark.parametrize("name", ["demo.pcap.zst", "rebalance.pcap", "transactions.pcap"])
 def test_a_report_with_other_names_tells_the_same(name: str) -> None:
     plain, other = (counted(SAMPLES / name, hides=hides) for hides in (False, True))
-    found = [sorted((f.name, f.severity, f.count) for f in x.found) for x in (plain, other)]
+    found = [
+        sorted((f.name, f.severity, f.count) for f in unfolded(x.causes)) for x in (plain, other)
+    ]
     assert found[0] == found[1]
     for one, two in zip(sections(plain, "4.0"), sections(other, "4.0"), strict=True):
         for mine, its in zip(one.tables, two.tables, strict=True):
@@ -372,11 +376,6 @@ def test_a_target_that_is_the_input_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [[], ["-o", "x.pdf"], ["-o", "x.html", "--format", "csv"]])
 def test_wishes_that_no_report_can_fill_are_told(words: list[str]) -> None:
     assert CliRunner().invoke(main, ["report", str(SHOP), *words]).exit_code == 2
-
-
-def test_runs_of_signs() -> None:
-    assert list(charts.runs("JJ==x")) == [(0, 2, "J"), (2, 4, "="), (4, 5, "x")]
-    assert list(charts.runs("")) == []
 
 
 def test_it_is_shown_by_a_browser(tmp_path: Path) -> None:

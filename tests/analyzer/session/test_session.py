@@ -10,10 +10,12 @@ import pytest
 from kafkascope.analyzer import open_capture
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.columns import ValueList
+from kafkascope.analyzer.exchanges.outcome import result
 from kafkascope.analyzer.exchanges.rows import row_of, to_json
 from kafkascope.analyzer.session.deltas import Growth, apply
 from kafkascope.analyzer.session.packing import COLUMNS, TABLES
 from kafkascope.analyzer.session.session import Session, session_of
+from kafkascope.analyzer.topics import nameless
 from kafkascope.captures import Spool
 from tests.analyzer.conversation.test_conversation import CONVERSATION
 from tests.analyzer.wire import told
@@ -76,6 +78,23 @@ def _values(session: Session) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_pairs_of_the_kernel_make_the_same_columns_as_exchanges(path: Path) -> None:
+    with open_capture([path]) as first, open_capture([path], spool=Spool()) as second:
+        pairs = session_of(first)
+        objects = Session(second.context, second.source.read, plaintext=second.plaintext)
+        texts = [text for each in second.exchanges() for text in objects.extend([each])]
+        rows = [
+            row_of(objects.exchange(index), second.context.names) for index in range(len(texts))
+        ]
+    assert _values(pairs) == _values(objects)
+    assert pairs.ids() == objects.ids()
+    late = [any(map(nameless, row.topics)) for row in rows]
+    assert [t for t, wait in zip(texts, late, strict=True) if not wait] == [
+        result(row) for row, wait in zip(rows, late, strict=True) if not wait
+    ]
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
 def test_who_forgets_what_was_taken_gives_the_same_deltas(path: Path) -> None:
     with open_capture([path], spool=Spool()) as capture:
         context, exchanges = capture.context, list(capture.exchanges())
@@ -86,36 +105,28 @@ def test_who_forgets_what_was_taken_gives_the_same_deltas(path: Path) -> None:
     growth, shown = Growth(child, forget=True), Session(Context(), child._read)
     for begin in range(0, len(exchanges), 50):
         part = exchanges[begin : begin + 50]
-        child.extend(part, [row_of(exchange, context.names) for exchange in part])
+        child.extend(part)
         apply(growth.take(), shown)
         assert not len(child)
     assert _values(shown) == _values(at_once)
     assert len(shown) == shown.rows_told == len(exchanges)
     for index in range(len(shown)):
         assert shown.frames(index) == at_once.frames(index)
-        assert shown.undecoded(index) == at_once.undecoded(index)
+        assert shown.remarks(index) == at_once.remarks(index)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_headers_alone_tell_the_same_exchanges_of_damaged_captures(
-    seed: int, tmp_path: Path
-) -> None:
+def test_undecoded_bytes_of_damaged_captures_are_kept(seed: int, tmp_path: Path) -> None:
     path = tmp_path / "damaged.pcap"
     random = Random(seed)
     data = bytearray(SAMPLES[0].parent.joinpath("libraries.pcap").read_bytes())
     for _ in range(120):
         data[random.randrange(5_000, len(data))] = random.randrange(256)
     path.write_bytes(data)
-    with open_capture([path]) as heads, open_capture([path]) as whole:
-        heads.context.bodies = False
-        told, exchanges = list(heads.exchanges()), list(whole.exchanges())
-        found, wanted = (
-            [(e.number, e.state, e.api, e.correlation_id, e.reason, e.user) for e in each]
-            for each in (told, exchanges)
-        )
-        assert found == wanted
-        session = Session(whole.context, whole.source.read)
-        session.extend(exchanges, [row_of(each, whole.context.names) for each in exchanges])
+    with open_capture([path]) as capture:
+        exchanges = list(capture.exchanges())
+        session = Session(capture.context, capture.source.read)
+        session.extend(exchanges)
         for index, exchange in enumerate(exchanges):
             assert session.exchange(index).undecoded == exchange.undecoded
         # Where a record's own size was hit, not much is left.

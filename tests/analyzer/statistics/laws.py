@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.topics import TopicNames
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
@@ -40,5 +41,5 @@ def parts(draw: st.DrawFn, pairs: tuple[Pair, ...]) -> list[list[Pair]]:
 def counted(statistic: Any, pairs: Any) -> Any:
     """The statistic after these exchanges."""
     for row, exchange in pairs:
-        statistic.add(row, exchange)
+        statistic.add(ExchangeBatch.of(row, exchange))
     return statistic

@@ -11,7 +11,8 @@ import pytest
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.statistics.connections import Connections
-from kafkascope.captures.tls.alerts import ALERTS
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
+from kafkascope.captures.tls.begin import ALERTS
 
 CAPTURES = Path(__file__).parents[1] / "captures" / "tls"
 TRUTHS = sorted(CAPTURES.glob("*.truth.json"))
@@ -30,7 +31,7 @@ def lines_of(truth: dict[str, Any]) -> dict[int, dict[str, Any]]:
     with open_capture([CAPTURES / truth["capture"]], keylog=keys) as capture:
         capture.watch = found.saw
         for exchange in capture.exchanges():
-            found.add(row_of(exchange, capture.context.names), exchange)
+            found.add(ExchangeBatch.of(row_of(exchange, capture.context.names), exchange))
     again = Connections().load(json.loads(json.dumps(found.dump())))
     assert again.rows() == found.rows()
     return {int(line["client_address"].rpartition(":")[2]): line for line in found.rows()}

@@ -13,9 +13,10 @@ from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.delivery.audit import Audit
 from kafkascope.analyzer.statistics.delivery.delivery import Delivery
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.tui.cli import main
-from kafkascope.tui.screens.audit import audited
+from kafkascope.tui.screens.groups import audited
 
 SHARES = str(Path(__file__).parents[1] / "captures" / "share-group.pcap.gz")
 CLASSIC = str(Path(__file__).parents[3] / "captures" / "samples" / "rebalance.pcap")
@@ -54,7 +55,7 @@ def test_the_screen_says_the_same() -> None:
         for exchange in capture.exchanges():
             row = row_of(exchange, capture.context.names)
             for each in (delivery, groups, cluster):
-                each.add(row, exchange)
+                each.add(ExchangeBatch.of(row, exchange))
         audit = Audit(delivery, groups, cluster, capture.context.names)
         for tab in ("Delivery", "Audit", "Plans"):
             sheet, empty = audited(audit, tab, "share-group", Times("u"))

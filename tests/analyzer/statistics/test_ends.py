@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.statistics.delivery.ends import MOST_SLOTS, Series, at, told_at
+from kafkascope.analyzer.statistics.delivery.ends import MOST_SLOTS, Series, at, value_at
 from tests.analyzer.statistics.delivery.test_delivery import HERE, audit_of, line_of
 
 SECOND = 1_000_000_000
@@ -39,9 +39,9 @@ def test_a_series_does_not_depend_on_order_or_parts(
 def test_ends_lie_on_a_line_and_begins_move_in_steps() -> None:
     series = [(10, 100), (20, 200)]
     assert [at(series, time_ns) for time_ns in (5, 10, 15, 20, 99)] == [None, 100, 150, 200, 200]
-    assert [told_at(series, time_ns) for time_ns in (5, 11, 99)] == [100, 200, 200]
+    assert [value_at(series, time_ns) for time_ns in (5, 11, 99)] == [100, 200, 200]
     assert at([], 1) is None
-    assert told_at([], 1) == -1
+    assert value_at([], 1) == -1
 
 
 def test_the_end_is_what_anybody_was_told_of_it() -> None:

@@ -12,9 +12,9 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import accumulators
 from kafkascope.analyzer.statistics import feed as feeding
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.feed import Feed, is_odd, wants
-from kafkascope.analyzer.statistics.moved import BatchColumns
-from kafkascope.dissectors.records.batches import Batch
+from kafkascope.kernel.pairs import OLDER
 from tests.analyzer.batches import batch
 from tests.analyzer.statistics.laws import SAMPLES, Pair, traffic
 from tests.analyzer.wire import Wire, request, response, told
@@ -29,7 +29,7 @@ def one_by_one(pairs: Any) -> dict[str, Any]:
     for row, exchange in pairs:
         for taker in takers:
             if wants(taker, row.api_key, odd=is_odd(row)):
-                taker.add(row, exchange)
+                taker.add(ExchangeBatch.of(row, exchange))
     return {name: each.dump() for name, each in counted.items()}
 
 
@@ -55,7 +55,9 @@ def test_states_are_the_same(name: str) -> None:
 def test_usual_exchanges_wait(name: str) -> None:
     pairs, _ = traffic(name)
     moving = [row for row, _ in pairs if row.api_key in (0, 1) and row.state == "answered"]
-    assert fed(pairs)[1] > len(moving) // 2
+    # Each exchange of old versions is looked at: messages may be of any format.
+    moving = [row for row in moving if (row.api_version or 0) >= OLDER]
+    assert fed(pairs)[1] >= -(-len(moving) // 2)
 
 
 @settings(max_examples=30)
@@ -74,10 +76,6 @@ def test_it_does_not_matter_when_they_are_given(
         patch.setattr(feeding, "MOST_WAITING", most)
         patch.setattr(feeding, "MOST_BYTES", size)
         assert fed(some)[0] == one_by_one(some)
-
-
-def test_columns_of_batches_are_the_fields_of_a_batch() -> None:
-    assert BatchColumns._fields == Batch._fields
 
 
 TOPICS = ("a", "b", "_own")

@@ -22,7 +22,8 @@ import pytest
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.statistics import STATISTICS
+from kafkascope.analyzer.statistics.accumulators import STATISTICS
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.dissectors.registry import APIS
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
@@ -142,7 +143,7 @@ def counted(name: str) -> tuple[dict[str, Any], list[Exchange], Any]:
     for exchange in exchanges:
         row = row_of(exchange, names)
         for each in found.values():
-            each.add(row, exchange)
+            each.add(ExchangeBatch.of(row, exchange))
     return found, exchanges, names
 
 

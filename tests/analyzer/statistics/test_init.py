@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.statistics import STATISTICS, WrongState
+from kafkascope.analyzer.merging.measures import Measures
+from kafkascope.analyzer.merging.tables import Keyed
+from kafkascope.analyzer.statistics.accumulators import STATISTICS
+from kafkascope.analyzer.statistics.model import WrongState
 from tests.analyzer.statistics.laws import counted, parts, traffic
 
 FILES = ("rebalance.pcap", "transactions.pcap", "java-old.pcap", "zookeeper.pcap")
@@ -18,8 +22,22 @@ LIMITED = sorted(set(STATISTICS) - {"rates"})
 
 
 def made(name: str, limit: int | None) -> Any:
-    kind: Any = STATISTICS[name]
-    return kind() if limit is None else kind(limit=limit)
+    statistic: Any = STATISTICS[name]()
+    if limit is not None:
+        # Rates get wider instead.
+        for limited in [statistic] if name == "rates" else tables_of(statistic):
+            limited.limit = min(limit, limited.limit)
+    return statistic
+
+
+def tables_of(measures: Any) -> Iterator[Keyed[Any]]:
+    """All tables of a statistic."""
+    for name in measures.RULES:
+        value = getattr(measures, name)
+        if isinstance(value, Keyed):
+            yield value
+        elif isinstance(value, Measures):
+            yield from tables_of(value)
 
 
 @pytest.mark.parametrize("name", NAMES)

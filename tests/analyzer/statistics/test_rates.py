@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.rates import Rates
 from tests.analyzer.wire import MS, Wire, beat, heartbeat, told
 
@@ -13,6 +14,6 @@ def test_a_slice_of_one_exchange_counts_as_others_do() -> None:
     rates, context = Rates(1000 * MS, 10), Context()
     wire = Wire().client(heartbeat(1)).broker(beat(1))
     for exchange in told(wire.events, context):
-        rates.add(row_of(exchange, context.names), exchange)
+        rates.add(ExchangeBatch.of(row_of(exchange, context.names), exchange))
     (line,) = rates.rows()
     assert [type(line[name]) for name in ("requests", "failed", "unanswered")] == [int] * 3

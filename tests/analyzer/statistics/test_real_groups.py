@@ -14,6 +14,7 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.statistics.delivery.audit import Audit
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 
 HERE = Path(__file__).parents[1] / "captures"
 
@@ -26,7 +27,7 @@ def audited(name: str) -> tuple[Audit, Findings, list[Finding]]:
         names = capture.context.names
         exchanges = list(capture.exchanges())
     for exchange in exchanges:
-        findings.add(row_of(exchange, names), exchange)
+        findings.add(ExchangeBatch.of(row_of(exchange, names), exchange))
     base = findings.base
     return (
         Audit(base.delivery, base.groups, base.cluster, names),

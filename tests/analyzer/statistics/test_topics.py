@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from kafkascope.analyzer.exchanges.rows import blank
 from kafkascope.analyzer.payloads.decoding import Payloads
 from kafkascope.analyzer.payloads.known import KnownSchemas
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.topics import Topics
 from kafkascope.tui.cli import main
 from tests.analyzer.filter.decoded.orders import avro, payloads, produced, user
 from tests.analyzer.schema_samples import SAMPLES, capture
 
-ROW: Any = type("Row", (), {"client_id": "c", "client_address": "h:1", "time_ns": 1})()
+ROW = blank(number=0, id="", client_id="c", client_address="h:1", time_ns=1, wait_ns=0, api_key=0)
 
 
 def counted(with_: Payloads | None) -> list[str] | None:
     statistic = Topics()
     statistic.payloads = with_
-    statistic.add(ROW, produced((user("{}"), avro()), (None, user("{}", 9)), (b"k", b"text")))
+    exchange = produced((user("{}"), avro()), (None, user("{}", 9)), (b"k", b"text"))
+    statistic.add(ExchangeBatch.of(ROW, exchange))
     again = Topics()
     again.payloads = with_
     (line,) = again.load(json.loads(json.dumps(statistic.dump()))).rows()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkascope.analyzer.statistics.errors import Errors
-from kafkascope.analyzer.statistics.throughput import Throughput
+from kafkascope.analyzer.statistics.traffic import Throughput
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from tests.analyzer.statistics.laws import counted, traffic
 

@@ -13,8 +13,9 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
+from kafkascope.analyzer.statistics.delivery.plans import ranges, round_robin
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.zookeeper import consumers
-from kafkascope.analyzer.statistics.zookeeper.assignors import ranges, round_robin
 from kafkascope.analyzer.statistics.zookeeper.consumers import TOO_MANY, KeptGroups
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from tests.analyzer.findings.sides import time_of
@@ -31,7 +32,7 @@ def counted(*wires: Wire) -> ZooKeeper:
     zookeeper, context = ZooKeeper(), Context()
     events = sorted((event for wire in wires for event in wire.events), key=time_of)
     for exchange in told(events, context):
-        zookeeper.add(row_of(exchange, context.names), exchange)
+        zookeeper.add(ExchangeBatch.of(row_of(exchange, context.names), exchange))
     return zookeeper
 
 
@@ -41,7 +42,7 @@ def read(name: str) -> ZooKeeper:
     with open_capture([next(CAPTURES.glob(f"{name}.pcap*"))]) as capture:
         for exchange in capture.exchanges():
             if exchange.zookeeper is not None:
-                zookeeper.add(row_of(exchange, capture.context.names), exchange)
+                zookeeper.add(ExchangeBatch.of(row_of(exchange, capture.context.names), exchange))
     return zookeeper
 
 
@@ -218,7 +219,7 @@ def test_odd_data_is_survived(data: bytes) -> None:
     assert groups.lines()[0]["commits"] == 1
     cluster, context = Cluster(), Context()
     for exchange in told(wire.events, context):
-        cluster.add(row_of(exchange, context.names), exchange)
+        cluster.add(ExchangeBatch.of(row_of(exchange, context.names), exchange))
     assert cluster.rows() == []
 
 

@@ -16,6 +16,7 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.statistics.connections import Connections
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.transform import other_traffic
 from kafkascope.analyzer.transform.cut import Cutting
 from kafkascope.captures.formats.write import PcapngWriter
@@ -52,7 +53,7 @@ def told(path: Path) -> list[Finding]:
     with open_capture([path]) as capture:
         capture.watch = findings.saw
         for exchange in capture.exchanges():
-            findings.add(row_of(exchange, capture.context.names), exchange)
+            findings.add(ExchangeBatch.of(row_of(exchange, capture.context.names), exchange))
         return findings.told(capture.context.names)
 
 
@@ -65,7 +66,7 @@ def connections(path: Path) -> list[dict[str, object]]:
     with open_capture([path]) as capture:
         capture.watch = counted.saw
         for exchange in capture.exchanges():
-            counted.add(row_of(exchange, capture.context.names), exchange)
+            counted.add(ExchangeBatch.of(row_of(exchange, capture.context.names), exchange))
         return counted.rows()
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.conversation.detect import describe, look
-from kafkascope.analyzer.transform.hiding import hidden
+from kafkascope.analyzer.transform.cut_rewrites import hidden
 
 SIGNS = [b"GET ", b"HTTP/1.1 ", b"SSH-2.0-", b"PROXY TCP4 ", b"\x16\x03\x01", b"\x15\x03\x03"]
 SIZES = [b"\xff\xff\xff\x10", bytes(4), b"\x00\x00\x00\x20", b"\x40\x00\x00\x00"]

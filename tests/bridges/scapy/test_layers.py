@@ -15,7 +15,7 @@ from scapy.layers.inet import IP, TCP
 from scapy.packet import Packet, Raw, fuzz
 
 import kafkascope as ks
-from kafkascope.analyzer.exchanges.standalone import write_frame
+from kafkascope.analyzer.bodies.standalone import write_frame
 from kafkascope.bridges.scapy.fields import RENAMED
 from kafkascope.bridges.scapy.layers import KafkaStruct, of_request, of_response
 from kafkascope.dissectors.layout import ArrayWire, StructWire

@@ -35,7 +35,7 @@ from kafkascope.captures import (
 )
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.inputs.files import BLOCK_BYTES
-from kafkascope.captures.inputs.places import PacketPlaces
+from kafkascope.captures.inputs.spool import PacketPlaces
 from tests.captures.wires import START_NS, Tape, Trickle, bytes_of, conversation, read
 
 WHOLE = conversation(30)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafkascope.captures import CutShort, Source, open_inputs
+from kafkascope.captures.inputs.restored import Restored
 from tests.captures.wires import START_NS, Tape, Trickle, conversation
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
@@ -105,3 +106,26 @@ def test_messages_between_packets_are_named(terminal: bool, tmp_path: Path) -> N
     assert found == EXPECTED
     assert f"byte {at}: messages of the capturing program" in damage
     assert f"{len(INSIDE)} bytes were skipped" in damage
+
+
+class Silent:
+    """A stream that is silent between its pieces."""
+
+    def __init__(self, *pieces: bytes | None) -> None:
+        self._pieces = list(pieces)
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        piece = self._pieces.pop(0) if self._pieces else b""
+        if piece is not None:
+            buffer[: len(piece)] = piece
+        return None if piece is None else len(piece)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("line_feeds", [False, True])
+def test_a_silence_is_passed_on(line_feeds: bool) -> None:
+    stream = Restored(b"head", Silent(None, b"abc"), line_feeds=line_feeds)
+    room = memoryview(bytearray(10))
+    assert [stream.readinto(room) for _ in range(4)] == [4, None, 3, 0]

@@ -14,8 +14,7 @@ from kafkascope.captures.errors import NotACapture
 from kafkascope.captures.inputs.keylogs import MOST_USELESS, KeyLogFollower, read_key_logs
 from kafkascope.captures.inputs.small import read_small
 from kafkascope.proxy.cli import proxy
-from kafkascope.proxy.rules.faults import FaultError
-from kafkascope.proxy.rules.ruleset import load_rules
+from kafkascope.proxy.rules.faults import FaultError, load_rules
 from kafkascope.proxy.rules.scripts.script import Script, ScriptError
 from kafkascope.proxy.serve.cli import serve
 

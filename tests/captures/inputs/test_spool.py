@@ -35,8 +35,9 @@ def test_reads_the_same_bytes_or_refuses(
     spool.close()
 
 
-def test_leaves_no_file(tmp_path: Path) -> None:
-    spool = Spool(100, str(tmp_path))
+def test_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    spool = Spool(100)
     spool.write(b"x" * 50)
     assert list(tmp_path.iterdir()) == []
     spool.close()

@@ -22,7 +22,7 @@ def index_of(data: bytes, size: int) -> tuple[Index, list[Stretch]]:
     head = head_of("x", opener(data))
     assert head is not None
     found = [
-        Stretch.from_json(walked("x", opener(data), head, start, end, block_bytes=4096).to_json())
+        walked("x", opener(data), head, start, end, block_bytes=4096)
         for start, end in bounds(len(data), size)
     ]
     return joined("x", opener(data), head, found), found

@@ -10,7 +10,7 @@ import pytest
 from kafkascope.captures import Connection, NotKept, Opened, Packet, Source, Spool, open_inputs
 from kafkascope.captures import streams as events_of
 from kafkascope.captures.build import Composer
-from kafkascope.captures.streams.packets import packets_of
+from kafkascope.captures.streams.streams import packets_of
 from tests.captures.packets.test_fragments import ETHER, fragments4, ip4, tcp
 from tests.captures.wires import A, B, Tape, Trickle
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafkascope.captures import Chunk, Closed, Connection, Gap, Opened, Reassembler, Segment
 from kafkascope.captures.packets.tcp import ACK, FIN, PSH, RST, SYN
 from kafkascope.captures.streams import reassembly
-from kafkascope.captures.streams.direction import DirectionState
+from kafkascope.captures.streams.connection import DirectionState
 from tests.captures.wires import BACK, FLOW, bytes_of, fed, segment, told
 
 OPEN = "open 10.0.0.1:40000 10.0.0.2:9092"

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from kafkascope.captures import Source
+from kafkascope.captures.packets.tcp import Segment, segment_of
 from kafkascope.captures.streams.reassembly import MAX_CONNECTIONS
-from kafkascope.captures.streams.shares import busiest, is_busy, is_divisible
+from kafkascope.captures.streams.shares import MOST_FLOWS, Share, is_busy, is_divisible
 from tests.explosion.floods import DATA, SERVER, SYN, client, packet, written
 
 COUNT = MAX_CONNECTIONS + 4_000
@@ -36,14 +38,32 @@ def test_readers_that_would_reach_a_limit_are_not_started(
     assert is_divisible([str(path)], 1 << 30) == divided
 
 
-def test_connections_with_much_of_the_traffic_are_followed_by_all(tmp_path: Path) -> None:
+def test_one_connection_with_most_of_the_traffic_is_no_work_for_several(tmp_path: Path) -> None:
     busy, other = client(1), client(2)
     packets = [packet(busy, SERVER, 1000, DATA) for _ in range(60)]
     packets += [packet(other, SERVER, 1000, DATA) for _ in range(40)]
-    names = [str(written(tmp_path / "in.pcap", iter(packets)))]
-    assert not is_busy(names)
-    assert not busiest(names, 2)
-    assert len(busiest(names, 3)) == 2  # of one connection, both directions
-    assert len(busiest(names, 8)) == 4
+    assert not is_busy([str(written(tmp_path / "in.pcap", iter(packets)))])
     packets += [packet(busy, SERVER, 1000, DATA) for _ in range(60)]
     assert is_busy([str(written(tmp_path / "more.pcap", iter(packets)))])
+
+
+def test_readers_divide_connections_alike_and_fairly(tmp_path: Path) -> None:
+    """Both directions of a connection, and very many connections as well as few."""
+    packets = [packet(client(each), SERVER, 1000, DATA) for each in range(MOST_FLOWS)]
+    packets += [packet(SERVER, client(each), 1000, DATA) for each in range(MOST_FLOWS)]
+    names = [str(written(tmp_path / "in.pcap", iter(packets)))]
+    taken: list[list[int]] = []
+    for mine in range(3):
+        share = Share(mine, 3)
+        with Source(names) as source:
+            found = map(segment_of, source.packets())
+            taken.append(
+                [
+                    at
+                    for at, each in enumerate(found)
+                    if isinstance(each, Segment) and share.takes(each)
+                ]
+            )
+    assert sorted(at for each in taken for at in each) == list(range(len(packets)))
+    assert all({(at + MOST_FLOWS) % len(packets) for at in each} == set(each) for each in taken)
+    assert min(map(len, taken)) > 0.25 * len(packets)

@@ -13,7 +13,7 @@ from kafkascope.captures import Endpoint
 from kafkascope.captures.build import Composer
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.packets.tcp import fingerprint, folded, segment_of
-from kafkascope.captures.streams.translated import sign_of
+from kafkascope.captures.streams.copies import sign_of
 from tests.captures.wires import Tape, bytes_of, packet, read
 
 CLIENT, SERVICE, POD, NODE = (

@@ -8,8 +8,8 @@ import pytest
 
 from kafkascope.captures.model import Connection, Endpoint, Piece, Tls
 from kafkascope.captures.tls import messages, search
+from kafkascope.captures.tls.keys.epoch import MOST_SESSIONS, Origin, Sessions
 from kafkascope.captures.tls.keys.keylog import KeyLog
-from kafkascope.captures.tls.keys.sessions import MOST_SESSIONS, Origin, Sessions
 from kafkascope.captures.tls.negotiation import MOST_CERTIFICATE, Negotiation
 from kafkascope.captures.tls.search import Search
 from kafkascope.captures.tls.sources import KeySources

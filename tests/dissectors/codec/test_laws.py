@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import random
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,15 +16,11 @@ from hypothesis import strategies as st
 
 from kafkascope.dissectors import registry
 from kafkascope.dissectors.codec import jsonform, structs, tree
-from kafkascope.dissectors.codec.reader import REFUSALS, Reader, reader
+from kafkascope.dissectors.codec.reader import REFUSALS, reader
 from kafkascope.dissectors.codec.writer import writer
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import (
-    ArrayWire,
     Layout,
-    Slot,
-    StructWire,
-    Wire,
     resolve,
 )
 from tests.matrix import mostly_slow
@@ -139,64 +134,5 @@ def test_damaged_bytes_give_a_body_or_a_dissect_error(layout: Layout) -> None:
         else:
             # As text: a NaN is not equal to itself.
             assert repr(read(damaged, 0)) == repr(expected)
-
-    law()
-
-
-def slots_of(wire: Wire) -> list[Slot]:
-    """All slots of a wire kind, at any depth."""
-    if isinstance(wire, ArrayWire):
-        return slots_of(wire.element)
-    if not isinstance(wire, StructWire):
-        return []
-    return [each for slot in (*wire.slots, *wire.tags) for each in (slot, *slots_of(slot.wire))]
-
-
-def pruned(wire: Wire, value: Any, wanted: frozenset[int]) -> Any:
-    """A value without the slots that nobody wants, and without unknown tags."""
-    if value is None:
-        return None
-    if isinstance(wire, ArrayWire):
-        return [pruned(wire.element, each, wanted) for each in value]
-    if not isinstance(wire, StructWire):
-        return value
-    return {
-        slot.name: pruned(slot.wire, value[slot.name], wanted)
-        for slot in (*wire.slots, *wire.tags)
-        if id(slot) in wanted
-    }
-
-
-@each_layout
-def test_a_reader_of_some_fields_agrees_with_that_of_all(layout: Layout) -> None:
-    """The same values, the same end, and the same bytes refused."""
-    read, write, slots = reader(layout), writer(layout), slots_of(layout.body)
-    choice = random.Random(called(layout))
-    some = frozenset(id(slot) for slot in slots if choice.random() < 0.5)
-    shorts = [(some, reader(layout, some)), (frozenset(), reader(layout, frozenset()))]
-
-    def told(read: Reader, data: bytes) -> tuple[Any, int] | None:
-        try:
-            return read(data, 0)
-        except REFUSALS:
-            return None
-
-    @LAW
-    @given(bodies(layout), st.randoms(use_true_random=False))
-    def law(body: dict[str, object], dice: random.Random) -> None:
-        data = write(body)
-        broken = bytearray(data)
-        for _ in range(dice.randrange(3)):
-            if broken:
-                broken[dice.randrange(len(broken))] = dice.choice((0, 1, 2, 127, 128, 255))
-        cuts = [data[:end] for end in dice.choices(range(len(data) + 1), k=4)]
-        for each in (data, bytes(broken), *cuts):
-            whole = told(read, each)
-            for wanted, short in shorts:
-                found = told(short, each)
-                if whole is None:
-                    assert found is None
-                else:
-                    assert found == (pruned(layout.body, whole[0], wanted), whole[1])
 
     law()

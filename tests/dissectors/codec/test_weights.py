@@ -8,9 +8,9 @@ import struct
 import pytest
 
 from kafkascope.dissectors.codec import tree
+from kafkascope.dissectors.codec.reader import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, weight
 from kafkascope.dissectors.codec.structs import parse
 from kafkascope.dissectors.codec.tree import REST, annotate
-from kafkascope.dissectors.codec.weights import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, weight
 from kafkascope.dissectors.errors import TooLarge
 from kafkascope.dissectors.layout import ArrayWire, StructWire
 from kafkascope.dissectors.registry import (

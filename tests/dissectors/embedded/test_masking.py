@@ -10,7 +10,7 @@ from kafkascope.dissectors import registry
 from kafkascope.dissectors.embedded.internal import decode, without_secrets
 from kafkascope.dissectors.embedded.masking import has_secrets, is_sensitive, masked, secrets_of
 from kafkascope.dissectors.layout import ArrayWire, StructWire, Wire
-from kafkascope.dissectors.reference.config_names import CONFIG_NAMES
+from kafkascope.dissectors.reference.config_secrets import CONFIG_NAMES
 from kafkascope.dissectors.schema import Array, Field, Message
 from kafkascope.dissectors.zookeeper.nodes import holds_credentials
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import struct
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import cramjam
@@ -14,7 +15,7 @@ import zstandard
 
 from kafkascope.dissectors.errors import Truncated
 from kafkascope.dissectors.records.compression import compress, decompress
-from kafkascope.dissectors.records.large import read_large
+from kafkascope.dissectors.records.large import read_body
 from kafkascope.dissectors.records.records import (
     RECORD_LIMIT,
     Batch,
@@ -138,16 +139,18 @@ def test_a_batch_below_the_limit_takes_little_more_than_its_bytes(
 def test_large_batches_have_the_same_records_as_small_ones() -> None:
     record = encode_record(Record(3, 5, b"k", bytes(2000), [("h", b"v")]), 1, 2)
     one = read_records(record, 1, 1, 2).records[0]
-    for count in (2000, 40_000):  # a list, and records that are read again
-        found = read_large(record * count + b"\x80", count + 1, 1, 2)
+    # A list, one that may be evicted, and records that are read again.
+    for count in (20, 500, 2000, 20_000):
+        found = read_body(partial(bytes, record * count + b"\x80"), count + 1, 1, 2)
         assert isinstance(found.error, Truncated)
         assert found.error.path == f"records[{count}]"
         assert f"{count + 1} records are stated" in found.error.reason
         assert f"at {count}" in found.error.reason
         assert len(found.records) == count
         assert all(each == one for each in found.records)
-        assert found.records[-1] == found.records[70] == one
-        assert isinstance(found.records, list) == (count == 2000)
+        assert found.records[-1] == found.records[17] == one
+        assert found.records[3:5] == [one, one]
+        assert isinstance(found.records, list) == (count == 20)
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])

@@ -12,7 +12,7 @@ from kafkascope.dissectors.messages.record_batch import MESSAGE_SET_ENTRY, RECOR
 from kafkascope.dissectors.records import batches
 from kafkascope.dissectors.records.compression import compress
 from kafkascope.dissectors.records.records import Record
-from kafkascope.dissectors.records.tree import NODE_LIMIT, record_nodes
+from kafkascope.dissectors.records.tree import NODE_LIMIT, NodeBudget, record_nodes
 from kafkascope.dissectors.records.writer import encode_batch, encode_message, encode_message_set
 from kafkascope.dissectors.registry import read_layout
 
@@ -128,7 +128,30 @@ def test_message_sets_within_one_share_a_limit() -> None:
     (value,) = [child for child in nodes[0].children if child.name == "value"]
     assert value.inside is not None
     last = [child for child in value.inside.nodes[-1].children if child.name == "value"]
-    assert "more than" in last[0].value
+    assert last[0].value.endswith("not opened: the batches opened before take 28 MB of 32 MB")
+
+
+def test_fields_of_a_message_share_a_limit() -> None:
+    large = encode_batch([Record(0, 1, None, bytes(20 << 20), ())], codec=4)
+    small = encode_batch(some(2), codec=4)
+    budget = NodeBudget()
+    told = []
+    for data in (large, large, small):
+        (node,) = record_nodes(data, 0, len(data), budget=budget)
+        told.append(node.children[-1])
+    assert [each.inside is not None for each in told] == [True, False, True]
+    assert told[1].value.endswith("not opened: the batches opened before take 20 MB of 32 MB")
+
+
+def test_more_headers_than_anybody_scrolls_through_have_no_nodes() -> None:
+    headers = [("", None)] * (NODE_LIMIT - 1000)
+    data = encode_batch([Record(0, 1, None, None, headers)] * 3)
+    nodes = record_nodes(data, 0, len(data))
+    tiled(nodes, 0, len(data))
+    first, second, rest = nodes[0].children[-1].children
+    assert first.children[-1].name == f"header[{len(headers) - 1}]"
+    assert second.children[-1].value == f"{len(headers) - 997} headers are not shown"
+    assert rest.value == "1 records are not shown"
 
 
 def test_a_piece_of_a_snapshot_begins_inside_a_batch() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from kafkascope.analyzer.transform.names.pseudonyms import NOUNS
-from kafkascope.analyzer.transform.redaction_formats import WRITERS, writer_of
+from kafkascope.analyzer.transform.redaction import WRITERS, writer_of
 from kafkascope.dissectors import registry, schema
 from kafkascope.dissectors.embedded import groups
 from kafkascope.dissectors.embedded.table import FORMATS

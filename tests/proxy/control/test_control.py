@@ -11,14 +11,16 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.proxy import KafkaProxy
+from kafkascope.proxy import KafkaProxy, answers
 from kafkascope.proxy.cli import proxy
-from kafkascope.proxy.control.control import Control, runtime_folder
+from kafkascope.proxy.control.attach import running
+from kafkascope.proxy.control.control import REFUSED, Control, runtime_folder, socket_path
 from kafkascope.proxy.control.exposition import Exposition
 from kafkascope.proxy.engine.directory import Address, parse_address
 from kafkascope.proxy.rules.faults import FAULTS
@@ -42,12 +44,23 @@ def run(coroutine: Any) -> Any:
     return asyncio.run(asyncio.wait_for(coroutine, 300))
 
 
+def answered(control: Control, line: bytes) -> bytes:
+    """The answer to a line that only asks."""
+    request, refusal = answers.read(line)
+    if refusal:
+        return refusal
+    try:
+        return answers.response(request, control.steering.do(request))
+    except REFUSED as error:
+        return answers.response(request, error)
+
+
 class Caller:
     def __init__(self, control: Control) -> None:
         self.control = control
 
     def __call__(self, **told: Any) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self.control.respond(json.dumps(told).encode()))
+        answer: dict[str, Any] = json.loads(answered(self.control, json.dumps(told).encode()))
         return answer
 
 
@@ -123,11 +136,11 @@ def test_rules_are_added_listed_and_removed() -> None:
 )
 def test_what_cannot_be_done_is_said(told: Any, sentence: str) -> None:
     control = Control(KafkaProxy("127.0.0.1:1"))
-    answer = json.loads(control.respond(json.dumps(told).encode()))
+    answer = json.loads(answered(control, json.dumps(told).encode()))
     assert answer["ok"] is False
     assert sentence in answer["error"]
     for line in (b"\xff{", b"[" * 100_000):
-        assert json.loads(control.respond(line))["ok"] is False
+        assert json.loads(answered(control, line))["ok"] is False
 
 
 def test_the_socket_is_for_its_owner_only(tmp_path: Path) -> None:
@@ -217,6 +230,35 @@ def test_a_folder_open_to_others_is_passed_over(
     taken[1].symlink_to(tmp_path)
     taken[2].chmod(0o700)
     assert runtime_folder() == taken[2]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to another user")
+def test_a_folder_that_another_user_made_first_leads_to_another_place(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Private as it is: sockets in it could be replaced by its owner."""
+    short = TemporaryDirectory()  # the path of a socket has 107 bytes at most
+    request.addfinalizer(short.cleanup)
+    home, temporary = Path(short.name) / "home", Path(short.name) / "tmp"
+    home.mkdir()
+    folder = temporary / f"kafkascope-{os.getuid()}"
+    folder.mkdir(mode=0o700, parents=True)
+    os.chown(folder, 12_345, 12_345)
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(temporary))
+
+    async def main() -> None:
+        async with KafkaProxy("127.0.0.1:1") as made:
+            control = Control(made)
+            await control.listen(socket_path())
+            assert control.path == home / ".kafkascope" / "run" / f"proxy-{os.getpid()}.sock"
+            assert running() == {os.getpid(): control.path}
+            await control.close()
+
+    run(main())
+    assert not list(folder.iterdir())
+    assert folder.stat().st_uid == 12_345
 
 
 def test_prometheus_gets_its_text() -> None:

@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from kafkascope.proxy import KafkaProxy, Recorder
-from kafkascope.proxy.engine import arena as arena_module
 from kafkascope.proxy.engine import descriptors
-from kafkascope.proxy.engine.arena import MAX_SLABS, READ_BYTES, SCARCE_BYTES, Arena
-from kafkascope.proxy.engine.stream import KEEP_ALIVE
+from kafkascope.proxy.engine import stream as stream_module
+from kafkascope.proxy.engine.stream import KEEP_ALIVE, MAX_SLABS, READ_BYTES, SCARCE_BYTES, Arena
 from kafkascope.proxy.rules.faults import parse_fault
 from tests.proxy.engine.test_hostile import leave, memory_bytes, run, works
 from tests.proxy.kit import (
@@ -154,7 +153,7 @@ def test_reads_are_small_while_all_slabs_are_in_use() -> None:
 
 def test_consumers_that_take_nothing_cost_little_each(monkeypatch: pytest.MonkeyPatch) -> None:
     count, many = 40, 8
-    monkeypatch.setattr(arena_module, "MANY", many)
+    monkeypatch.setattr(stream_module, "MANY", many)
     answer = fetched(12, [], records=4 * MB)
 
     async def main() -> None:

@@ -238,7 +238,7 @@ def test_schemas_that_pass_serve_what_follows() -> None:
 def test_of_a_large_frame_the_first_records_count(
     schemas: SchemaOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kafkascope.proxy.rules.decoded.MOST_BYTES", 1000)
+    monkeypatch.setattr("kafkascope.proxy.engine.schemas.MOST_BYTES", 1000)
 
     async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
         fault = parse_fault(f"{RULE} -> delay 1ms")
@@ -256,7 +256,7 @@ def test_of_a_large_frame_the_first_records_count(
 def test_a_frame_that_takes_too_long_goes_on(
     schemas: SchemaOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kafkascope.proxy.rules.decoded.MOST_SECONDS", -1.0)
+    monkeypatch.setattr("kafkascope.proxy.engine.schemas.MOST_SECONDS", -1.0)
 
     async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
         fault = parse_fault(f"{RULE} -> delay 1ms")

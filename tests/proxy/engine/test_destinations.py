@@ -17,7 +17,7 @@ from kafkascope.proxy.cli import proxy as command
 from kafkascope.proxy.engine import directory
 from kafkascope.proxy.engine.destinations import Destinations, kind_of, parse_network, reached
 from kafkascope.proxy.engine.directory import GONE_NS, Address
-from kafkascope.proxy.rules.actions import BROKER, CLIENT
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
 from tests.proxy.kit import (
     HEARTBEAT,
     METADATA,

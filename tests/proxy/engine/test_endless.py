@@ -18,10 +18,9 @@ from kafkascope.proxy.control import verdicts
 from kafkascope.proxy.control.control import Control
 from kafkascope.proxy.control.exposition import Exposition
 from kafkascope.proxy.control.steering import MOST_HELD, Steering
-from kafkascope.proxy.engine import hello, hub, metrics
+from kafkascope.proxy.engine import hub, layer
 from kafkascope.proxy.engine.directory import Address
-from kafkascope.proxy.engine.hub import Hub
-from kafkascope.proxy.engine.metrics import MOST_LABELS, OTHERS, Metrics
+from kafkascope.proxy.engine.hub import MOST_LABELS, OTHERS, Hub, Metrics
 from kafkascope.proxy.engine.schemas import LateSchemas
 from kafkascope.proxy.relay.edits import edited, shown
 from kafkascope.proxy.relay.pairing import MAX_PENDING, Pairing, PendingRequest
@@ -76,7 +75,7 @@ def test_apis_that_nobody_knows_are_counted_as_one() -> None:
     assert counted.snapshot()["requests_total"] == {"unknown": UNKNOWN_KEYS}
     assert counted.latencies()["unknown"]["count"] == UNKNOWN_KEYS
     assert len(counted.text()) < 20_000
-    assert metrics.UNKNOWN not in range(1 << 15)
+    assert hub.UNKNOWN not in range(1 << 15)
 
 
 def test_heads_that_no_rule_cares_for_are_forgotten_when_there_are_too_many() -> None:
@@ -261,12 +260,12 @@ def test_a_hello_is_whole_wherever_it_is_cut() -> None:
         parts = [body[at : at + cut] for at in range(0, len(body), cut)]
         data = b"".join(b"\x16\x03\x01" + struct.pack(">H", len(p)) + p for p in parts)
         for step in (1, 2, 7, len(data)):
-            seen = hello.Hello()
+            seen = layer.Hello()
             told = [seen.feed(data[at : at + step]) for at in range(0, len(data), step)]
             assert told == [False] * (len(told) - 1) + [True], (cut, step)
     for wrong in (b"GET / HTTP/1.1\r\n", b"\x16\x03\x01\x00\x00"):
-        assert hello.Hello().feed(wrong)
-    assert not hello.Hello().feed(b"GET")
+        assert layer.Hello().feed(wrong)
+    assert not layer.Hello().feed(b"GET")
 
 
 def test_a_hello_without_end_is_refused_and_nobody_waits(tmp_path: Path) -> None:

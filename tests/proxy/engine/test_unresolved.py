@@ -6,8 +6,7 @@ import socket
 
 import pytest
 
-from kafkascope.proxy.engine.directory import Address
-from kafkascope.proxy.engine.upstream import reason, unanswered
+from kafkascope.proxy.engine.directory import Address, reason, unanswered
 
 
 def free_port() -> int:

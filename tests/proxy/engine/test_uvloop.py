@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from kafkascope.proxy.engine.arena import READ_BYTES, Arena
-from kafkascope.proxy.engine.stream import LAYER, Stream
+from kafkascope.proxy.engine.stream import LAYER, READ_BYTES, Arena, Stream
 from tests.matrix import each_nth
 from tests.proxy.engine import test_hostile, test_server, test_tls
 

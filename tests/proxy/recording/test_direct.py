@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.proxy.recording.chunks import BLOCK, CHUNK, huge
-from kafkascope.proxy.recording.direct import ROOM, STRAIGHT, Direct
+from kafkascope.proxy.recording.direct import BLOCK, CHUNK, ROOM, STRAIGHT, Direct, huge
 from kafkascope.proxy.recording.packing import Batch
 from kafkascope.proxy.recording.sinks import BULK, FileSink, PipeSink
 from tests.proxy.kit import until

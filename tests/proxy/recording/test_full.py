@@ -4,9 +4,7 @@ recording says what is missing."""
 from __future__ import annotations
 
 import errno
-import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,46 +12,13 @@ import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures.model import Endpoint
-from kafkascope.proxy.recording import direct, sinks
+from kafkascope.proxy.recording import sinks
 from kafkascope.proxy.recording.recorder import ConnectionTap, Recorder
 from tests.proxy.kit import echo, produce
+from tests.proxy.small_disk import SmallDisk
 
 START = 1_700_000_000_000_000_000
 MS = 1_000_000
-
-
-class SmallDisk:
-    """A disk that takes so many bytes of all files together."""
-
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.room = 1 << 40
-        self.errno = errno.ENOSPC
-        self._writev, self._pwrite, self._pwritev = os.writev, os.pwrite, os.pwritev
-        self._truncate = os.ftruncate
-        patch.setattr(sinks.os, "writev", lambda fd, parts: self._take(parts, fd, self._writev))
-        patch.setattr(direct.os, "pwrite", self._at)
-        patch.setattr(direct.os, "pwritev", self._many_at)
-        patch.setattr(sinks.os, "ftruncate", self._cut)
-
-    def _some(self, parts: Any) -> bytes:
-        data = b"".join(bytes(part) for part in parts)[: self.room]
-        if not data:
-            raise OSError(self.errno, os.strerror(self.errno))
-        self.room -= len(data)
-        return data
-
-    def _take(self, parts: Any, descriptor: int, write: Callable[..., int]) -> int:
-        return write(descriptor, [self._some(parts)])
-
-    def _at(self, descriptor: int, data: Any, at: int) -> int:
-        return self._pwrite(descriptor, self._some([data]), at)
-
-    def _many_at(self, descriptor: int, parts: Any, at: int) -> int:
-        return self._pwrite(descriptor, self._some(parts), at)
-
-    def _cut(self, descriptor: int, size: int) -> None:
-        self.room += os.fstat(descriptor).st_size - size
-        self._truncate(descriptor, size)
 
 
 @pytest.fixture

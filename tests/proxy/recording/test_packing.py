@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.captures import Endpoint, Gap
-from kafkascope.proxy.recording.chunks import BLOCK, CHUNK, MOST, RESERVE, Chunks
+from kafkascope.proxy.recording.direct import BLOCK, CHUNK, MOST, RESERVE, Chunks
 from kafkascope.proxy.recording.packing import (
     CLOSE,
     LARGE,

@@ -13,7 +13,7 @@ import pytest
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures.model import Endpoint
 from kafkascope.proxy.engine.server import KafkaProxy
-from kafkascope.proxy.recording.following import KEPT, FrameFollower
+from kafkascope.proxy.recording.packing import KEPT, FrameFollower
 from kafkascope.proxy.recording.recorder import Recorder
 from tests.proxy.kit import broker, connect, echo, produce, read_frame, until
 

@@ -20,9 +20,8 @@ from unittest.mock import ANY
 
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import APIS, read_request_header
-from kafkascope.proxy.rules.actions import BROKER, CLIENT, Action, Ask, Data, Send, WakeUp
 from kafkascope.proxy.rules.rules import Chain
-from kafkascope.proxy.rules.verdicts import Verdict
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Action, Ask, Data, Send, Verdict, WakeUp
 from tests.proxy.kit import Bench
 
 SIDES = ("client", "broker")

@@ -16,8 +16,8 @@ from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import decode_request
 from kafkascope.proxy.relay.edits import edited, shown
 from kafkascope.proxy.relay.pairing import PendingRequest
-from kafkascope.proxy.rules.actions import CLIENT
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
+from kafkascope.proxy.rules.verdicts import CLIENT
 from tests.proxy.kit import PRODUCE, Bench, request
 
 RECORDS = [

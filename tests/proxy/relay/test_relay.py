@@ -12,16 +12,20 @@ from hypothesis import strategies as st
 
 from kafkascope.dissectors.registry import decode_response
 from kafkascope.proxy.engine.hub import MAX_NOTICES
-from kafkascope.proxy.rules.actions import BROKER, CLIENT, End, Send, WakeUp
 from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.verdicts import (
+    BROKER,
+    CLIENT,
     Close,
     Delay,
     Drop,
+    End,
     Forward,
     Hold,
     Respond,
+    Send,
     Throttle,
+    WakeUp,
 )
 from tests.proxy.kit import (
     API_VERSIONS,

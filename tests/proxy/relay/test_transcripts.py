@@ -9,9 +9,20 @@ from typing import Any
 import pytest
 
 from kafkascope.dissectors.registry import decode_response
-from kafkascope.proxy.rules.actions import BROKER, CLIENT, End, Read
 from kafkascope.proxy.rules.faults import parse_fault
-from kafkascope.proxy.rules.verdicts import Close, Delay, Drop, Forward, Hold, Replace, Respond
+from kafkascope.proxy.rules.verdicts import (
+    BROKER,
+    CLIENT,
+    Close,
+    Delay,
+    Drop,
+    End,
+    Forward,
+    Hold,
+    Read,
+    Replace,
+    Respond,
+)
 from tests.proxy.kit import (
     API_VERSIONS,
     FETCH,

@@ -11,8 +11,7 @@ from kafkascope.analyzer.transform.diff import Difference
 from kafkascope.proxy.replay import compare, outcome, plan, remap, streams
 from kafkascope.proxy.replay.compare import Comparison
 from kafkascope.proxy.replay.outcome import Latencies
-from kafkascope.proxy.replay.plan import Plan
-from kafkascope.proxy.replay.policy import Permit
+from kafkascope.proxy.replay.plan import Permit, Plan
 from kafkascope.proxy.replay.remap import IdMap
 from kafkascope.proxy.replay.run import Replay
 from tests.proxy.served import batch
@@ -103,8 +102,8 @@ def test_streams_keep_what_fits_and_tell_the_rest(monkeypatch: pytest.MonkeyPatc
     assert seen.left_out == 2
     assert comparison.remarks[0].startswith("2 fetched records or batches were not compared")
     (found,) = seen.differences()
-    assert found.where == "records of b-0"
-    assert found.now == "0 of them fetched"
+    assert found[0] == "records of b-0"
+    assert found[2] == "0 of them fetched"
     assert seen._bytes == 0
 
 

@@ -17,10 +17,10 @@ from kafkascope.dissectors.values import Uuid
 from kafkascope.proxy.replay import split
 from kafkascope.proxy.replay.cli import _tls as tls_context
 from kafkascope.proxy.replay.compare import Comparison
+from kafkascope.proxy.replay.outcome import lines_of, not_answered
 from kafkascope.proxy.replay.peer import Peer, PeerError, Reach
-from kafkascope.proxy.replay.policy import Permit, refusal
+from kafkascope.proxy.replay.plan import Permit, refusal
 from kafkascope.proxy.replay.remap import Remap
-from kafkascope.proxy.replay.summary import lines_of, not_answered
 from kafkascope.proxy.sasl import Credentials, LoginRefused, tokens
 from tests.proxy.kit import HEARTBEAT, broker, echo, request
 

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kafkascope.dissectors.codec.fitting import fitted
+from kafkascope.dissectors.codec.walk import fitted
 from kafkascope.dissectors.registry import layout_of, write_layout
-from kafkascope.proxy.replay.leaders import UNKNOWN, Leaders
-from kafkascope.proxy.replay.sessions import Sessions
+from kafkascope.proxy.replay.sessions import UNKNOWN, Leaders, Sessions
 
 Place = tuple[str, int]
 LAYOUT: Final = layout_of("FetchRequest", 12)
@@ -50,7 +49,7 @@ def listed(body: dict[str, Any]) -> dict[Place, int]:
 
 def told(leaders: Leaders, places: dict[Place, int]) -> Leaders:
     for place, node in places.items():
-        leaders.tell(place, node)
+        leaders.learn(place, node)
     return leaders
 
 

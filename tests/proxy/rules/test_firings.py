@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kafkascope.proxy.engine.held import HeldFrames
-from kafkascope.proxy.engine.server import KafkaProxy
-from kafkascope.proxy.rules.actions import BROKER, CLIENT, WakeUp
 from kafkascope.proxy.rules.faults import FAULTS, parse_fault
 from kafkascope.proxy.rules.rules import Chain
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, WakeUp
 from tests.proxy.kit import HEARTBEAT, METADATA, Bench, produce, request, response
 
 ARGUMENTS = {
@@ -58,7 +57,7 @@ class Notes:
 def tapped(*rules: str) -> tuple[Bench, Notes]:
     bench, notes = Bench(), Notes()
     bench.context.tap = notes
-    bench.hub.held = HeldFrames(KafkaProxy("127.0.0.1:1"))
+    bench.hub.held = HeldFrames(dict)
     Chain([parse_fault(rule) for rule in rules]).attach(bench.hub)
     return bench, notes
 

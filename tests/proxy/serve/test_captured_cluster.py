@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.topics import TopicNames
-from kafkascope.dissectors.codec.fitting import fitted
+from kafkascope.dissectors.codec.walk import fitted
 from kafkascope.dissectors.registry import api_named, layout_of, write_layout
-from kafkascope.proxy.serve.broker import Broker
+from kafkascope.proxy.serve.broker import Broker, Library
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
-from kafkascope.proxy.serve.library import Library
 from kafkascope.proxy.serve.request import Request
 from tests.proxy.served import SAMPLES, library_of
 from tests.strategies import bodies

@@ -84,8 +84,7 @@ async def fetch(
     ]
     body = {"max_wait_ms": wait_ms, "topics": topics, "session_id": session_id}
     body |= {"session_epoch": epoch, "forgotten_topics_data": list(map(element, forgotten))}
-    handler = partitions.handlers()["Fetch"]
-    response = await handler(Request(VERSION, {**body, **more}))
+    response = await partitions.fetch(Request(VERSION, {**body, **more}))
     assert response is not None
     return response
 
@@ -93,7 +92,7 @@ async def fetch(
 async def write(partitions: Partitions, topic: str, number: int, *values: bytes) -> None:
     data = {"index": number, "records": batch(*values)}
     body = {"acks": 1, "topic_data": [{"name": topic, "partition_data": [data]}]}
-    await partitions.handlers()["Produce"](Request(9, body))
+    await partitions.produce(Request(9, body))
 
 
 def served(count: int) -> tuple[CapturedCluster, Partitions]:
@@ -310,7 +309,7 @@ def test_the_end_of_a_transaction_and_of_a_topic_are_told() -> None:
         log = model.topics["orders"].partitions[0].log
         data = {"index": 0, "records": batch(b"held", transaction=True)}
         body = {"acks": 1, "topic_data": [{"name": "orders", "partition_data": [data]}]}
-        await partitions.handlers()["Produce"](Request(9, body))
+        await partitions.produce(Request(9, body))
         ((part,),) = [
             each["partitions"] for each in (await client.poll(isolation_level=1))["responses"]
         ]
@@ -343,12 +342,11 @@ def test_topics_by_id_are_told_of_changes_too() -> None:
         part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 100}
         topic = {"topic_id": topic_id, "partitions": [part]}
         body = {"max_wait_ms": 0, "topics": [topic], "session_id": 0, "session_epoch": 0}
-        handler = partitions.handlers()["Fetch"]
-        begun = await handler(Request(16, body))
+        begun = await partitions.fetch(Request(16, body))
         assert begun is not None
         await write(partitions, "orders", 0, b"new")
         body |= {"topics": [], "session_id": begun["session_id"], "session_epoch": 1}
-        response = await handler(Request(16, body))
+        response = await partitions.fetch(Request(16, body))
         assert response is not None
         (told,) = response["responses"]
         assert told["topic_id"] == topic_id

@@ -18,10 +18,9 @@ from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.registry import APIS, Decoded, api_named, layout_of, write_layout
 from kafkascope.proxy.replay.peer import PeerError
 from kafkascope.proxy.serve import server as limits
-from kafkascope.proxy.serve.broker import Broker, NoResponse, Response
+from kafkascope.proxy.serve.broker import Broker, Library, NoResponse, Response
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
-from kafkascope.proxy.serve.library import Library
-from kafkascope.proxy.serve.tls import given as tls_of
+from kafkascope.proxy.serve.cli import given_context as tls_of
 from tests.authority import Authority
 from tests.proxy.kit import PATIENCE_S, until
 from tests.proxy.served import library_of, peer_of, with_server

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import resource
 import time
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -14,15 +15,16 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.session.session import Session
 from kafkascope.analyzer.topics import TopicNames, short_id
 from kafkascope.captures.inputs.spool import Spool
-from kafkascope.proxy.serve import captured_cluster, entries, library
+from kafkascope.dissectors.records.records import Record
+from kafkascope.dissectors.records.writer import encode_batch
+from kafkascope.proxy.serve import broker as limits
+from kafkascope.proxy.serve import captured_cluster
+from kafkascope.proxy.serve.broker import Library
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
-from kafkascope.proxy.serve.entries import Entries, Entry
-from kafkascope.proxy.serve.library import Library
-from kafkascope.proxy.serve.log import Log, _marker
+from kafkascope.proxy.serve.log import ENTRY_BYTES, Entry, Log, Owed, _marker
 from kafkascope.proxy.serve.server import Server
 from kafkascope.tui.cli import main
 from tests.explosion.turns import exchange as told
@@ -111,10 +113,8 @@ def test_listeners_that_cannot_be_opened_are_told(tmp_path: Path) -> None:
 
 def test_the_end_of_a_transaction_concerns_what_it_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Log] = []
-    settled: list[Log] = []
-    ends, settle = Log.ends, Log._settle
+    ends = Log.ends
     monkeypatch.setattr(Log, "ends", lambda log, *words: asked.append(log) or ends(log, *words))
-    monkeypatch.setattr(Log, "_settle", lambda log: settled.append(log) or settle(log))
     model = CapturedCluster(TopicNames())
     for number in range(200):
         produced(model, f"topic {number}", 0, batch(b"plain"))
@@ -125,7 +125,6 @@ def test_the_end_of_a_transaction_concerns_what_it_wrote(monkeypatch: pytest.Mon
     ended(model)
     log = model.topics["topic 7"].partitions[0].log
     assert asked == [log] * 100
-    assert not settled
     model.finish()
     # Every transaction has got its marker behind it.
     assert [each.marker for each in log.entries(802)][1::2] == [
@@ -137,10 +136,12 @@ def test_the_end_of_a_transaction_concerns_what_it_wrote(monkeypatch: pytest.Mon
 def test_topics_have_the_ids_that_messages_told() -> None:
     names = TopicNames()
     model = CapturedCluster(names)
+    orders = model.topic("orders")
     names.learn(b"1" * 16, "orders")
     names.learn(b"2" * 16, "orders")
-    assert model.topic("orders").id == b"1" * 16
     names.learn(b"3" * 16, "late")
+    model.finish()
+    assert orders.id == b"1" * 16
     assert model.topic("late").id == b"3" * 16
     assert len(model.topic("unknown").id) == 16
 
@@ -157,15 +158,15 @@ def test_names_that_come_late_are_found_in_linear_time() -> None:
 
 
 def test_a_library_keeps_values_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "MOST_VALUES", 50)
-    monkeypatch.setattr(library, "MOST_LEAVES", 5)
+    monkeypatch.setattr(limits, "MOST_VALUES", 50)
+    monkeypatch.setattr(limits, "MOST_LEAVES", 5)
     with open_capture([SAMPLES / "libraries.pcap"], spool=Spool()) as capture:
         session = Session(capture.context, capture.source.read)
         made = Library(session)
         keys = set()
         seen = 0
         for each in capture.exchanges():
-            made.add(each, row_of(each, capture.context.names))
+            made.add(each)
             seen += 1
             if each.request_body is not None and each.response_body is not None:
                 keys.add(each.api_key)
@@ -189,7 +190,7 @@ def transactions(seed: int) -> Log:
         elif kind < 0.7:
             log.add(batch(*values, base=base))
         elif kind < 0.8:
-            log._put(_marker(base, producer, 0, chance.randrange(2), 0))
+            log.add(_marker(base, producer, 0, chance.randrange(2), 0).data)
         else:
             log.ends(producer, bool(chance.randrange(2)))
     for producer in (1, 2, 3):
@@ -197,27 +198,29 @@ def transactions(seed: int) -> Log:
     return log
 
 
-def marked_one_by_one(log: Log) -> None:
+def marked_one_by_one(entries: list[Entry], owed: list[Owed]) -> list[Entry]:
     """Place each marker that is owed at the first free offset behind its transaction."""
-    for owed in log._owed:
-        place = owed.last + 1
-        for entry in log.entries(place):
-            if entry.producer == owed.producer or entry.base > place:
-                break
-            place = entry.last + 1
-        log._put(_marker(place, owed.producer, 0, owed.marker, 0))
-    log._owed.clear()
+    fetched = {entry.base for entry in entries if entry.marker is not None}
+    for each in owed:
+        place = each.last + 1
+        behind = sorted(entry for entry in entries if entry.base > each.last)
+        for entry in behind:
+            place = entry.last + 1 if entry.base == place else place
+        own = next((entry.base for entry in behind if entry.producer == each.producer), None)
+        if own is None or (own > place and own not in fetched):
+            entries.append(_marker(place, each.producer, 0, each.marker, 0))
+    return sorted(entries)
 
 
 @pytest.mark.parametrize("seed", range(300))
 def test_markers_that_nobody_fetched_stand_where_there_was_room(seed: int) -> None:
     log, other = transactions(seed), transactions(seed)
+    owed, other._owed = other._owed, []
     log.finish()
-    marked_one_by_one(other)
     other.finish()
-    assert list(log._entries) == list(other._entries)
-    assert log.bytes == other.bytes
-    assert log.stable == other.stable
+    assert list(log.entries(0)) == marked_one_by_one(list(other.entries(0)), owed)
+    assert log.bytes == sum(len(entry.data) + ENTRY_BYTES for entry in log.entries(0))
+    assert log.stable == log.end
 
 
 def test_markers_of_many_producers_are_placed_in_linear_time() -> None:
@@ -235,49 +238,64 @@ def test_markers_of_many_producers_are_placed_in_linear_time() -> None:
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_batches_are_in_order_and_none_has_an_offset_of_another(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(entries, "BLOCK", 2)
-    chance, made, plain = Random(seed), Entries(), list[Entry]()
-    for _ in range(60):
-        base = chance.randrange(120)
-        entry = Entry(base, base + chance.randrange(4), chance.randrange(40), 2, b"")
-        free = all(entry.last < each.base or each.last < entry.base for each in plain)
-        assert made.add(entry) == free
-        if free:
-            plain = sorted([*plain, entry])
-        assert list(made) == plain
-        assert (made.first, made.last) == (plain[0], plain[-1])
-        assert max(map(len, made._blocks)) <= 4
-        offset = chance.randrange(-1, 125)
-        assert list(made.behind(offset)) == [each for each in plain if each.last >= offset]
-        times = [each.max_timestamp for each in plain]
-        assert made.newest() == plain[times.index(max(times))]
-        timestamp = chance.randrange(-1, 41)
+def test_batches_are_in_order_and_none_has_an_offset_of_another(seed: int) -> None:
+    chance, log = Random(seed), Log()
+    told: dict[int, bytes] = {}
+    for _ in range(30):
+        base, count = chance.randrange(60), chance.randrange(1, 4)
+        values = [Record(base + n, chance.randrange(40), None, b"x", ()) for n in range(count)]
+        data = encode_batch(values)
+        told.setdefault(base, data)
+        log.add(data)
+        assert log.bytes == sum(len(each) + ENTRY_BYTES for each in told.values())
+    log.finish()
+    plain = list(log.entries(0))
+    assert [told[each.base] for each in plain] == [each.data for each in plain]
+    assert all(one.last < other.base for one, other in pairwise(plain))
+    # What is missing has an offset of another.
+    gone = told.keys() - {each.base for each in plain}
+    assert all(any(each.base <= base <= each.last for each in plain) for base in gone)
+    assert log.bytes == sum(len(each.data) + ENTRY_BYTES for each in plain)
+    assert (log.start, log.end) == (plain[0].base, plain[-1].last + 1)
+    for offset in range(-1, 65):
+        assert list(log.entries(offset)) == [each for each in plain if each.last >= offset]
+    times = [each.max_timestamp for each in plain]
+    newest = plain[times.index(max(times))]
+    assert log.newest() == (newest.last, newest.max_timestamp)
+    for timestamp in range(-1, 41):
         late = [each for each in plain if each.max_timestamp >= timestamp]
-        assert made.not_older(timestamp) == (late[0] if late else None)
-    assert list(Entries(reversed(plain))) == plain
-    assert not list(Entries().behind(0))
-    assert Entries().newest() is Entries().not_older(0) is None
+        first = (late[0].base, late[0].max_timestamp) if late else (-1, -1)
+        assert log.offset_for(timestamp) == first
+
+
+def test_an_empty_log_has_nothing() -> None:
+    log = Log()
+    log.finish()
+    assert not list(log.entries(0))
+    assert log.newest() == log.offset_for(0) == (-1, -1)
 
 
 def test_offsets_by_time_are_found_without_a_look_at_all_batches() -> None:
-    made = Entries(Entry(at, at, at, 2, b"") for at in range(400_000))
+    log = Log()
+    for at in range(400_000):
+        log._put(Entry(at, at, at, 2, b""))
     start = time.process_time()
     for at in range(0, 400_000, 1_000):
-        assert made.not_older(at) == made._blocks[at // 1_000][0]
-        assert made.newest() is not None
+        assert log.offset_for(at) == (at, at)
+        assert next(log.entries(at)).base == at
+        assert log.newest() == (399_999, 399_999)
     # Each look went over all batches: 20 seconds.
     assert time.process_time() - start < 3
 
 
 def test_batches_that_come_from_the_end_take_no_longer() -> None:
     took = []
-    for numbers in (range(40_000), range(40_000, 0, -1)):
-        made = Entries()
+    data = [batch(b"", base=2 * number) for number in range(20_000)]
+    for each in (data, data[::-1]):
+        log = Log()
         start = time.process_time()
-        for number in numbers:
-            made.add(Entry(2 * number, 2 * number, 0, 2, b""))
+        for piece in each:
+            log.add(piece)
+        log.finish()
         took.append(time.process_time() - start)
     assert took[1] < 10 * took[0] + 0.5

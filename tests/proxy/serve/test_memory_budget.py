@@ -9,20 +9,19 @@ import pytest
 
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.reader import Body
+from kafkascope.proxy.serve import request as limits
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster, Partition
-from kafkascope.proxy.serve.coordinators import memory_budget
 from kafkascope.proxy.serve.coordinators.consumers import ConsumerGroups
 from kafkascope.proxy.serve.coordinators.groups import Groups
-from kafkascope.proxy.serve.coordinators.memory_budget import MemoryBudget
-from kafkascope.proxy.serve.coordinators.offsets import METADATA_LIMIT, Offsets
-from kafkascope.proxy.serve.lines import BURST, Lines
-from kafkascope.proxy.serve.request import Code, Request
+from kafkascope.proxy.serve.coordinators.producers import METADATA_LIMIT, Offsets
+from kafkascope.proxy.serve.request import Code, MemoryBudget, Request
+from kafkascope.proxy.serve.server import BURST, Lines
 from tests.proxy.served import peer_of, with_server
 
 
 @pytest.fixture(autouse=True)
 def counted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_budget, "RECOUNT_S", 0.0)
+    monkeypatch.setattr(limits, "RECOUNT_S", 0.0)
 
 
 def model_of_a_topic() -> CapturedCluster:
@@ -46,7 +45,7 @@ def error_of(body: Body | None) -> int:
 def committed(budget: MemoryBudget) -> tuple[Offsets, Any]:
     model = model_of_a_topic()
     offsets = Offsets(model, Groups(budget), ConsumerGroups(model, budget), budget)
-    return offsets, offsets.handlers()["OffsetCommit"]
+    return offsets, offsets.commit
 
 
 def test_commits_are_held_against_what_brokers_take() -> None:
@@ -134,8 +133,8 @@ def test_a_flood_of_different_lines_is_cut() -> None:
     now = [0.0]
     lines = Lines(said.append, clock=lambda: now[0])
     for number in range(10_000):
-        lines.tell("me", f"line {number}")
+        lines.log("me", f"line {number}")
     assert len(said) == BURST
     now[0] = 5.0
-    lines.tell("me", "the last")
+    lines.log("me", "the last")
     assert said[-1] == f"me: the last ({10_000 - BURST} lines before it were suppressed)"

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from kafkascope.dissectors.codec.fitting import fitted
+from kafkascope.dissectors.codec.walk import fitted
 from kafkascope.dissectors.reference.codes import ERRORS
 from kafkascope.dissectors.registry import (
     APIS,
@@ -287,7 +287,7 @@ def test_whoever_has_the_address_may_end_it_at_once():
 def test_lines_for_people_hold_nothing_that_moves_a_cursor():
     told: list[str] = []
     server = Server(told.append)
-    server.tell("\x1b[2J" + "x" * 10_000, "evil\n\x1b]0;title\x07")
+    server.log("\x1b[2J" + "x" * 10_000, "evil\n\x1b]0;title\x07")
     (line,) = told
     assert line.isprintable()
     assert len(line) < 1000

@@ -8,8 +8,7 @@ from typing import Any
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.registry import example
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
-from kafkascope.proxy.serve.coordinators.deliveries import ACCEPT, RELEASE
-from kafkascope.proxy.serve.coordinators.shares import ShareGroups
+from kafkascope.proxy.serve.coordinators.shares import ACCEPT, RELEASE, ShareGroups
 from kafkascope.proxy.serve.partitions import Partitions
 from kafkascope.proxy.serve.request import Code, Request
 from tests.proxy.served import batch, read
@@ -21,7 +20,11 @@ class Reader:
     """A member of a share group, as a client has it."""
 
     def __init__(self, groups: ShareGroups, name: str, topic: bytes) -> None:
-        self.handlers = groups.handlers()
+        self.handlers = {
+            "ShareGroupHeartbeat": groups.respond_heartbeat,
+            "ShareFetch": groups.fetch,
+            "ShareAcknowledge": groups.acknowledge,
+        }
         self.name = name
         self.topic = topic
         self.epoch = 0

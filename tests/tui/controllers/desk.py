@@ -45,6 +45,9 @@ class Rows:
     def move_to(self, line: int, *, tell: bool = True) -> None:
         self.cursor = max(0, min(line, self.count() - 1))
 
+    def stay_on(self, index: int | None) -> None:
+        self.cursor = 0 if index is None else self.workspace.view.place_of(index)
+
     def columns(self, width: int) -> list[Any]:
         return []
 
@@ -88,7 +91,7 @@ class Shell:
             assert time.monotonic() < end
             self.later.get(timeout=60)()
 
-    def tell(self, text: str, severity: Any = "information") -> None:
+    def say(self, text: str, severity: Any = "information") -> None:
         self.told.append(text)
 
     def pick(
@@ -143,12 +146,12 @@ class Shell:
     def look(self, *, anew: bool = False) -> None:
         pass
 
-    look_again = rows_changed = push_view = focus_view = update_status
+    look_again = push_view = focus_view = update_status
 
 
 def desk(store: Store, **options: Any) -> tuple[Context, Shell]:
     """What a controller is given, and the shell that notes what it does."""
     workspace, shell = Workspace(StillFeed(store), "libraries.pcap", **options), Shell()
     pane = SimpleNamespace(has_focus=False, item=None, space=None, span=(0, 0))
-    context: Any = (workspace, shell, Rows(workspace), pane, pane)
+    context: Any = (workspace, shell, shell.host, Rows(workspace), pane, pane)
     return Context(*context), shell

@@ -7,29 +7,30 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from textual.actions import parse
 
+from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.controllers import table
 from kafkascope.tui.controllers.controller import Controller
 from kafkascope.tui.controllers.filter import FilterController
-from kafkascope.tui.controllers.inputs import InputsController, PortsController
-from kafkascope.tui.controllers.marks import ComparisonController, MarksController
+from kafkascope.tui.controllers.inputs import InputsController
+from kafkascope.tui.controllers.marks import MarksController
 from kafkascope.tui.controllers.order import OrderController
-from kafkascope.tui.controllers.search import JumpsController, SearchController
-from kafkascope.tui.controllers.sharing import CopyController, ExportController
+from kafkascope.tui.controllers.search import SearchController
+from kafkascope.tui.controllers.sharing import SharingController
 from kafkascope.tui.controllers.values import ValuesController
 from kafkascope.tui.data.store import Store
 from tests.tui.controllers.desk import desk
+from tests.tui.pilots import StillFeed
 
 
 def test_every_key_has_a_method_of_its_controller(store: Store) -> None:
-    context, _ = desk(store)
-    for each in vars(table).values():
-        if isinstance(each, type) and issubclass(each, Controller):
-            others = {PortsController: 1, table.HelpController: 1, table.NavigationController: 5}
-            given: Any = [()] * others.get(each, 0)
-            controller = each(context, *given)
-            wanted = [key.id for key in each.KEYS if not key.action.startswith("app.")]
-            assert list(controller.actions()) == wanted
+    app = ScopeApp(StillFeed(store), "libraries.pcap")
+    for key in table.KEYS:
+        if not key.action.startswith("app."):
+            name, method, _ = parse(key.action)
+            assert isinstance(getattr(app, name), Controller)
+            assert callable(getattr(getattr(app, name), method))
 
 
 # --- marks --------------------------------------------------------------------------------------
@@ -74,12 +75,12 @@ def test_a_comment_is_asked_for_with_what_was_said(store: Store) -> None:
 
 def test_two_exchanges_are_compared(store: Store) -> None:
     context, shell = desk(store)
-    marks, comparison = MarksController(context), ComparisonController(context)
-    comparison.compare()
+    marks = MarksController(context)
+    marks.compare()
     assert shell.told == ["Mark two exchanges (m) to compare them; marked: 0."]
     marks.mark()
     context.list.move_to(1)
-    comparison.compare()
+    marks.compare()
     (page,) = shell.opened
     numbers = store.session.columns["number"]
     assert page.heading == f"{numbers[0]} and {numbers[1]}"
@@ -146,13 +147,13 @@ def test_the_next_on_the_connection(store: Store) -> None:
     context, shell = desk(store)
     search = SearchController(context)
     shell.step = search.step  # type: ignore[attr-defined]
-    jumps, connections = JumpsController(context), store.session.columns["connection"]
-    jumps.connection(1)
+    connections = store.session.columns["connection"]
+    search.connection(1)
     assert context.list.index is not None
     assert context.list.cursor > 0
     assert connections[context.list.index] == connections[0]
     context.list.move_to(0)
-    jumps.connection(-1)
+    search.connection(-1)
     assert shell.told == ["No exchange on this connection above."]
 
 
@@ -181,15 +182,15 @@ def test_following_begins_at_the_end_of_what_grows(store: Store) -> None:
     context, _ = desk(store)
     order = OrderController(context)
     context.list.move_to(len(store))
-    order.cursor_moved()
+    order.follow_cursor()
     assert not order.following, "nothing more comes"
     progress = store.progress
     progress.done, progress.following = False, True
     try:
-        order.cursor_moved()
+        order.follow_cursor()
         assert order.following
         context.list.move_to(0)
-        order.cursor_moved()
+        order.follow_cursor()
         assert not order.following
     finally:
         progress.done, progress.following = True, False
@@ -264,7 +265,7 @@ def test_columns_come_and_go(store: Store) -> None:
 
 def test_what_is_copied_hangs_on_where_keys_go(store: Store) -> None:
     context, shell = desk(store)
-    copying = CopyController(context)
+    copying = SharingController(context)
     copying.copy()
     pane: Any = context.detail
     pane.has_focus, pane.item = True, SimpleNamespace(text=lambda: "a value")
@@ -274,7 +275,7 @@ def test_what_is_copied_hangs_on_where_keys_go(store: Store) -> None:
 
 def test_an_export_asks_where_runs_and_tells(store: Store, tmp_path: Path) -> None:
     context, shell = desk(store)
-    exports = ExportController(context)
+    exports = SharingController(context)
     exports.fixture()
     assert shell.question is not None
     assert (shell.question[0], shell.question[2]) == ("Write 1 exchange to", "libraries-fixtures")
@@ -297,7 +298,7 @@ def test_an_input_that_cannot_be_read_again_stays(store: Store) -> None:
     inputs = InputsController(context)
     inputs.once = "a pipe is read once"
     inputs.reopen("")
-    PortsController(context, inputs).ask()
+    inputs.ask_ports()
     assert (inputs.wanted, shell.told, shell.codes) == (None, [inputs.once] * 2, [])
     inputs.reopen("other.pcap")
     assert (inputs.wanted, shell.codes) == ("other.pcap", [0])
@@ -306,9 +307,9 @@ def test_an_input_that_cannot_be_read_again_stays(store: Store) -> None:
 def test_ports_are_read_from_what_is_typed(store: Store) -> None:
     context, shell = desk(store)
     inputs = InputsController(context)
-    PortsController(context, inputs).ask()
+    inputs.ask_ports()
     shell.answer("many")
-    assert (inputs.wanted, inputs.ports, len(shell.told)) == (None, None, 1)
+    assert (inputs.wanted, inputs.ports, len(shell.told)) == (None, frozenset(), 1)
     shell.answer("9094, 9100-9101")
     assert (inputs.wanted, inputs.ports) == ("", frozenset({9094, 9100, 9101}))
 

@@ -11,7 +11,7 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.settings.config import remember
 from kafkascope.tui.settings.notes import Notes
-from kafkascope.tui.views.page import Page
+from kafkascope.tui.views.dialogs import Page
 from tests.matrix import each_nth, mostly_slow
 from tests.tui.pilots import idle, run, text_of
 
@@ -53,7 +53,7 @@ def test_while_rows_come_nothing_is_said_to_be_missing_for_good(
 ) -> None:
     async def steps(app, pilot):
         said: list[str] = []
-        monkeypatch.setattr(app, "tell", lambda text, *rest: said.append(text))
+        monkeypatch.setattr(app, "say", lambda text, *rest: said.append(text))
         here, nobody = int(store.session.columns["number"][0]), len(store) + 1_000
         app.workspace.notes.ignore(here, store.session)
         app.workspace.view.hide(0)
@@ -83,8 +83,8 @@ def test_a_search_that_fails_says_so(store: Store, monkeypatch: pytest.MonkeyPat
 
     async def steps(app, pilot):
         said: list[str] = []
-        monkeypatch.setattr(app, "tell", lambda text, *rest: said.append(text))
-        monkeypatch.setattr("kafkascope.tui.data.searching.search", fail)
+        monkeypatch.setattr(app, "say", lambda text, *rest: said.append(text))
+        monkeypatch.setattr("kafkascope.tui.data.messages.search", fail)
         await pilot.press("ctrl+f", "ctrl+f", *"text", "enter")
         await idle(app, pilot)
         assert "a fault of ours" in said[-1]
@@ -346,7 +346,7 @@ def test_exports_what_is_shown(store: Store, tmp_path: Path, form: str) -> None:
     async def steps(app, pilot):
         app.show_filter("api == Produce")
         await idle(app, pilot)
-        app.exports.ask_where("shown", form)
+        app.sharing.ask_where("shown", form)
         await idle(app, pilot)
         app.query_one("#prompt").value = str(target)
         await pilot.press("enter")
@@ -354,7 +354,7 @@ def test_exports_what_is_shown(store: Store, tmp_path: Path, form: str) -> None:
         assert target.exists()
         # It is there: not written again.
         before = target.stat().st_mtime_ns
-        app.exports.ask_where("shown", form)
+        app.sharing.ask_where("shown", form)
         app.query_one("#prompt").value = str(target)
         await pilot.press("enter")
         await idle(app, pilot)

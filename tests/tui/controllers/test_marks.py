@@ -13,9 +13,8 @@ from kafkascope.analyzer.filter.known import Known
 from kafkascope.analyzer.filter.language import compile_query
 from kafkascope.analyzer.transform.marks import marks_of, notes_path
 from kafkascope.dissectors.values import Uuid
-from kafkascope.tui.data.sorting import Order
 from kafkascope.tui.data.store import Store
-from kafkascope.tui.data.view import View
+from kafkascope.tui.data.view import Order, View
 from kafkascope.tui.settings.notes import Notes
 from tests.tui.pilots import found, idle, run, text_of
 

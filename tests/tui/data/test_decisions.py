@@ -16,9 +16,8 @@ from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.filter.decoded.reading import Decoding
 from kafkascope.analyzer.filter.language import FilterError, Known, compile_filter
 from kafkascope.analyzer.payloads.decoding import Payloads
-from kafkascope.analyzer.payloads.known import KnownSchemas
+from kafkascope.analyzer.payloads.known import KnownSchemas, ToldSchemas
 from kafkascope.analyzer.payloads.model import Schema, SchemaKey
-from kafkascope.analyzer.payloads.told import ToldSchemas
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.decoding import ONE
 from kafkascope.tui.data.feed import Feed

@@ -11,7 +11,7 @@ from kafkascope.library import passes
 from kafkascope.library.capture import open as open_capture
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.document.tree import SHOWN, Item, Space, Tree, limited
-from kafkascope.tui.screens.record_keys import LONGEST_KEY, RecordKeys
+from kafkascope.tui.screens.topics import LONGEST_KEY, RecordKeys
 from tests.small_tables import SAMPLES
 
 MANY = 300_000
@@ -58,13 +58,17 @@ def test_keys_of_records_are_kept_short() -> None:
     assert counted.lines()
 
 
+def nothing(*_: Any) -> None:
+    pass
+
+
 def test_a_library_keeps_some_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passes, "MOST_COUNTED", 2)
     (path,) = (each for each in SAMPLES if each.name == "sasl-old.pcap")
     with open_capture([path]) as capture:
         made: list[Any] = []
         for key in ("a", "b", "c", "a"):
-            statistic = SimpleNamespace(add=lambda row, exchange: None, NAME=key)
+            statistic = SimpleNamespace(add=nothing, NAME=key)
             told = capture.passes.count(key, lambda each=statistic: made.append(each) or each)
             assert told.found is made[-1]
         assert len(made) == 4  # that of "a" was counted again

@@ -10,6 +10,7 @@ import pytest
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Findings
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.tui.data.mentions import Mentions
 from kafkascope.tui.data.store import Store
@@ -26,7 +27,7 @@ def shop() -> Iterator[tuple[Store, Findings]]:
     capture.watch = found.saw
     for exchange in capture.exchanges():
         store.add(exchange)
-        found.add(row_of(exchange, capture.context.names), exchange)
+        found.add(ExchangeBatch.of(row_of(exchange, capture.context.names), exchange))
     store.progress.done = True
     yield store, found
     capture.close()
@@ -128,7 +129,7 @@ class Growing(Counted):
 
 def test_what_is_final_is_told_at_once(shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long ago the last look was, and however long it took."""
-    monkeypatch.setattr("kafkascope.tui.controllers.findings.AGAIN", 3600.0)
+    monkeypatch.setattr("kafkascope.tui.controllers.reading.AGAIN", 3600.0)
     store, found = shop
     numbers = Growing(found)
 
@@ -145,7 +146,7 @@ def test_what_is_final_is_told_at_once(shop, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_what_comes_while_rows_come_waits(shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each update looks all rows up again: one with each tick takes time by their square."""
-    monkeypatch.setattr("kafkascope.tui.controllers.findings.AGAIN", 3600.0)
+    monkeypatch.setattr("kafkascope.tui.controllers.reading.AGAIN", 3600.0)
     store, found = shop
     numbers = Growing(found)
     numbers.get = Counted(found).get

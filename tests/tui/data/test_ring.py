@@ -13,13 +13,11 @@ import pytest
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import result, row_of
 from kafkascope.analyzer.session import deltas
 from kafkascope.analyzer.session.deltas import Growth, apply
 from kafkascope.analyzer.session.session import Session
-from kafkascope.tui.data.sorting import Order
 from kafkascope.tui.data.store import Store
-from kafkascope.tui.data.view import View
+from kafkascope.tui.data.view import Order, View
 
 SAMPLE = Path(__file__).parents[3] / "captures" / "samples" / "libraries.pcap"
 LIMIT = 80
@@ -32,9 +30,8 @@ def test_both_sides_drop_the_same_and_what_is_left_is_as_it_was() -> None:
         growth = Growth(child)
         shown = Session(Context(), capture.source.read)
         for count, exchange in enumerate(capture.exchanges()):
-            row = row_of(exchange, capture.context.names)
-            whole.add(exchange, row)
-            child.add(exchange, row)
+            whole.add(exchange)
+            child.add(exchange)
             if count % 7 == 0:
                 apply(growth.take(LIMIT), shown)
                 assert len(child) <= LIMIT
@@ -63,7 +60,7 @@ def test_rows_of_too_many_connections_go_too(monkeypatch: pytest.MonkeyPatch) ->
         shown = Session(Context(), capture.source.read)
         most = 0
         for count, exchange in enumerate(capture.exchanges()):
-            child.add(exchange, row_of(exchange, capture.context.names))
+            child.add(exchange)
             if count % 3 == 0:
                 apply(growth.take(1_000_000), shown)
                 most = max(most, len(shown.connections))
@@ -87,9 +84,7 @@ def test_views_follow_the_ring() -> None:
         ordered = View(store)
         ordered.sort(Order("latency", True))
         for count, exchange in enumerate(exchanges):
-            row = row_of(exchange, capture.context.names)
-            source.add(exchange, row)
-            store.texts.extend([result(row)])
+            store.texts.extend(source.extend([exchange]))
             if count % 10 == 9 or count == len(exchanges) - 1:
                 delta = growth.take(LIMIT)
                 store.texts.drop(delta.get("drop", 0))
@@ -185,12 +180,11 @@ class Live:
                         client_id=f"client-{self.told // 3_000}",
                     )
                 )
-            rows = [row_of(each, self.child.context.names) for each in some]
-            self.child.extend(some, rows)
+            texts = self.child.extend(some)
             delta = pickle.loads(pickle.dumps(self.growth.take(self.limit), protocol=5))
             with self.store.dropping(delta.get("drop", 0)):
                 apply(delta, self.store.session)
-            self.store.texts.extend([result(row) for row in rows])
+            self.store.texts.extend(texts)
             self.view.advance(60)
             self.told += size
 

@@ -12,10 +12,9 @@ from kafkascope.analyzer import open_capture
 from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.captures import Spool
 from kafkascope.tui.app import ScopeApp
-from kafkascope.tui.data.masks import bad
-from kafkascope.tui.data.sorting import Order
+from kafkascope.tui.data.columns import bad
 from kafkascope.tui.data.store import Store
-from kafkascope.tui.data.view import View
+from kafkascope.tui.data.view import Order, View
 from tests.tui.pilots import StillFeed, text_of
 
 SAMPLE = Path(__file__).parents[3] / "captures" / "samples" / "aiokafka.pcap"

@@ -18,8 +18,7 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.tui.cli import main
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.guide.demo import HINTS, capture
-from kafkascope.tui.guide.tour import STEPS
-from kafkascope.tui.guide.tour_app import TourApp
+from kafkascope.tui.guide.tour_app import STEPS, TourApp
 from tests.tui.pilots import StillFeed, idle, text_of
 
 ROOT = Path(__file__).parents[3]
@@ -184,7 +183,7 @@ def test_the_tour_leads_through_the_screens(saved: Path) -> None:
         async with app.run_test(size=(120, 40), notifications=True) as pilot:
             await idle(app, pilot)
             assert f"1/{len(STEPS)}" in text_of(app)
-            app.tell("a remark")
+            app.say("a remark")
             await idle(app, pilot)
             remark = app.query_one(Toast).region
             assert remark.bottom <= app.guide.region.y, "remarks leave the guide to be read"

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from kafkascope.tui.process.control import Control, ControlError
-from kafkascope.tui.process.watch import ProxyWatch
-from kafkascope.tui.screens.editor import Editor
-from kafkascope.tui.screens.live import LiveBoard
+from kafkascope.tui.process.control import Control, ControlError, ProxyWatch
+from kafkascope.tui.screens import live
+from kafkascope.tui.views.dialogs import Editor
 from tests.tui.boards import ReadScene, perform, settled, text_of
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
@@ -146,7 +145,7 @@ def test_held_frames_are_released_and_dropped(demo: ReadScene) -> None:
         await pilot.press("U")
         await looked(app, pilot)
 
-    perform(LiveBoard, scene, steps)
+    perform(live.BOARD, scene, steps)
     assert proxy.done == [("drop", 2), ("release", 1), ("release", "all")]
 
 
@@ -172,7 +171,7 @@ def test_a_held_body_is_edited_as_json(demo: ReadScene) -> None:
         await pilot.pause(0.1)
         await pilot.press("escape")
 
-    perform(LiveBoard, scene, steps)
+    perform(live.BOARD, scene, steps)
     assert proxy.done == [("edit", 1, {"acks": 0})]
 
 
@@ -195,7 +194,7 @@ def test_rules_are_added_and_removed(demo: ReadScene) -> None:
         await pilot.press("i", "down", "down", "enter")
         await looked(app, pilot)
 
-    perform(LiveBoard, scene, steps)
+    perform(live.BOARD, scene, steps)
     assert proxy.done == [("hold", "api == Fetch")]
 
 
@@ -214,7 +213,7 @@ def test_enter_in_an_empty_box_ends_the_hold_and_adds_no_rule(demo: ReadScene) -
         await pilot.press("i", "escape", "I", "enter")
         await looked(app, pilot)
 
-    perform(LiveBoard, scene, steps)
+    perform(live.BOARD, scene, steps)
     assert proxy.done == [("hold", "api == Fetch"), ("hold", None)]
     assert proxy.rules == []
     # Said that holding had stopped, while producers waited for the frames that were held.
@@ -230,7 +229,7 @@ def test_a_hold_that_ends_with_nothing_held_says_so(demo: ReadScene) -> None:
         await pilot.press("i", "enter")
         await looked(app, pilot)
 
-    perform(LiveBoard, scene, steps)
+    perform(live.BOARD, scene, steps)
     assert proxy.done == [("hold", None)]
     assert scene.told[-1] == "Holding stopped."
 
@@ -245,7 +244,7 @@ def test_what_is_typed_is_taken_not_what_it_begins(demo: ReadScene) -> None:
         await pilot.press("i", *"api == Prod", "tab", *" and acks == 0", "enter")
         await looked(app, pilot)
 
-    perform(LiveBoard, scene, steps)
+    perform(live.BOARD, scene, steps)
     assert proxy.done == [("hold", "api == Prod"), ("hold", "api == Produce and acks == 0")]
 
 
@@ -266,7 +265,7 @@ def test_tabs_tell_about_the_proxy(demo: ReadScene) -> None:
         await settled(app, pilot)
         assert "requests_total" in text_of(app)
 
-    perform(LiveBoard, scene, steps)
+    perform(live.BOARD, scene, steps)
 
 
 def test_a_proxy_that_is_gone_is_told(demo: ReadScene, tmp_path: Path) -> None:
@@ -280,7 +279,7 @@ def test_a_proxy_that_is_gone_is_told(demo: ReadScene, tmp_path: Path) -> None:
         await looked(app, pilot)
         assert "the proxy does not respond" in scene.told[-1]
 
-    perform(LiveBoard, scene, steps)
+    perform(live.BOARD, scene, steps)
 
 
 def serve(answers: list[bytes], path: Path, ask: Any) -> list[bytes]:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from kafkascope.tui.process.splash import BEGIN, END, splash
+from kafkascope.tui.showing import BEGIN, END, splash
 
 
 def test_it_says_what_is_opened_and_leaves_it_for_the_ui(

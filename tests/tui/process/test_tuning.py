@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from kafkascope.tui.process.tuning import GC_THRESHOLD, rare_collections
+from kafkascope.tui.showing import GC_THRESHOLD, rare_collections
 
 
 def test_few_looks_for_cycles_while_the_screen_is_there() -> None:

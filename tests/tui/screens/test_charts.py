@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.statistics.histogram import Histogram
+from kafkascope.analyzer.merging.histogram import Histogram
 from kafkascope.analyzer.text import columns_taken
 from kafkascope.tui.screens.charts import (
     LogAxis,
@@ -55,7 +55,7 @@ def test_labels_of_powers_have_their_units() -> None:
 def test_a_histogram_has_an_axis_and_percentiles() -> None:
     found = Histogram()
     for value in [2 * MS] * 98 + [500 * MS] * 2:
-        found.add(value)
+        found.add_all([value])
     lines = texts(histogram(found, 70, 5))
     assert lines[0].startswith("    98 ┤")
     assert "1 ms" in lines[-2]
@@ -73,7 +73,7 @@ def test_a_histogram_has_an_axis_and_percentiles() -> None:
 def test_charts_are_as_wide_as_they_may_be(values, width, height) -> None:
     found = Histogram()
     for value in values:
-        found.add(value)
+        found.add_all([value])
     room = max(width, 18)
     marks = [value % 3 for value in values]
     drawn = [*histogram(found, width, height), *heated(values, marks, (width, height))]
@@ -111,7 +111,7 @@ def test_blocks_stand_next_to_each_other() -> None:
 def test_every_sign_of_a_chart_has_an_ascii_twin() -> None:
     found = Histogram()
     for value in range(1, 2000):
-        found.add(value * 10_000)
+        found.add_all([value * 10_000])
     values = [value * 10_000 for value in range(1, 2000)]
     plain = Glyphs(plain=True)
     for line in texts([*histogram(found, 70, 8), *heated(values, [0] * 1999, (70, 8))]):

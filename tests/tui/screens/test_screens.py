@@ -13,30 +13,24 @@ from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.causes import Cause
 from kafkascope.analyzer.findings.model import Finding
 from kafkascope.analyzer.model import Severity
-from kafkascope.tui.screens.board import Board
-from kafkascope.tui.screens.clients import ClientsBoard
-from kafkascope.tui.screens.connections import ConnectionsBoard
-from kafkascope.tui.screens.findings import FindingsBoard
-from kafkascope.tui.screens.groups import GroupsBoard
-from kafkascope.tui.screens.latency import LatencyBoard
-from kafkascope.tui.screens.live import LiveBoard
-from kafkascope.tui.screens.topics import TopicsBoard
+from kafkascope.tui.screens import clients, connections, findings, groups, latency, live, topics
+from kafkascope.tui.screens.board import Board, BoardSpec
 from tests.matrix import each_nth
 from tests.tui.boards import ReadScene, compare, perform, settled, text_of
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.findings.view import View
+    from kafkascope.analyzer.findings.view import DetectorInput
     from kafkascope.analyzer.topics import TopicNames
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
-BOARDS: list[type[Board]] = [
-    ConnectionsBoard,
-    ClientsBoard,
-    TopicsBoard,
-    GroupsBoard,
-    LatencyBoard,
-    FindingsBoard,
-    LiveBoard,
+BOARDS: list[BoardSpec] = [
+    connections.BOARD,
+    clients.BOARD,
+    topics.BOARD,
+    groups.BOARD,
+    latency.BOARD,
+    findings.BOARD,
+    live.BOARD,
 ]
 
 
@@ -46,7 +40,7 @@ class SomeFindings:
     def __init__(self, statistics: dict[str, Any]) -> None:
         self._real = Findings(beside=statistics)
 
-    def view(self, names: TopicNames | None = None) -> View:
+    def view(self, names: TopicNames | None = None) -> DetectorInput:
         """Of the real numbers: what became of clients."""
         return self._real.view(names)
 
@@ -106,13 +100,11 @@ def old() -> ReadScene:
     return ReadScene(SAMPLES / "java-old.pcap")
 
 
-@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.TITLE)
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.title)
 @pytest.mark.parametrize("size", [(160, 50), (80, 24)], ids=["160x50", "80x24"])
-def test_screens_look_as_they_did(
-    demo: ReadScene, board: type[Board], size: tuple[int, int]
-) -> None:
+def test_screens_look_as_they_did(demo: ReadScene, board: BoardSpec, size: tuple[int, int]) -> None:
     async def steps(app, pilot):
-        compare(f"{board.TITLE.lower()}-{size[0]}x{size[1]}", text_of(app))
+        compare(f"{board.title.lower()}-{size[0]}x{size[1]}", text_of(app))
 
     perform(board, demo.fresh(), steps, size)
 
@@ -123,31 +115,31 @@ def test_what_is_still_counted_is_not_called_fine(demo: ReadScene) -> None:
     scene.counting = True
 
     async def steps(app, pilot):
-        assert FindingsBoard.EMPTY not in text_of(app)
-        assert FindingsBoard.EARLY in text_of(app)
+        assert findings.BOARD.empty not in text_of(app)
+        assert findings.BOARD.early in text_of(app)
         scene.counting = False
         app.board.refresh_numbers()
         await pilot.pause()
-        assert FindingsBoard.EMPTY in text_of(app)
+        assert findings.BOARD.empty in text_of(app)
 
-    perform(FindingsBoard, scene, steps)
+    perform(findings.BOARD, scene, steps)
 
 
-@pytest.mark.parametrize("board", each_nth(BOARDS, 3), ids=lambda board: board.TITLE)
+@pytest.mark.parametrize("board", each_nth(BOARDS, 3), ids=lambda board: board.title)
 def test_each_tab_says_something_in_any_size_and_in_ascii(
-    demo: ReadScene, board: type[Board]
+    demo: ReadScene, board: BoardSpec
 ) -> None:
     async def steps(app, pilot):
         for size in [(20, 5), (7, 2), (160, 40)]:
             await pilot.resize_terminal(*size)
-            for _ in board.TABS:
+            for _ in board.tabs:
                 app.board.action_tab(1)
                 app.board.enter_pane()
                 await pilot.pause()
             app.board.zoom()
         app.board.zoom()
         await settled(app, pilot)
-        for tab in board.TABS:
+        for tab in board.tabs:
             assert f"[{tab}]" in text_of(app)
             for line in text_of(app).splitlines():
                 # The scroll bar is Textual's.
@@ -167,7 +159,7 @@ def test_enter_shows_the_exchanges_behind_a_line(demo: ReadScene) -> None:
         await pilot.pause()
         await pilot.press("down", "enter")
 
-    perform(ConnectionsBoard, scene, steps)
+    perform(connections.BOARD, scene, steps)
     assert scene.shown == ["conn == 1"]
     assert len(scene.exchanges) == 1
 
@@ -181,7 +173,7 @@ def test_a_table_that_follows_the_filter_keeps_it(demo: ReadScene) -> None:
         assert "connections" in scene.limited
         await pilot.press("enter", "L", "enter", "a")
 
-    perform(ConnectionsBoard, scene, steps)
+    perform(connections.BOARD, scene, steps)
     assert scene.shown == ["(error != 0 or lost) and conn == 0", "conn == 0"]
     assert scene.prepared == ["conn == 0"]
 
@@ -192,7 +184,7 @@ def test_following_without_a_filter_is_explained(demo: ReadScene) -> None:
     async def steps(app, pilot):
         await pilot.press("L")
 
-    perform(ConnectionsBoard, scene, steps)
+    perform(connections.BOARD, scene, steps)
     assert "No filter is set" in scene.told[0]
 
 
@@ -213,7 +205,7 @@ def test_order_by_key_by_title_and_back(demo: ReadScene) -> None:
         await pilot.pause()
         assert app.board.sheet.sort is None
 
-    perform(ConnectionsBoard, demo.fresh(), steps)
+    perform(connections.BOARD, demo.fresh(), steps)
 
 
 def test_the_cursor_stays_on_its_line_when_numbers_change(demo: ReadScene) -> None:
@@ -225,7 +217,7 @@ def test_the_cursor_stays_on_its_line_when_numbers_change(demo: ReadScene) -> No
         app.board.refresh_numbers()
         assert app.board.line["connection"] == here
 
-    perform(ConnectionsBoard, demo.fresh(), steps)
+    perform(connections.BOARD, demo.fresh(), steps)
 
 
 def test_connects_that_failed_are_dots_over_time() -> None:
@@ -236,7 +228,7 @@ def test_connects_that_failed_are_dots_over_time() -> None:
         board = app.board
         lines = {line["connection"]: line for line in board.sheet.lines}
         number = next(n for n, each in lines.items() if each["broker_address"] == "10.0.1.3:9092")
-        board.select(number)
+        connections.select(board, number)
         await pilot.press("R", "R")
         await settled(app, pilot)
         compare("connections-refused", text_of(app))
@@ -253,7 +245,7 @@ def test_connects_that_failed_are_dots_over_time() -> None:
             assert (told in text_of(app)) == bool(dots), client
             assert ("failed │" in text_of(app)) == bool(dots), client
 
-    perform(ConnectionsBoard, scene, steps)
+    perform(connections.BOARD, scene, steps)
 
 
 def test_a_double_click_opens_and_a_click_on_a_tab_chooses_it(demo: ReadScene) -> None:
@@ -263,11 +255,11 @@ def test_a_double_click_opens_and_a_click_on_a_tab_chooses_it(demo: ReadScene) -
         await pilot.click(app.board.table, offset=(3, 2))
         assert app.board.table.cursor == 2
         await pilot.click(app.board.table, offset=(3, 2), times=2)
-        await pilot.click(app.board.tabs, offset=(13, 0))
+        await pilot.click(app.board.titles, offset=(13, 0))
         await pilot.pause()
         assert app.board.tab == "Network"
 
-    perform(ConnectionsBoard, scene, steps)
+    perform(connections.BOARD, scene, steps)
     assert scene.shown == ["conn == 2"]
 
 
@@ -278,20 +270,20 @@ def test_lines_and_commands_are_copied(demo: ReadScene) -> None:
         await pilot.press("B", "Y")
         assert app.clipboard == "kafkascope connections libraries.pcap --by client"
 
-    perform(ConnectionsBoard, demo.fresh(), steps)
+    perform(connections.BOARD, demo.fresh(), steps)
 
 
 def test_a_command_names_its_group_whatever_that_is_called(
     demo: ReadScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def steps(app, pilot):
-        monkeypatch.setattr(GroupsBoard, "line", {"group": "it's {0}"})
+        monkeypatch.setattr(groups.GroupsBoard, "line", {"group": "it's {0}"})
         copied = "kafkascope groups libraries.pcap --group 'it'\"'\"'s {0}' --timeline"
         app.board.action_copy_command()
         assert app.clipboard == copied
         assert app.board.help([], []).command == copied
 
-    perform(GroupsBoard, demo.fresh(), steps)
+    perform(groups.BOARD, demo.fresh(), steps)
 
 
 def test_clients_are_judged_for_the_release_that_is_chosen(old: ReadScene) -> None:
@@ -299,13 +291,13 @@ def test_clients_are_judged_for_the_release_that_is_chosen(old: ReadScene) -> No
         assert "breaks" in text_of(app)
         await pilot.press("K", *"3.9.1", "enter")
         await pilot.pause()
-        assert app.board.release == "3.9.1"
+        assert app.board.settings["release"] == "3.9.1"
         assert {line["verdict"] for line in app.board.sheet.lines} == {"ok"}
         await pilot.press("K", *"nonsense", "enter")
         await pilot.pause()
-        assert app.board.release == "3.9.1"
+        assert app.board.settings["release"] == "3.9.1"
 
-    perform(ClientsBoard, old.fresh(), steps)
+    perform(clients.BOARD, old.fresh(), steps)
 
 
 def test_the_timeline_points_at_the_rebalance_under_the_cursor(demo: ReadScene) -> None:
@@ -326,7 +318,7 @@ def test_the_timeline_points_at_the_rebalance_under_the_cursor(demo: ReadScene) 
         assert text_of(app) != before
         await pilot.press("enter")
 
-    perform(GroupsBoard, scene, steps)
+    perform(groups.BOARD, scene, steps)
     assert scene.shown[0].startswith('group == "librdkafka.group.group" and time >= 20')
 
 
@@ -341,17 +333,17 @@ def test_waits_can_be_put_back(demo: ReadScene) -> None:
         await pilot.press("B")
         assert "client_id" in app.board.sheet.lines[0]
 
-    perform(LatencyBoard, demo.fresh(), steps)
+    perform(latency.BOARD, demo.fresh(), steps)
 
 
-@pytest.mark.parametrize("kind", [GroupsBoard, FindingsBoard, ClientsBoard, LatencyBoard])
+@pytest.mark.parametrize("kind", [groups.BOARD, findings.BOARD, clients.BOARD, latency.BOARD])
 def test_without_colour_nothing_is_lost(
-    demo: ReadScene, kind: type[Board], monkeypatch: pytest.MonkeyPatch
+    demo: ReadScene, kind: BoardSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
 
     async def steps(app, pilot):
-        compare(f"{kind.TITLE.lower()}-160x50", text_of(app))
+        compare(f"{kind.title.lower()}-160x50", text_of(app))
         ground = app.screen.background_colors[1]
         colours = {
             segment.style.color.triplet
@@ -380,7 +372,7 @@ def test_what_followed_is_folded_into_its_cause(demo: ReadScene) -> None:
         assert closed == ["wrong-address", "old", "chat"]
         assert "! error   ▸" in text_of(app)
         assert board.sheet.lines[0]["consequences"] == 2
-        assert "2 consequences" in board.said()
+        assert "2 consequences" in board.spec.remark(board)
         assert "Consequences" in text_of(app)
         assert "1,204 lookups, group billing lost one" in text_of(app)
         await pilot.press("enter")
@@ -396,7 +388,7 @@ def test_what_followed_is_folded_into_its_cause(demo: ReadScene) -> None:
         assert text_of(app).count("which nobody reached") == 2, "its cause is told below"
         await pilot.press("enter")
         assert scene.shown == ["api == Metadata and number < 1204"]
-        board.order("count")
+        board.upper.sort_by("count")
         names = [line["name"] for line in board.sheet.lines]
         assert names == ["wrong-address", "storm", "rejoined", "chat", "old"], names
         board.action_reverse()
@@ -414,7 +406,7 @@ def test_what_followed_is_folded_into_its_cause(demo: ReadScene) -> None:
         await pilot.press("space")
         assert [line["name"] for line in board.sheet.lines] == closed
 
-    perform(FindingsBoard, scene, steps)
+    perform(findings.BOARD, scene, steps)
 
 
 def test_severities_are_ordered_by_how_bad_they_are(demo: ReadScene) -> None:
@@ -428,7 +420,7 @@ def test_severities_are_ordered_by_how_bad_they_are(demo: ReadScene) -> None:
         await pilot.press("v")
         assert [line["name"] for line in board.sheet.lines] == usual[::-1]
 
-    perform(FindingsBoard, demo.fresh(), steps)
+    perform(findings.BOARD, demo.fresh(), steps)
 
 
 def test_what_is_normal_is_one_line_at_the_end(demo: ReadScene) -> None:
@@ -450,4 +442,4 @@ def test_what_is_normal_is_one_line_at_the_end(demo: ReadScene) -> None:
         await pilot.press("z")
         assert len(board.sheet.lines) == 3
 
-    perform(FindingsBoard, scene, steps)
+    perform(findings.BOARD, scene, steps)

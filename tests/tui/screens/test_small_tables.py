@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from kafkascope.tui.screens import SCREENS, board_class
+from kafkascope.tui.boards import board_of
+from kafkascope.tui.screens import SCREENS
 from tests.matrix import each_nth
 from tests.small_tables import FEW, small_tables  # noqa: F401  (a fixture)
 from tests.tui.boards import ReadScene, Stage, perform
@@ -20,7 +21,7 @@ def test_screens_show_what_small_tables_kept(path: Path) -> None:
 
     async def steps(app: Stage, pilot: Any) -> None:
         board = app.board
-        for tab in board.TABS or ("",):
+        for tab in board.tabs:
             board.tab = tab
             for line in {0, max(0, board.table.count() - 1)}:  # the last one may be the others
                 board.table.move_to(line)
@@ -33,4 +34,4 @@ def test_screens_show_what_small_tables_kept(path: Path) -> None:
                 board.enter_pane()
 
     for number in SCREENS:
-        perform(board_class(number), scene.fresh(), steps)
+        perform(board_of(number), scene.fresh(), steps)

@@ -15,6 +15,7 @@ from kafkascope.analyzer.exchanges import rows
 from kafkascope.analyzer.exchanges.offline import Capture, open_capture
 from kafkascope.analyzer.findings import accumulators
 from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.numbers import ProcessNumbers
 from kafkascope.tui.data.store import Store
@@ -43,7 +44,7 @@ class Half:
         for exchange in exchanges:
             row = rows.row_of(exchange, self.names)
             for each in self._counted.values():
-                each.add(row, exchange)
+                each.add(ExchangeBatch.of(row, exchange))
 
     def go_on(self) -> None:
         self._take(self._rest)
@@ -101,7 +102,7 @@ def test_every_screen_says_that_counting_goes_on(
         await pilot.press(str(number))
         await ticked(app, pilot)
         assert app.host.board is not None
-        for _ in app.host.board.TABS:
+        for _ in app.host.board.tabs:
             screen = text_of(app)
             assert "counting 43 %" in screen
             told = screen.replace("missing in the capture", "")  # in bytes
@@ -110,7 +111,7 @@ def test_every_screen_says_that_counting_goes_on(
             await pilot.pause(0.05)
         half.go_on()
         await ticked(app, pilot)
-        for _ in app.host.board.TABS:
+        for _ in app.host.board.tabs:
             screen = text_of(app)
             assert "counting" not in screen
             assert "so far" not in screen

@@ -11,11 +11,10 @@ from kafkascope.analyzer.statistics.clients import Usage
 from kafkascope.analyzer.statistics.groups.model import LaneMark, Member, Rebalance, Story
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.tui.screens import evidence
-from kafkascope.tui.screens.audit import lag_line
-from kafkascope.tui.screens.ladder import indexes_of, ladder
-from kafkascope.tui.screens.lanes import lanes
-from kafkascope.tui.screens.matrix import everybody, matrix, summary
-from kafkascope.tui.screens.record_keys import RecordKeys
+from kafkascope.tui.screens.clients import everybody, matrix, summary
+from kafkascope.tui.screens.connections import indexes_of, ladder
+from kafkascope.tui.screens.groups import lag_line, lanes
+from kafkascope.tui.screens.topics import RecordKeys
 from tests.tui.boards import ReadScene
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"

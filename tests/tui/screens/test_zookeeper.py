@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kafkascope.analyzer.statistics.model import Line
-from kafkascope.tui.screens.groups import GroupsBoard
-from kafkascope.tui.screens.zookeeper import ZooKeeperBoard, data_lines, is_below, tree
+from kafkascope.tui.screens import groups, zookeeper
+from kafkascope.tui.screens.zookeeper import data_lines, is_below, tree
 from tests.tui.boards import ReadScene, compare, perform, settled, text_of
 
 CAPTURES = Path(__file__).parents[2] / "analyzer" / "captures"
@@ -32,37 +32,37 @@ def test_the_tree_looks_as_it_did(tour: ReadScene, size: tuple[int, int]) -> Non
     async def steps(app: Any, pilot: Any) -> None:
         compare(f"zookeeper-{size[0]}x{size[1]}", text_of(app))
 
-    perform(ZooKeeperBoard, tour.fresh(), steps, size)
+    perform(zookeeper.BOARD, tour.fresh(), steps, size)
 
 
 def test_tabs_look_as_they_did(tour: ReadScene) -> None:
     async def steps(app: Any, pilot: Any) -> None:
         select(app, "/tour/persistent")
-        for tab in app.board.TABS:
+        for tab in app.board.tabs:
             await settled(app, pilot)
             compare(f"zookeeper-{tab.lower()}", text_of(app))
             await pilot.press("R")
 
-    perform(ZooKeeperBoard, tour.fresh(), steps, (120, 40))
+    perform(zookeeper.BOARD, tour.fresh(), steps, (120, 40))
 
 
 def test_each_tab_says_something_in_any_size_and_in_ascii(tour: ReadScene) -> None:
     async def steps(app: Any, pilot: Any) -> None:
         for size in [(20, 5), (7, 2), (160, 40)]:
             await pilot.resize_terminal(*size)
-            for _ in app.board.TABS:
+            for _ in app.board.tabs:
                 app.board.action_tab(1)
                 app.board.enter_pane()
                 await pilot.pause()
         await settled(app, pilot)
-        for tab in app.board.TABS:
+        for tab in app.board.tabs:
             assert f"[{tab}]" in text_of(app)
             for line in text_of(app).splitlines():
                 assert line.rstrip("▁▂▃▄▅▆▇█ ").isascii(), line
             await pilot.press("R")
             await settled(app, pilot)
 
-    perform(ZooKeeperBoard, tour.fresh(plain=True), steps)
+    perform(zookeeper.BOARD, tour.fresh(plain=True), steps)
 
 
 def test_enter_shows_what_asked_for_a_node_and_the_exchange_of_a_change(tour: ReadScene) -> None:
@@ -76,7 +76,7 @@ def test_enter_shows_what_asked_for_a_node_and_the_exchange_of_a_change(tour: Re
         await pilot.pause()
         await pilot.press("down", "enter")
 
-    perform(ZooKeeperBoard, scene, steps)
+    perform(zookeeper.BOARD, scene, steps)
     assert scene.shown == ['path == "/tour/persistent"', "number == 26"]
 
 
@@ -87,21 +87,21 @@ def test_secrets_of_the_tour_are_not_shown(tour: ReadScene) -> None:
             app.board.refill_lower()
             await pilot.pause()
             assert "-secret" not in text_of(app)
-        for _ in app.board.TABS:
+        for _ in app.board.tabs:
             await pilot.press("R")
             await settled(app, pilot)
             assert "-secret" not in text_of(app)
 
-    perform(ZooKeeperBoard, tour.fresh(), steps, (200, 30))
+    perform(zookeeper.BOARD, tour.fresh(), steps, (200, 30))
 
 
 def test_a_capture_without_zookeeper_says_so() -> None:
     async def steps(app: Any, pilot: Any) -> None:
-        assert ZooKeeperBoard.EMPTY in text_of(app)
-        for _ in app.board.TABS:
+        assert zookeeper.BOARD.empty in text_of(app)
+        for _ in app.board.tabs:
             await pilot.press("R")
 
-    perform(ZooKeeperBoard, ReadScene(SAMPLES / "java-old.pcap"), steps)
+    perform(zookeeper.BOARD, ReadScene(SAMPLES / "java-old.pcap"), steps)
 
 
 @pytest.fixture(scope="module")
@@ -121,16 +121,18 @@ def test_each_ensemble_has_a_tree_of_its_own(two_ensembles: ReadScene) -> None:
             app.board.refill_lower()
             await pilot.pause()
             assert text_of(app).count("/ids/shop_") == 2 * members  # came, and went
-            assert f'broker in {{"127.0.0.1:{port}"}}' in app.board.evidence(lines[at])
+            assert f'broker in {{"127.0.0.1:{port}"}}' in app.board.spec.evidence(
+                app.board, lines[at]
+            )
 
-    perform(ZooKeeperBoard, two_ensembles.fresh(), steps, (200, 60))
+    perform(zookeeper.BOARD, two_ensembles.fresh(), steps, (200, 60))
 
 
 def test_groups_of_old_consumers_are_on_the_groups_screen(two_ensembles: ReadScene) -> None:
     async def steps(app: Any, pilot: Any) -> None:
         lines = {line["group"]: line for line in app.board.sheet.lines}
         assert list(lines) == ["shop at 127.0.0.1:21811", "shop at 127.0.0.1:21812"]
-        assert app.board.evidence(lines["shop at 127.0.0.1:21811"]) == (
+        assert app.board.spec.evidence(app.board, lines["shop at 127.0.0.1:21811"]) == (
             'protocol == zookeeper and path contains "/consumers/shop/"'
         )
         await settled(app, pilot)
@@ -138,11 +140,11 @@ def test_groups_of_old_consumers_are_on_the_groups_screen(two_ensembles: ReadSce
         await pilot.press("R")
         await settled(app, pilot)
         compare("groups-zookeeper-members", text_of(app))
-        for _ in app.board.TABS:
+        for _ in app.board.tabs:
             await pilot.press("R")
             await settled(app, pilot)
 
-    perform(GroupsBoard, two_ensembles.fresh(), steps, (160, 30))
+    perform(groups.BOARD, two_ensembles.fresh(), steps, (160, 30))
 
 
 # --- the tree

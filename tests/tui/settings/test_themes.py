@@ -10,7 +10,9 @@ from rich.color import Color
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.settings import palette
-from kafkascope.tui.settings.themes import DARK, LIGHT, register
+from kafkascope.tui.settings.palette import DARK_THEME as DARK
+from kafkascope.tui.settings.palette import LIGHT_THEME as LIGHT
+from kafkascope.tui.settings.palette import register
 from tests.matrix import mostly_slow
 from tests.tui.pilots import idle, run, text_of
 

@@ -14,8 +14,7 @@ from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.feed import Feed
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.data.workspace import Workspace
-from kafkascope.tui.process.control import Control
-from kafkascope.tui.process.watch import ProxyWatch
+from kafkascope.tui.process.control import Control, ProxyWatch
 from kafkascope.tui.views.empty import empty
 from tests.explosion.packets import BROKER, CLIENT, write_packets
 from tests.tui.pilots import StillFeed, counted, idle, run, text_of

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 from kafkascope.analyzer.conversation.tampering import NOTE
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.model import Note
+from kafkascope.analyzer.topics import TopicNames
 from kafkascope.tui.cli import main
 from kafkascope.tui.data.store import Store
-from kafkascope.tui.document.document import _with_deeds
-from kafkascope.tui.document.tree import Item, Tree
+from kafkascope.tui.document.document import Document
 from kafkascope.tui.views.exchanges import RULE
 from tests.tui.pilots import idle, run, text_of
 
@@ -40,10 +40,10 @@ def test_a_row_that_a_rule_changed_has_a_sign() -> None:
 def test_the_detail_names_the_rule() -> None:
     exchange = next(iter(open_capture([SAMPLES / "kafka-python.pcap"]).exchanges()))
     exchange.notes = (*exchange.notes, DEED)
-    tree = _with_deeds(exchange, Tree([Item("body", end=4)], []))
-    assert [(item.label, item.value) for item in tree.lines] == [
+    lines = Document(exchange, TopicNames()).tree("Request").lines
+    assert [(item.label, item.value) for item in lines[:2]] == [
         ("proxy rule", "error LEADER_NOT_AVAILABLE"),
-        ("body", ""),
+        ("RequestHeader v2", ""),
     ]
 
 

@@ -21,7 +21,7 @@ class Drawn(ScreenTabs):
     """The bar without a program."""
 
     def __init__(self) -> None:
-        super().__init__(Glyphs())
+        super().__init__(Glyphs(), print)
         self.drawn = Text()
 
     def update(self, content: Text = Text(), **options: object) -> None:  # type: ignore[override]  # noqa: B008

@@ -11,8 +11,8 @@ from textual.app import App, ComposeResult
 
 from kafkascope.tui.controllers.filter import TYPING
 from kafkascope.tui.data.store import Store
-from kafkascope.tui.screens.editor import Editor
 from kafkascope.tui.settings.palette import Glyphs
+from kafkascope.tui.views.dialogs import Editor
 from tests.tui.pilots import idle, run, text_of
 
 HOSTILE = "a\u202eb\u2066c\u200bd\x9b31m\x1b[2Je"

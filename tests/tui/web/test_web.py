@@ -23,8 +23,7 @@ from click.testing import CliRunner
 
 from kafkascope.proxy.engine.directory import Address, open_socket
 from kafkascope.tui.cli import main, to_look_at
-from kafkascope.tui.web.address import NotHere, address_of
-from kafkascope.tui.web.guard import refusal
+from kafkascope.tui.web.door import NotHere, address_of, refusal
 from tests.hosts import BENT, LOOPBACK
 from tests.interop.needs import CI
 
@@ -38,8 +37,7 @@ from textual import events
 
 from kafkascope.tui.web.door import MAX_HEAD
 from kafkascope.tui.web.driver import TabDriver
-from kafkascope.tui.web.server import FILES, OURS, Site, serving
-from kafkascope.tui.web.session import packet
+from kafkascope.tui.web.server import FILES, OURS, Site, packet, serving
 
 ROOT = Path(__file__).parents[3]
 DEMO = ROOT / "captures" / "samples" / "libraries.pcap"
@@ -423,7 +421,7 @@ def test_a_process_that_cannot_be_started_is_told_in_the_tab(tmp_path: Path) -> 
 
 
 def test_a_ui_that_is_stuck_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafkascope.tui.web.session.GRACE", 0.1)
+    monkeypatch.setattr("kafkascope.tui.web.server.GRACE", 0.1)
     # With a process of its own, which holds what it draws on.
     stuck = (
         "import subprocess, sys, time\n"

@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
-from kafkascope.analyzer.filter.decoded.comparing import between, compared, containing, matching
-from kafkascope.analyzer.filter.decoded.literals import typed
-from kafkascope.analyzer.filter.decoded.naming import spelled
-from kafkascope.analyzer.filter.decoded.reading import Decoding
+from kafkascope.analyzer.filter.decoded.comparing import (
+    between,
+    compared,
+    containing,
+    matching,
+    typed,
+)
+from kafkascope.analyzer.filter.decoded.reading import Decoding, spelled
 from kafkascope.analyzer.filter.language import FilterError, Known, bind, compile_filter, complete
 from kafkascope.analyzer.filter.regex import Regex
 from kafkascope.analyzer.filter.syntax import parse

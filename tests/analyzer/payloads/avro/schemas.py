@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.payloads.avro.codec import AvroSchema
+from kafkascope.analyzer.payloads.avro.codec import AvroCodec
 from kafkascope.analyzer.payloads.avro.codec import compile as compile_avro
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
@@ -28,7 +28,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 EPOCH = datetime(1970, 1, 1)
 
 
-def compiled(schema: Any) -> AvroSchema:
+def compiled(schema: Any) -> AvroCodec:
     """A schema that refers to nothing."""
     import orjson
 

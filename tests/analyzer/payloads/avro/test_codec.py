@@ -8,10 +8,10 @@ import pytest
 
 from kafkascope.analyzer.payloads.avro.canonical import fingerprint
 from kafkascope.analyzer.payloads.avro.codec import compile as compile_avro
-from kafkascope.analyzer.payloads.model import Compile, Moment, PayloadError, Piece
+from kafkascope.analyzer.payloads.model import Moment, PayloadError, Piece
 from tests.analyzer.payloads.avro.schemas import based, compiled
 
-COMPILE: Compile = compile_avro
+COMPILE = compile_avro
 """It is one, says mypy."""
 
 

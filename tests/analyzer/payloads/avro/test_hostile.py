@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from kafkascope.analyzer.payloads.avro.canonical import canonical, fingerprint, referred_names
+from kafkascope.analyzer.payloads.avro.canonical import canonical, fingerprint
 from kafkascope.analyzer.payloads.avro.changes import breaking_changes
 from kafkascope.analyzer.payloads.avro.codec import compile as compile_avro
 from kafkascope.analyzer.payloads.avro.types import MAX_DEPTH, MAX_EMPTY
@@ -375,8 +375,3 @@ def test_values_that_do_not_fit_are_errors_of_ours(value: Any) -> None:
                 codec.decode(data)
             else:
                 assert error.reason == "does-not-fit"
-
-
-def test_names_without_definition_are_told() -> None:
-    text = '{"type":"record","name":"a.R","fields":[{"name":"x","type":["null","S","b.T","R"]}]}'
-    assert referred_names(text) == ["a.S", "b.T"]

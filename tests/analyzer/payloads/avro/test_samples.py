@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from kafkascope.analyzer.payloads.avro.codec import AvroSchema
+from kafkascope.analyzer.payloads.avro.codec import AvroCodec
 from kafkascope.analyzer.payloads.avro.codec import compile as compile_avro
 
 SAMPLES: dict[str, Any] = json.loads((Path(__file__).parent / "confluent.json").read_text("utf-8"))
 TEXTS = {number: json.dumps(schema) for number, schema in SAMPLES["schemas"].items()}
 # Person refers to Address, which is schema 5.
-SCHEMAS: dict[str, AvroSchema] = {
+SCHEMAS: dict[str, AvroCodec] = {
     number: compile_avro(text, {"people.Address": TEXTS["5"]}, lambda _: None)
     for number, text in TEXTS.items()
 }

@@ -11,6 +11,7 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.model import Closed, Connection, Endpoint, Opened
 from tests.analyzer.statistics.laws import counted, traffic
 from tests.analyzer.wire import BROKER, START, Wire, request, response, told
@@ -48,7 +49,7 @@ def cluster(*answers: dict[str, Any]) -> Cluster:
         wire.client(request("Metadata", 12, number))
         wire.broker(response("Metadata", 12, number, **answer))
     for exchange in told(wire.events, context):
-        found.add(row_of(exchange, context.names), exchange)
+        found.add(ExchangeBatch.of(row_of(exchange, context.names), exchange))
     return found
 
 
@@ -106,7 +107,7 @@ def test_leaders_move() -> None:
     assert (line["leader"], line["leader_epoch"], line["changes"]) == (2, 2, 1)
     assert (line["replicas"], line["in_sync"], line["offline"]) == ([1, 2], [1], [2])
     # The later word counts, in whatever order it is heard.
-    assert cluster(first, second).whole.controller is not None
+    assert cluster(first, second).facts.controller is not None
 
 
 def test_real_clusters() -> None:
@@ -115,7 +116,7 @@ def test_real_clusters() -> None:
     brokers = [line for line in found.rows(names) if line["role"] == "broker"]
     assert {line["node"] for line in brokers} == {1, 2, 3}
     assert {line["contacted"] for line in brokers} == {"yes"}
-    assert len(list(found.whole.ids)) == 1
+    assert len(list(found.facts.ids)) == 1
     assert all(line["node"] in (1, 2, 3) for line in found.coordinators() if line["node"])
     assert found.leaders(names)
 
@@ -125,7 +126,7 @@ def test_what_brokers_registered_stands_beside_what_clients_were_told() -> None:
     cluster = Cluster()
     with open_capture([capture]) as opened:
         for exchange in opened.exchanges():
-            cluster.add(row_of(exchange, opened.context.names), exchange)
+            cluster.add(ExchangeBatch.of(row_of(exchange, opened.context.names), exchange))
     lines = {line["node"]: line for line in cluster.rows()}
     assert lines.keys() == {1, 2}  # and no server of ZooKeeper
     assert (lines[1]["address"], lines[1]["advertised"], lines[1]["remarks"]) == (

@@ -10,6 +10,7 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach, NodeKey
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.model import Closed, Opened, Resolved
 from tests.analyzer.statistics.cluster.test_cluster import metadata
 from tests.analyzer.wire import BROKER, CLIENT, MS, START, Wire, request, response, told
@@ -46,7 +47,7 @@ def counted(wires: Iterable[Wire], *names: Resolved, parts: int = 1) -> Cluster:
     context = Context()
     found = [Cluster() for _ in range(parts)]
     for number, exchange in enumerate(told(events, context)):
-        found[number % parts].add(row_of(exchange, context.names), exchange)
+        found[number % parts].add(ExchangeBatch.of(row_of(exchange, context.names), exchange))
     for number, event in enumerate(events):
         if isinstance(event, Opened | Closed):
             found[number % parts].saw(event)

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.merging.bounded import Event
+from kafkascope.analyzer.merging.tables import Keyed
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.delivery.audit import Audit
 from kafkascope.analyzer.statistics.delivery.delivery import Delivery
+from kafkascope.analyzer.statistics.delivery.ends import APART, MAX_POSITIONS, Periods, Positions
 from kafkascope.analyzer.statistics.delivery.follow import Follow
 from kafkascope.analyzer.statistics.delivery.model import AuditedPartition
-from kafkascope.analyzer.statistics.delivery.parts import APART, MAX_POSITIONS, Periods, Positions
 from kafkascope.analyzer.statistics.delivery.plans import (
     Subscriber,
     assignment,
@@ -26,9 +28,8 @@ from kafkascope.analyzer.statistics.delivery.plans import (
     judge,
     subscribers,
 )
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.groups.groups import Groups
-from kafkascope.analyzer.statistics.merging.events import Event
-from kafkascope.analyzer.statistics.merging.tables import Keyed
 from kafkascope.captures.model import StreamEvent
 from tests.analyzer.batches import batch
 from tests.analyzer.findings.stating import states
@@ -44,7 +45,7 @@ def audit_of(path: Path) -> Audit:
         for exchange in capture.exchanges():
             row = row_of(exchange, capture.context.names)
             for each in (delivery, groups, cluster):
-                each.add(row, exchange)  # type: ignore[attr-defined]
+                each.add(ExchangeBatch.of(row, exchange))  # type: ignore[attr-defined]
         return Audit(delivery, groups, cluster, capture.context.names)
 
 
@@ -130,8 +131,10 @@ def test_only_what_came_before_a_group_starts_anew_is_read_again(
     fetched: tuple[int, int], again: int
 ) -> None:
     place = AuditedPartition("g", "t", 0)
-    reads = [fetch_of(1, 5, 0, 3), fetch_of(*fetched, 3, 8), fetch_of(70, 80, 3, 8)]
-    Follow(place, [(event, "a@h") for event in reads], [start_of(30, 40, 3)], []).run()
+    follow = Follow(place)
+    follow.take([fetch_of(1, 5, 0, 3), fetch_of(*fetched, 3, 8), fetch_of(70, 80, 3, 8)], "a@h")
+    follow.take([start_of(30, 40, 3)])
+    follow.run()
     assert place.again == again
     assert place.fetched == 8
 
@@ -196,11 +199,11 @@ def test_a_sticky_assignment_moves_only_what_balance_needs() -> None:
     members = [Subscriber("a", "", ("t",)), Subscriber("b", "", ("t",))]
     good = {"a": {("t", 0), ("t", 3)}, "b": {("t", 1), ("t", 2)}}
     judged = judge(good, members, {"t": 4}, before)
-    assert judged.like == ("sticky",)
-    assert (judged.moved, judged.spare) == (2, 0)
+    assert judged.same_as == ("sticky",)
+    assert (judged.moved, judged.needless) == (2, 0)
     swapped = judge({"a": good["b"], "b": good["a"]}, members, {"t": 4}, good)
-    assert (swapped.moved, swapped.spare) == (4, 4)
-    assert "sticky" not in swapped.like
+    assert (swapped.moved, swapped.needless) == (4, 4)
+    assert "sticky" not in swapped.same_as
 
 
 def test_partitions_of_two_members_and_of_none() -> None:
@@ -213,7 +216,7 @@ def test_partitions_of_two_members_and_of_none() -> None:
 def test_unknown_counts_make_nobody_guilty() -> None:
     judged = judge({"a": {("t", 0)}, "b": set()}, [A, B], {}, None)
     assert judged.unassigned == ()
-    assert judged.like == ()
+    assert judged.same_as == ()
 
 
 def test_an_assignment_is_read_from_the_state() -> None:
@@ -271,7 +274,7 @@ def test_each_of_many_groups_does_not_look_through_all(monkeypatch: pytest.Monke
         events += wire.events
     for exchange in told(events, context):
         for each in (delivery, groups):
-            each.add(row_of(exchange, context.names), exchange)  # type: ignore[attr-defined]
+            each.add(ExchangeBatch.of(row_of(exchange, context.names), exchange))  # type: ignore[attr-defined]
     audit = Audit(delivery, groups, None)
     sorts = []
     items = Keyed.items
@@ -335,7 +338,7 @@ class Group:
         for order in (pairs, pairs[::-1]):
             one, two = Delivery(), Delivery()
             for number, (row, exchange) in enumerate(order):
-                (one, two)[number % 2].add(row, exchange)
+                (one, two)[number % 2].add(ExchangeBatch.of(row, exchange))
             one.merge(Delivery().load(two.dump()))
             events = Audit(one, None, None).events()
             found.append([event["text"] for event in events if event["kind"] == "beyond"])
@@ -417,7 +420,7 @@ def test_members_of_streams_groups_are_known_by_their_heartbeats() -> None:
     wire.broker(response("Fetch", 11, 2, error_code=0, responses=answer))
     delivery, context = Delivery(), Context()
     for exchange in told(wire.events, context):
-        delivery.add(row_of(exchange, context.names), exchange)
+        delivery.add(ExchangeBatch.of(row_of(exchange, context.names), exchange))
     (line,) = delivery.rows()
     assert (line["group"], line["topic"], line["fetched_offset"], line["end_offset"]) == (
         "g",

@@ -10,9 +10,10 @@ import pytest
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.merging import tables
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.groups.timeline import Scale, lanes_of, timeline
-from kafkascope.analyzer.statistics.merging import tables
 from kafkascope.dissectors.registry import encode_body
 from tests.analyzer.statistics.laws import counted, traffic
 from tests.analyzer.wire import MS, START, Wire, request, response, told
@@ -111,7 +112,7 @@ class Members:
         found, context = Groups(), Context()
         events = [event for wire in self.wires.values() for event in wire.events]
         for exchange in told(events, context):
-            found.add(row_of(exchange, context.names), exchange)
+            found.add(ExchangeBatch.of(row_of(exchange, context.names), exchange))
         return found
 
     def causes(self) -> list[tuple[int, str]]:
@@ -328,8 +329,8 @@ def test_many_groups_share_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = [(row_of(each, context.names), each) for each in told(events, context)]
     one, *parts = (Groups() for _ in range(3))
     for number, pair in enumerate(pairs):
-        one.add(*pair)
-        parts[number % 2].add(*pair)
+        one.add(ExchangeBatch.of(*pair))
+        parts[number % 2].add(ExchangeBatch.of(*pair))
     kept = {name: len(one.events(name)) for name in one.names()}
     assert kept == dict.fromkeys((f"g{number}" for number in range(5)), 8)
     parts[1].merge(parts[0])

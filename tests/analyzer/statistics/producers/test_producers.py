@@ -8,7 +8,8 @@ import pytest
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
-from kafkascope.analyzer.statistics.merging.events import Event
+from kafkascope.analyzer.merging.bounded import Event
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.producers.producers import Producers
 from kafkascope.analyzer.statistics.producers.story import lanes_of, transactions_of
 from tests.analyzer.statistics.laws import counted, traffic
@@ -37,7 +38,7 @@ def event(time: int, kind: str, error: int | None = 0, epoch: int = 0, **more: A
 
 def test_sequences_that_follow_each_other_have_no_gap() -> None:
     (lane,) = lanes_of([batch(1, 0, 10), batch(2, 10, 5), batch(3, 15)])
-    assert (lane.first, lane.last, lane.records) == (0, 15, 16)
+    assert (lane.first_sequence, lane.last_sequence, lane.records) == (0, 15, 16)
     assert (lane.missing, lane.repeats, lane.gap, lane.repeated) == (0, 0, None, None)
 
 
@@ -61,12 +62,12 @@ def test_a_refused_batch_leaves_a_gap_until_it_is_accepted() -> None:
 
 def test_sequences_begin_again_after_the_last_one() -> None:
     (lane,) = lanes_of([batch(1, (1 << 31) - 2, 4), batch(2, 2, 3)])
-    assert (lane.missing, lane.first, lane.last) == (0, (1 << 31) - 2, 4)
+    assert (lane.missing, lane.first_sequence, lane.last_sequence) == (0, (1 << 31) - 2, 4)
 
 
 def test_every_epoch_is_a_lane_of_its_own() -> None:
     found = lanes_of([batch(1, 0, 10), batch(2, 0, 3, epoch=1)])
-    assert [(lane.epoch, lane.repeats) for lane in found] == [(0, 0), (1, 0)]
+    assert [(lane.producer_epoch, lane.repeats) for lane in found] == [(0, 0), (1, 0)]
 
 
 PARTITIONS = [["t", 0]]
@@ -137,6 +138,6 @@ def test_a_broker_that_adds_partitions_for_a_producer_is_not_its_client() -> Non
     wire.client(request("AddPartitionsToTxn", 3, 2, "app", **old))
     found, context = Producers(), Context()
     for exchange in told(wire.events, context):
-        found.add(row_of(exchange, context.names), exchange)
+        found.add(ExchangeBatch.of(row_of(exchange, context.names), exchange))
     (line,) = found.rows()
     assert line["clients"] == ["app"]

@@ -13,9 +13,9 @@ from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import decode_request, decode_response
 from kafkascope.proxy.relay import requests, responses
 from kafkascope.proxy.rules import intercepted
-from kafkascope.proxy.rules.actions import BROKER, CLIENT, End, WakeUp
 from kafkascope.proxy.rules.faults import Fault, FaultError, parse_fault
 from kafkascope.proxy.rules.rules import Chain
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, End, WakeUp
 from tests.proxy.kit import (
     API_VERSIONS,
     FETCH,

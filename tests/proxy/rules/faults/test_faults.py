@@ -16,13 +16,12 @@ from kafkascope.dissectors.registry import (
     layout_of,
     request_header_version,
 )
-from kafkascope.proxy.rules.actions import BROKER, CLIENT, End, Read, WakeUp
-from kafkascope.proxy.rules.error_responses import error_response
-from kafkascope.proxy.rules.faults import FAULTS, Fault, FaultError, parse_fault
+from kafkascope.proxy.rules.faults import FAULTS, Fault, FaultError, load_rules, parse_fault
+from kafkascope.proxy.rules.faults.error_code import error_response
+from kafkascope.proxy.rules.faults.fault import Trigger
+from kafkascope.proxy.rules.matching import HEAD_FIELDS, RESPONSE_FIELDS
 from kafkascope.proxy.rules.rules import Chain
-from kafkascope.proxy.rules.ruleset import load_rules
-from kafkascope.proxy.rules.triggers import Trigger
-from kafkascope.proxy.rules.witness import HEAD_FIELDS, RESPONSE_FIELDS
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, End, Read, WakeUp
 from tests.proxy.kit import (
     FETCH,
     HEARTBEAT,

@@ -14,12 +14,11 @@ from kafkascope.dissectors.records.records import Record, batches, open_batch
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import decode_request, decode_response
 from kafkascope.proxy.engine.server import KafkaProxy
-from kafkascope.proxy.rules.actions import BROKER, CLIENT
 from kafkascope.proxy.rules.faults import FaultError
 from kafkascope.proxy.rules.rules import Chain
-from kafkascope.proxy.rules.scripts import runner
-from kafkascope.proxy.rules.scripts.rule import load_script
-from kafkascope.proxy.rules.verdicts import Drop, Replace, Respond
+from kafkascope.proxy.rules.scripts import script
+from kafkascope.proxy.rules.scripts.script import load_script
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Drop, Replace, Respond
 from tests.proxy.kit import (
     FETCH,
     HEARTBEAT,
@@ -197,7 +196,7 @@ def test_a_script_that_is_wrong_is_refused(tmp_path: Path, text: str, said: str)
 
 
 def test_an_endless_loop_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "MOST_S", 0.2)
+    monkeypatch.setattr(script, "MOST_S", 0.2)
     trial = Trial(
         tmp_path,
         "def request(frame):\n    while frame.api == 'Fetch':\n        pass\n    frame.drop()\n",
@@ -275,7 +274,7 @@ def test_slow_leader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    monkeypatch.setattr("kafkascope.proxy.rules.scripts.rule.asyncio.sleep", sleep)
+    monkeypatch.setattr("kafkascope.proxy.rules.scripts.script.asyncio.sleep", sleep)
     trial = page(tmp_path, "slow_leader")
     assert trial.ask(produced([b"v"], client_id="billing-3")) is None
     assert slept == [0.25]

@@ -1,0 +1,177 @@
+"""What the kernel has read as exchanges, rows and lines of JSON: made when somebody looks.
+
+Most pairs differ from others in numbers alone (`kernel.pairs.OWN`). What they have in common is
+made once, by the general way.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from kafkascope.analyzer.bodies.contents import counted
+from kafkascope.analyzer.exchanges.column import columns_of
+from kafkascope.analyzer.exchanges.row_json import json_of_row, members, runs_of
+from kafkascope.analyzer.exchanges.rows import Row, collected, row_of
+from kafkascope.analyzer.times import clock_of
+from kafkascope.analyzer.topics import CLUSTER_METADATA
+from kafkascope.dissectors.codec.source import compile_function
+from kafkascope.kernel.lines import Lines
+from kafkascope.kernel.pairs import OWN, Pair
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from kafkascope.analyzer.conversation.context import Context
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.topics import TopicNames
+
+Item: TypeAlias = "Exchange | Pair"
+"""An exchange, as it was read."""
+
+MOST_KNOWN: Final = 1024
+"""Sets of values in common that are kept: far more than there are clients, or topics that a client
+asks for in turn."""
+LONGEST: Final = 256
+"""Values of one that is kept: with thousands of partitions each has others."""
+
+
+def exchange_of(item: Item) -> Exchange:
+    if type(item) is not Pair:
+        return item
+    exchange: Exchange = item.reader.host.exchange(item)
+    return exchange
+
+
+def api_key_of(item: Item) -> int | None:
+    return item.plan.key if type(item) is Pair else item.api_key
+
+
+def bytes_of(item: Item) -> int:
+    """Return the bytes of an exchange on the wire."""
+    if type(item) is Pair:
+        return item.end - item.begin + item.response_end - item.response_begin
+    return (item.request_bytes or 0) + (item.response_bytes or 0)
+
+
+def origin_of(item: Item) -> tuple[int, int]:
+    """Return where an exchange begins: see `Origin`."""
+    return (item.packet, item.offset) if type(item) is Pair else item.origin
+
+
+def is_named(item: Item, names: TopicNames) -> bool:
+    """Return whether all topics of an exchange have names by now, implied ones included."""
+    ids: Iterable[bytes] | None
+    if type(item) is Pair:
+        ids, session = item.facts.topic_ids, item.session
+        if ids is None and session is None:
+            return True
+    else:
+        if item.facts is None:
+            item.facts = counted(collected(item)[0])
+        ids, session = item.facts.topic_ids, item.fetch_session
+    if ids and any(names.get(each) is None and any(each) for each in ids):
+        return False
+    if session is None or not session.incremental or session.implied is None:
+        return True
+    implied = session.implied.topics
+    return not any(not isinstance(each, str) and names.get(each) is None for each in implied)
+
+
+def is_internal(pair: Pair) -> bool:
+    """Return whether a pair may be about the topic that names all topics."""
+    facts = pair.facts
+    ids, topics = facts.topic_ids, facts.topics
+    return (ids is not None and CLUSTER_METADATA[1] in ids) or (
+        topics is not None and CLUSTER_METADATA[0] in topics
+    )
+
+
+class Rows:
+    """Makes the rows of a capture, and their JSON."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._known: dict[tuple[Any, ...], tuple[Row, Any]] = {}
+        """By what pairs have in common: the row of one of them, and the fetch session, for it is
+        named by its identity."""
+        self._changes = 0
+        """Changes of the names of topics by which they are known."""
+        self.lines = Lines(list(members()), self)
+
+    def row(self, item: Item) -> Row:
+        """Return the row of an exchange, with the topic names known so far."""
+        if type(item) is not Pair or not item.counted:
+            return row_of(exchange_of(item), self._context.names)
+        return row_like(self.template(item), self.lines.id(item), item.own())
+
+    def template(self, pair: Pair) -> Row:
+        """Return the row of a pair that differs in nothing but its id and `OWN`."""
+        self._check_names()
+        about = pair.about()
+        known = self._known.get(about)
+        if known is None:
+            known = row_of(exchange_of(pair), self._context.names), pair.session
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            if _is_small(known[0]):
+                self._known[about] = known
+        return known[0]
+
+    def json(self, items: list[Item]) -> bytes:
+        """Return rows as lines of exchange/1."""
+        self._check_names()
+        try:
+            return "".join([f"{line}\n" for line in self.lines.of(items)]).encode()
+        except UnicodeEncodeError:
+            return b"".join([json_of_row(self.row(item)) + b"\n" for item in items])
+
+    def _check_names(self) -> None:
+        if self._context.names.changes != self._changes:
+            self._changes = self._context.names.changes
+            self._known.clear()
+            self.lines.forget()
+
+    # What the kernel asks for.
+
+    def texts(self, pair: Pair) -> tuple[tuple[str, ...], Any, bool]:
+        """Return what pairs have in common as texts, the fetch session, and whether to keep it."""
+        row = self.row(pair)
+        return tuple([write(row) for write in runs_of()]), pair.session, _is_small(row)
+
+    def line(self, item: Item) -> str:
+        """Return the line of what is no ordinary pair."""
+        return json_of_row(self.row(item)).decode()
+
+    def hash_of(self, file: int) -> Any:
+        """Return what hashes places in a file; None where ids are made otherwise."""
+        return self._context.hash_of(file)
+
+    def identify(self, pair: Pair) -> str:
+        found: str = pair.reader.host.identify(pair)
+        return found
+
+    @staticmethod
+    def second(seconds: int) -> str:
+        """Return a second of a time in UTC, up to the point before its fractions."""
+        return clock_of(seconds).decode()
+
+
+def _is_small(row: Row) -> bool:
+    return len(row.partitions) + len(row.topics) + len(row.errors) <= LONGEST
+
+
+def row_like(template: Row, id_: str, own: tuple[Any, ...]) -> Row:
+    """Return a row with another id and other values of `OWN`."""
+    return _maker()(template, id_, *own)
+
+
+@cache
+def _maker() -> Callable[..., Row]:
+    """Return what makes a row of one that it has much in common with, as straight-line code."""
+    own = {"id", *OWN}
+    names = [name for name, _ in columns_of(Row)]
+    values = ", ".join(name if name in own else f"row.{name}" for name in names)
+    source = f"def row_like(row, id, {', '.join(OWN)}):\n    return Row({values})\n"
+    made: Callable[..., Row] = compile_function("row_like", source, {"Row": Row}, "rows of pairs")
+    return made

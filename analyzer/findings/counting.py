@@ -1,0 +1,90 @@
+"""What detectors count with: tables by key, of measures that merge."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import partial
+from typing import Any
+
+from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.merging.bounded import FEW, Event, Events, Names
+from kafkascope.analyzer.merging.measures import Measures, bits, least, most, total, whole
+from kafkascope.analyzer.merging.tables import Key, Keyed, table
+
+__all__ = [
+    "Event",
+    "EventLog",
+    "Events",
+    "Key",
+    "Keyed",
+    "Measures",
+    "Names",
+    "Occurrences",
+    "OccurrencesWithText",
+    "ShortEventLog",
+    "bits",
+    "least",
+    "most",
+    "table",
+    "together",
+    "total",
+    "whole",
+]
+
+
+class Occurrences(Measures):
+    """How often something was seen, and when."""
+
+    count: int = total()
+    first: tuple[int, int] | None = least()
+    """(time, number of the exchange)"""
+    last_ns: int | None = most()
+
+    def see(self, row: Row, **values: Any) -> None:
+        """Count an exchange, with values of other fields: `Names` get one more."""
+        self.see_at(row.time_ns, row.number)
+        for name, value in values.items():
+            kept = getattr(self, name)
+            if isinstance(kept, Names):
+                kept.add(value)
+            else:
+                self.take(**{name: value})
+
+    def see_at(self, time_ns: int, number: int) -> None:
+        """Count an exchange with a time and number."""
+        first = self.first
+        self.count += 1
+        if first is None or (time_ns <= first[0] and (time_ns, number) < first):
+            self.first = time_ns, number
+        if self.last_ns is None or time_ns > self.last_ns:
+            self.last_ns = time_ns
+
+    def see_all(self, seen: Collection[tuple[int, int]]) -> None:
+        """Count exchanges: (time, number) of each."""
+        self.take(count=len(seen), first=min(seen), last_ns=max(seen)[0])
+
+
+def together(seen: Iterable[Occurrences]) -> Occurrences:
+    """Return how often and when some things were seen."""
+    found = Occurrences()
+    for each in seen:
+        found.take(count=each.count, first=each.first, last_ns=each.last_ns)
+    return found
+
+
+class OccurrencesWithText(Occurrences):
+    """Occurrences with their texts."""
+
+    words: Names = whole(Names)
+
+
+class EventLog(Measures):
+    """Events of a client, a connection or a partition, in the order of time."""
+
+    events: Events = whole(Events)
+
+
+class ShortEventLog(Measures):
+    """Fewer of them, for large tables."""
+
+    events: Events = whole(partial(Events, FEW))

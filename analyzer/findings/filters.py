@@ -1,0 +1,64 @@
+"""Filters that select what findings are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any, Final
+
+from kafkascope.analyzer.conversation.pending import SASL_TOKEN
+from kafkascope.analyzer.filter.lexer import quoted
+from kafkascope.analyzer.merging.tables import OTHERS
+from kafkascope.analyzer.statistics.model import Line
+from kafkascope.dissectors.zookeeper.types import UNKNOWN as UNKNOWN_TYPE
+
+__all__ = [
+    "ADDRESS_REQUESTS",
+    "MAX_CONNECTIONS",
+    "MAX_NAMED",
+    "MAX_TOPICS",
+    "all_of",
+    "among",
+    "api_is",
+    "connections_in",
+    "quoted",
+    "with_requests",
+]
+
+MAX_NAMED: Final = 100
+"""Entities of a kind that a finding names, for those that it explains; exchanges and connections
+that a filter names. Findings about connections, and those about groups, name fewer."""
+MAX_CONNECTIONS: Final = 50
+MAX_TOPICS: Final = 20
+ADDRESS_REQUESTS: Final = "api in {Metadata, DescribeCluster, FindCoordinator}"
+"""Selects exchanges that carry addresses of brokers."""
+
+
+def api_is(api: Any) -> str:
+    """Return the filter for an API, or for a key without a name; empty for what is neither."""
+    word = str(api or "").rpartition(" ")[2]
+    return f"api == {word}" if word not in ("", SASL_TOKEN, OTHERS, UNKNOWN_TYPE) else ""
+
+
+def all_of(*parts: str) -> str:
+    """Join filters by `and`; empty ones are left out."""
+    return " and ".join(part for part in parts if part)
+
+
+def among(field: str, numbers: Iterable[int]) -> str:
+    """Return a filter for numbers of a field; three and more in a row become a range."""
+    parts: list[str] = []
+    for _, run in groupby(enumerate(sorted(set(numbers))), lambda each: each[1] - each[0]):
+        row = [number for _, number in run]
+        parts += [f"{row[0]}..{row[-1]}"] if len(row) > 2 else map(str, row)
+    return f"{field} in {{{', '.join(parts)}}}" if parts else ""
+
+
+def connections_in(lines: Iterable[Line], most: int = MAX_NAMED) -> str:
+    """Return a filter for the first of some connections."""
+    return among("conn", [line["connection"] for line in lines][:most])
+
+
+def with_requests(lines: Iterable[Line]) -> list[Line]:
+    """Return the connections that have exchanges."""
+    return [line for line in lines if line["requests"]]

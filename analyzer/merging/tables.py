@@ -1,0 +1,180 @@
+"""Measures by key, of at most so many keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from heapq import heapify, heapreplace
+from typing import Any, Final, Self, TypeAlias, TypeVar, cast
+
+from kafkascope.analyzer.merging.bounded import Events, Names
+from kafkascope.analyzer.merging.measures import Measures, whole
+from kafkascope.analyzer.ranks import bounded, rank
+
+MAX_KEYS: Final = 10_000
+"""Of one statistic. More are summed up as others."""
+TABLE_EVENTS: Final = 1 << 19
+"""Of all keys of a table together, some 200 MB: where there are more than 128 keys each keeps
+fewer. The number of keys decides, in whatever order they came."""
+TABLE_NAMES: Final = 1 << 18
+"""The same of each set of names: where there are more than 4,096 keys each keeps fewer."""
+SHARED_FROM: Final = 64
+"""Keys of a table from which on they may have to share the above."""
+OTHERS: Final = "(others)"
+"""Key of the keys beyond the limit."""
+
+Key: TypeAlias = tuple[Any, ...]
+"""Of texts, numbers and None."""
+
+K = TypeVar("K")
+V = TypeVar("V")
+M = TypeVar("M", bound=Measures)
+
+
+class Keyed(dict[Key, M]):
+    """Measures by key, for at most `limit` keys; those of all other keys are one, `others`. `[key]`
+    gives the measures of a key, to be added to: at once, for the next key may drop them.
+
+    A dict, because each exchange uses some twenty tables for keys that are nearly always there.
+    """
+
+    __slots__ = (
+        *("_dropping", "_sample", "_shared", "_unranked", "_weight"),
+        *("kind", "limit", "others"),
+    )
+
+    def __init__(
+        self,
+        kind: type[M],
+        limit: int = MAX_KEYS,
+        unranked: int = 0,
+        sample: Callable[[Key], int] | None = None,
+        weight: int = 1,
+    ) -> None:
+        """`unranked`: so many parts at the front of a key are not the same in every way of reading
+        a capture (the number of a connection), and have no say in which keys are kept. `sample`:
+        gives ranks in place of `rank`, where keys are many and the sum of those that are left out
+        is unused; keys of equal rank are compared. `weight`: so many times the memory of others an
+        event of this table takes."""
+        self.kind = kind
+        self.limit = limit
+        self._unranked = unranked
+        self._sample = sample
+        self._weight = weight
+        self._dropping: list[tuple[int, Key]] = []
+        """A heap, the largest rank first; made when the limit is reached."""
+        self.others: M | None = None
+        self._shared = 0
+        """Keys, as a power of two, among whom events and names are shared; 0: each has its own."""
+
+    def __missing__(self, key: Key) -> M:
+        short = bounded(key)
+        if short is not key:
+            return self[short]
+        dropping = self._dropping
+        if len(self) >= self.limit:
+            if not dropping:
+                dropping += [(self._place(each), each) for each in self]
+                heapify(dropping)
+            number = self._place(key)
+            if number < dropping[0][0]:
+                return self._rest()
+            if number == dropping[0][0] and key < dropping[0][1]:
+                return self._rest()
+            _, dropped = heapreplace(dropping, (number, key))
+            gone = self.pop(dropped)
+            if self._sample is None:
+                self._rest().merge(gone)
+        made = self[key] = self.kind()
+        if len(self) > SHARED_FROM:
+            self._share(made)
+        return made
+
+    def _share(self, made: M) -> None:
+        """Bound the events and the names of all keys together, of which one is new."""
+        bits = (len(self) - 1).bit_length()
+        changed: Iterable[M] = (made,)
+        if bits > self._shared:
+            self._shared = bits
+            changed = self.values()
+        limits = {Events: TABLE_EVENTS // self._weight, Names: TABLE_NAMES}
+        for name, part in _shared_by(cast("Any", self.kind)):
+            for each in changed:
+                getattr(each, name).shorten(max(limits[part] >> bits, 1))
+
+    @property
+    def worst(self) -> int | None:
+        """The largest rank of the keys of a sample, where some were left out: what is added to a
+        key with a larger one is not kept."""
+        return -self._dropping[0][0] if self._dropping else None
+
+    def _place(self, key: Key) -> int:
+        return -rank(key[self._unranked :]) if self._sample is None else -self._sample(key)
+
+    def _rest(self) -> M:
+        if self._sample is not None:
+            return self.kind()
+        if self.others is None:
+            self.others = self.kind()
+            if self._shared:
+                self._share(self.others)
+        return self.others
+
+    def items(self) -> list[tuple[Key, M]]:  # type: ignore[override]
+        """Return all keys but the others, in their order."""
+        return sorted(super().items(), key=lambda item: _order(item[0]))
+
+    def merge(self, other: Keyed[M]) -> None:
+        for key, value in dict.items(other):
+            self[key].merge(value)
+        if other.others is not None:
+            self._rest().merge(other.others)
+
+    def dump(self) -> list[Any]:
+        rest = None if self.others is None else self.others.dump()
+        return [rest, [[list(key), value.dump()] for key, value in self.items()]]
+
+    def load(self, state: list[Any]) -> Self:
+        rest, pairs = state
+        self.others = None if rest is None else self.kind().load(rest)
+        self.update((tuple(key), self.kind().load(value)) for key, value in pairs)
+        if len(self) > SHARED_FROM:
+            self._share(next(iter(self.values())))
+        return self
+
+
+def table(kind: type[Measures], *args: Any, **options: Any) -> Any:
+    """Declare a field that is a table, as `Keyed` makes it."""
+    return whole(partial(Keyed, kind, *args, **options))
+
+
+def sums(kind: type[M], pairs: Iterable[tuple[K, M]]) -> dict[K, M]:
+    found: dict[K, M] = {}
+    for key, each in pairs:
+        if (mine := found.get(key)) is None:
+            mine = found[key] = kind()
+        mine.merge(each)
+    return found
+
+
+def by_key(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    found: dict[K, list[V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
+
+
+@cache
+def _shared_by(kind: type[Measures]) -> list[tuple[str, type[Events | Names]]]:
+    """Return the fields with events or names, and which of them it is."""
+    made = kind()
+    found = ((name, type(getattr(made, name))) for name in kind.RULES)
+    return [(name, part) for name, part in found if part in (Events, Names)]
+
+
+def _order(key: Key) -> tuple[tuple[int, Any], ...]:
+    """Return a sort key for keys that mix texts, numbers and None."""
+    return tuple(
+        (0, 0) if part is None else (1, part) if isinstance(part, int) else (2, part)
+        for part in key
+    )

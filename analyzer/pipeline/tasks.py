@@ -1,0 +1,264 @@
+"""A task: the packets of some connections to rows of all tables. One process takes a whole input as
+it reads it, `--follow` and Spark take segments that were brought together by shard (`segments`).
+
+Tasks do not communicate: what is known of several connections (numbers, topic names, statistics)
+is in their rows and facts, and merged when all are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from kafkascope.analyzer.conversation.context import Context, Endpoints
+from kafkascope.analyzer.conversation.conversations import Conversations
+from kafkascope.analyzer.exchanges.internal import FETCH, learn_from_log
+from kafkascope.analyzer.exchanges.offline import BROKER_LEG
+from kafkascope.analyzer.pipeline import state
+from kafkascope.analyzer.pipeline.job import Job, Keep
+from kafkascope.analyzer.pipeline.segments import NAMES, STATE, events_of, name_of, rows_in
+from kafkascope.analyzer.pipeline.segments import SCHEMA as SEGMENTS
+from kafkascope.analyzer.pipeline.tables.arrow import record_batch
+from kafkascope.analyzer.pipeline.tables.collect import TableCollector, TableOptions
+from kafkascope.analyzer.pipeline.tables.facts import Facts, SentSchemas, sent
+from kafkascope.analyzer.pipeline.tables.numbers import connection_place
+from kafkascope.analyzer.pipeline.tables.schemas import CARRY
+from kafkascope.captures.errors import CutShort
+from kafkascope.captures.formats.remarks import Remark, Remarks
+from kafkascope.captures.model import Chunk, Closed, Opened
+from kafkascope.captures.packets.resolved import in_chunk
+from kafkascope.captures.streams.reassembly import Reassembler
+from kafkascope.captures.streams.streams import Assembly, batches
+from kafkascope.captures.tls.sources import KeySources
+from kafkascope.extras import installed, require
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.captures.inputs.files import Source
+    from kafkascope.captures.model import StreamEvent
+    from kafkascope.captures.streams.connection import ConnectionState
+    from kafkascope.captures.tls.keys.keylog import KeyLog
+
+LEFT_AT_ONCE: Final = 64
+"""Carried shards in a batch of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Values that all tasks of a run share."""
+
+    options: TableOptions
+    fingerprints: list[bytes]
+    """By file."""
+    comments: Mapping[tuple[int, int], str]
+    """By (file, interface), where there is a comment."""
+    remarks: list[tuple[int, list[Remark]]] = field(default_factory=list)
+    """Comments of packets, by file."""
+    keep: Keep | None = None
+    last_ns: int = 0
+    """Time of the latest packet of all."""
+    topics: Mapping[bytes, str] = field(default_factory=dict)
+    """Names that are known in advance, for filters and for schemas of topics."""
+    keys: bytes | None = field(default=None, repr=False)
+    """Lines of the key log that TLS is decrypted with."""
+    schemas: SentSchemas | None = None
+    """What keys and values are decoded with."""
+
+    def comment(self, file: int, interface: int) -> str:
+        return self.comments.get((file, interface), "")
+
+
+def setting_of(job: Job, earlier: Facts | None = None) -> Setting:
+    """Return the setting of a job, with the facts of an earlier round."""
+    topics = job.before.topics if earlier is None else earlier.topics
+    schemas = None if job.schemas is None else sent(job.schemas)
+    comments = {
+        (file.id, each.number): each.comment
+        for file in job.files
+        for each in file.index.interfaces
+        if each.comment
+    }
+    return Setting(
+        job.options,
+        [*job.before.fingerprints, *(file.fingerprint for file in job.files)],
+        comments,
+        [(file.id, file.index.remarks) for file in job.files if file.index.remarks],
+        job.keep,
+        job.last_ns,
+        topics if job.options.filter or (schemas and schemas.assigned) else {},
+        _keys_of(job),
+        schemas,
+    )
+
+
+def _keys_of(job: Job) -> bytes | None:
+    """Return the lines of a job's key log, with those inside its files; None where there is none,
+    or TLS support is not installed."""
+    inside = [data for file in job.files for _, data in file.index.secrets]
+    if not installed("tls") or (job.keys is None and not inside):
+        return None
+    from kafkascope.captures.tls.keys.keylog import KeyLog
+
+    log = KeyLog() if job.keys is None else job.keys.copy()
+    for data in inside:
+        log.add(data)
+        log.finish()
+    return log.all_lines()
+
+
+def carried(job: Job) -> pa.RecordBatch:
+    """Return the carried states as rows that come before the shards' segments."""
+    rows = [(row["flow_id"], STATE, b"", b"", row["carried"]) for row in job.before.carried]
+    return record_batch(rows, SEGMENTS)
+
+
+class Task:
+    """Reads connections by `read` or `run`, and puts rows of all tables, at `finish` the last ones
+    and the facts."""
+
+    def __init__(self, setting: Setting, put: Callable[[str, pa.RecordBatch], None]) -> None:
+        self._setting, self._put = setting, put
+        context = self._context = Context(setting.options.decode_as)
+        context.fingerprints = setting.fingerprints
+        context.names.learn_all(setting.topics)
+        context.remarks = Remarks(setting.remarks)
+        self._log: KeyLog | None = None
+        if setting.keys is not None:
+            require("TLS decryption in a Spark worker")
+            from kafkascope.captures.tls.keys.keylog import KeyLog
+
+            self._log = KeyLog()
+            self._log.add(setting.keys)
+            self._log.finish()
+        self._collector = TableCollector(
+            context, setting.options, put, setting.last_ns, setting.schemas
+        )
+        self._keys = KeySources(self._log)
+        self._last_ns = 0
+        """Time of the shard's latest packet."""
+        self._left: list[tuple[Any, ...]] = []
+        self._both = setting.options.both_legs
+        self._begin()
+
+    def read(self, source: Source) -> None:
+        """Read all connections of an input, in the order of its packets."""
+        take = self._take
+        with suppress(CutShort):  # the index has told it
+            for block in batches(source, Assembly.of(source), named=self._collector.named):
+                for events in block:
+                    for event in events:
+                        take(event)
+        self._end()
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Read shards: rows of segments, sorted by shard and packet."""
+        current: int | None = None
+        for batch in batches:
+            for row in rows_in(batch):
+                if row.first == NAMES:
+                    self._collector.named(name_of(row))
+                    continue
+                if row.flow_id != current:
+                    if current is not None:
+                        self._leave(current)
+                        self._begin()
+                    current = row.flow_id
+                if row.first == STATE:
+                    self._resume(bytes(row.payload))
+                    continue
+                self._last_ns = max(self._last_ns, int(row.packets["time_ns"].max()))
+                for event in events_of(row, self._reassembler):
+                    self._take(event)
+        if current is not None:
+            self._leave(current)
+
+    def finish(self) -> None:
+        if self._left:
+            self._put_left()
+        self._collector.finish()
+
+    def _begin(self) -> None:
+        """Begin another shard, without state of those before: which shards share a task is
+        chance."""
+        context = self._context
+        context.brokers, context.zookeepers = Endpoints(), Endpoints()
+        context.keys = self._keys = self._keys.next_shard()
+        self._conversations = Conversations(context)
+        self._reassembler = Reassembler(self._setting.comment)
+        self._last_ns = 0
+        self._reassembler.number_of = connection_place
+
+    def _take(self, event: StreamEvent) -> None:
+        connection = event.connection
+        if connection.interface_comment == BROKER_LEG and not self._both:
+            return
+        if type(event) is Chunk:
+            if not event.offset:
+                for each in in_chunk(event):
+                    self._collector.named(each)
+        elif isinstance(event, Opened | Closed):
+            self._collector.saw(event)
+        for exchange in self._conversations.feed(event):
+            self._add(exchange)
+
+    def _add(self, exchange: Exchange) -> None:
+        if exchange.api_key == FETCH:
+            learn_from_log(exchange, self._context.names)
+        self._collector.add(exchange)
+
+    def _end(self) -> None:
+        """End what is still open: no packet follows."""
+        for exchange in self._conversations.finish():
+            self._add(exchange)
+        self._collector.settle()
+
+    def _leave(self, key: int) -> None:
+        """Leave a shard: all its segments were read."""
+        keep, last_ns = self._setting.keep, self._setting.last_ns
+        if keep is None:
+            events = self._reassembler.finish(last_ns)
+        else:
+            events = self._reassembler.end(partial(_is_over, keep=keep, last_ns=last_ns), last_ns)
+        for event in events:
+            self._take(event)
+        # Sessions of TLS may be resumed when all of them are over.
+        idle_ns = -1 if keep is None or self._log is None else keep.idle_ns
+        if self._reassembler.flows or last_ns - self._last_ns <= idle_ns:
+            self._carry(key)
+        else:
+            self._end()
+
+    # --- state between batches
+
+    def _carry(self, key: int) -> None:
+        open_ = {each.connection for each in self._reassembler.flows.values()}
+        seen = self._collector.suspend(open_)
+        places = sorted({each.number for each in open_})
+        self._conversations.forget_over(frozenset(places))
+        parts = self._reassembler, self._conversations, self._keys
+        left = state.write([*(each.dump() for each in parts), seen, self._last_ns])
+        self._left.append((key, places, [], left))
+        if len(self._left) >= LEFT_AT_ONCE:
+            self._put_left()
+
+    def _put_left(self) -> None:
+        self._put(CARRY.name, record_batch(self._left, CARRY.schema))
+        self._left.clear()
+
+    def _resume(self, data: bytes) -> None:
+        packets, conversations, keys, seen, self._last_ns = state.read(data)
+        self._reassembler.load(packets)
+        self._keys.load(keys)
+        self._conversations.load(conversations)
+        self._collector.resume(seen)
+
+
+def _is_over(connection: ConnectionState, *, keep: Keep, last_ns: int) -> bool:
+    """Return whether no packet of a connection is expected in the next batch."""
+    silent_ns = last_ns - connection.connection.last_ns
+    return silent_ns > (keep.linger_ns if connection.over else keep.idle_ns)

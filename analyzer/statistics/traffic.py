@@ -1,0 +1,249 @@
+"""Breakdowns of traffic: how much went through, how long responses took, how large messages are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from kafkascope.analyzer.merging.histogram import Histogram
+from kafkascope.analyzer.merging.measures import (
+    Measures,
+    largest,
+    least,
+    most,
+    stretch,
+    total,
+    whole,
+)
+from kafkascope.analyzer.merging.tables import Keyed, table
+from kafkascope.analyzer.render.cells import duration
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
+from kafkascope.analyzer.statistics.model import Line, columns, filled, per_second, share
+from kafkascope.analyzer.statistics.simple import Breakdown
+
+
+class Traffic(Measures):
+    """Sums over exchanges."""
+
+    count: int = total()
+    answered: int = total()
+    no_reply: int = total()
+    open: int = total()
+    lost: int = total()
+    unpaired: int = total()
+    """Orphans, opaque bytes, and bytes without a request: watch events."""
+    failed: int = total()
+    """With an error code."""
+    undecoded: int = total()
+    request_bytes: int = total()
+    response_bytes: int = total()
+    records: int = total()
+    throttled: int = total()
+    throttle_ms: int = total()
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+
+
+STATES: Final = {
+    "answered": "answered",
+    "no-reply": "no_reply",
+    "open": "open",
+    "lost": "lost",
+    "orphan": "unpaired",
+    "opaque": "unpaired",
+    "event": "unpaired",
+}
+
+
+class Throughput(Breakdown[Traffic]):
+    """Traffic by API, version, client and broker."""
+
+    NAME = "apis"
+    VERSION = 2
+    USUAL = ("api",)
+    SORT = "requests"
+    KEY = ("api", "version", "client_id", "host", "broker")
+    COLUMNS = columns(
+        *("requests", "per_second", "answered", "no_reply", "open", "lost", "unpaired", "failed"),
+        *("undecoded", "request_bytes", "response_bytes", "records", "throttled"),
+        *("throttled_share", "throttle", "first", "last"),
+        wide=(
+            *("answered", "no_reply", "open", "unpaired", "undecoded", "throttled_share", "first"),
+            "last",
+        ),
+        kinds={"answered": "count"},
+    )
+
+    values: Keyed[Traffic] = table(Traffic)
+
+    def add(self, batch: ExchangeBatch) -> None:
+        row, client = batch.row, batch.client[1]
+        traffic = self.values[(row.api, row.api_version, row.client_id, client, row.broker_address)]
+        traffic.count += len(batch)
+        state = STATES[row.state]
+        setattr(traffic, state, getattr(traffic, state) + len(batch))
+        traffic.failed += bool(row.errors)
+        traffic.undecoded += bool(row.undecoded)
+        traffic.request_bytes += sum(batch.request_bytes)
+        traffic.response_bytes += sum(batch.response_bytes)
+        traffic.records += sum(filter(None, batch.records))
+        if row.throttle_ms:
+            traffic.throttled += 1
+            traffic.throttle_ms += row.throttle_ms
+        stretch(traffic, batch.first_ns, batch.last_ns)
+
+    def line(self, key: Line, traffic: Traffic) -> Line:
+        more = {
+            "requests": traffic.count,
+            "per_second": per_second(traffic.count, traffic.first_ns, traffic.last_ns),
+            "throttled_share": share(traffic.throttled, traffic.answered),
+            "throttle": traffic.throttle_ms * 1_000_000,
+        }
+        return filled(self.COLUMNS, traffic, key | more)
+
+
+LONG_POLL: Final = 400_000_000
+"""A latency (ns) that is taken for trouble."""
+FELT: Final = 100_000_000
+"""Excess (ns) that is not nothing."""
+MOSTLY_WAIT: Final = 80
+"""Percent of the latency."""
+
+
+class LatencyTimes(Measures):
+    """Of answered exchanges, in nanoseconds."""
+
+    latency: Histogram = whole(Histogram)
+    beyond_wait: Histogram = whole(Histogram)
+    wait: int = total()
+    waited: int = total()
+    """Exchanges with a wait."""
+    server: Histogram = whole(Histogram)
+    """From the last byte of the request to the first one of the answer."""
+    handshake: Histogram = whole(Histogram)
+    """Of TCP, once for each exchange: how far away the broker is."""
+    slowest: tuple[int, int] | None = most()
+    """(excess, minus the number of the exchange)"""
+
+
+class Latency(Breakdown[LatencyTimes]):
+    """Latency by API, version, client and broker."""
+
+    NAME = "latency"
+    VERSION = 2
+    USUAL = ("api",)
+    SORT = "excess_p95"
+    KEY = ("api", "version", "client_id", "host", "broker")
+    COLUMNS = columns(
+        *("requests", "p50", "p95", "p99", "max", "waited", "wait_share", "excess_p50"),
+        *("excess_p95", "excess_p99", "excess_max", "server_p50", "server_p95", "server_max"),
+        *("handshake_p50", "slowest"),
+        wide=("server_p50", "server_p95", "server_max", "handshake_p50"),
+    )
+
+    values: Keyed[LatencyTimes] = table(LatencyTimes)
+
+    def add(self, batch: ExchangeBatch) -> None:
+        """Count exchanges; those without a response have no latency."""
+        row, handshake = batch.row, batch.exchange.connection.handshake_ns
+        if row.latency_ns is None:
+            return
+        client = batch.client[1]
+        times = self.values[(row.api, row.api_version, row.client_id, client, row.broker_address)]
+        latencies, waits, beyond = batch.latencies, batch.waits, batch.latencies
+        if any(waits):
+            beyond = [max(0, took - wait) for took, wait in zip(latencies, waits, strict=True)]
+            times.wait += sum(waits)
+            times.waited += sum(map(bool, waits))
+        times.latency.add_all(latencies)
+        times.beyond_wait.add_all(beyond)
+        times.server.add_all(each for each in batch.servers if each is not None)
+        if handshake is not None:
+            times.handshake.add_all([handshake] * len(latencies))
+        times.slowest = largest(times.slowest, beyond, batch.numbers)
+
+    def line(self, key: Line, times: LatencyTimes) -> Line:
+        return {
+            **key,
+            "requests": times.latency.count,
+            **times.latency.summary(),
+            "waited": times.waited,
+            "wait_share": share(times.wait, times.latency.total),
+            **times.beyond_wait.summary("excess_"),
+            **times.server.summary("server_", (50, 95)),
+            "handshake_p50": times.handshake.percentile(0.5),
+            "slowest": None if times.slowest is None else -times.slowest[1],
+        }
+
+    def remarks(self) -> list[str]:
+        """Return a sentence for each API whose latency looks high and is a requested wait."""
+        found = []
+        for key, times in self.grouped(("api",)):
+            p95, excess = times.latency.percentile(0.95), times.beyond_wait.percentile(0.95)
+            if p95 is None or excess is None or p95 < LONG_POLL or excess >= FELT:
+                continue
+            if 100 * times.wait >= MOSTLY_WAIT * times.latency.total:
+                found.append(
+                    f"{key['api']} takes {duration(p95)} at the 95th percentile, nearly all of "
+                    f"it long-poll wait: the excess is {duration(excess)}"
+                )
+        return found
+
+
+class SizeCounts(Measures):
+    """Bytes."""
+
+    bytes: Histogram = whole(Histogram)
+    records: Histogram = whole(Histogram)
+    """Per batch."""
+    largest: tuple[int, int] | None = most()
+    """(bytes, minus the number of the exchange)"""
+
+
+class SizesOf(Breakdown[SizeCounts]):
+    """Sizes of requests and answers by API, of batches by topic, and of all of them by client."""
+
+    NAME = "sizes"
+    VERSION = 2
+    USUAL = ("what", "api", "client", "topic")
+    SORT = "max"
+    KEY = ("what", "api", "client_id", "host", "topic")
+    COLUMNS = columns(
+        *("count", "p50", "p95", "p99", "max", "total", "records_p50", "records_max", "largest"),
+        kinds={"p50": "size", "p95": "size", "p99": "size", "max": "size"},
+    )
+
+    values: Keyed[SizeCounts] = table(SizeCounts)
+
+    def add(self, batch: ExchangeBatch) -> None:
+        row, (_, host) = batch.row, batch.client
+        for what, known, sizes in (
+            ("request", row.request_bytes, batch.request_bytes),
+            ("response", row.response_bytes, batch.response_bytes),
+        ):
+            if known is not None:
+                self._count((what, row.api, row.client_id, host, None), sizes, batch.numbers)
+        for (topic, _, _), parts in batch.parts.items():
+            if parts.counts:
+                key = "batch", row.api, row.client_id, host, topic
+                sizes = [each.size for each in parts.batches]
+                counted = self._count(key, sizes, parts.by_batch(parts.numbers))
+                counted.records.add_all(parts.counts)
+
+    def _count(
+        self, key: tuple[str | None, ...], sizes: Sequence[int], numbers: Iterable[int]
+    ) -> SizeCounts:
+        counted = self.values[key]
+        counted.bytes.add_all(sizes)
+        counted.largest = largest(counted.largest, sizes, numbers)
+        return counted
+
+    def line(self, key: Line, sizes: SizeCounts) -> Line:
+        return {
+            **key,
+            "count": sizes.bytes.count,
+            **sizes.bytes.summary(),
+            "total": sizes.bytes.total,
+            **sizes.records.summary("records_", (50,)),
+            "largest": None if sizes.largest is None else -sizes.largest[1],
+        }

@@ -1,0 +1,159 @@
+"""Writes pairs as lines of JSON: the values that each pair has of its own, and texts that it has in
+common with others. What stands where comes from the declaration of columns
+(`analyzer/exchanges/row_json.py`). Compiled by mypyc; the same source runs without.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mypy_extensions import i64
+
+from kafkascope.kernel.pairs import Pair
+from kafkascope.kernel.walker import ABSENT
+
+# Forms of members.
+NUMBER: Final[i64] = 1
+MILLIS: Final[i64] = 2
+"""Nanoseconds as milliseconds, a float."""
+SHORT_MILLIS: Final[i64] = 3
+"""The same, an integer where it is a whole number."""
+TIME: Final[i64] = 4
+ID: Final[i64] = 5
+FRAMES: Final[i64] = 6
+RUN: Final[i64] = 7
+"""Members that others have, too."""
+
+SECOND: Final[i64] = 1_000_000_000
+PLAIN: Final[i64] = 1_000_000_000_000_000
+"""Below it, floats of as many nanoseconds in milliseconds have all digits."""
+MOST_KNOWN: Final = 4096
+
+
+class Member:
+    """One member of the object, or a run of them."""
+
+    def __init__(self, before: str, form: i64, field: i64) -> None:
+        self.before = before
+        """What stands before its value."""
+        self.form: i64 = form
+        self.field: i64 = field
+        """As `Pair.value` takes it; of a run, its index."""
+
+
+class Lines:
+    """Writes the lines of one capture."""
+
+    def __init__(self, members: list[Member], host: Any) -> None:
+        """`host` has the texts of runs, the hashes that ids begin with, seconds as text, and writes
+        what is no ordinary pair."""
+        self.members = members
+        self.host = host
+        self.known: dict[Any, Any] = {}
+        """(texts, what the key names by its identity) by `Pair.about`."""
+        self.hashes: dict[int, Any] = {}
+        self.seconds: dict[int, str] = {}
+
+    def forget(self) -> None:
+        """Forget texts: a topic got a name."""
+        self.known.clear()
+
+    def of(self, items: list[Any]) -> list[str]:
+        """Return the lines of exchanges, without line feeds."""
+        out: list[str] = []
+        for item in items:
+            if isinstance(item, Pair) and item.counted:
+                out.append(self.line(item))
+            else:
+                out.append(self.host.line(item))
+        return out
+
+    def line(self, pair: Pair) -> str:
+        about = pair.about()
+        known = self.known.get(about)
+        if known is None:
+            if len(self.known) >= MOST_KNOWN:
+                self.known.clear()
+            known = self.host.texts(pair)
+            if known[2]:
+                self.known[about] = known
+        texts: Any = known[0]
+        parts: list[str] = []
+        for member in self.members:
+            parts.append(member.before)
+            form = member.form
+            if form == RUN:
+                parts.append(texts[member.field])
+            elif form == ID:
+                parts.append(self.id(pair))
+            elif form == FRAMES:
+                if pair.answered:
+                    parts.append(f"{pair.packet},{pair.response_packet}")
+                else:
+                    parts.append(str(pair.packet))
+            else:
+                value = pair.value(member.field)
+                if value == ABSENT:
+                    parts.append("null")
+                elif form == NUMBER:
+                    parts.append(str(value))
+                elif form == TIME:
+                    parts.append(self.time(value))
+                else:
+                    parts.append(millis(value, form == SHORT_MILLIS))
+        parts.append("}")
+        return "".join(parts)
+
+    def id(self, pair: Pair) -> str:
+        file = pair.file
+        start = self.hashes.get(file)
+        if start is None:
+            start = self.host.hash_of(file)
+            self.hashes[file] = start
+        if start is None:
+            found: str = self.host.identify(pair)
+            return found
+        hashed = start.copy()
+        hashed.update(place_bytes(pair.place))
+        text: str = hashed.hexdigest()
+        return text
+
+    def time(self, time_ns: i64) -> str:
+        """Return an instant, as `times.iso_ns` does."""
+        seconds: i64 = time_ns // SECOND
+        rest: i64 = time_ns % SECOND
+        text = self.seconds.get(seconds)
+        if text is None:
+            if len(self.seconds) >= MOST_KNOWN:
+                self.seconds.clear()
+            text = self.seconds[seconds] = self.host.second(seconds)
+        if not text:
+            return ""
+        if rest % 1000 != 0:
+            return text + str(SECOND + rest)[1:] + "Z"
+        return text + str(1_000_000 + rest // 1000)[1:] + "Z"
+
+
+def place_bytes(place: i64) -> bytes:
+    return int(place).to_bytes(8, "big")
+
+
+def millis(value: i64, short: bool) -> str:
+    """Return nanoseconds in milliseconds as JSON."""
+    whole: i64 = value // 1_000_000
+    rest: i64 = value % 1_000_000
+    if rest == 0 and short:
+        return str(whole)
+    if not (value == 0 or 1000 <= value < PLAIN):
+        return exact_millis(value)
+    if rest == 0:
+        return f"{whole}.0"
+    return f"{whole}.{str(1_000_000 + rest)[1:].rstrip('0')}"
+
+
+def exact_millis(value: i64) -> str:
+    """Return the same of a number that has an exponent, or not all of its digits."""
+    import orjson
+
+    text: str = orjson.dumps(int(value) / 1_000_000).decode()
+    return text

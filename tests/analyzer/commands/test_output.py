@@ -1,0 +1,78 @@
+"""A file that is read is never opened to write."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+import pytest
+
+from kafkascope.analyzer.commands.output import refuse_inputs
+from kafkascope.tui.cli import main
+
+CAPTURE = Path(__file__).parents[3] / "captures" / "samples" / "kafka-python.pcap"
+SEGMENT = "00000000000000000000.log"
+COMMANDS = [
+    "ls",
+    "ls --json",
+    "ls --format csv",
+    "show -Y number==1",
+    "records",
+    "check",
+    "clients",
+    "stats apis",
+    "groups",
+    "groups --delivery",
+    "cluster",
+    "producers",
+    "cut",
+    "export --format csv",
+]
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    return Path(shutil.copy(CAPTURE, tmp_path))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_empties_its_input(
+    command: str, capture: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([*command.split(), str(capture), "-o", str(capture)])
+    assert end.value.code == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert f"{capture} is an input: it would be overwritten" in said.err
+    assert capture.read_bytes() == CAPTURE.read_bytes()
+
+
+def test_an_exchange_of_a_file_is_that_file(capture: Path) -> None:
+    with pytest.raises(click.UsageError, match="is an input"):
+        refuse_inputs(str(capture), ["other.pcap#1", f"{capture}#12"])
+
+
+def test_another_name_of_the_same_file_is_that_file(capture: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(capture)
+    with pytest.raises(click.UsageError, match="is an input"):
+        refuse_inputs(str(link), [str(capture)])
+
+
+@pytest.mark.parametrize("name", ["kafka-python.pcap", SEGMENT, "broken.gz"])
+def test_what_is_read_with_its_folder_is_an_input(name: str, capture: Path, tmp_path: Path) -> None:
+    (tmp_path / SEGMENT).write_bytes(b"records")
+    (tmp_path / "broken.gz").write_bytes(b"\x1f\x8b\x08 cut")
+    with pytest.raises(click.UsageError, match="is an input"):
+        refuse_inputs(str(tmp_path / name), [str(tmp_path)])
+
+
+@pytest.mark.parametrize("name", ["new.txt", "earlier.txt", "empty.txt", "below/other.pcap"])
+def test_what_is_not_read_may_be_written(name: str, capture: Path, tmp_path: Path) -> None:
+    (tmp_path / "earlier.txt").write_text("No\tTime\n")
+    (tmp_path / "empty.txt").touch()
+    (tmp_path / "below").mkdir()
+    shutil.copy(capture, tmp_path / "below" / "other.pcap")
+    refuse_inputs(str(tmp_path / name), [str(tmp_path), "-", "missing.pcap"])

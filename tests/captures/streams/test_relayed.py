@@ -1,0 +1,273 @@
+"""Connections that a proxy forwards with the same bytes are read once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from unittest.mock import patch
+
+import pytest
+
+from kafkascope.captures import Connection, Endpoint
+from kafkascope.captures.build import Composer
+from kafkascope.captures.model import Opened, StreamEvent
+from kafkascope.captures.proxy_protocol import header_of
+from kafkascope.captures.streams import relayed
+from kafkascope.captures.streams.relayed import RelayedLegs
+from tests.captures.wires import Tape, bytes_of, joined, read
+
+CLIENT, FRONT, BACK, BROKER = (
+    Endpoint("10.1.0.7", 40000),
+    Endpoint("10.2.0.1", 9092),
+    Endpoint("10.2.0.1", 51000),
+    Endpoint("10.3.0.9", 19092),
+)
+LOCAL = tuple(Endpoint("127.0.0.1", port) for port in (40000, 9092, 51000, 19092))
+STEP_NS = 20_000
+
+
+def forwarded(
+    ends: tuple[Endpoint, ...] = (CLIENT, FRONT, BACK, BROKER),
+    *,
+    rounds: int = 6,
+    header: bytes = b"",
+    late: bool = False,
+    cut_at: int = 1460,
+    change: Callable[[int, int, bytes], bytes] = lambda number, direction, data: data,
+) -> Tape:
+    """A client, a proxy that forwards its bytes, and a broker.
+
+    `late`: the proxy connects when it has the first request. `cut_at`: segment size of the leg.
+    `change`: what the leg carries in place of what the client's connection does.
+    """
+    tape = Tape()
+    client = Composer(ends[0], ends[1], isn=(100, 900))
+    leg = Composer(ends[2], ends[3], isn=(5000, 70), mss=cut_at)
+    tape.add(client.open())
+    if not late:
+        tape.add(leg.open())
+    for number in range(rounds):
+        request, response = b"request %d" % number * 40, b"response %d" % number * 300
+        tape.add(client.send(0, request))
+        if late and not number:
+            tape.add(leg.open())
+        tape.add(leg.send(0, (b"" if number else header) + change(number, 0, request)))
+        tape.add(leg.send(1, change(number, 1, response)))
+        tape.add(client.send(1, response))
+        tape.now_ns += 5_000_000
+    tape.add(client.close(0) + leg.close(0) + leg.close(1) + client.close(1))
+    return tape
+
+
+def alone(tape: Tape, *ends: Endpoint) -> Tape:
+    """The packets of a connection."""
+    one = Tape()
+    ports = {end.port.to_bytes(2, "big") for end in ends}
+    one.frames = [each for each in tape.frames if {each[1][34:36], each[1][36:38]} == ports]
+    return one
+
+
+def events(tape: Tape, *, bulk: bool | None = None) -> tuple[list[StreamEvent], list[Connection]]:
+    found, source, damage = read(tape.pcap(), bulk=bulk)
+    assert not damage
+    connections = [each.connection for each in found if isinstance(each, Opened)]
+    assert source.statistics.relayed == sum(each.translated is not None for each in connections)
+    return found, connections
+
+
+@pytest.mark.parametrize("ends", [(CLIENT, FRONT, BACK, BROKER), LOCAL], ids=["hosts", "host"])
+@pytest.mark.parametrize("bulk", [False, True], ids=["", "bulk"])
+@pytest.mark.parametrize("late", [False, True], ids=["", "late"])
+@pytest.mark.parametrize("cut_at", [1460, 97])
+def test_a_conversation_is_read_once(
+    ends: tuple[Endpoint, ...], bulk: bool, late: bool, cut_at: int
+) -> None:
+    tape = forwarded(ends, late=late, cut_at=cut_at)
+    found, (connection,) = events(tape, bulk=bulk)
+    expected, (single,) = events(alone(tape, *ends[:2]))
+    assert bytes_of(found) == bytes_of(expected)
+    assert (connection.a, connection.b) == (single.a, single.b) == ends[:2]
+    assert connection.translated == ends[2:]
+    assert single.handshake_ns
+    assert connection.handshake_ns == 2 * single.handshake_ns
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_header_of_the_proxy_protocol_comes_first(version: int) -> None:
+    header = header_of(version, CLIENT, FRONT)
+    _, (connection,) = events(forwarded(header=header))
+    assert connection.translated == (BACK, BROKER)
+    _, connections = events(forwarded(header=header_of(version, CLIENT._replace(port=1), FRONT)))
+    assert len(connections) == 2, "the header names another client"
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_few_exchanges_on_one_host(rounds: int) -> None:
+    """One pair may be chance there, until the route of the proxy is known."""
+    _, connections = events(forwarded(LOCAL, rounds=rounds))
+    assert len(connections) == 3 - rounds
+    ends = LOCAL[0]._replace(port=3), LOCAL[1], LOCAL[2]._replace(port=4), LOCAL[3]
+    short = moved(forwarded(ends, rounds=1), 5_000_000_000)
+    _, connections = events(together(forwarded(LOCAL), short))
+    assert [each.a.port for each in connections] == [40000, 3]
+
+
+CHANGES: dict[str, tuple[int, int]] = {"request": (0, 0), "response": (0, 1), "later": (1, 0)}
+
+
+@pytest.mark.parametrize("which", CHANGES)
+@pytest.mark.parametrize("bulk", [False, True], ids=["", "bulk"])
+def test_other_bytes_are_another_conversation(which: str, bulk: bool) -> None:
+    """A proxy that changes addresses, MirrorMaker, another client on the broker's host: nothing is
+    lost of either."""
+    tape = forwarded(
+        LOCAL,
+        change=lambda number, direction, data: (
+            b"!" + data[1:] if (number, direction) == CHANGES[which] else data
+        ),
+    )
+    found, connections = events(tape, bulk=bulk)
+    parts = [alone(tape, *LOCAL[:2]), alone(tape, *LOCAL[2:])]
+    expected = [bytes_of(events(part)[0]) for part in parts]
+    assert bytes_of(found) == expected[0] | expected[1]
+    assert [each.translated for each in connections] == [None, None]
+
+
+def test_a_leg_that_goes_on_with_other_bytes_is_read_from_there() -> None:
+    tape = forwarded(
+        change=lambda number, direction, data: (
+            b"!" + data[1:] if (number, direction) == (4, 0) else data
+        )
+    )
+    found, source, _ = read(tape.pcap())
+    assert (source.statistics.relayed, source.statistics.parted) == (0, 1)
+    gap = next(each for each in joined(found) if each[0] == "gap")
+    size = sum(len(b"request %d" % number * 40) for number in range(4))
+    assert (gap[1], gap[2], gap[4]) == (1, 0, size)
+    own = bytes_of(each for each in found if each.connection.number == 1)
+    assert own[str(BACK)].startswith(b"!equest 4")
+    assert all(each.connection.translated is None for each in found)
+
+
+def together(*conversations: Tape) -> Tape:
+    tape = Tape()
+    tape.frames = sorted((f for c in conversations for f in c.frames), key=lambda each: each[0])
+    return tape
+
+
+def moved(tape: Tape, by_ns: int) -> Tape:
+    tape.frames = [(at + by_ns, frame) for at, frame in tape.frames]
+    return tape
+
+
+def test_clients_that_start_at_once() -> None:
+    """With equal first requests, of which the proxy forwards each behind all of them."""
+    count = 8
+    tapes = [
+        moved(
+            forwarded(
+                (
+                    CLIENT._replace(port=40000 + n),
+                    FRONT,
+                    BACK._replace(port=51000 + n),
+                    BROKER,
+                )
+            ),
+            n * 1_000,
+        )
+        for n in range(count)
+    ]
+    _, connections = events(together(*tapes))
+    assert [each.a.port for each in connections] == [40000 + n for n in range(count)]
+    assert [each.translated for each in connections] == [
+        (BACK._replace(port=51000 + n), BROKER) for n in range(count)
+    ]
+
+
+def two_clients(first: Endpoint, second: Endpoint, shift_ns: int) -> Tape:
+    """Clients of one library: the same requests and responses, neither within the other's."""
+    tapes = []
+    for number, server in enumerate((first, second)):
+        tape, composer = Tape(), Composer(Endpoint("127.0.0.1", 40000 + number), server)
+        tape.now_ns += number * shift_ns
+        tape.add(composer.open())
+        for index in range(6):
+            tape.add(composer.send(0, b"request %d" % index * 9))
+            tape.add(composer.send(1, b"response %d" % index * 9))
+            tape.now_ns += 3_000_000
+        tapes.append(tape)
+    return together(*tapes)
+
+
+@pytest.mark.parametrize("shift_ns", [0, 10_000, 70_000, 1_000_000, 500_000_000])
+def test_clients_of_two_brokers_on_one_host(shift_ns: int) -> None:
+    tape = two_clients(Endpoint("127.0.0.1", 9092), Endpoint("127.0.0.1", 9192), shift_ns)
+    found, connections = events(tape)
+    assert [each.translated for each in connections] == [None, None]
+    assert sum(map(len, bytes_of(found).values())) == 2 * 6 * (9 + 10) * 9
+
+
+def test_proxies_in_a_row() -> None:
+    """Client, two proxies, broker: the legs of both are left out."""
+    tape = Tape()
+    ends = (*LOCAL, Endpoint("127.0.0.1", 52000), Endpoint("127.0.0.1", 29092))
+    composers = [Composer(*ends[at : at + 2], isn=(at * 100, at * 999)) for at in (0, 2, 4)]
+    for composer in composers:
+        tape.add(composer.open())
+    for number in range(5):
+        for composer in composers:
+            tape.add(composer.send(0, b"request %d" % number * 9))
+        for composer in composers[::-1]:
+            tape.add(composer.send(1, b"response %d" % number * 9))
+    found, source, _ = read(tape.pcap())
+    assert {each.connection.number for each in found} == {0}
+    assert source.statistics.relayed == 2
+
+
+def test_what_the_capture_lacks_of_one_side() -> None:
+    """Once the leg is known, bytes may be missing on either side."""
+    tape = forwarded(rounds=20)
+    data = [at for at, (_, frame) in enumerate(tape.frames) if len(frame) > 1000]
+    for at in (data[40], data[31]):
+        del tape.frames[at]
+    found, source, _ = read(tape.pcap())
+    assert source.statistics.relayed == 1
+    assert {each.connection.number for each in found} == {0}
+
+
+def test_memory_is_bounded() -> None:
+    """A proxy that keeps much: nothing more is compared."""
+    tape, size = Tape(), 100_000
+    client, leg = Composer(CLIENT, FRONT), Composer(BACK, BROKER)
+    for composer in (client, leg):
+        tape.add(composer.open())
+    for number in range(3):
+        for direction in (0, 1):
+            for composer in (client, leg)[:: -1 if direction else 1]:
+                tape.add(composer.send(direction, b"%d" % number * 50))
+    tape.add(client.send(0, bytes(size)))
+    tape.add(leg.send(0, b"different" * 10))
+    with patch.object(relayed, "MOST_BYTES", size // 2):
+        _, source, _ = read(tape.pcap())
+    assert (source.statistics.relayed, source.statistics.parted) == (1, 0)
+
+
+def test_nothing_is_held_for_long() -> None:
+    """Where the first response does not come, both are told meanwhile."""
+    tape = forwarded(LOCAL, rounds=1)
+    tape.frames = tape.frames[:10]
+    late = Composer(Endpoint("10.9.9.9", 1), Endpoint("10.9.9.8", 2))
+    tape.now_ns += 10_000_000_000
+    tape.add(late.open())
+    _, connections = events(tape)
+    assert [each.number for each in connections] == [0, 1, 2]
+
+
+def test_state_is_empty_in_the_end() -> None:
+    for ends in (LOCAL, (CLIENT, FRONT, BACK, BROKER)):
+        legs = RelayedLegs()
+        with patch("kafkascope.captures.streams.streams.RelayedLegs", lambda legs=legs: legs):
+            events(forwarded(ends))
+        assert legs._held == 0
+        assert not legs._undecided
+        assert not legs._led
+        assert not legs._starts

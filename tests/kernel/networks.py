@@ -1,0 +1,118 @@
+"""Generated networks with logins and TLS, and what is read of captures.
+
+    python -m tests.kernel.networks CAPTURE...
+
+prints, for each capture, a hash of all lines of `ls --json`; the key log lies beside it (`.keys`).
+"""
+
+from __future__ import annotations
+
+import ssl
+import sys
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from random import Random
+
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.pairs import Rows
+from tests.analyzer import wire
+from tests.analyzer.pipeline.traffic import connection, frames_of, network
+from tests.captures.wires import START_NS, Tape
+
+MS = 1_000_000
+BROKERS = (9092, 9093, 19094)
+
+
+def login(rng: Random) -> list[tuple[int, bytes]]:
+    """What both ends of a connection with a SASL login send."""
+    asked = [("ApiVersions", 3, {}), ("SaslHandshake", 1, {"mechanism": "PLAIN"})]
+    asked.append(("SaslAuthenticate", 2, {"auth_bytes": b"\0alice\0secret"}))
+    out = []
+    for number, (api, version, fields) in enumerate(asked, 1000):
+        out.append((0, wire.request(api, version, number, "app", **fields)))
+        out.append((1, wire.response(api, version, number)))
+    return out + frames_of(rng, rng.randrange(1, 14))
+
+
+def encrypted(
+    contexts: tuple[ssl.SSLContext, ssl.SSLContext], sasl: bool, rng: Random
+) -> list[tuple[int, bytes]]:
+    """The same inside TLS."""
+    (one_in, one_out), (two_in, two_out) = ((ssl.MemoryBIO(), ssl.MemoryBIO()) for _ in range(2))
+    client = contexts[0].wrap_bio(one_in, one_out)
+    server = contexts[1].wrap_bio(two_in, two_out, server_side=True)
+    out: list[tuple[int, bytes]] = []
+
+    def carry() -> None:
+        for direction, source, target in ((0, one_out, two_in), (1, two_out, one_in)):
+            if data := source.read():
+                out.append((direction, data))
+                target.write(data)
+
+    for _ in range(4):
+        for end in (client, server):
+            try:
+                end.do_handshake()
+            except ssl.SSLWantReadError:
+                pass
+            carry()
+    for direction, data in login(rng) if sasl else frames_of(rng, rng.randrange(1, 14)):
+        sender, taker = (client, server) if direction == 0 else (server, client)
+        sender.write(data)
+        carry()
+        while True:
+            try:
+                taker.read(1 << 16)
+            except ssl.SSLWantReadError:
+                break
+    return out
+
+
+def contexts(certificate: Path, log: Path, newest: bool) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """Client and server; the client writes the key log."""
+    client, server = map(ssl.SSLContext, (ssl.PROTOCOL_TLS_CLIENT, ssl.PROTOCOL_TLS_SERVER))
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    server.load_cert_chain(certificate)
+    client.maximum_version = ssl.TLSVersion.TLSv1_3 if newest else ssl.TLSVersion.TLSv1_2
+    client.keylog_filename = str(log)
+    return client, server
+
+
+def write(seed: int, folder: Path, certificate: Path) -> Path:
+    """Write a network of some connections to some brokers: plain, with logins, inside TLS; with
+    gaps, repetition, disorder, from the middle on."""
+    rng, path = Random(seed), folder / f"{seed}.pcap"
+    tape, start = Tape(), START_NS
+    packets: list[tuple[int, bytes]] = []
+    for number in range(rng.randrange(1, 6)):
+        kind = rng.choice(["plain", "plain", "login", "tls", "tls and login"])
+        say = login if kind == "login" else None
+        if kind.startswith("tls"):
+            both = contexts(certificate, path.with_suffix(".keys"), rng.random() < 0.6)
+            say = partial(encrypted, both, "login" in kind)
+        ports = 40_000 + number, rng.choice(BROKERS)
+        packets += network(rng, connection(rng, start, ports, say))
+        start += rng.choice([0, 10 * MS, 4000 * MS])
+    tape.frames = sorted(packets, key=lambda each: each[0])
+    path.write_bytes(tape.pcap(nano=True))
+    return path
+
+
+def keys_of(path: Path) -> list[Path]:
+    """The key logs of a capture."""
+    log = path.with_suffix(".keys")
+    return [log] if log.exists() else []
+
+
+def lines_of(path: Path) -> list[bytes]:
+    """What `ls --json` prints of a capture."""
+    with open_capture([path], keylog=keys_of(path)) as capture:
+        rows = Rows(capture.context)
+        items = [item for batch in capture.batches() for item in batch]
+        return rows.json(items).splitlines()
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        print(blake2b(b"\n".join(lines_of(Path(name)))).hexdigest())
