@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from kafkascope.captures.errors import CutShort
+from kafkascope.kernel.path import Path
 
 if TYPE_CHECKING:
     from kafkascope.kernel.pairs import Reader
@@ -250,6 +251,8 @@ class Connection:
     """What the side that was connected to speaks by its first bytes, where that is no more what a
     reader looks for: `SSH: SSH-2.0-OpenSSH_9.6` (`signatures.words_of`), or `UNKNOWN_SERVER`."""
 
+    path: Path = field(default_factory=Path)
+    """What its packets tell of the way between its ends."""
     compared: bool = False
     """Whether its bytes are compared with those of another connection, so that no `reader` may have
     them at once."""
@@ -258,11 +261,12 @@ class Connection:
 
     def __getstate__(self) -> list[object]:
         """Return the values for another process, which has no such `reader`."""
-        return [None if each == "reader" else getattr(self, each) for each in self.__slots__]
+        state = [None if each == "reader" else getattr(self, each) for each in self.__slots__]
+        return [each.dump() if isinstance(each, Path) else each for each in state]
 
-    def __setstate__(self, state: list[object]) -> None:
+    def __setstate__(self, state: list[Any]) -> None:
         for name, value in zip(self.__slots__, state, strict=True):
-            setattr(self, name, value)
+            setattr(self, name, Path().load(value) if name == "path" else value)
 
     def ends(self, client: int = 0) -> tuple[Endpoint, Endpoint]:
         """Return the client, where it is at the end of `client`, and its broker."""

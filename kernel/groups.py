@@ -70,6 +70,8 @@ def key_of(pair: Pair) -> tuple[Any, ...] | None:
     latency: i64 = pair.response_last_ns - pair.first_ns
     if latency < 0 or latency >= SOON:
         return None
+    if not pair.undisturbed():
+        return None
     if facts.errors is not None or facts.throttle != 0 or facts.endpoints:
         return None
     produces = facts.producer_ids is not None or len(pair.batch_producers) > 0

@@ -62,7 +62,7 @@ class Lines:
         """Return the lines of exchanges, without line feeds."""
         out: list[str] = []
         for item in items:
-            if isinstance(item, Pair) and item.counted:
+            if isinstance(item, Pair) and item.counted and item.undisturbed():
                 out.append(self.line(item))
             else:
                 out.append(self.host.line(item))

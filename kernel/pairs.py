@@ -13,6 +13,7 @@ from typing import Any, Final, final
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
+from kafkascope.kernel.path import Path
 from kafkascope.kernel.walker import (
     ABSENT,
     BODY_LIMIT,
@@ -125,8 +126,8 @@ class Pair:
         self.batch_epochs: tuple[int, ...] = ()
 
     def value(self, field: i64) -> i64:
-        """Return a number by its index in `OWN`, or 11 for the time of the last byte; `ABSENT`
-        where there is none."""
+        """Return a number by its index in `OWN`, or 14 for the time of the last byte; `ABSENT`
+        where there is none. Those of stages are right while the pair is `undisturbed`."""
         if field == 0:
             return self.number
         if field == 1:
@@ -142,18 +143,39 @@ class Pair:
         if field == 6:
             return self.response_first_ns - self.last_ns if self.answered else ABSENT
         if field == 7:
-            return self.wait
+            return self.last_ns - self.first_ns
         if field == 8:
-            return self.records if self.facts.carries else ABSENT
+            trip = self.trip
+            if not self.answered or trip < 0:
+                return ABSENT
+            served: i64 = self.response_first_ns - self.last_ns - trip
+            return served if served > 0 else 0
         if field == 9:
-            return self.batches if self.facts.carries else ABSENT
+            return self.response_last_ns - self.response_first_ns if self.answered else ABSENT
+        if field == 10:
+            return self.wait
         if field == 11:
+            return self.records if self.facts.carries else ABSENT
+        if field == 12:
+            return self.batches if self.facts.carries else ABSENT
+        if field == 14:
             return self.response_last_ns if self.answered else ABSENT
         return self.facts.base_offset if self.facts.base_offset >= 0 else ABSENT
 
+    @property
+    def trip(self) -> i64:
+        """Nanoseconds from the capture point to the broker and back; negative where unknown."""
+        path = self.reader.path
+        return path.trip0 if self.reader.direction == 0 else path.trip1
+
+    def undisturbed(self) -> bool:
+        """Return whether nothing happened on the path since it began, so that times of first and
+        last bytes tell all of its stages."""
+        return self.reader.path.quiet(self.first_ns)
+
     def own(self) -> tuple[Any, ...]:
         out: list[Any] = []
-        for field in range(11):
+        for field in range(14):
             value = self.value(field)
             if value == ABSENT:
                 out.append(None)
@@ -173,6 +195,7 @@ class Pair:
         session = self.session
         return (
             self.reader,
+            self.trip,
             self.plan,
             self.client_id,
             self.answered,
@@ -205,7 +228,8 @@ def numbered(found: dict[int, None] | None) -> tuple[int, ...] | None:
 
 OWN: Final = (
     *("number", "time_ns", "correlation_id", "request_bytes", "response_bytes", "latency_ns"),
-    *("server_ns", "wait_ns", "records", "batches", "offset", "frames"),
+    *("server_ns", "request_transfer_ns", "serving_ns", "response_transfer_ns", "wait_ns"),
+    *("records", "batches", "offset", "frames"),
 )
 """Columns of which each exchange has a value of its own, but for its id: see `Pair.own`."""
 
@@ -258,6 +282,8 @@ class Reader:
         self.broker = Side()
         self.flight: list[Pair] = []
         self.sink = sink
+        self.path = Path()
+        """Of the connection."""
         self.ends: dict[Any, Any] = {}
         """Log ends by (topic, partition): (time, high watermark, last stable offset)."""
         self.max_partitions: i64 = 0

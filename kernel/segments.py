@@ -14,6 +14,7 @@ from typing import Any, Final
 from mypy_extensions import i64
 
 from kafkascope.kernel.pairs import Reader
+from kafkascope.kernel.path import Path
 
 MASK: Final[i64] = 0xFFFFFFFF
 HALF: Final[i64] = 1 << 30
@@ -35,6 +36,7 @@ class Packets:
         flows: list[bytes],
         seqs: list[int],
         acks: list[int],
+        windows: list[int],
         plain: list[bool],
     ) -> None:
         self.data = data
@@ -49,6 +51,7 @@ class Packets:
         self.flows = flows
         self.seqs = seqs
         self.acks = acks
+        self.windows = windows
         self.plain = plain
         """Whether a packet may be of the one case."""
 
@@ -65,6 +68,8 @@ class Delivery:
         self.run: list[int] = []
         """Consecutive segments of one flow that become one chunk."""
         self.run_direction: Any = None
+        self.run_path = Path()
+        self.run_number: i64 = 0
         self.run_flow: bytes = b""
         self.run_next: i64 = -1
         self.run_ack: i64 = -1
@@ -78,7 +83,9 @@ class Delivery:
         packets = self.packets
         plain, times, lengths, seqs = packets.plain, packets.times, packets.lengths, packets.seqs
         acks, flows, starts = packets.acks, packets.flows, packets.starts
+        windows = packets.windows
         directions = self.directions
+        path: Path
         index: i64 = first
         while index < last:
             time_ns: i64 = times[index]
@@ -95,6 +102,8 @@ class Delivery:
                 ):
                     self.run.append(index)
                     self.run_next = (seq + length) & MASK
+                    path = self.run_path
+                    path.packet(self.run_number, time_ns, seq, length, ack, windows[index])
                     index += 1
                     continue
                 direction = directions.get(flow)
@@ -107,13 +116,16 @@ class Delivery:
                     else:
                         following = direction.next
                     if seq == following and self.acknowledges(other, ack):
+                        path = direction.path
+                        number: i64 = direction.number
+                        path.packet(number, time_ns, seq, length, ack, windows[index])
                         reader: Reader | None = direction.connection.reader
                         if length == 0:
                             direction.passed(1, 0, time_ns, seq)
                         elif reader is not None:
                             at: i64 = starts[index]
                             if not reader.take(
-                                direction.number == reader.direction,
+                                number == reader.direction,
                                 packets.data[at : at + length],
                                 time_ns,
                                 packets.numbers[index],
@@ -128,6 +140,7 @@ class Delivery:
                             if direction is not running:
                                 self.end_run()
                                 self.run_direction = direction
+                                self.run_path, self.run_number = path, number
                                 self.run_flow = flow
                             self.run.append(index)
                             self.run_next = (seq + length) & MASK

@@ -120,7 +120,7 @@ class Ordinary:
         self.reader = kernel = Reader(context.sink, PLANS, TEXTS, self, client)
         kernel.ends, kernel.max_partitions = waits.ends.known, log_ends.MAX_PARTITIONS
         kernel.sent_ns, kernel.answered_ns, kernel.until_ns = waits.clocks
-        kernel.client_id = phases.client_id
+        kernel.client_id, kernel.path = phases.client_id, connection.path
         # These change by messages alone that the general conversation reads.
         self._software, self._mechanism = phases.software, phases.mechanism
         tls = connection.tls

@@ -33,6 +33,7 @@ from kafkascope.analyzer.exchanges.column import (
     head,
 )
 from kafkascope.analyzer.exchanges.expected import is_expected
+from kafkascope.analyzer.exchanges.stages import Cause, Point, stages_of
 from kafkascope.analyzer.model import STATES, Note, State, Undecoded, ZooKeeperFacts
 from kafkascope.analyzer.times import iso_ns
 from kafkascope.analyzer.topics import nameless, short_id
@@ -69,6 +70,7 @@ class RowError(NamedTuple):
 
 
 MS: Final = 1_000_000
+_WORD: Final = TEXT._replace(empty=None)
 _WAIT: Final = DURATION._replace(empty=0)
 _THROTTLE: Final = Kind("int64", "duration", empty=0)
 _STATE: Final = Kind("string", "state")
@@ -116,6 +118,11 @@ _VIA: Final = TEXT._replace(json="{} or None", table="{} or None")
 _TLS: Final = Kind("string", "string", table="{} and {}.name")
 
 
+def _stage(name: str, text: str, asked: Asked, **more: Any) -> Any:
+    """Declare a column of nanoseconds that JSON has in milliseconds, by a `name` of its own."""
+    return head(DURATION, text, asked, json={name: "None if {} is None else {} / MS"}, **more)
+
+
 @dataclass(slots=True, unsafe_hash=True)  # Not frozen, as `Exchange`, but never changed.
 class Row:
     """One exchange as a row: declares the columns in the order of all outputs. Lists keep the order
@@ -153,7 +160,7 @@ class Row:
     client_address: str = column(TEXT, "host:port")
     broker_address: str = column(TEXT, "host:port")
     client_id: str | None = head(
-        TEXT._replace(empty=None),
+        _WORD,
         "client id",
         Asked("client", "client == orders-svc", ("client_id", "client.id")),
     )
@@ -221,12 +228,55 @@ class Row:
     server_ns: int | None = head(
         DURATION, "last byte of the request to first byte of the response", own=True
     )
+    request_transfer_ns: int | None = _stage(
+        "request_transfer_ms",
+        "first to last byte of the request, those that were sent again included",
+        Asked("request.transfer", "request.transfer > 100ms"),
+        own=True,
+    )
+    serving_ns: int | None = _stage(
+        "server_ms",
+        "last byte of the request to first byte of the response, less the round trip to the broker",
+        Asked("server", "server > 500ms"),
+        own=True,
+    )
+    response_transfer_ns: int | None = _stage(
+        "response_transfer_ms",
+        "first to last byte of the response, those that were sent again included",
+        Asked("response.transfer", "response.transfer > 100ms"),
+        own=True,
+    )
     wait_ns: int = body(
         _WAIT,
         "part of the latency that the client requested (long poll, group forming)",
         Asked("wait", "latency > 1s and not wait", truth=True),
         json={"wait_ms": "{} / MS if {} % MS else {} // MS"},
         own=True,
+    )
+    rtt_ns: int | None = _stage(
+        "rtt_ms",
+        "round trip from the capture point to the broker",
+        Asked("rtt", "rtt > 50ms"),
+    )
+    retransmissions: int | None = head(
+        INT,
+        "segments of the exchange with bytes that were seen before",
+        Asked("retransmissions", "retransmissions", truth=True),
+    )
+    zero_window_ns: int | None = _stage(
+        "zero_window_ms",
+        "how long a receive window of 0 was announced meanwhile",
+        Asked("zero_window", "zero_window > 200ms", truth=True),
+    )
+    stalled_by: Cause | None = head(
+        _WORD,
+        "who delayed its bytes: client, broker, network",
+        Asked("stalled_by", "stalled_by == network"),
+    )
+    capture_point: Point | None = head(
+        _WORD,
+        "where its packets were captured, by the handshake: client, broker, between",
+        Asked("capture_point", "capture_point == client"),
     )
     throttle_ms: int = body(
         _THROTTLE,
@@ -387,6 +437,7 @@ def row_of(exchange: Exchange, names: TopicNames) -> Row:
         if asking is not None:
             latency = answering.last_ns - asking.first_ns
             server = answering.first_ns - asking.last_ns
+    stages = stages_of(exchange)
     key, version = exchange.api_key, exchange.api_version
     layout = None
     facts = exchange.facts
@@ -435,7 +486,11 @@ def row_of(exchange: Exchange, names: TopicNames) -> Row:
         None if answering is None else answering.wire_bytes,
         latency,
         server,
+        stages.request_ns,
+        stages.server_ns,
+        stages.response_ns,
         exchange.wait_ns,
+        *stages[3:],
         facts.throttle_ms,
         exchange.state,
         exchange.reason,

@@ -59,6 +59,8 @@ PACKET: Final = np.dtype(
         ("seq", "<u4"),
         ("ack", "<u4"),
         ("flags", "<u2"),
+        ("window", "<i4"),
+        ("scale", "<i2"),
         ("flow", "<u4"),
     ]
 )
@@ -66,7 +68,7 @@ PACKET: Final = np.dtype(
 
 Key = Callable[[bytes], int]
 """Returns the key of a flow's shard."""
-COMMON: Final = ("interface", "length", "seq", "ack", "flags")
+COMMON: Final = ("interface", "length", "seq", "ack", "flags", "window", "scale")
 """Fields that `Columns` has, too."""
 BLOCK_BYTES: Final = 4 << 20
 """Bytes of a file per block: larger blocks give fewer rows."""
@@ -270,11 +272,11 @@ def segments_of(row: SegmentRow) -> Iterator[Segment]:
     flows, data = row.flows, row.payload
     start = 0
     for number, time_ns, at, copy, interface, file, captured, *rest in row.packets.tolist():
-        length, seq, ack, flags, flow = rest
+        length, seq, ack, flags, window, scale, flow = rest
         end = start + captured
         yield Segment(
             *(number, time_ns, file, at, flows[flow], seq, ack, flags),
-            *(data[start:end], length, copy, interface),
+            *(data[start:end], length, copy, interface, window, scale),
         )
         start = end
 
@@ -302,6 +304,7 @@ def events_of(row: SegmentRow, reassembler: Reassembler) -> list[StreamEvent]:
         [flows[each] for each in found["flow"].tolist()],
         found["seq"].tolist(),
         found["ack"].tolist(),
+        found["window"].tolist(),
         plain.tolist(),
     )
     marks = found["copy"].tolist(), found["interface"].tolist()

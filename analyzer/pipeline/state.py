@@ -28,8 +28,9 @@ from kafkascope.captures.tls.messages import ClientHello
 from kafkascope.captures.tls.records import TlsRecord
 from kafkascope.dissectors.registry import RequestHeader
 from kafkascope.dissectors.values import Uuid
+from kafkascope.kernel.path import Path
 
-VERSION: Final = 25
+VERSION: Final = 26
 
 RECORDS: Final[tuple[Any, ...]] = (
     *(events.Endpoint, events.HandshakeResult, events.Certificate, events.Tls),
@@ -69,6 +70,8 @@ def write(value: Any) -> bytes:
         if isinstance(value, Connection):
             connections[value.number] = value
             return {"Connection": value.number}
+        if isinstance(value, Path):
+            return {"Path": put(value.dump())}
         kind = type(value)
         if KINDS.get(kind.__name__) is not kind:
             raise TypeError(f"{kind.__name__} is no part of a state")
@@ -99,6 +102,8 @@ def read(data: bytes) -> Any:
         ((name, parts),) = value.items()
         if name == "Connection":
             return connections[parts]
+        if name == "Path":
+            return Path().load(get(parts))
         kind = KINDS.get(name)
         if kind is None:
             raise OtherState(f"a state of open connections holds {name}, which is not known here")

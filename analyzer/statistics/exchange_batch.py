@@ -157,15 +157,18 @@ class ExchangeBatch:
 
     numbers: Sequence[int] = _column(0, attrgetter("number"))
     begins: Sequence[int] = _column(1, attrgetter("time_ns"))
-    ends: Sequence[int] = _column(11, _end_of)
+    ends: Sequence[int] = _column(14, _end_of)
     """Times of requests and of responses; of the request where no response was captured."""
     latencies: Sequence[int] = _column(5, lambda row: row.latency_ns or 0)
-    waits: Sequence[int] = _column(7, attrgetter("wait_ns"))
+    waits: Sequence[int] = _column(10, attrgetter("wait_ns"))
     servers: Sequence[int | None] = _column(6, attrgetter("server_ns"))
+    request_transfers: Sequence[int | None] = _column(7, attrgetter("request_transfer_ns"))
+    servings: Sequence[int | None] = _column(8, attrgetter("serving_ns"))
+    response_transfers: Sequence[int | None] = _column(9, attrgetter("response_transfer_ns"))
     request_bytes: Sequence[int] = _column(3, lambda row: row.request_bytes or 0)
     response_bytes: Sequence[int] = _column(4, lambda row: row.response_bytes or 0)
-    records: Sequence[int | None] = _column(8, attrgetter("records"))
-    batches: Sequence[int | None] = _column(9, attrgetter("batches"))
+    records: Sequence[int | None] = _column(11, attrgetter("records"))
+    batches: Sequence[int | None] = _column(12, attrgetter("batches"))
 
     def __init__(
         self,

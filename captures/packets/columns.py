@@ -18,6 +18,7 @@ from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.captures.formats.records import MAX_TIME_NS, Format
 from kafkascope.captures.packets.ip import MAX_TUNNELS, TCP
 from kafkascope.captures.packets.link import ETHERNET, IPV4, IPV6, LINUX_SLL, LINUX_SLL2, VLAN_TAGS
+from kafkascope.captures.packets.tcp import SYN, UNKNOWN, scale_in
 from kafkascope.captures.packets.tunnels import (
     ERSPAN_2,
     ETHERNET_INSIDE,
@@ -54,9 +55,9 @@ _IPV6: Final = np.dtype(
 )
 _TCP: Final = np.dtype(
     {
-        "names": ["ports", "raw_ports", "seq", "ack", "offset", "flags", "checksum"],
-        "formats": [">u4", "V4", ">u4", ">u4", "u1", "u1", ">u2"],
-        "offsets": [0, 0, 4, 8, 12, 13, 16],
+        "names": ["ports", "raw_ports", "seq", "ack", "offset", "flags", "window", "checksum"],
+        "formats": [">u4", "V4", ">u4", ">u4", "u1", "u1", ">u2", ">u2"],
+        "offsets": [0, 0, 4, 8, 12, 13, 14, 16],
         "itemsize": 20,
     }
 )
@@ -87,6 +88,10 @@ class Columns(NamedTuple):
     seq: Words
     ack: Words
     flags: Words
+    window: Ints
+    """Receive window as in the header, not scaled."""
+    scale: Ints
+    """As `Segment.scale`."""
     copy: Words
     """As `Segment.copy`."""
     flows: list[bytes]
@@ -293,6 +298,9 @@ def columns_of(block: Block) -> Columns | None:
 
     seq, ack = rows["seq"].astype(np.uint64), rows["ack"].astype(np.uint64)
     flags = rows["flags"].astype(np.uint64)
+    window, scale = rows["window"].astype(np.int64), np.full(count, UNKNOWN, np.int64)
+    for at in (tcp & ((rows["flags"] & SYN) != 0)).nonzero()[0].tolist():
+        scale[at] = scale_in(bytes(buffer[tcp_at[at] + 20 : min(payload[at], end[at])]))
     sign = np.where(sign > 0, sign, rows["checksum"])
     ports = rows["ports"].astype(np.uint64)
     hosts = _folded(four["addresses"], is6, six)
@@ -300,7 +308,7 @@ def columns_of(block: Block) -> Columns | None:
     flows = _flows(four["addresses"], rows["raw_ports"], tcp, is6, six)
     assert len(flows) == count
     place = (time_ns, start, captured, wire, interface)
-    return Columns(*place, tcp, payload, length, seq, ack, flags, copy, flows)
+    return Columns(*place, tcp, payload, length, seq, ack, flags, window, scale, copy, flows)
 
 
 def _fingerprints(

@@ -19,6 +19,12 @@ ACK: Final = 0x10
 QUIET_MASK: Final = 0x37
 """All flags but PSH and those of congestion control (ECE, CWR), which change nothing for us."""
 
+END_OF_OPTIONS: Final = 0
+NO_OPERATION: Final = 1
+WINDOW_SCALE: Final = 3
+MOST_SCALE: Final = 14
+UNKNOWN: Final = -1
+
 MASK: Final = 0xFFFF_FFFF
 NOT_IP_REASON: Final = "not ip"
 UNKNOWN_LINK: Final = "unknown link type"
@@ -59,6 +65,10 @@ class Segment(NamedTuple):
     """Interface that captured it: its number in the file. Above 32 bits the index of Linux cooked
     v2, or the direction of v1, which has no index: a packet that is forwarded comes in, then goes
     out."""
+    window: int = UNKNOWN
+    """Receive window as in the header, not scaled; `UNKNOWN` where it was cut off."""
+    scale: int = UNKNOWN
+    """Window scale of a SYN (RFC 7323); `UNKNOWN` without that option."""
 
 
 def fingerprint(
@@ -126,7 +136,7 @@ def segment_of(packet: Packet) -> Segment | str:
         return FRAGMENT
     addresses, header, size, ident = found
     captured = len(data)
-    # Window, checksum and options may be cut off: we need none of them.
+    # Window, checksum and options may be cut off: no bytes are lost without them.
     if captured < header + 14:
         return CUT if size >= 20 else MALFORMED
     ports, seq, ack, offset, flags = unpack_from(">IIIBB", data, header)
@@ -153,4 +163,17 @@ def segment_of(packet: Packet) -> Segment | str:
         length,
         fingerprint(ports, seq, ack, ident, length, flags, folded(addresses)),
         interface,
+        UNKNOWN if captured < header + 16 else int.from_bytes(data[header + 14 : header + 16], "big"),
+        scale_in(data[header + 20 : begin]) if flags & SYN else UNKNOWN,
     )
+
+
+def scale_in(options: bytes | memoryview) -> int:
+    """Return the window scale in the options of a TCP header, at most 14 (RFC 7323, 2.3);
+    `UNKNOWN` without one."""
+    at = 0
+    while at + 2 < len(options) and options[at] != END_OF_OPTIONS:
+        if options[at] == WINDOW_SCALE:
+            return min(options[at + 2], MOST_SCALE)
+        at += 1 if options[at] == NO_OPERATION else max(2, options[at + 1])
+    return UNKNOWN

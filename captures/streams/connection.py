@@ -16,6 +16,7 @@ from kafkascope.captures.model import Connection
 from kafkascope.captures.packets.tcp import MASK, Segment
 from kafkascope.captures.resumable import TRANSIENT, Dump, Resumable
 from kafkascope.captures.streams.copies import TranslatedCopies
+from kafkascope.kernel.path import Path
 
 NEAR_BYTES: Final = 1 << 26
 """A sequence or acknowledgement number is believed when it is this close (64 MiB, above the windows
@@ -47,6 +48,8 @@ class DirectionState(Resumable):
     state: ConnectionState = field(metadata=TRANSIENT)
     """Of the connection, with both directions."""
     connection: Connection = field(metadata=TRANSIENT)
+    path: Path = field(init=False, metadata=TRANSIENT)
+    """The connection's: the kernel looks it up for each packet."""
     number: int
     """0: from `Connection.a` to `Connection.b`; 1: back."""
     flow: bytes
@@ -87,6 +90,9 @@ class DirectionState(Resumable):
     """When to look at the gap again."""
     queued_ns: int | None = None
     """Time of its valid entry in the queue of deadlines; older entries are ignored."""
+
+    def __post_init__(self) -> None:
+        self.path = self.connection.path
 
     def acknowledge(self, ack: int) -> None:
         if self.ack is None or 0 < (ack - self.ack) & MASK < 1 << 31:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Literal
 
+from kafkascope.captures.formats.remarks import OURS
 from kafkascope.captures.model import (
     Chunk,
     Closed,
@@ -60,7 +61,25 @@ def new_connection(segment: Segment, number: int, comment_of: Comment | None) ->
     connection.handshake = bool(segment.flags & SYN)
     if comment_of is not None:
         connection.interface_comment = comment_of(segment.file, segment.interface & MASK)
+        connection.path.off = connection.interface_comment.startswith(OURS)
     return ConnectionState(connection, flow, back)
+
+
+def on_path(direction: DirectionState, segment: Segment) -> None:
+    """Tell the path of a packet that came with the connection's own addresses, and is no copy."""
+    path, flags = direction.path, segment.flags
+    if flags & SYN:
+        if flags & ACK:
+            path.syn_ack(segment.time_ns, segment.scale)
+        else:
+            path.syn(segment.time_ns, segment.scale)
+    elif flags & ACK and not flags & RST:
+        following = direction.next
+        new = following is not None and distance(following, segment.seq) >= 0
+        length = segment.length if new else 0
+        path.packet(
+            direction.number, segment.time_ns, segment.seq, length, segment.ack, segment.window
+        )
 
 
 def translate(state: ConnectionState, direction: DirectionState, flow: bytes) -> None:

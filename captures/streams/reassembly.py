@@ -59,6 +59,7 @@ from kafkascope.captures.streams.delivery import (
     is_port_reuse,
     must_wait,
     new_connection,
+    on_path,
     settle_with,
     start_at_syn,
     translate,
@@ -131,6 +132,7 @@ class Reassembler(Resumable):
             expected = direction.other.next
             if expected is None or not 0 < (segment.ack - expected) & MASK < 1 << 30:
                 direction.acknowledge(segment.ack)
+                on_path(direction, segment)
                 if segment.length:
                     deliver_segment(direction, segment, out)
                 following = segment.seq + segment.length & MASK
@@ -370,6 +372,10 @@ class Reassembler(Resumable):
             if segment.flow != direction.flow:
                 copy = copy or is_delivered(direction, segment)
                 segment = segment._replace(flow=direction.flow)
+            elif not copy:
+                on_path(direction, segment)
+        elif not copy:
+            on_path(direction, segment)
         self._count(direction, segment, copy)
         if state.settling is None and direction.next is None and segment.length and not syn:
             self._begin_settling(state, segment.time_ns)
@@ -456,8 +462,11 @@ class Reassembler(Resumable):
             connection.bytes[number] -= overlap
         elif overlap and not copy:
             connection.retransmissions = more(connection.retransmissions, number)
+            direction.path.again(number, segment.time_ns, end - length, end)
         elif late and not copy:
             connection.out_of_order = more(connection.out_of_order, number)
+            if (since_ns := direction.gap_since_ns) is not None:
+                direction.path.filled(number, since_ns, segment.time_ns, start, end)
 
     def _is_plausible(self, direction: DirectionState, seq: int, segment: Segment) -> bool:
         """Whether a segment far ahead follows another one there; else it is damaged or foreign."""

@@ -124,6 +124,7 @@ def scan(
         else list(compress(columns.flows, columns.tcp.tolist())),
         columns.seq[mine].tolist(),
         columns.ack[mine].tolist(),
+        columns.window[mine].tolist(),
         plain[mine].tolist(),
     )
     marks = columns.copy[mine].tolist(), columns.interface[mine].tolist()

@@ -1,0 +1,221 @@
+"""Where the time of an exchange went: on the way to the broker, at the broker, on the way back.
+
+    first byte    last byte            first byte     last byte
+    of the request                     of the response
+    ├─ request ───┤                    ├── response ──┤
+         transfer  ├─ trip ─┬─ server ─┤     transfer
+                            └─ what the round trip to the broker leaves
+
+All of it as seen at the capture point (docs/latency.md). Times of bytes that were sent again count
+for transfers: a request is with the broker when its last segment is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+
+from kafkascope.kernel.path import AGAIN, CLOSED, FILLED, FULL, HELD, NAGLE, PAUSED, TRIP
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.model import Exchange, Spot
+    from kafkascope.captures.model import Connection
+    from kafkascope.kernel.path import Path
+
+Cause: TypeAlias = Literal["client", "broker", "network"]
+Point: TypeAlias = Literal["client", "broker", "between"]
+
+CLIENT: Final = "client"
+BROKER: Final = "broker"
+NETWORK: Final = "network"
+
+STALL: Final = 10_000_000
+"""Less is no stall: as `kernel.path.PAUSE`."""
+SHARE: Final = 10
+"""Percent of the latency that a stall takes at least."""
+TIMEOUT: Final = 180_000_000
+"""TCP sends again after 200 ms at the earliest (Linux: `TCP_RTO_MIN`), tail loss probes after two
+round trips (RFC 8985): one of these may have been for nothing."""
+STEADY: Final = 5
+"""A pause behind a full segment is its sender's where it is this many times as long as those
+between other segments: slow links space segments evenly."""
+NEAR: Final = 1_000_000
+"""The capture point is at an end whose round trip is shorter than this, and than a third of the
+other one: a host answers a SYN within some 0.1 ms."""
+NEAR_SHARE: Final = 10
+"""The same in percent of both round trips."""
+
+Event: TypeAlias = tuple[int, int, int, int, int, int]
+
+
+class Stages(NamedTuple):
+    """Nanoseconds; None: not known."""
+
+    request_ns: int | None = None
+    server_ns: int | None = None
+    response_ns: int | None = None
+    trip_ns: int | None = None
+    retransmissions: int | None = None
+    closed_ns: int | None = None
+    """How long a receive window of 0 was announced."""
+    stalled_by: Cause | None = None
+    point: Point | None = None
+
+
+def stages_of(exchange: Exchange) -> Stages:
+    """Return the stages of an exchange, by what is known of its path by now."""
+    connection, client = exchange.connection, exchange.client_end
+    request, response = exchange.request, exchange.response
+    asking = None if request is None else request.spot
+    answering = None if response is None else response.spot
+    path = connection.path
+    first = asking or answering
+    if first is None or path.off:
+        return Stages()
+    end_ns = first.last_ns if answering is None else answering.last_ns
+    events: Sequence[Event] = ()
+    if not path.quiet(first.first_ns):
+        events = [each for each in path.events if each[3] >= first.first_ns]
+        events += [
+            (CLOSED, number, since, max(since, end_ns), 0, 0)
+            for number, since in enumerate((path.closed0, path.closed1))
+            if since
+        ]
+    trip = trip_of(path, client, first.first_ns)
+    if asking is None or answering is None:
+        mine = _between(events, first.first_ns, end_ns)
+        return Stages(
+            None if asking is None else asking.last_ns - asking.first_ns,
+            None,
+            None if answering is None else answering.last_ns - answering.first_ns,
+            trip,
+            None if answering is None else sum(each[0] == AGAIN for each in mine),
+            _closed(mine, first.first_ns, end_ns),
+            None,
+            point_of(path, client),
+        )
+    return _answered(exchange, asking, answering, trip, events)
+
+
+def _answered(
+    exchange: Exchange, asking: Spot, answering: Spot, trip: int | None, events: Sequence[Event]
+) -> Stages:
+    client = exchange.client_end
+    begin, sent, told = asking.first_ns, asking.last_ns, answering.first_ns
+    end = answering.last_ns
+    again = 0
+    if events:
+        assert exchange.request is not None
+        assert exchange.response is not None
+        plain = exchange.connection.tls is None
+        asked = exchange.request.offset, asking.wire_bytes
+        answer = exchange.response.offset, answering.wire_bytes
+        for kind, direction, _, time_ns, first, last in events:
+            if kind not in (AGAIN, FILLED):
+                continue
+            if direction == client:
+                if begin <= time_ns <= told and (not plain or _overlaps(asked, first, last)):
+                    sent = max(sent, time_ns)
+                    again += kind == AGAIN
+            elif time_ns >= told and (_overlaps(answer, first, last) if plain else time_ns <= end):
+                end = max(end, time_ns)
+                again += kind == AGAIN
+    path = exchange.connection.path
+    mine = _between(events, begin, end)
+    if trip is not None:
+        trips = [each[3] - each[2] for each in mine if each[0] == TRIP and each[3] <= told]
+        around = max([trip, *trips[-1:]])
+    return Stages(
+        sent - begin,
+        None if trip is None else max(0, told - sent - around),
+        end - told,
+        trip,
+        again,
+        _closed(mine, begin, end),
+        _stalled(exchange, (begin, sent), (told, end), trip, mine) if mine else None,
+        point_of(path, client),
+    )
+
+
+def trip_of(path: Path, client: int, time_ns: int) -> int | None:
+    """Return the round trip from the capture point to the broker, as it was known at a time."""
+    trip = path.trip1 if client else path.trip0
+    return trip if trip >= 0 and path.known_ns <= time_ns else None
+
+
+def point_of(path: Path, client: int) -> Point | None:
+    """Return where packets were captured, by the handshake."""
+    if path.trip0 < 0 or path.trip1 < 0 or path.off:
+        return None
+    to_broker, to_client = (path.trip1, path.trip0) if client else (path.trip0, path.trip1)
+    both = to_broker + to_client
+    for near, far, point in (to_client, to_broker, CLIENT), (to_broker, to_client, BROKER):
+        if near * 3 <= far and (near <= NEAR or near * 100 <= both * NEAR_SHARE):
+            return point
+    return "between" if both > 2 * NEAR else None
+
+
+def _overlaps(place: tuple[int, int], first: int, last: int) -> bool:
+    offset, size = place
+    return first < offset + size and last > offset
+
+
+def _between(events: Sequence[Event], begin: int, end: int) -> list[Event]:
+    return [each for each in events if each[2] <= end and each[3] >= begin]
+
+
+def _closed(events: Sequence[Event], begin: int, end: int) -> int:
+    spans = [(max(each[2], begin), min(each[3], end)) for each in events if each[0] == CLOSED]
+    total, until = 0, begin
+    for first, last in sorted(spans):
+        total += max(0, last - max(first, until))
+        until = max(until, last)
+    return total
+
+
+def _stalled(
+    exchange: Exchange,
+    request: tuple[int, int],
+    response: tuple[int, int],
+    trip: int | None,
+    events: Sequence[Event],
+) -> Cause | None:
+    """Return who delayed an exchange, by events of its path: None where nothing took long."""
+    client, path = exchange.client_end, exchange.connection.path
+    (begin, sent), (told, end) = request, response
+    lost: dict[Cause, int] = {CLIENT: 0, BROKER: 0, NETWORK: 0}
+    ends: tuple[Cause, Cause] = (BROKER, CLIENT) if client else (CLIENT, BROKER)
+    for kind, direction, first, last, *_ in events:
+        span = request if direction == client else response
+        took = min(last, end) - max(first, begin)
+        within = span[0] <= first and last <= span[1]
+        if kind == CLOSED:
+            lost[ends[direction]] += took
+        elif kind in (NAGLE, PAUSED) and within:
+            lost[ends[direction]] += took
+        elif kind == FULL and within:
+            lost[ends[1 - direction]] += took
+        elif kind == FILLED and within:
+            lost[NETWORK] += took
+        elif kind == AGAIN and begin <= last <= end:
+            spurious = direction == client and trip is not None and last < told < last + trip
+            if took >= TIMEOUT or not spurious:
+                lost[NETWORK] += took
+    for direction, (span, side) in enumerate(
+        ((request, exchange.request), (response, exchange.response))
+        if not client
+        else ((response, exchange.response), (request, exchange.request))
+    ):
+        held = [
+            each[3] - each[2]
+            for each in events
+            if each[:2] == (HELD, direction) and span[0] <= each[2] and each[3] <= span[1]
+        ]
+        gaps = (0 if side is None or not held else len(side.frame.parts)) - 1
+        if held and 2 * len(held) < gaps:
+            usual = (span[1] - span[0] - sum(held)) // (gaps - len(held))
+            least = max(STEADY * usual, 2 * max(0, path.trip0 + path.trip1) + 2 * STALL)
+            lost[ends[direction]] += sum(each for each in held if each > least)
+    cause = max(lost, key=lost.__getitem__)
+    latency = max(end - begin - exchange.wait_ns, 0)
+    return cause if lost[cause] >= max(STALL, latency * SHARE // 100) else None
