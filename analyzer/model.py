@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Sel
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.facts import BodyFacts
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
+    from kafkascope.analyzer.exchanges.stages import Stages
     from kafkascope.captures.model import Connection, Endpoint, TlsSummary
     from kafkascope.dissectors.codec.reader import Body
     from kafkascope.dissectors.layout import Layout
@@ -304,6 +305,8 @@ class Exchange:
     """What its bodies say, where that was read without all of them; None: see the bodies."""
     zookeeper: ZooKeeperFacts | None = None
     """Of a message of ZooKeeper's protocol; None for Kafka's."""
+    stages: Stages | None = field(default=None, compare=False, repr=False)
+    """Where its time went, where that was found before; None: see the path of its connection."""
 
     @property
     def origin(self) -> Origin:

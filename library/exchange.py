@@ -11,6 +11,7 @@ from kafkascope.library.values import Attribute, duration, moment
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges import rows
+    from kafkascope.analyzer.exchanges.stages import Cause, Point
     from kafkascope.analyzer.model import Exchange as Model
     from kafkascope.analyzer.model import Note, State, Undecoded
     from kafkascope.library.passes import Origin
@@ -45,6 +46,26 @@ class Exchange:
     )
     server_ns = Attribute[int | None](
         "row", "Last byte of the request to first byte of the response."
+    )
+    request_transfer_ns = Attribute[int | None](
+        "row", "First to last byte of the request, those that were sent again included."
+    )
+    serving_ns = Attribute[int | None](
+        "row", "`server_ns` less the round trip to the broker (docs/latency.md)."
+    )
+    response_transfer_ns = Attribute[int | None](
+        "row", "First to last byte of the response, those that were sent again included."
+    )
+    rtt_ns = Attribute[int | None]("row", "Round trip from the capture point to the broker.")
+    retransmissions = Attribute[int | None]("row", "Segments with bytes that were seen before.")
+    zero_window_ns = Attribute[int | None](
+        "row", "How long a receive window of 0 was announced meanwhile."
+    )
+    stalled_by: Attribute[Cause | None] = Attribute(
+        "row", "Who delayed its bytes: client, broker, network."
+    )
+    capture_point: Attribute[Point | None] = Attribute(
+        "row", "Where its packets were captured: client, broker, between."
     )
     wait_ns = Attribute[int]("row", "Part of the latency that the client requested (long poll).")
     throttle_ms = Attribute[int]("row", "Throttle time that the broker reports.")

@@ -62,6 +62,13 @@ class Stages(NamedTuple):
     point: Point | None = None
 
 
+COLUMNS: Final = (
+    *("request_transfer_ns", "serving_ns", "response_transfer_ns", "rtt_ns", "retransmissions"),
+    *("zero_window_ns", "stalled_by", "capture_point"),
+)
+"""Columns of `Row` with the fields of `Stages`, in their order."""
+
+
 def stages_of(exchange: Exchange) -> Stages:
     """Return the stages of an exchange, by what is known of its path by now."""
     connection, client = exchange.connection, exchange.client_end

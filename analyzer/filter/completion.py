@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
+from kafkascope.analyzer.exchanges.stages import Cause, Point
 from kafkascope.analyzer.filter.bind import TEXTUAL, UNORDERED, bind, resolve
 from kafkascope.analyzer.filter.errors import FilterError, nearest
 from kafkascope.analyzer.filter.fields import (
@@ -326,6 +327,8 @@ _WORDS: Final[dict[str, tuple[str, ...]]] = {
     "finding.severity": ("error", "warning", "note", "chat"),
     "schema.error": get_args(Reason),
     "codec": ("none", "gzip", "snappy", "lz4", "zstd"),
+    "stalled_by": get_args(Cause),
+    "capture_point": get_args(Point),
 }
 
 

@@ -84,7 +84,12 @@ class Packer:
         ids, frames, texts = [], [], []
         packets: list[tuple[int, int]] = []
         for item in items:
-            if type(item) is Pair and item.counted and not item.reader.host.connection.decrypted:
+            if (
+                type(item) is Pair
+                and item.counted
+                and item.undisturbed()
+                and not item.reader.host.connection.decrypted
+            ):
                 row = rows.template(item)
                 known = self._known.get(id(row))
                 if known is None:

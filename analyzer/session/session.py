@@ -14,6 +14,8 @@ from kafkascope.analyzer.bodies.dissection import dissect_request, dissect_respo
 from kafkascope.analyzer.exchanges.column import NONE
 from kafkascope.analyzer.exchanges.columns import Frames, Kept, Read, ValueList
 from kafkascope.analyzer.exchanges.rows import NO_ID, Row, row_of
+from kafkascope.analyzer.exchanges.stages import COLUMNS as STAGES
+from kafkascope.analyzer.exchanges.stages import Stages
 from kafkascope.analyzer.model import STATES, Exchange, Frame, Note, Request, Response, Undecoded
 from kafkascope.analyzer.session.packing import COLUMNS, TABLES, Packer
 from kafkascope.dissectors.errors import DissectError
@@ -245,7 +247,15 @@ class Session:
             wait_ns=columns["wait_ns"][index],
             tls=value("tls", index),
             zookeeper=value("zookeeper", index),
+            stages=self._stages(index),
         )
+
+    def _stages(self, index: int) -> Stages:
+        known: list[Any] = [
+            self.value(name, index) if name in self.tables else self.columns[name][index]
+            for name in STAGES
+        ]
+        return Stages(*[None if each == NONE else each for each in known])
 
     def frames(self, index: int) -> tuple[int, ...]:
         both = (self.columns["request_packet"][index], self.columns["response_packet"][index])
