@@ -53,8 +53,8 @@ TRIP: Final[i64] = 7
 """A burst in direction 0 had another round trip than those before: `end` less `begin`."""
 
 FIELDS: Final = (
-    *("off", "trip0", "trip1", "known_ns", "syn_ns", "syns", "answered_ns", "scale0", "scale1"),
-    *("events", "latest_ns", "closed0", "closed1", "ack0", "ack1", "edge0", "edge1", "end0"),
+    *("off", "over", "trip0", "trip1", "known_ns", "syn_ns", "syns", "answered_ns", "scale0"),
+    *("scale1", "events", "latest_ns", "closed0", "closed1", "ack0", "ack1", "edge0", "edge1", "end0"),
     *("end1", "data0", "data1", "burst", "last", "largest0", "largest1", "room", "acked_ns"),
     *("sent", "trip_seen", "samples"),
 )
@@ -68,6 +68,8 @@ class Path:
     def __init__(self) -> None:
         self.off: bool = False
         """Its packets were not on a wire: our proxy writes them when it reads and sends."""
+        self.over: bool = False
+        """There was an RST."""
         self.trip0: i64 = UNKNOWN
         """Nanoseconds from the capture point to the side that was connected to, and back."""
         self.trip1: i64 = UNKNOWN
@@ -303,8 +305,11 @@ class Path:
 
     # Segments that are not the next ones
 
-    def again(self, direction: i64, time_ns: i64, first: i64, last: i64) -> None:
-        """Take bytes that were seen before, by their stream offsets."""
+    def again(self, direction: i64, time_ns: i64, end: i64, first: i64, last: i64) -> None:
+        """Take bytes that were seen before, by the sequence number behind them and their stream
+        offsets. Where they are acknowledged, they were sent for nothing (Wireshark: "spurious")."""
+        if self.covers(direction, end):
+            return
         begin: i64 = self.data0 if direction == 0 else self.data1
         if direction == 0:
             self.data0 = time_ns
@@ -341,16 +346,17 @@ class Path:
             and self.known_ns <= since_ns
         )
 
-    def unacknowledged(self, direction: i64) -> bool:
-        """Return whether bytes of a direction are on their way, as far as the other one ever
-        acknowledged any."""
+    def unacknowledged(self, direction: i64) -> i64:
+        """Return the sequence number behind the last byte of a direction, if that may be sent
+        again; `UNKNOWN` if it is acknowledged, or the other side never acknowledged any."""
         ack: i64 = self.ack1 if direction == 0 else self.ack0
         end: i64 = self.end0 if direction == 0 else self.end1
-        if ack < 0 or end < 0:
-            return False
-        return 0 < (end - ack) & MASK < HALF
+        if self.off or self.over or ack < 0 or end < 0 or (ack - end) & MASK < HALF:
+            return UNKNOWN
+        return end
 
     def covers(self, direction: i64, end: i64) -> bool:
-        """Return whether the bytes of a direction before a sequence number are acknowledged."""
+        """Return whether the bytes of a direction before a sequence number are acknowledged, or
+        will not be."""
         ack: i64 = self.ack1 if direction == 0 else self.ack0
-        return (ack - end) & MASK < HALF
+        return self.over or (ack >= 0 and (ack - end) & MASK < HALF)

@@ -26,6 +26,7 @@ from kafkascope.analyzer.exchanges.pairs import (
     is_named,
     origin_of,
 )
+from kafkascope.analyzer.exchanges.unacknowledged import Unacknowledged
 from kafkascope.analyzer.model import Exchange, Origin
 from kafkascope.captures import CaptureError, CutShort, Source, Spool, open_inputs
 from kafkascope.captures.formats.records import TLS_KEY_LOG
@@ -106,6 +107,7 @@ class Capture:
         """The connections that are read; None: all."""
         self.live = live
         self._hold: Hold[Item] = Hold(bytes_of, lambda item: is_named(item, self.context.names))
+        self._unacknowledged = Unacknowledged()
         self._unsettled = self._enough = self._settled_at = 0
         """Exchanges since the last look at what is unsettled, how many are enough for the next one,
         and how much was read at the last one."""
@@ -186,11 +188,15 @@ class Capture:
             # Names in packets of no connection are for the first of those who share.
             named = self.named if share is None or share.first else None
             for block in batches(self.source, self.assembly, named=named, share=share):
-                yield map(self._completed, block)
+                yield map(self._completed, block) if self.live else map(self._settled, block)
                 if follower is not None and (seconds := follower.poll()) is not None:
                     yield iter([self._notify(self._conversations.look_again(seconds))])
         except CutShort as error:
             self.damage = error
+
+    def _settled(self, events: Iterable[StreamEvent]) -> list[Item]:
+        last_ns = self.source.statistics.last_ns or 0
+        return self._unacknowledged.passed(self._completed(events), last_ns)
 
     def _completed(self, events: Iterable[StreamEvent]) -> list[Item]:
         feed, both = self._conversations.feed, self.legs == "both"
@@ -231,7 +237,7 @@ class Capture:
         `blocks`."""
         if self._follower is not None:
             self._follower.finish()
-        return self._notify(self._conversations.finish())
+        return self._unacknowledged.rest() + self._notify(self._conversations.finish())
 
     # --- numbers
 
@@ -257,6 +263,7 @@ class Capture:
         """Return the first packet in which an exchange may be found to begin yet, and the origins
         of those that have begun and are not complete. Takes as long as there are connections."""
         first, begun = self._conversations.unsettled()
+        begun += [Origin(*origin_of(each)) for each in self._unacknowledged.items]
         return min(first, self.assembly.first_waiting), begun
 
     @property

@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.findings.model import RANK, Finding, order
-from kafkascope.analyzer.findings.rules import DATA
+from kafkascope.analyzer.findings.rules import DATA, RULES
 from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.statistics.limits import SECOND
 
@@ -178,7 +178,13 @@ def folded(findings: Iterable[Finding]) -> list[Cause]:
         if roots[name] != name:
             groups[roots[name]].append(each)
     causes = [Cause(found[name], tuple(followed)) for name, followed in groups.items()]
-    return sorted(causes, key=lambda each: order(each.finding, each.severity))
+    return sorted(causes, key=_place)
+
+
+def _place(cause: Cause) -> tuple[int, bool, tuple[int, int, int, str, str]]:
+    """Return a sort key: what is about a time stands before what is about the whole capture."""
+    rank, *_ = place = order(cause.finding, cause.severity)
+    return rank, RULES[cause.finding.name].standing, place
 
 
 def unfolded(causes: Iterable[Cause]) -> list[Finding]:

@@ -150,6 +150,7 @@ DETECTORS: Final = (
     Detector("denied", "Denials", _keys("PushTelemetry"), odd=True, home="security"),
     Detector("slow", "Slowness", None),
     Detector("sending", "PiecewiseSending", None),
+    Detector("delays", "Delays", None),
     Detector("unanswered", "Unanswered", None, watches=True),
     Detector("order", "ResponseOrder", odd=True, home="unanswered"),
     Detector("errors", "ErrorCodes", odd=True),

@@ -41,6 +41,8 @@ class Rule(NamedTuple):
     """Codes that it is about: exchanges of its filter with one of them are not `expected`."""
     advices: Mapping[str, str] = {}
     """Other fixes, by the case that they are for."""
+    standing: bool = False
+    """It is about the whole capture, not about a time: told behind others as bad as it is."""
     touchable: bool = True
     """Rules of our own proxy can bring about what it finds: see `tampered`."""
     detector: str = ""

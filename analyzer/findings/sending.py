@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from itertools import compress, repeat
 from typing import Final, NamedTuple
 
+from kafkascope.analyzer.exchanges.stages import CLIENT
 from kafkascope.analyzer.findings.counting import (
     Event,
     Events,
@@ -25,7 +26,7 @@ from kafkascope.analyzer.findings.counting import (
     total,
 )
 from kafkascope.analyzer.findings.rules import SECOND, limit
-from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding
+from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding, Row
 from kafkascope.analyzer.findings.words import duration, plural, size
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.merging.bounded import Kept
@@ -65,16 +66,24 @@ class PiecewiseSending(Counts):
         row, gap = batch.row, limit("pieces.gap")
         if row.latency_ns is None or row.server_ns is None:
             return
+        if row.rtt_ns is not None:
+            # Its segments tell whether it was the client that waited between them.
+            took = row.request_transfer_ns or 0
+            if row.stalled_by == CLIENT and took >= max(gap, row.response_transfer_ns or 0):
+                self._see(row, row.time_ns, row.number, took, row.server_ns)
+            return
         columns = batch.begins, batch.numbers, batch.latencies, batch.servers
         sizes = batch.request_bytes, batch.response_bytes
         for begin, number, latency, server, octets, answer in zip(*columns, *sizes, strict=True):
             took = latency - server
             if gap <= took <= LONGEST and octets <= MAX_REQUEST and answer <= MAX_RESPONSE:
-                if _paced(batch.exchange_of(number)):
-                    continue
-                sending = self.clients[(*client_of(row), row.api, row.broker_address)]
-                sending.see_at(begin, number)
-                sending.take(time_ns=took, shortest=took, longest=took, server_ns=server)
+                if not _paced(batch.exchange_of(number)):
+                    self._see(row, begin, number, took, server)
+
+    def _see(self, row: Row, begin: int, number: int, took: int, server: int) -> None:
+        sending = self.clients[(*client_of(row), row.api, row.broker_address)]
+        sending.see_at(begin, number)
+        sending.take(time_ns=took, shortest=took, longest=took, server_ns=server)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
         """Yield findings by client, API and broker."""
@@ -91,10 +100,10 @@ class PiecewiseSending(Counts):
                 span = f"{duration(sending.shortest)} to {duration(sending.longest)}"
             yield view.finding(
                 "sent-in-pieces",
-                f"{client} sent {sending.count:,} of {plural(traffic.answered, f'{api} request')} "
-                f"to {broker} in small pieces, with {duration(sending.time_ns // sending.count)} "
-                f"between the first and the last byte ({span}); the broker answered "
-                f"{duration(sending.server_ns // sending.count)} after the last byte on average",
+                f"{client} paused for {duration(sending.time_ns // sending.count)} between the first "
+                f"and the last byte of {sending.count:,} of {plural(traffic.answered, f'{api} request')} "
+                f"({span}), which it sent to {broker} in small pieces; the first byte of the response "
+                f"came {duration(sending.server_ns // sending.count)} after the last one on average",
                 f"latency >= {sending.shortest}ns",
                 sending,
                 client=client,

@@ -117,15 +117,28 @@ class Slowness(Counts):
                 self.answers[(broker, slot * SLOT // MINUTE)].at(slot * SLOT)
                 if len(self._slots) > MAX_MINUTES:
                     self._slots.clear()
-        if latency < limit("slow.excess") and not row.throttle_ms:
-            return
+        if latency >= limit("slow.excess") or row.throttle_ms:
+            self._judge(row, exchange)
+        elif latency >= limit("server.time") and row.rtt_ns is not None:
+            for number, served, wait in zip(batch.numbers, batch.servings, batch.waits, strict=True):
+                if (served or 0) - wait >= limit("server.time"):
+                    self._judge(batch.row_of(number), batch.exchange_of(number))
+
+    def _judge(self, row: Row, exchange: Exchange) -> None:
+        """Take note of an exchange that took long."""
+        latency = row.latency_ns or 0
         touched = bool(row.notes) and bool(deeds_of(row.notes))
-        excess = max(0, latency - row.wait_ns)
+        excess, least = max(0, latency - row.wait_ns), limit("slow.excess")
+        served = excess
+        if row.serving_ns is not None:
+            served, least = max(0, row.serving_ns - row.wait_ns), limit("server.time")
+        elif row.server_ns is not None:
+            served = max(0, row.server_ns - row.wait_ns)
         connection = [row.connection, exchange.connection.first_ns]
         if row.api_key in FETCHES or row.throttle_ms or touched:
             end = {"end_ns": row.time_ns + latency + (row.throttle_ms or 0) * MS}
             self.polls[tuple(connection)].events.note(row, "poll", end)
-        if excess < limit("slow.excess"):
+        if served < least or 2 * served < excess:
             return
         if row.api_key in GROUPS or row.throttle_ms:
             return
@@ -136,7 +149,8 @@ class Slowness(Counts):
         slow = self.slow[(row.api, *client_of(row), row.broker_address)]
         slow.count += 1
         about = {"latency": latency, "excess": excess, "connection": connection}
-        slow.events.note(row, "slow", about)
+        known = {} if row.serving_ns is None else {"server": served}
+        slow.events.note(row, "slow", about | known)
 
     def _give_up(self, row: Row, exchange: Exchange) -> None:
         """Take note of requests whose connection the client closed after a second and more."""
@@ -165,7 +179,8 @@ class Slowness(Counts):
             found = [event for event in slow.events if not _behind(event, polls)]
             count = slow.count - (len(slow.events) - len(found))
             waiting[broker] += _waiting(who, found)
-            if not found or times is None:
+            served = [event.about["server"] for event in found if "server" in event.about]
+            if not found or times is None or not _worth(found, served):
                 continue
             latencies = [event.about["latency"] for event in found]
             shortest, longest = duration(min(latencies)), duration(max(latencies))
@@ -175,12 +190,15 @@ class Slowness(Counts):
             waits = any(event.about["excess"] < event.about["latency"] for event in found)
             beyond = f", at least {duration(least)} more than the requested wait" if waits else ""
             median = f" (median excess {duration(times.beyond_wait.percentile(0.5))})"
+            there = ""
+            if len(served) == len(found):
+                there = f", {duration(sorted(served)[len(served) // 2])} of it at the broker (median)"
             mild = count < limit("slow.count") or view.is_broker(*who)
             yield view.finding(
                 "slow-answers",
                 f"{count:,} of {plural(times.latency.count, f'{api} request')} from {client} to "
-                f"{broker} took {span}{beyond}{median if count < times.latency.count else ''}",
-                f"excess >= {least}ns",
+                f"{broker} took {span}{beyond}{median if count < times.latency.count else ''}{there}",
+                f"server >= {min(served)}ns" if there else f"excess >= {least}ns",
                 span_of(found),
                 client=client,
                 api=api,
@@ -203,6 +221,14 @@ class Slowness(Counts):
         if found is not None:
             return found.slots
         return None if self.answers.others is not None else 0
+
+
+def _worth(found: list[Event], served: list[int]) -> bool:
+    """Return whether slow answers are worth a finding: one that users notice, or several where it
+    is known that the broker took the time."""
+    long = any(event.about["excess"] >= limit("slow.excess") for event in found)
+    few = sum(each >= limit("server.few") for each in served)
+    return long or few > 1 or len(served) >= limit("slow.count")
 
 
 def _paused(group: list[Pause], waiting: dict[str, list[Waiting]], view: DetectorInput) -> Finding:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from kafkascope.analyzer.conversation.context import Context, Endpoints
 from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.exchanges.internal import FETCH, learn_from_log
+from kafkascope.analyzer.exchanges.unacknowledged import Unacknowledged
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG
 from kafkascope.analyzer.pipeline import state
 from kafkascope.analyzer.pipeline.job import Job, Keep
@@ -153,6 +154,7 @@ class Task:
                 for events in block:
                     for event in events:
                         take(event)
+                    self._settle(source.statistics.last_ns or 0)
         self._end()
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> None:
@@ -174,6 +176,7 @@ class Task:
                 self._last_ns = max(self._last_ns, int(row.packets["time_ns"].max()))
                 for event in events_of(row, self._reassembler):
                     self._take(event)
+                self._settle(self._last_ns)
         if current is not None:
             self._leave(current)
 
@@ -191,6 +194,8 @@ class Task:
         self._conversations = Conversations(context)
         self._reassembler = Reassembler(self._setting.comment)
         self._last_ns = 0
+        self._unacknowledged = Unacknowledged()
+        self._told: list[Any] = []
         self._reassembler.number_of = connection_place
 
     def _take(self, event: StreamEvent) -> None:
@@ -203,7 +208,12 @@ class Task:
                     self._collector.named(each)
         elif isinstance(event, Opened | Closed):
             self._collector.saw(event)
-        for exchange in self._conversations.feed(event):
+        self._told += self._conversations.feed(event)
+
+    def _settle(self, now_ns: int) -> None:
+        """Add exchanges whose responses are acknowledged."""
+        told, self._told = self._told, []
+        for exchange in self._unacknowledged.passed(told, now_ns):
             self._add(exchange)
 
     def _add(self, exchange: Exchange) -> None:
@@ -213,9 +223,14 @@ class Task:
 
     def _end(self) -> None:
         """End what is still open: no packet follows."""
-        for exchange in self._conversations.finish():
-            self._add(exchange)
+        self._told += self._conversations.finish()
+        self._add_rest()
         self._collector.settle()
+
+    def _add_rest(self) -> None:
+        for exchange in self._unacknowledged.rest() + self._told:
+            self._add(exchange)
+        self._told = []
 
     def _leave(self, key: int) -> None:
         """Leave a shard: all its segments were read."""
@@ -236,6 +251,7 @@ class Task:
     # --- state between batches
 
     def _carry(self, key: int) -> None:
+        self._add_rest()
         open_ = {each.connection for each in self._reassembler.flows.values()}
         seen = self._collector.suspend(open_)
         places = sorted({each.number for each in open_})

@@ -73,7 +73,9 @@ def on_path(direction: DirectionState, segment: Segment) -> None:
             path.syn_ack(segment.time_ns, segment.scale)
         else:
             path.syn(segment.time_ns, segment.scale)
-    elif flags & ACK and not flags & RST:
+    elif flags & RST:
+        path.over = True
+    elif flags & ACK:
         following = direction.next
         new = following is not None and distance(following, segment.seq) >= 0
         length = segment.length if new else 0

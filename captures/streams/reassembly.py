@@ -462,7 +462,8 @@ class Reassembler(Resumable):
             connection.bytes[number] -= overlap
         elif overlap and not copy:
             connection.retransmissions = more(connection.retransmissions, number)
-            direction.path.again(number, segment.time_ns, end - length, end)
+            behind = seq + length & MASK
+            direction.path.again(number, segment.time_ns, behind, end - length, end)
         elif late and not copy:
             connection.out_of_order = more(connection.out_of_order, number)
             if (since_ns := direction.gap_since_ns) is not None:
