@@ -35,7 +35,8 @@ SAMPLES: Final[i64] = 4
 
 # Kinds of events. Each is (kind, direction, begin, end, first and last stream offset).
 AGAIN: Final[i64] = 0
-"""Bytes that had been seen before; `begin` is when the direction had sent last."""
+"""Bytes that had been seen before; `begin` is when the direction had sent last, or a round trip
+before `end` where later bytes followed them."""
 FILLED: Final[i64] = 1
 """Bytes that were missing; `begin` is when that was noticed."""
 CLOSED: Final[i64] = 2
@@ -311,6 +312,11 @@ class Path:
         if self.covers(direction, end):
             return
         begin: i64 = self.data0 if direction == 0 else self.data1
+        top: i64 = self.end0 if direction == 0 else self.end1
+        trip: i64 = self.trip0 if direction == 0 else self.trip1
+        if end != top and trip >= 0:
+            # Later bytes came to the other side, whose acknowledgements told so: a round trip.
+            begin = time_ns - trip
         if direction == 0:
             self.data0 = time_ns
         else:

@@ -139,7 +139,7 @@ def _answered(
         trip,
         again,
         _closed(mine, begin, end),
-        _stalled(exchange, (begin, sent), (told, end), trip, mine) if mine else None,
+        _stalled(exchange, (begin, sent), (told, end), mine) if mine else None,
         point_of(path, client),
     )
 
@@ -184,7 +184,6 @@ def _stalled(
     exchange: Exchange,
     request: tuple[int, int],
     response: tuple[int, int],
-    trip: int | None,
     events: Sequence[Event],
 ) -> Cause | None:
     """Return who delayed an exchange, by events of its path: None where nothing took long."""
@@ -205,7 +204,8 @@ def _stalled(
         elif kind == FILLED and within:
             lost[NETWORK] += took
         elif kind == AGAIN and begin <= last <= end:
-            spurious = direction == client and trip is not None and last < told < last + trip
+            way = path.trip1 if direction else path.trip0
+            spurious = way < NEAR or (direction == client and told < last + way)
             if took >= TIMEOUT or not spurious:
                 lost[NETWORK] += took
     for direction, (span, side) in enumerate(

@@ -60,15 +60,14 @@ class Delays(Counts):
     """Connections whose SYN was sent again, by client, broker and number."""
 
     def add(self, batch: ExchangeBatch) -> None:
-        """Take note of exchanges that took long, or whose bytes were sent again."""
+        """Take note of exchanges that took long, or whose bytes were lost."""
         row = batch.row
         path = batch.exchange.connection.path
         if path.syns > 1 and path.trip0 >= 0:
             self._connected(row, path.syn_ns - batch.exchange.connection.first_ns)
         if row.latency_ns is None:
             return
-        usual = not row.retransmissions and row.stalled_by is None
-        if usual and max(batch.latencies) < limit("delays.least"):
+        if row.stalled_by is None and max(batch.latencies) < limit("delays.least"):
             return
         trip = max(path.trip0 + path.trip1, row.rtt_ns or 0)
         columns = batch.begins, batch.numbers, batch.latencies, batch.waits
@@ -141,14 +140,16 @@ def _judged(row: Row, each: Took, trip: int) -> tuple[str, int, int]:
     stalled = row.stalled_by
     asking = request >= response
     took, octets = (request, each.request_bytes) if asking else (response, each.response_bytes)
+    long = limit("delays.least")
+    if stalled == NETWORK:
+        # Where a response was captured before it was lost, its second coming is no latency.
+        return "lost-segments", max(excess, took), octets
+    if took < long and stalled is not None:
+        return "", 0, 0
     if stalled == CLIENT:
         return ("" if asking else "client-not-reading", took, octets)
     if stalled == BROKER:
         return ("broker-not-reading" if asking else "broker-stopped-sending", took, octets)
-    if stalled == NETWORK or row.retransmissions:
-        # Where a response was captured before it was lost, its second coming is no latency.
-        return "lost-segments", max(excess, took) if stalled == NETWORK else 0, octets
-    long = limit("delays.least")
     if octets > LARGE and took >= max(long, 4 * trip) and 2 * took >= excess:
         return "slow-transfer", took, octets
     if row.api_key not in WAITING and each.wait_ns >= long and each.wait_ns >= excess:
@@ -185,7 +186,7 @@ def _text(rule: str, api: str, broker: str, client: str, delay: Delay, every: in
             f"{median} (median): {size(rate)} per second"
         )
     if rule == "queued-requests":
-        if delay.count < limit("slow.count"):
+        if delay.count < limit("queued.least") or 100 * delay.count < every * limit("queued.share"):
             return ""
         return (
             f"{requests} from {client} to {broker} waited {median} (median) behind other requests "

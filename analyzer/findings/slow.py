@@ -37,6 +37,9 @@ from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 
 FETCHES: Final = frozenset({1, 78})
 GROUPS: Final = frozenset({11, 14})
+QUICK: Final = frozenset({0, 1, 2, 3, 8, 9, 10, 12, 18, 22, 23, 24, 25, 68, 76, 78, 79})
+"""APIs that a healthy broker answers in milliseconds, beyond waits: producing, reading, committing,
+looking up, heartbeats. Others change the cluster, or wait for logs of transactions to be loaded."""
 IN_FLIGHT: Final = 8
 """Long polls that may be under way on a connection: clients have one."""
 MAX_MINUTES: Final = 20_000
@@ -119,7 +122,7 @@ class Slowness(Counts):
                     self._slots.clear()
         if latency >= limit("slow.excess") or row.throttle_ms:
             self._judge(row, exchange)
-        elif latency >= limit("server.time") and row.rtt_ns is not None:
+        elif latency >= limit("server.time") and row.api_key in QUICK and not row.errors:
             for number, served, wait in zip(batch.numbers, batch.servings, batch.waits, strict=True):
                 if (served or 0) - wait >= limit("server.time"):
                     self._judge(batch.row_of(number), batch.exchange_of(number))
@@ -131,7 +134,8 @@ class Slowness(Counts):
         excess, least = max(0, latency - row.wait_ns), limit("slow.excess")
         served = excess
         if row.serving_ns is not None:
-            served, least = max(0, row.serving_ns - row.wait_ns), limit("server.time")
+            served = max(0, row.serving_ns - row.wait_ns)
+            least = limit("server.time") if row.api_key in QUICK and not row.errors else least
         elif row.server_ns is not None:
             served = max(0, row.server_ns - row.wait_ns)
         connection = [row.connection, exchange.connection.first_ns]
@@ -180,7 +184,7 @@ class Slowness(Counts):
             count = slow.count - (len(slow.events) - len(found))
             waiting[broker] += _waiting(who, found)
             served = [event.about["server"] for event in found if "server" in event.about]
-            if not found or times is None or not _worth(found, served):
+            if not found or times is None or not _worth(found, served, view.is_broker(*who)):
                 continue
             latencies = [event.about["latency"] for event in found]
             shortest, longest = duration(min(latencies)), duration(max(latencies))
@@ -223,10 +227,12 @@ class Slowness(Counts):
         return None if self.answers.others is not None else 0
 
 
-def _worth(found: list[Event], served: list[int]) -> bool:
-    """Return whether slow answers are worth a finding: one that users notice, or several where it
-    is known that the broker took the time."""
+def _worth(found: list[Event], served: list[int], replica: bool) -> bool:
+    """Return whether slow answers are worth a finding: one that users notice, or several of a
+    client's where it is known that the broker took the time."""
     long = any(event.about["excess"] >= limit("slow.excess") for event in found)
+    if replica:
+        return long
     few = sum(each >= limit("server.few") for each in served)
     return long or few > 1 or len(served) >= limit("slow.count")
 
