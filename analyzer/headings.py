@@ -13,10 +13,15 @@ HEADINGS: Final = {
     "client_address": "Address",
     "broker_address": "Broker",
     "number": "No.",
+    **{
+        f"{side}_transfer_{part}": f"{side.capitalize()} {part}"
+        for side in ("request", "response")
+        for part in ("p50", "p95", "p99", "max")
+    },
 }
 """Names whose heading is shorter than their words; `No.` is Wireshark's."""
 WORDS: Final = {
-    **{word: word.upper() for word in ("alpn", "api", "id", "sni", "tls")},
+    **{word: word.upper() for word in ("alpn", "api", "id", "rtt", "sni", "tls")},
     "apis": "APIs",
     "ids": "IDs",
     "p50": "p50",

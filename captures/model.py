@@ -274,6 +274,15 @@ class Connection:
         return self.origin or a, b
 
     @property
+    def round_trip_ns(self) -> int | None:
+        """Round trip between both ends, by the handshake: without the seconds after which a SYN or
+        its answer was sent again, where both parts of it were captured."""
+        path = self.path
+        if path.trip0 < 0 or path.trip1 < 0 or self.translated is not None:
+            return self.handshake_ns
+        return path.trip0 + path.trip1
+
+    @property
     def decrypted(self) -> bool:
         """Whether its bytes, as far as they were delivered, came out of TLS."""
         return self.tls is not None and any(self.tls.decrypted)

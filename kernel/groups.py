@@ -81,12 +81,13 @@ def key_of(pair: Pair) -> tuple[Any, ...] | None:
         if named is not None:
             for each in named:
                 name = each
-        return (pair.reader, plan, pair.client_id, produces, name)
+        return (pair.reader, plan, pair.client_id, produces, pair.trip, name)
     return (
         pair.reader,
         plan,
         pair.client_id,
         produces,
+        pair.trip,
         facts.replica,
         facts.max_wait,
         facts.isolation,

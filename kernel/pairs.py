@@ -164,8 +164,11 @@ class Pair:
 
     @property
     def trip(self) -> i64:
-        """Nanoseconds from the capture point to the broker and back; negative where unknown."""
+        """Nanoseconds from the capture point to the broker and back; negative where that was
+        unknown when it began."""
         path = self.reader.path
+        if path.known_ns > self.first_ns:
+            return -1
         return path.trip0 if self.reader.direction == 0 else path.trip1
 
     def undisturbed(self) -> bool:

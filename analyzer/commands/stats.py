@@ -48,7 +48,10 @@ _STORED: Final = ("partition", "records", "bytes", "lost_batches", "first", "las
 _MOVED: Final = ("produced_records", "fetched_records", "failed")
 PRIORITIES: Final = {
     "apis": ("requests", "failed", "per_second", "lost", "throttled"),
-    "latency": ("requests", "p95", "max", "excess_p95", "excess_max", "slowest"),
+    "latency": (
+        *("requests", "excess_p95", "excess_max", "server_p95", "request_transfer_p95"),
+        *("response_transfer_p95", "rtt_p50", "p95", "slowest"),
+    ),
     "errors": ("count",),
     "topics": (*_MOVED, "writers"),
     "partitions": ("partition", *_MOVED, "share"),
@@ -168,6 +171,8 @@ def latency(options: ReadOptions, by: tuple[str, ...]) -> int:
     """Measure latency by API, long-poll waits excluded.
 
     Excess is latency minus the wait that the client requested (long polls, groups that form).
+    Request and Response are the times of their bytes, Server is the broker's time without that
+    wait, RTT the round trip to it (docs/latency.md).
 
     \b
       kafkascope latency prod.pcapng

@@ -418,6 +418,10 @@ class Row:
     def latency_beyond_wait_ns(self) -> int | None:
         return None if self.latency_ns is None else max(0, self.latency_ns - self.wait_ns)
 
+    @property
+    def serving_beyond_wait_ns(self) -> int | None:
+        return None if self.serving_ns is None else max(0, self.serving_ns - self.wait_ns)
+
 
 address = lru_cache(4096)(str)
 """Returns the text of an endpoint."""

@@ -40,9 +40,11 @@ class Histogram(Measures):
     def count(self) -> int:
         return sum(self.buckets.values())
 
-    def add_all(self, values: Iterable[int]) -> None:
-        """Count values; negative ones (clocks that went back) count as 0."""
-        counts = Counter(values)
+    def add_all(self, values: Iterable[int | None], times: int = 1) -> None:
+        """Count values so many times each, but for None; negative ones (clocks that went back)
+        count as 0."""
+        counts: Counter[Any] = Counter(values)
+        counts.pop(None, None)
         if not counts:
             return
         if min(counts) < 0:
@@ -53,6 +55,7 @@ class Histogram(Measures):
             # As `bucket_of`: this is done some ten times for each exchange.
             shift = value.bit_length() - SUB_BITS - 1
             bucket = (shift << SUB_BITS) + (value >> shift) if shift > 0 else value
+            count *= times
             sum_ += value * count
             if bucket in buckets:
                 buckets[bucket] += count

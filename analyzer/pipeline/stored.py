@@ -122,12 +122,13 @@ class Stored:
     def rows(self) -> Iterator[tuple[Row, Exchange]]:
         """Yield the stored rows in the order of the table, each with an exchange that has a
         connection and no messages."""
-        handshakes: dict[str, int] = {}
+        round_trips: dict[str, int] = {}
         for manifest in self._manifests:
             for path in self._files("connections", manifest):
-                read = pq.read_table(path, columns=["connection_id", "handshake_ns"])
-                read = read.filter(read["handshake_ns"].is_valid())
-                handshakes.update(zip(*(each.to_pylist() for each in read.columns), strict=True))
+                read = pq.read_table(path)
+                known = "round_trip_ns" if "round_trip_ns" in read.column_names else "handshake_ns"
+                read = read.select(["connection_id", known]).drop_null()
+                round_trips.update(zip(*(each.to_pylist() for each in read.columns), strict=True))
         for manifest in self._manifests:
             for path in self._files("exchanges", manifest):
                 with pq.ParquetFile(path) as file:
@@ -135,7 +136,7 @@ class Stored:
                     for batch in file.iter_batches(ROWS, columns=names):
                         for values in batch.to_pylist():
                             row = row_of_table(values)
-                            yield row, _exchange(row, handshakes.get(values["connection_id"]))
+                            yield row, _exchange(row, round_trips.get(values["connection_id"]))
 
     def no_exchanges(self) -> OnlyTables:
         """Return the error for callers that need messages."""
@@ -195,14 +196,14 @@ def _zookeeper_of_table(values: dict[str, Any]) -> ZooKeeperFacts | None:
     return ZooKeeperFacts(number, path, event or "", zxid)
 
 
-def _exchange(row: Row, handshake_ns: int | None) -> Exchange:
+def _exchange(row: Row, round_trip_ns: int | None) -> Exchange:
     client, broker = _endpoint(row.client_address), _endpoint(row.broker_address)
     return Exchange(
         row.number,
         row.id,
         row.state,
         Connection(
-            row.connection, client, broker, row.time_ns, handshake_ns=handshake_ns, via=row.via
+            row.connection, client, broker, row.time_ns, handshake_ns=round_trip_ns, via=row.via
         ),
         client,
         broker,

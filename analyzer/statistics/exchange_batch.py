@@ -137,12 +137,14 @@ _batch = partial(tuple.__new__, Batch)
 
 
 def _column(field: int, of_row: Callable[[Row], Any]) -> Any:
-    """Return the property of a column: `field` as `kernel.pairs.Pair.value` takes it, `of_row` for
-    a single exchange. Statistics read few of them."""
+    """Return the property of a column: `field` as `kernel.pairs.Pair.value` takes it, `of_row`
+    where there are rows. Statistics read few of them."""
 
     def read(batch: ExchangeBatch) -> Sequence[Any]:
         pairs = batch._pairs
-        return [of_row(batch.row)] if pairs is None else column(pairs, field)
+        if pairs is None or type(batch._sources[0]) is not Pair:
+            return [of_row(row) for row, _ in batch]
+        return column(pairs, field)
 
     return cached_property(read)
 
@@ -195,7 +197,7 @@ class ExchangeBatch:
     @classmethod
     def of_group(cls, group: Group, key: tuple[Any, ...], maker: Rows | None) -> Self:
         """Return what the kernel has gathered; `key` is that of `kernel.groups.key_of`."""
-        same = key[4:]
+        same = key[5:]
         names = SAME[PRODUCE if len(same) == 1 else FETCH]
         request = dict(zip(names, same, strict=True))
         return cls(group.sources, group.pairs, request, maker)

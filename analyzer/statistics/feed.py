@@ -77,8 +77,12 @@ class Feed:
         if not self._takers:
             return
         pair = None
-        if row.api_key in SAME and not is_odd(row):
-            about = exchange.connection, row.client_address, row.software, row.user
+        disturbed = row.retransmissions or row.zero_window_ns or row.stalled_by
+        if row.api_key in SAME and not disturbed and not is_odd(row):
+            about = (
+                *(exchange.connection, row.client_address, row.software, row.user),
+                *(row.rtt_ns, row.capture_point),
+            )
             reader = self._readers.get(about)
             if reader is None:
                 reader = self._readers[about] = lone_reader()

@@ -72,7 +72,8 @@ _NAMES: Final[dict[Kind, tuple[str, ...]]] = {
         "waiting",
     ),
     "list": (
-        *("apis", "assigned", "causes", "clients", "codecs", "ephemerals", "errors", "groups"),
+        *("apis", "assigned", "capture_points", "causes", "clients", "codecs", "ephemerals"),
+        *("errors", "groups"),
         *("in_sync", "leaders", "lost_nodes", "magics", "offline", "producer_epochs", "readers"),
         *("refused", "remarks", "replicas", "roles", "same_as", "schemas", "servers", "sources"),
         *("tls_alerts", "tls_offered", "twice", "unassigned", "versions", "who", "writers"),
@@ -87,8 +88,8 @@ _NAMES: Final[dict[Kind, tuple[str, ...]]] = {
     "duration": (
         *("duration", "excess", "excess_max", "excess_p50", "excess_p95", "excess_p99"),
         *("handshake", "handshake_p50", "idle", "latency", "life", "longest", "max", "max_latency"),
-        *("median", "p50", "p95", "p99", "requested_timeout", "server_max", "server_p50"),
-        *("server_p95", "session_timeout", "throttle", "width"),
+        *("median", "p50", "p95", "p99", "requested_timeout", "session_timeout", "throttle"),
+        "width",
     ),
     "share": ("share", "throttled_share", "wait_share"),
 }

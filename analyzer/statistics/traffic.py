@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, get_args
 
+from kafkascope.analyzer.exchanges.stages import Point
 from kafkascope.analyzer.merging.histogram import Histogram
 from kafkascope.analyzer.merging.measures import (
     Measures,
+    bits,
     largest,
     least,
     most,
@@ -18,7 +20,7 @@ from kafkascope.analyzer.merging.measures import (
 from kafkascope.analyzer.merging.tables import Keyed, table
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
-from kafkascope.analyzer.statistics.model import Line, columns, filled, per_second, share
+from kafkascope.analyzer.statistics.model import Column, Line, columns, filled, per_second, share
 from kafkascope.analyzer.statistics.simple import Breakdown
 
 
@@ -108,6 +110,7 @@ FELT: Final = 100_000_000
 """Excess (ns) that is not nothing."""
 MOSTLY_WAIT: Final = 80
 """Percent of the latency."""
+POINTS: Final = get_args(Point)
 
 
 class LatencyTimes(Measures):
@@ -118,48 +121,78 @@ class LatencyTimes(Measures):
     wait: int = total()
     waited: int = total()
     """Exchanges with a wait."""
+    request_transfer: Histogram = whole(Histogram)
     server: Histogram = whole(Histogram)
-    """From the last byte of the request to the first one of the answer."""
+    """Without the wait."""
+    response_transfer: Histogram = whole(Histogram)
+    rtt: Histogram = whole(Histogram)
+    """From the capture point to the broker."""
     handshake: Histogram = whole(Histogram)
-    """Of TCP, once for each exchange: how far away the broker is."""
+    """Round trip between both ends, once for each exchange: how far away the broker is."""
+    points: int = bits()
+    """Places of `POINTS` where packets were captured."""
     slowest: tuple[int, int] | None = most()
     """(excess, minus the number of the exchange)"""
 
+    @property
+    def capture_points(self) -> list[Point]:
+        return [point for at, point in enumerate(POINTS) if self.points >> at & 1]
+
+
+STAGES: Final = ("request_transfer", "server", "response_transfer", "rtt")
+"""Fields of `LatencyTimes`, and what the names of their columns begin with (docs/latency.md)."""
+_SHOWN: Final = tuple(f"{stage}_{part}" for stage in STAGES[:3] for part in ("p50", "p95"))
+_STAGE_COLUMNS: Final[tuple[Column, ...]] = tuple(
+    Column(name := f"{stage}_{part}", "duration", wide=name not in (*_SHOWN, "rtt_p50"))
+    for stage in STAGES
+    for part in ("p50", "p95", "p99", "max")
+)
+
 
 class Latency(Breakdown[LatencyTimes]):
-    """Latency by API, version, client and broker."""
+    """Latency by API, version, client and broker, and its stages."""
 
     NAME = "latency"
-    VERSION = 2
+    VERSION = 3
     USUAL = ("api",)
     SORT = "excess_p95"
     KEY = ("api", "version", "client_id", "host", "broker")
     COLUMNS = columns(
         *("requests", "p50", "p95", "p99", "max", "waited", "wait_share", "excess_p50"),
-        *("excess_p95", "excess_p99", "excess_max", "server_p50", "server_p95", "server_max"),
-        *("handshake_p50", "slowest"),
-        wide=("server_p50", "server_p95", "server_max", "handshake_p50"),
+        *("excess_p95", "excess_p99", "excess_max"),
+        *_STAGE_COLUMNS,
+        *("handshake_p50", "capture_points", "slowest"),
+        wide=("handshake_p50",),
     )
 
     values: Keyed[LatencyTimes] = table(LatencyTimes)
 
     def add(self, batch: ExchangeBatch) -> None:
         """Count exchanges; those without a response have no latency."""
-        row, handshake = batch.row, batch.exchange.connection.handshake_ns
+        row, handshake = batch.row, batch.exchange.connection.round_trip_ns
         if row.latency_ns is None:
             return
         client = batch.client[1]
         times = self.values[(row.api, row.api_version, row.client_id, client, row.broker_address)]
         latencies, waits, beyond = batch.latencies, batch.waits, batch.latencies
+        servings = batch.servings
         if any(waits):
             beyond = [max(0, took - wait) for took, wait in zip(latencies, waits, strict=True)]
+            servings = [
+                None if took is None else max(0, took - wait)
+                for took, wait in zip(servings, waits, strict=True)
+            ]
             times.wait += sum(waits)
             times.waited += sum(map(bool, waits))
         times.latency.add_all(latencies)
         times.beyond_wait.add_all(beyond)
-        times.server.add_all(each for each in batch.servers if each is not None)
-        if handshake is not None:
-            times.handshake.add_all([handshake] * len(latencies))
+        times.request_transfer.add_all(batch.request_transfers)
+        times.server.add_all(servings)
+        times.response_transfer.add_all(batch.response_transfers)
+        times.rtt.add_all((row.rtt_ns,), len(batch))
+        times.handshake.add_all((handshake,), len(batch))
+        if row.capture_point is not None:
+            times.points |= 1 << POINTS.index(row.capture_point)
         times.slowest = largest(times.slowest, beyond, batch.numbers)
 
     def line(self, key: Line, times: LatencyTimes) -> Line:
@@ -170,8 +203,13 @@ class Latency(Breakdown[LatencyTimes]):
             "waited": times.waited,
             "wait_share": share(times.wait, times.latency.total),
             **times.beyond_wait.summary("excess_"),
-            **times.server.summary("server_", (50, 95)),
+            **{
+                name: value
+                for stage in STAGES
+                for name, value in getattr(times, stage).summary(f"{stage}_").items()
+            },
             "handshake_p50": times.handshake.percentile(0.5),
+            "capture_points": times.capture_points,
             "slowest": None if times.slowest is None else -times.slowest[1],
         }
 

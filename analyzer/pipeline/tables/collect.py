@@ -256,7 +256,10 @@ class TableCollector:
             ("latency", row.latency_ns),
             ("excess", row.latency_beyond_wait_ns),
             ("wait", row.wait_ns or None),
-            ("server", row.server_ns),
+            ("request_transfer", row.request_transfer_ns),
+            ("server", row.serving_beyond_wait_ns),
+            ("response_transfer", row.response_transfer_ns),
+            ("rtt", row.rtt_ns),
         )
         for measure, value in measures:
             if value is None:
@@ -385,6 +388,7 @@ def _connection_values(
         str(ends[1]),
         connection.handshake,
         connection.handshake_ns,
+        connection.round_trip_ns,
         connection.packets[client],
         connection.packets[broker],
         connection.bytes[client],

@@ -218,6 +218,7 @@ CONNECTIONS: Final = Table(
         Col("broker_address", _S, ""),
         Col("handshake", _B, "SYN or SYN-ACK was seen"),
         Col("handshake_ns", _I64, "from SYN to the ACK that completes it"),
+        Col("round_trip_ns", _I64, "of the handshake, without SYNs that were lost"),
         Col("client_packets", _I64, ""),
         Col("broker_packets", _I64, ""),
         Col("client_bytes", _I64, "captured payload, retransmissions included"),
@@ -280,7 +281,12 @@ LATENCY: Final = Table(
     "add up `count` over any keys.",
     (
         Col("hour", _TS, "of the first byte"),
-        Col("measure", _S, "latency, excess, wait, server"),
+        Col(
+            "measure",
+            _S,
+            "latency, excess, wait; request_transfer, server (without the wait), "
+            "response_transfer, rtt",
+        ),
         Col("broker_address", _S, ""),
         Col("api_key", _I32, ""),
         Col("api", _S, ""),
