@@ -2,10 +2,12 @@
 
 import os
 import shutil
+import subprocess
+from typing import NoReturn
 
 import pytest
 
-__all__ = ["CI", "need"]
+__all__ = ["CI", "need", "need_namespaces"]
 
 CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
@@ -13,9 +15,25 @@ CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 def need(*tools: str) -> None:
     """When a program is absent: skip the test on a user's machine, fail it in CI."""
     missing = [tool for tool in tools if shutil.which(tool) is None]
-    if not missing:
-        return
-    reason = f"needs {', '.join(missing)} on the PATH"
+    if missing:
+        _absent(f"needs {', '.join(missing)} on the PATH")
+
+
+def need_namespaces() -> None:
+    """When network namespaces and links between them cannot be made: skip or fail, as above."""
+    need("ip")
+    name = f"kafkascope-{os.getpid()}-probe"
+    made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
+    if made.returncode:
+        _absent(f"needs root and network namespaces: {made.stderr.strip()}")
+    words = ("link", "add", "one", "type", "veth", "peer", "name", "other")
+    link = subprocess.run(["ip", "-netns", name, *words], capture_output=True, text=True)
+    subprocess.run(["ip", "netns", "delete", name], check=True)
+    if link.returncode:
+        _absent(f"needs veth links: {link.stderr.strip()}")
+
+
+def _absent(reason: str) -> NoReturn:
     if CI:
         pytest.fail(reason)
     pytest.skip(reason)
