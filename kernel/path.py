@@ -55,7 +55,18 @@ TRIP: Final[i64] = 7
 
 FIELDS: Final = (
     *("off", "over", "trip0", "trip1", "known_ns", "syn_ns", "syns", "answered_ns", "scale0"),
-    *("scale1", "events", "latest_ns", "closed0", "closed1", "ack0", "ack1", "edge0", "edge1", "end0"),
+    *(
+        "scale1",
+        "events",
+        "latest_ns",
+        "closed0",
+        "closed1",
+        "ack0",
+        "ack1",
+        "edge0",
+        "edge1",
+        "end0",
+    ),
     *("end1", "data0", "data1", "burst", "last", "largest0", "largest1", "room", "acked_ns"),
     *("sent", "trip_seen", "samples"),
 )
@@ -218,7 +229,13 @@ class Path:
             self.room = 0 if ahead >= HALF else ahead
 
     def follows(
-        self, direction: i64, before: i64, data_ns: i64, largest: i64, time_ns: i64, end: i64,
+        self,
+        direction: i64,
+        before: i64,
+        data_ns: i64,
+        largest: i64,
+        time_ns: i64,
+        end: i64,
         length: i64,
     ) -> None:
         """Take a segment behind another one of its direction, without bytes of the other side
@@ -235,9 +252,7 @@ class Path:
         if len(self.sent) > MOST_SENT:
             del self.sent[: MOST_SENT // 2]
 
-    def paused(
-        self, direction: i64, begin: i64, time_ns: i64, largest: i64, length: i64
-    ) -> None:
+    def paused(self, direction: i64, begin: i64, time_ns: i64, largest: i64, length: i64) -> None:
         """Tell why a burst stood still: no room in the window, an acknowledgement that was to come,
         or nothing that could be seen: then its sender did not send."""
         both: i64 = UNKNOWN
@@ -323,15 +338,11 @@ class Path:
             self.data1 = time_ns
         self.add(AGAIN, direction, time_ns if begin == 0 else begin, time_ns, first, last)
 
-    def filled(
-        self, direction: i64, since_ns: i64, time_ns: i64, first: i64, last: i64
-    ) -> None:
+    def filled(self, direction: i64, since_ns: i64, time_ns: i64, first: i64, last: i64) -> None:
         """Take bytes that were missing since a time."""
         self.add(FILLED, direction, since_ns, time_ns, first, last)
 
-    def add(
-        self, kind: i64, direction: i64, begin: i64, end: i64, first: i64, last: i64
-    ) -> None:
+    def add(self, kind: i64, direction: i64, begin: i64, end: i64, first: i64, last: i64) -> None:
         if self.off:
             return
         events = self.events

@@ -13,13 +13,12 @@ for transfers: a request is with the broker when its last segment is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from kafkascope.kernel.path import AGAIN, CLOSED, FILLED, FULL, HELD, NAGLE, PAUSED, TRIP
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange, Spot
-    from kafkascope.captures.model import Connection
     from kafkascope.kernel.path import Path
 
 Cause: TypeAlias = Literal["client", "broker", "network"]
@@ -155,11 +154,15 @@ def point_of(path: Path, client: int) -> Point | None:
     if path.trip0 < 0 or path.trip1 < 0 or path.off:
         return None
     to_broker, to_client = (path.trip1, path.trip0) if client else (path.trip0, path.trip1)
-    both = to_broker + to_client
-    for near, far, point in (to_client, to_broker, CLIENT), (to_broker, to_client, BROKER):
-        if near * 3 <= far and (near <= NEAR or near * 100 <= both * NEAR_SHARE):
-            return point
-    return "between" if both > 2 * NEAR else None
+    if _near(to_client, to_broker):
+        return CLIENT
+    if _near(to_broker, to_client):
+        return BROKER
+    return "between" if to_broker + to_client > 2 * NEAR else None
+
+
+def _near(trip: int, other: int) -> bool:
+    return 3 * trip <= other and (trip <= NEAR or 100 * trip <= NEAR_SHARE * (trip + other))
 
 
 def _overlaps(place: tuple[int, int], first: int, last: int) -> bool:
@@ -188,16 +191,14 @@ def _stalled(
 ) -> Cause | None:
     """Return who delayed an exchange, by events of its path: None where nothing took long."""
     client, path = exchange.client_end, exchange.connection.path
-    (begin, sent), (told, end) = request, response
+    begin, told, end = request[0], *response
     lost: dict[Cause, int] = {CLIENT: 0, BROKER: 0, NETWORK: 0}
     ends: tuple[Cause, Cause] = (BROKER, CLIENT) if client else (CLIENT, BROKER)
     for kind, direction, first, last, *_ in events:
         span = request if direction == client else response
         took = min(last, end) - max(first, begin)
         within = span[0] <= first and last <= span[1]
-        if kind == CLOSED:
-            lost[ends[direction]] += took
-        elif kind in (NAGLE, PAUSED) and within:
+        if kind == CLOSED or (kind in (NAGLE, PAUSED) and within):
             lost[ends[direction]] += took
         elif kind == FULL and within:
             lost[ends[1 - direction]] += took

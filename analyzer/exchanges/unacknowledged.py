@@ -1,5 +1,5 @@
-"""Holds exchanges until their responses are acknowledged: until then TCP may send these again, which
-belongs to what is told of the exchange (`stages`). State without I/O."""
+"""Holds exchanges until their responses are acknowledged: until then TCP may send these again,
+which belongs to what is told of the exchange (`stages`). State without I/O."""
 
 from __future__ import annotations
 

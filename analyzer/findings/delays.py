@@ -11,7 +11,15 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from kafkascope.analyzer.exchanges.stages import BROKER, CLIENT, NETWORK, TIMEOUT
-from kafkascope.analyzer.findings.counting import Keyed, Occurrences, least, most, table, total, whole
+from kafkascope.analyzer.findings.counting import (
+    Keyed,
+    Occurrences,
+    least,
+    most,
+    table,
+    total,
+    whole,
+)
 from kafkascope.analyzer.findings.rules import SECOND, limit
 from kafkascope.analyzer.findings.view import Counts, DetectorInput, Finding, Row
 from kafkascope.analyzer.findings.words import duration, plural, size
@@ -72,9 +80,7 @@ class Delays(Counts):
         trip = max(path.trip0 + path.trip1, row.rtt_ns or 0)
         columns = batch.begins, batch.numbers, batch.latencies, batch.waits
         stages = batch.request_transfers, batch.servings, batch.response_transfers
-        for each in map(
-            Took, *columns, *stages, batch.request_bytes, batch.response_bytes
-        ):
+        for each in map(Took, *columns, *stages, batch.request_bytes, batch.response_bytes):
             rule, took, octets = _judged(row, each, trip)
             if rule:
                 delay = self.found[(rule, row.api, *client_of(row), row.broker_address)]
@@ -101,7 +107,7 @@ class Delays(Counts):
         }
         for (rule, api, client_id, host, broker), delay in self.found.items():
             every = answered.get((api, client_id or None, host, broker), delay.count)
-            if (text := _text(rule, api, broker, str(view.client(client_id, host)), delay, every)):
+            if text := _text(rule, api, broker, str(view.client(client_id, host)), delay, every):
                 mild = delay.count < limit("slow.count") or view.is_broker(client_id, host)
                 yield view.finding(
                     rule,

@@ -76,9 +76,9 @@ class PiecewiseSending(Counts):
         sizes = batch.request_bytes, batch.response_bytes
         for begin, number, latency, server, octets, answer in zip(*columns, *sizes, strict=True):
             took = latency - server
-            if gap <= took <= LONGEST and octets <= MAX_REQUEST and answer <= MAX_RESPONSE:
-                if not _paced(batch.exchange_of(number)):
-                    self._see(row, begin, number, took, server)
+            small = octets <= MAX_REQUEST and answer <= MAX_RESPONSE
+            if gap <= took <= LONGEST and small and not _paced(batch.exchange_of(number)):
+                self._see(row, begin, number, took, server)
 
     def _see(self, row: Row, begin: int, number: int, took: int, server: int) -> None:
         sending = self.clients[(*client_of(row), row.api, row.broker_address)]
@@ -98,12 +98,14 @@ class PiecewiseSending(Counts):
             client, span = view.client(client_id, host), "each"
             if sending.longest != sending.shortest:
                 span = f"{duration(sending.shortest)} to {duration(sending.longest)}"
+            pause = duration(sending.time_ns // sending.count)
+            answer = duration(sending.server_ns // sending.count)
+            requests = plural(traffic.answered, f"{api} request")
             yield view.finding(
                 "sent-in-pieces",
-                f"{client} paused for {duration(sending.time_ns // sending.count)} between the first "
-                f"and the last byte of {sending.count:,} of {plural(traffic.answered, f'{api} request')} "
-                f"({span}), which it sent to {broker} in small pieces; the first byte of the response "
-                f"came {duration(sending.server_ns // sending.count)} after the last one on average",
+                f"{client} paused for {pause} between the first and the last byte of "
+                f"{sending.count:,} of {requests} ({span}), which it sent to {broker} in small "
+                f"pieces; the first byte of the response came {answer} after the last one",
                 f"latency >= {sending.shortest}ns",
                 sending,
                 client=client,

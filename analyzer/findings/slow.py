@@ -123,7 +123,9 @@ class Slowness(Counts):
         if latency >= limit("slow.excess") or row.throttle_ms:
             self._judge(row, exchange)
         elif latency >= limit("server.time") and row.api_key in QUICK and not row.errors:
-            for number, served, wait in zip(batch.numbers, batch.servings, batch.waits, strict=True):
+            for number, served, wait in zip(
+                batch.numbers, batch.servings, batch.waits, strict=True
+            ):
                 if (served or 0) - wait >= limit("server.time"):
                     self._judge(batch.row_of(number), batch.exchange_of(number))
 
@@ -195,13 +197,16 @@ class Slowness(Counts):
             beyond = f", at least {duration(least)} more than the requested wait" if waits else ""
             median = f" (median excess {duration(times.beyond_wait.percentile(0.5))})"
             there = ""
+            median = median if count < times.latency.count else ""
             if len(served) == len(found):
-                there = f", {duration(sorted(served)[len(served) // 2])} of it at the broker (median)"
+                there = (
+                    f", {duration(sorted(served)[len(served) // 2])} of it at the broker (median)"
+                )
             mild = count < limit("slow.count") or view.is_broker(*who)
             yield view.finding(
                 "slow-answers",
                 f"{count:,} of {plural(times.latency.count, f'{api} request')} from {client} to "
-                f"{broker} took {span}{beyond}{median if count < times.latency.count else ''}{there}",
+                f"{broker} took {span}{beyond}{median}{there}",
                 f"server >= {min(served)}ns" if there else f"excess >= {least}ns",
                 span_of(found),
                 client=client,

@@ -18,8 +18,9 @@ import pyarrow as pa
 from kafkascope.analyzer.conversation.context import Context, Endpoints
 from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.exchanges.internal import FETCH, learn_from_log
-from kafkascope.analyzer.exchanges.unacknowledged import Unacknowledged
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG
+from kafkascope.analyzer.exchanges.pairs import Item, exchange_of
+from kafkascope.analyzer.exchanges.unacknowledged import Unacknowledged
 from kafkascope.analyzer.pipeline import state
 from kafkascope.analyzer.pipeline.job import Job, Keep
 from kafkascope.analyzer.pipeline.segments import NAMES, STATE, events_of, name_of, rows_in
@@ -195,7 +196,7 @@ class Task:
         self._reassembler = Reassembler(self._setting.comment)
         self._last_ns = 0
         self._unacknowledged = Unacknowledged()
-        self._told: list[Any] = []
+        self._told: list[Item] = []
         self._reassembler.number_of = connection_place
 
     def _take(self, event: StreamEvent) -> None:
@@ -214,7 +215,7 @@ class Task:
         """Add exchanges whose responses are acknowledged."""
         told, self._told = self._told, []
         for exchange in self._unacknowledged.passed(told, now_ns):
-            self._add(exchange)
+            self._add(exchange_of(exchange))
 
     def _add(self, exchange: Exchange) -> None:
         if exchange.api_key == FETCH:
@@ -228,9 +229,9 @@ class Task:
         self._collector.settle()
 
     def _add_rest(self) -> None:
-        for exchange in self._unacknowledged.rest() + self._told:
-            self._add(exchange)
-        self._told = []
+        told, self._told = self._told, []
+        for exchange in self._unacknowledged.rest() + told:
+            self._add(exchange_of(exchange))
 
     def _leave(self, key: int) -> None:
         """Leave a shard: all its segments were read."""

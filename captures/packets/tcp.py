@@ -148,6 +148,9 @@ def segment_of(packet: Packet) -> Segment | str:
         interface |= int.from_bytes(data[4:8], "big") << 32
     elif link_type == LINUX_SLL:
         interface |= int.from_bytes(data[:2], "big") << 32
+    window = UNKNOWN
+    if captured >= header + 16:
+        window = int.from_bytes(data[header + 14 : header + 16], "big")
     if ident <= 0:
         ident = int.from_bytes(data[header + 16 : header + 18], "big")
     return Segment(
@@ -163,7 +166,7 @@ def segment_of(packet: Packet) -> Segment | str:
         length,
         fingerprint(ports, seq, ack, ident, length, flags, folded(addresses)),
         interface,
-        UNKNOWN if captured < header + 16 else int.from_bytes(data[header + 14 : header + 16], "big"),
+        window,
         scale_in(data[header + 20 : begin]) if flags & SYN else UNKNOWN,
     )
 
