@@ -131,7 +131,7 @@ def joined(events: Iterable[StreamEvent]) -> list[list[Any]]:
                 how = [event.how, event.time_ns, event.used]
                 out.append(["closed", number, event.direction, *how])
     for connection in opened:
-        out.append([getattr(connection, name) for name in type(connection).__slots__])
+        out.append(connection.__getstate__())
     return out
 
 
