@@ -16,6 +16,7 @@ from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.model import Exchange, Frame, Request, Response
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.render.records import lines_inside
+from kafkascope.analyzer.render.stages import stage_lines
 from kafkascope.analyzer.render.tree import TreeText, dump_lines, holds_records
 from kafkascope.analyzer.render.values import Labels, embedded_lines
 from kafkascope.analyzer.spans import spans
@@ -55,7 +56,7 @@ def exchange_lines(
 
     Names come from traffic: what a terminal would obey is taken out.
     """
-    parts: list[Iterable[str]] = [_title(row), _session(exchange, names)]
+    parts: list[Iterable[str]] = [_title(row, exchange), _session(exchange, names)]
     options: Any = {"show_hex": show_hex, "ranges": ranges, "payloads": payloads}
     for name, side in (("request", exchange.request), ("response", exchange.response)):
         if side is not None:
@@ -90,7 +91,7 @@ def _ranges(numbers: list[int]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
-def _title(row: Row) -> Iterator[str]:
+def _title(row: Row, exchange: Exchange) -> Iterator[str]:
     version = "" if row.api_version is None else f" v{row.api_version}"
     yield f"exchange {row.number}: {row.api or 'no Kafka message'}{version}"
     who = " ".join(part for part in (row.client_id or "", row.software) if part)
@@ -102,6 +103,7 @@ def _title(row: Row) -> Iterator[str]:
     wait = f", of which {duration(row.wait_ns)} waited" if row.wait_ns else ""
     latency = "" if row.latency_ns is None else f", {duration(row.latency_ns)}{wait}"
     yield f"  {iso_ns(row.time_ns)}, connection {row.connection}{latency}"
+    yield from (f"  {line}" for line in stage_lines(exchange))
     yield f"  {row.state}: {result(row)}"
     for note in row.notes:
         yield f"  {note.severity}: {note.text}"

@@ -42,8 +42,8 @@ class Step(NamedTuple):
     """A column of a chart over time."""
 
     label: str
-    amount: float
-    failed: float
+    parts: tuple[tuple[str, float], ...]
+    """As (class, amount), from the axis up."""
     title: str
 
 
@@ -110,28 +110,32 @@ def bars(title: str, lines: Sequence[Bar]) -> str:
     return _svg(WIDTH, len(lines) * BAR + 2, title, inner)
 
 
-def columns(title: str, steps: Sequence[Step]) -> str:
-    """Amounts over time; the failed part of each stands on the axis."""
+def columns(
+    title: str, steps: Sequence[Step], unit: str = "", legend: Sequence[tuple[str, str]] = ()
+) -> str:
+    """Amounts over time. `legend`: classes of parts, and what they are."""
     if not steps:
         return ""
-    most = max(step.amount for step in steps) or 1
-    top, left = 16, 46
+    most = max(sum(amount for _, amount in step.parts) for step in steps) or 1
+    top, left = 16, 46 + 6 * len(unit)
     room = WIDTH - left
     width = room / len(steps)
     inner = [
-        _text(left - 6, top + 4, f"{most:g}", "end dim"),
+        _text(left - 6, top + 4, f"{most:.4g}{unit}", "end dim"),
         _text(left - 6, top + HEIGHT, "0", "end dim"),
         f'<line x1="{left}" y1="{top + HEIGHT}" x2="{WIDTH}" y2="{top + HEIGHT}" class="axis"/>',
         f'<line x1="{left}" y1="{top}" x2="{WIDTH}" y2="{top}" class="grid"/>',
     ]
     for index, step in enumerate(steps):
         x = left + index * width
+        y = float(top + HEIGHT)
         inner.append(f"<g><title>{escaped(step.title)}</title>")
-        for kind, amount in (("main", step.amount), ("bad", min(step.failed, step.amount))):
+        for kind, amount in step.parts:
             height = HEIGHT * amount / most
+            y -= height
             if height > 0:
                 inner.append(
-                    f'<rect x="{x:.1f}" y="{top + HEIGHT - height:.1f}" '
+                    f'<rect x="{x:.1f}" y="{y:.1f}" '
                     f'width="{max(width * 0.86, 0.6):.1f}" height="{height:.1f}" class="{kind}"/>'
                 )
         inner.append("</g>")
@@ -140,7 +144,12 @@ def columns(title: str, steps: Sequence[Step]) -> str:
         x = left + index * width
         if x <= WIDTH - CLOCK:
             inner.append(_text(x, top + HEIGHT + 16, steps[index].label, "dim"))
-    return _svg(WIDTH, top + HEIGHT + 22, title, inner)
+    bottom = top + HEIGHT + 22
+    for index, (kind, text) in enumerate(legend):
+        x = left + index * LABEL
+        inner.append(f'<rect x="{x}" y="{bottom}" width="12" height="12" class="{kind}"/>')
+        inner.append(_text(x + 18, bottom + 11, text, "dim"))
+    return _svg(WIDTH, bottom + 18 * bool(legend), title, inner)
 
 
 def lanes(title: str, tracks: Sequence[Track], ticks: Sequence[tuple[float, str]]) -> str:

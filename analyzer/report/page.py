@@ -68,6 +68,7 @@ svg.chart{width:100%;height:auto;max-height:42rem}svg .t{font:12px system-ui,san
 fill:var(--fg)}svg .end{text-anchor:end}svg .dim{fill:var(--dim)}svg .mark{fill:var(--fg);
 font-weight:700;font-size:11px}
 .main{fill:var(--main)}.second{fill:var(--second)}.bad{fill:var(--bad)}
+.trip{fill:var(--dim)}.serve{fill:var(--warn)}
 .axis{stroke:var(--dim)}.grid{stroke:var(--line);stroke-dasharray:3 3}
 .stable{fill:var(--main)}.join{fill:var(--warn)}.sync{fill:var(--second)}.left{fill:var(--dim)}
 .gone{fill:var(--bad)}.wait{fill:none;stroke:var(--warn);stroke-dasharray:2 3}

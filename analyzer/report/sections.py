@@ -150,8 +150,7 @@ def _over_time(facts: ReportFacts, times: Times) -> Section:
     steps = [
         Step(
             times.text(line["time"]).partition(".")[0],
-            line["requests"],
-            line["failed"] + line["unanswered"],
+            _failed_part(line["requests"], line["failed"] + line["unanswered"]),
             f"{times.text(line['time'])}: {plural(line['requests'], 'request')}, "
             f"{line['failed']:,} with errors, {line['unanswered']:,} unanswered",
         )
@@ -167,6 +166,39 @@ def _over_time(facts: ReportFacts, times: Times) -> Section:
         [("", chart)] if chart else [],
         [table("Requests over time", Rates.COLUMNS, lines, times)],
     )
+
+
+def _failed_part(requests: int, failed: int) -> tuple[tuple[str, float], ...]:
+    failed = min(failed, requests)
+    return ("bad", failed), ("main", requests - failed)
+
+
+STAGES: Final = {
+    "request_transfer": ("main", "Request transfer"),
+    "rtt": ("trip", "Round trip"),
+    "server": ("serve", "Server"),
+    "response_transfer": ("second", "Response transfer"),
+}
+"""Columns of rates -> class and name of a stage, in the order in which they pass."""
+
+
+def _stages_over_time(facts: ReportFacts, times: Times) -> str:
+    """Return the chart of the mean time that requests spent in each stage; empty where no round
+    trip is known."""
+    lines, steps = facts.rates.rows(), []
+    for line in lines:
+        known = {name: line[name] or 0 for name in STAGES}
+        words = (f"{STAGES[name][1].lower()} {duration(took)}" for name, took in known.items())
+        steps.append(
+            Step(
+                times.text(line["time"]).partition(".")[0],
+                tuple((STAGES[name][0], took / MS) for name, took in known.items()),
+                f"{times.text(line['time'])}: {', '.join(words)}",
+            )
+        )
+    if all(line["rtt"] is None for line in lines):
+        return ""
+    return columns("Stages of requests over time", steps, " ms", list(STAGES.values()))
 
 
 def _clients(facts: ReportFacts, times: Times, release: str) -> Section:
@@ -225,13 +257,18 @@ def _latency(facts: ReportFacts, times: Times) -> Section:
     ]
     drawn.sort(key=lambda bar: -bar.parts[0][1])
     chart = bars("Excess latency, 95th percentile", drawn[:MOST_BARS]) if drawn else ""
+    charts = {
+        "95th percentile of excess latency": chart,
+        "Mean time of each stage, without requested waits": _stages_over_time(facts, times),
+    }
     return Section(
         "latency",
         "Latency",
         "Excess is the latency minus the time that the client requested: long polls of Fetch, and"
-        " JoinGroup requests that wait for other members.",
+        " JoinGroup requests that wait for other members. Request and Response are the transfers of"
+        " their bytes, Server is the broker's time, RTT the round trip to it.",
         "kafkascope latency {}",
-        [("95th percentile of excess latency", chart)] if chart else [],
+        [(legend, svg) for legend, svg in charts.items() if svg],
         [table("Latency by API", Latency.columns(["api"]), lines, times, _of_api)],
     )
 

@@ -11,6 +11,8 @@ from kafkascope.analyzer.statistics.model import Accumulator, Line, TopicNames, 
 
 SECOND: Final = 1_000_000_000
 MAX_SLICES: Final = 3_600
+STAGES: Final = ("request_transfer", "server", "response_transfer", "rtt")
+"""Of an exchange, by the names of their columns (docs/latency.md)."""
 
 
 class Slice(Measures):
@@ -24,6 +26,13 @@ class Slice(Measures):
     """With errors that are not expected."""
     unanswered: int = total()
     latency_beyond_wait_ns: int = total()
+    staged: int = total()
+    """With all stages known, whose sums follow."""
+    request_transfer_ns: int = total()
+    server_ns: int = total()
+    """Without the wait."""
+    response_transfer_ns: int = total()
+    rtt_ns: int = total()
 
 
 class Rates(Accumulator):
@@ -31,11 +40,12 @@ class Rates(Accumulator):
     more than `limit` slices."""
 
     NAME = "rates"
-    VERSION = 2
+    VERSION = 3
     COLUMNS = columns(
         *("time", "requests", "per_second", "request_bytes", "response_bytes", "records", "failed"),
-        *("unanswered", "excess", "width"),
-        wide=("width",),
+        *("unanswered", "excess", *STAGES, "width"),
+        wide=(*STAGES, "width"),
+        kinds=dict.fromkeys(STAGES, "duration"),
     )
 
     every_ns: int = most()
@@ -58,7 +68,11 @@ class Rates(Accumulator):
         slices: dict[int, Slice] = {}
         columns = (batch.begins, batch.request_bytes, batch.response_bytes, batch.records)
         times = batch.latencies, batch.waits
-        for begin, asked, answered, records, latency, wait in zip(*columns, *times, strict=True):
+        transfers, rtt_ns = (batch.request_transfers, batch.response_transfers), row.rtt_ns or 0
+        stages = zip(*transfers, batch.servings, strict=True)
+        for (begin, asked, answered, records, latency, wait), (sending, receiving, serving) in zip(
+            zip(*columns, *times, strict=True), stages, strict=True
+        ):
             number = begin // self.every_ns
             found = slices.get(number)
             if found is None:
@@ -70,6 +84,12 @@ class Rates(Accumulator):
             found.failed += failed
             found.unanswered += unanswered
             found.latency_beyond_wait_ns += max(0, latency - wait)
+            if serving is not None:
+                found.staged += 1
+                found.request_transfer_ns += sending or 0
+                found.server_ns += max(0, serving - wait)
+                found.response_transfer_ns += receiving or 0
+                found.rtt_ns += rtt_ns
         for number, found in slices.items():
             # The width may grow on the way.
             self._take(number * self.every_ns // self.width_ns, found)
@@ -122,6 +142,10 @@ def _line(time_ns: int, width_ns: int, found: Slice) -> Line:
         "requests": found.count,
         "per_second": found.count * SECOND / width_ns,
         "excess": found.latency_beyond_wait_ns // found.count if found.count else None,
+        **{
+            stage: getattr(found, f"{stage}_ns") // found.staged if found.staged else None
+            for stage in STAGES
+        },
         "width": width_ns,
     }
     return filled(Rates.COLUMNS, found, line)

@@ -21,6 +21,7 @@ from kafkascope.analyzer.merging.tables import Keyed, table
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.model import Column, Line, columns, filled, per_second, share
+from kafkascope.analyzer.statistics.rates import STAGES
 from kafkascope.analyzer.statistics.simple import Breakdown
 
 
@@ -139,8 +140,6 @@ class LatencyTimes(Measures):
         return [point for at, point in enumerate(POINTS) if self.points >> at & 1]
 
 
-STAGES: Final = ("request_transfer", "server", "response_transfer", "rtt")
-"""Fields of `LatencyTimes`, and what the names of their columns begin with (docs/latency.md)."""
 _SHOWN: Final = tuple(f"{stage}_{part}" for stage in STAGES[:3] for part in ("p50", "p95"))
 _STAGE_COLUMNS: Final[tuple[Column, ...]] = tuple(
     Column(name := f"{stage}_{part}", "duration", wide=name not in (*_SHOWN, "rtt_p50"))
@@ -162,7 +161,7 @@ class Latency(Breakdown[LatencyTimes]):
         *("excess_p95", "excess_p99", "excess_max"),
         *_STAGE_COLUMNS,
         *("handshake_p50", "capture_points", "slowest"),
-        wide=("handshake_p50",),
+        wide=("handshake_p50", "capture_points"),
     )
 
     values: Keyed[LatencyTimes] = table(LatencyTimes)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.captures.inputs.spool import Spool
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.document.tree import Space
 from tests.tui.boards import compare
 from tests.tui.pilots import idle, run, text_of
+
+CAPTURES = Path(__file__).parents[1] / "analyzer" / "captures"
 
 
 @pytest.mark.parametrize("size", [(160, 50), (110, 40), (80, 24), (20, 5)], ids=str)
@@ -18,6 +24,22 @@ def test_the_exchanges_look_as_they_did(store: Store, size: tuple[int, int]) -> 
         compare(f"exchanges-{size[0]}x{size[1]}", text_of(app))
 
     run(store, steps, size)
+
+
+def test_the_detail_draws_the_stages_of_an_exchange() -> None:
+    """A client that wrote a request in two pieces: Nagle's algorithm and a delayed
+    acknowledgement."""
+
+    async def steps(app, pilot):
+        await pilot.press("ctrl+g", *"9", "enter")
+        await idle(app, pilot)
+        compare("exchanges-stages", text_of(app))
+
+    with open_capture([CAPTURES / "nagle.pcap.gz"], spool=Spool()) as capture:
+        found = Store(capture.source.read, capture.context)
+        for exchange in capture.exchanges():
+            found.add(exchange)
+        run(found, steps, (160, 40))
 
 
 def test_without_colours_the_same_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from kafkascope.analyzer.render.exchange import (
     without_secrets,
 )
 from kafkascope.analyzer.render.records import lines_inside
+from kafkascope.analyzer.render.stages import remarks, stage_bar, stage_list
 from kafkascope.analyzer.render.tree import (
     holds_records,
     is_list,
@@ -54,6 +55,15 @@ TELLING: Final[tuple[str, ...]] = (
     *("name", "topic", "topic_name", "group_id", "partition_index", "partition", "index"),
 )
 """Fields that describe their struct, before others."""
+STAGES: Final = {
+    "request transfer": "bar",
+    "round trip": "dim",
+    "server": "?",
+    "server and round trip": "?",
+    "wait": "wait",
+    "response transfer": "good",
+}
+"""Colours of the stages of an exchange."""
 RECORDS_LIMIT: Final = 32 << 20
 """Bytes of memory for the lines of all records of an exchange: some ten thousand of them."""
 LINE: Final = 300
@@ -100,7 +110,8 @@ class Document:
                 side = _Side(exchange, message, names, self._payloads())
                 tree = side.tree(tab.lower())
                 deeds = deeds_of(exchange.notes)
-                tree.roots[:0] = [Item("proxy rule", deed, kind="mark") for deed in deeds]
+                rules = [Item("proxy rule", deed, kind="mark") for deed in deeds]
+                tree.roots[:0] = [*rules, *_stages(exchange)]
                 tree.refresh()
                 return tree
             case "Records":
@@ -125,6 +136,15 @@ def _context(exchange: Exchange, names: TopicNames, hints: Iterable[str]) -> lis
     ends = f"connection {connection.number}: {connection.a} to {connection.b}"
     sent = f"  {there} bytes there, {back} back"
     return nested([*head, ends, sent, *hints, f"exchange id {exchange.id}"])
+
+
+def _stages(exchange: Exchange) -> Iterator[Item]:
+    """Yield a bar of where the time went, with remarks, and its legend."""
+    if stages := stage_list(exchange):
+        bar = [(signs, STAGES[stage.name]) for signs, stage in stage_bar(stages)]
+        legend = [(f"{stage.legend}  ", STAGES[stage.name]) for stage in stages]
+        for parts in [*bar, (f"  {remarks(exchange)}", "")], legend:
+            yield Item("", "".join(text for text, _ in parts).rstrip(), parts=parts)
 
 
 def _records(exchange: Exchange, names: TopicNames, payloads: Payloads | None) -> Iterator[Item]:

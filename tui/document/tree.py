@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -37,6 +37,8 @@ class Item:
     space: int = 0
     kind: str = ""
     """error or note, for the colour."""
+    parts: Sequence[tuple[str, str]] = ()
+    """Texts of the value with their kinds; empty where all of it is of one kind."""
     path: str = ""
     """Dotted path for filters, such as response.topics.error_code; empty if it is no field."""
     raw: Any = None

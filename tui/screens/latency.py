@@ -21,8 +21,11 @@ WAYS: Final = (
 )
 BOTH: Final = 120
 """Columns of the terminal from which the two charts stand side by side."""
-WITH_WAITS: Final = ("p50", "p95", "p99", "max", "wait_share", "waited")
-WITHOUT: Final = ("excess_p50", "excess_p95", "excess_p99", "excess_max", "wait_share", "slowest")
+STAGES: Final = ("request_transfer_p95", "server_p95", "response_transfer_p95", "rtt_p50")
+WITH_WAITS: Final = ("p50", "p95", "p99", "max", *STAGES, "wait_share", "waited")
+WITHOUT: Final = (
+    *("excess_p50", "excess_p95", "excess_p99", "excess_max", *STAGES, "wait_share", "slowest"),
+)
 
 
 def _sheet(board: Board) -> Sheet:
@@ -104,7 +107,9 @@ BOARD: Final = BoardSpec(
     help=(
         "Latency runs from the first byte of a request to the last byte of its response. Wait "
         "is the part that the client requested: long polls, forming groups. Excess is the rest;"
-        " for a Fetch at the end of the log, the time beyond max_wait_ms. The table is sorted "
+        " for a Fetch at the end of the log, the time beyond max_wait_ms. Request and Response "
+        "are the transfers of their bytes, Server is the broker's time without waits, RTT the "
+        "round trip to the broker. The table is sorted "
         "by excess, so that slow requests come before long polls. W includes the waits."
     ),
     tabs={

@@ -56,7 +56,8 @@ class DetailPane(Lines):
         out: list[Piece] = [("  " * item.depth + fold, NORMAL)]
         if item.label:
             out.append((f"{item.label} ", STYLES["label"]))
-        out.append((item.value, STYLES.get(item.kind, NORMAL)))
+        parts = item.parts or ((item.value, item.kind),)
+        out += [(text, STYLES.get(kind, NORMAL)) for text, kind in parts]
         return out
 
     def select(self, item: Item) -> None:

@@ -41,10 +41,10 @@ def test_the_detail_names_the_rule() -> None:
     exchange = next(iter(open_capture([SAMPLES / "kafka-python.pcap"]).exchanges()))
     exchange.notes = (*exchange.notes, DEED)
     lines = Document(exchange, TopicNames()).tree("Request").lines
-    assert [(item.label, item.value) for item in lines[:2]] == [
-        ("proxy rule", "error LEADER_NOT_AVAILABLE"),
-        ("RequestHeader v2", ""),
-    ]
+    rule, _, legend, header = lines[:4]
+    assert (rule.label, rule.value) == ("proxy rule", "error LEADER_NOT_AVAILABLE")
+    assert legend.value == "~ round trip 12 µs  # server 1.5 ms"
+    assert header.label == "RequestHeader v2"
 
 
 @pytest.mark.parametrize(
