@@ -87,7 +87,7 @@ class Path:
         self.trip1: i64 = UNKNOWN
         """The same to the side that connected."""
         self.known_ns: i64 = 0
-        """Since when `trip0` is known, where no handshake tells it."""
+        """Since when `trip0` is known, where the first answer of a handshake does not tell it."""
         self.syn_ns: i64 = 0
         self.syns: i64 = 0
         """SYNs without an answer so far: more than one where one was lost."""
@@ -151,6 +151,8 @@ class Path:
 
     def syn_ack(self, time_ns: i64, scale: i64) -> None:
         if self.answered_ns == 0:
+            if self.ack0 >= 0:
+                return  # The side that connected had another one, which was not captured.
             # Without options from both sides windows are not scaled.
             if self.syns == 0:
                 self.scale0 = UNKNOWN
@@ -161,7 +163,7 @@ class Path:
                 self.trip0 = time_ns - self.syn_ns
         elif self.syns > 1 and time_ns - self.syn_ns < SYN_TIMEOUT:
             # The first one answered the SYN before, whose answer was lost: its server had a timer.
-            self.trip0 = time_ns - self.syn_ns
+            self.trip0, self.known_ns = time_ns - self.syn_ns, time_ns
         self.answered_ns = time_ns
 
     def established(self, time_ns: i64) -> None:

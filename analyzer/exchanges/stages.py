@@ -44,6 +44,10 @@ other one: a host answers a SYN within some 0.1 ms."""
 NEAR_SHARE: Final = 10
 """The same in percent of both round trips."""
 
+LONGEST: Final = 3_000_000_000
+"""A response that is not acknowledged may be sent again for so long: TCP does after 0.2, 0.6, 1.4
+and 3 s (Linux). A capture without acknowledgements must not delay what is in it for longer."""
+
 Event: TypeAlias = tuple[int, int, int, int, int, int]
 
 
@@ -95,7 +99,9 @@ def stages_of(exchange: Exchange) -> Stages:
             None,
             None if answering is None else answering.last_ns - answering.first_ns,
             trip,
-            None if answering is None else sum(each[0] == AGAIN for each in mine),
+            None
+            if answering is None
+            else sum(each[0] == AGAIN and each[3] <= end_ns for each in mine),
             _closed(mine, first.first_ns, end_ns),
             None,
             point_of(path, client),
@@ -116,6 +122,7 @@ def _answered(
         plain = exchange.connection.tls is None
         asked = exchange.request.offset, asking.wire_bytes
         answer = exchange.response.offset, answering.wire_bytes
+        until = end + LONGEST if plain else end
         for kind, direction, _, time_ns, first, last in events:
             if kind not in (AGAIN, FILLED):
                 continue
@@ -123,7 +130,7 @@ def _answered(
                 if begin <= time_ns <= told and (not plain or _overlaps(asked, first, last)):
                     sent = max(sent, time_ns)
                     again += kind == AGAIN
-            elif time_ns >= told and (_overlaps(answer, first, last) if plain else time_ns <= end):
+            elif told <= time_ns <= until and (not plain or _overlaps(answer, first, last)):
                 end = max(end, time_ns)
                 again += kind == AGAIN
     path = exchange.connection.path

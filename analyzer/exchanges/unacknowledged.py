@@ -3,17 +3,14 @@ which belongs to what is told of the exchange (`stages`). State without I/O."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from kafkascope.analyzer.exchanges.stages import LONGEST
 from kafkascope.kernel.pairs import acknowledged
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.pairs import Item
     from kafkascope.analyzer.model import Exchange
-
-LONGEST: Final = 3_000_000_000
-"""TCP sends again after 0.2, 0.6, 1.4 and 3 s (Linux); a capture without acknowledgements must not
-delay what is in it for longer."""
 
 
 class Unacknowledged:
