@@ -718,8 +718,12 @@ def acknowledged(items: list[Any], waiting: list[Any], place_of: Any) -> list[An
                 out.append(item)
                 continue
             path, direction, last_ns = found
+        settled_ns = path.settled1 if direction == 1 else path.settled0
+        if last_ns <= settled_ns:
+            out.append(item)
+            continue
         end = path.unacknowledged(direction)
-        if end < 0 or last_ns == 0:
+        if end < 0:
             out.append(item)
         else:
             waiting.append((item, path, direction, end, last_ns))

@@ -55,20 +55,9 @@ TRIP: Final[i64] = 7
 
 FIELDS: Final = (
     *("off", "over", "trip0", "trip1", "known_ns", "syn_ns", "syns", "answered_ns", "scale0"),
-    *(
-        "scale1",
-        "events",
-        "latest_ns",
-        "closed0",
-        "closed1",
-        "ack0",
-        "ack1",
-        "edge0",
-        "edge1",
-        "end0",
-    ),
-    *("end1", "data0", "data1", "burst", "last", "largest0", "largest1", "room", "acked_ns"),
-    *("sent", "trip_seen", "samples"),
+    *("scale1", "events", "latest_ns", "closed0", "closed1", "ack0", "ack1", "edge0", "edge1"),
+    *("end0", "end1", "settled0", "settled1", "data0", "data1", "burst", "last", "largest0"),
+    *("largest1", "room", "acked_ns", "sent", "trip_seen", "samples"),
 )
 """What another process has to know of a path."""
 
@@ -111,6 +100,9 @@ class Path:
         self.end0: i64 = UNKNOWN
         self.end1: i64 = UNKNOWN
         """Sequence number behind the last new byte of a direction."""
+        self.settled0: i64 = 0
+        self.settled1: i64 = 0
+        """When all bytes of a direction were acknowledged last."""
         self.data0: i64 = 0
         self.data1: i64 = 0
         """Time of the last segment with bytes in a direction."""
@@ -186,6 +178,8 @@ class Path:
             if ack != self.ack0 and self.burst == 1:
                 self.acknowledged(time_ns, ack, length)
             self.ack0 = ack
+            if ack == self.end1:
+                self.settled1 = time_ns
             if self.scale0 >= 0 and window >= 0:
                 self.edge0 = (ack + (window << self.scale0)) & MASK
         else:
@@ -194,6 +188,8 @@ class Path:
             if ack != self.ack1 and self.burst == 0:
                 self.acknowledged(time_ns, ack, length)
             self.ack1 = ack
+            if ack == self.end0:
+                self.settled0 = time_ns
             if self.scale1 >= 0 and window >= 0:
                 self.edge1 = (ack + (window << self.scale1)) & MASK
         if length != 0:

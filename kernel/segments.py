@@ -21,6 +21,27 @@ HALF: Final[i64] = 1 << 30
 """Acknowledgements that are further ahead are old ones, wrapped around."""
 
 
+def passed(direction: Any, packets: i64, size: i64, time_ns: i64, following: i64) -> None:
+    """Count packets of a `DirectionState` that were delivered at once, with `size` bytes in all;
+    `following` is the next sequence number."""
+    connection, number = direction.connection, direction.number
+    connection.packets[number] += packets
+    if time_ns > i64(connection.last_ns):
+        connection.last_ns = time_ns
+    direction.next = following
+    if size:
+        connection.bytes[number] += size
+        direction.offset += size
+        direction.acked_gap = 0
+
+
+def acknowledge(direction: Any, ack: i64) -> None:
+    """Take an acknowledgement, if it is beyond those before."""
+    before = direction.ack
+    if before is None or 0 < (ack - i64(before)) & MASK < 1 << 31:
+        direction.ack = ack
+
+
 class Packets:
     """Packets with TCP in their order, one entry in each list."""
 
@@ -121,7 +142,7 @@ class Delivery:
                         path.packet(number, time_ns, seq, length, ack, windows[index])
                         reader: Reader | None = direction.connection.reader
                         if length == 0:
-                            direction.passed(1, 0, time_ns, seq)
+                            passed(direction, 1, 0, time_ns, seq)
                         elif reader is not None:
                             at: i64 = starts[index]
                             if not reader.take(
@@ -135,7 +156,7 @@ class Delivery:
                             ):
                                 direction.connection.reader = None
                                 reader.sink.odd.append(reader)
-                            direction.passed(1, length, time_ns, (seq + length) & MASK)
+                            passed(direction, 1, length, time_ns, (seq + length) & MASK)
                         else:
                             if direction is not running:
                                 self.end_run()
@@ -146,7 +167,7 @@ class Delivery:
                             self.run_next = (seq + length) & MASK
                             self.run_ack = ack
                         if ack != direction.ack:
-                            direction.acknowledge(ack)
+                            acknowledge(direction, ack)
                         index += 1
                         continue
             self.end_run()
@@ -195,6 +216,6 @@ class Delivery:
         if i64(times[run[-1]]) > latest:
             latest = times[run[-1]]
         whole = blocks[0] if len(blocks) == 1 else b"".join(blocks)
-        direction.passed(len(run), size, latest, self.run_next)
+        passed(direction, len(run), size, latest, self.run_next)
         self.out.append(self.host.chunk(direction, size, whole, pieces))
         self.run_next = -1

@@ -94,23 +94,6 @@ class DirectionState(Resumable):
     def __post_init__(self) -> None:
         self.path = self.connection.path
 
-    def acknowledge(self, ack: int) -> None:
-        if self.ack is None or 0 < (ack - self.ack) & MASK < 1 << 31:
-            self.ack = ack
-
-    def passed(self, packets: int, size: int, time_ns: int, following: int) -> None:
-        """Count packets that were delivered at once, with `size` bytes in all; `following` is the
-        next sequence number."""
-        connection, number = self.connection, self.number
-        connection.packets[number] += packets
-        connection.bytes[number] += size
-        if time_ns > connection.last_ns:
-            connection.last_ns = time_ns
-        self.next = following
-        if size:
-            self.offset += size
-            self.acked_gap = 0
-
     def acked_unseen(self) -> int:
         """Number of bytes that the other side acknowledged and we have not seen. Its ACK of a FIN
         is not a byte."""

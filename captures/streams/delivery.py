@@ -240,7 +240,7 @@ def complete_handshake(direction: DirectionState, segment: Segment) -> None:
 
 
 def deliver_segment(direction: DirectionState, segment: Segment, out: Out) -> None:
-    """Emit the next bytes, straight from their segment; `DirectionState.passed` counts them."""
+    """Emit the next bytes, straight from their segment; `kernel.segments.passed` counts them."""
     piece = Piece(0, segment.time_ns, segment.packet, segment.file, segment.at)
     data = bytes(segment.payload)
     out.append(Chunk(direction.connection, direction.number, direction.offset, data, [piece]))

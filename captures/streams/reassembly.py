@@ -64,6 +64,7 @@ from kafkascope.captures.streams.delivery import (
     start_at_syn,
     translate,
 )
+from kafkascope.kernel.segments import acknowledge, passed
 
 REORDER_WINDOW_NS: Final = 100_000_000
 """Captures swap packets within one batch of a driver (well below 1 ms); a fast retransmission takes
@@ -131,12 +132,12 @@ class Reassembler(Resumable):
             # The bulk path recognises this same case for many packets at once: see `scan`.
             expected = direction.other.next
             if expected is None or not 0 < (segment.ack - expected) & MASK < 1 << 30:
-                direction.acknowledge(segment.ack)
+                acknowledge(direction, segment.ack)
                 on_path(direction, segment)
                 if segment.length:
                     deliver_segment(direction, segment, out)
                 following = segment.seq + segment.length & MASK
-                direction.passed(1, segment.length, segment.time_ns, following)
+                passed(direction, 1, segment.length, segment.time_ns, following)
                 return out
         self._feed_unusual(direction, segment, copy, out)
         return out
@@ -412,7 +413,7 @@ class Reassembler(Resumable):
         if flags & ACK and (
             direction.next is None or abs(distance(direction.next, seq)) < NEAR_BYTES
         ):
-            direction.acknowledge(segment.ack)
+            acknowledge(direction, segment.ack)
         if direction.next is not None:
             self._place(direction, seq, segment, copy)
         if flags & RST and direction.reset_ns is None:
