@@ -30,10 +30,10 @@ from kafkascope.analyzer.findings.counting import (
 from kafkascope.analyzer.findings.filters import among
 from kafkascope.analyzer.findings.rules import MS, limit
 from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding, Row, span_of
-from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
+from kafkascope.analyzer.findings.words import MOST_LISTED, duration, listed, plural, spelled
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.connections import WAITING
-from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
+from kafkascope.analyzer.statistics.exchange_batch import FETCH, ExchangeBatch, replica_id
 
 FETCHES: Final = frozenset({1, 78})
 GROUPS: Final = frozenset({11, 14})
@@ -100,9 +100,14 @@ class Slowness(Counts):
     polls: Keyed[EventLog] = table(EventLog, 2_000, unranked=1)
     answers: Keyed[Answers] = table(Answers, MAX_MINUTES)
     given_up: Keyed[Slow] = table(Slow, 300)
+    idle: Keyed[EventLog] = table(EventLog, 300)
+    """Times in which a follower asked its leader for nothing, by the leader's address and the
+    follower's id."""
 
     def __init__(self) -> None:
         super().__init__()
+        self._fetched: dict[tuple[str, int], int] = {}
+        """Leader's address and follower's id -> the time of the last Fetch response."""
         self._slots: dict[str, int] = {}
         """Broker -> the slot of its last answer."""
 
@@ -120,6 +125,8 @@ class Slowness(Counts):
                 self.answers[(broker, slot * SLOT // MINUTE)].at(slot * SLOT)
                 if len(self._slots) > MAX_MINUTES:
                     self._slots.clear()
+        if row.api_key == FETCH and batch.way == "replica":
+            self._follow(batch)
         if latency >= limit("slow.excess") or row.throttle_ms:
             self._judge(row, exchange)
         elif latency >= limit("server.time") and row.api_key in QUICK and not row.errors:
@@ -128,6 +135,33 @@ class Slowness(Counts):
             ):
                 if (served or 0) - wait >= limit("server.time"):
                     self._judge(batch.row_of(number), batch.exchange_of(number))
+
+    def _follow(self, batch: ExchangeBatch) -> None:
+        """Take note of when a follower had no Fetch under way."""
+        about = batch.row.broker_address, replica_id(batch.request)
+        until = self._fetched.get(about, 0)
+        for number, begin, end in zip(batch.numbers, batch.begins, batch.ends, strict=True):
+            if until and begin - until >= limit("server.time"):
+                self.idle[about].events.note(batch.row_of(number), "idle", {"since_ns": until})
+            until = max(until, end)
+        self._fetched[about] = until
+
+    def _behind_followers(self, found: list[Event]) -> str:
+        """Return which followers asked for nothing while slow requests may have waited for them: of
+        any leader, whose address for clients is another one."""
+        lagging: dict[int, int] = {}
+        for (_, follower), idle in self.idle.items():
+            for gap in idle.events:
+                since, until = gap.about["since_ns"], gap.time_ns
+                for event in found:
+                    end = event.time_ns + event.about["latency"]
+                    shared = min(until, end) - max(since, event.time_ns)
+                    if 2 * shared >= event.about["latency"]:
+                        lagging[follower] = max(lagging.get(follower, 0), until - since)
+        return "".join(
+            f"; follower {follower} sent no Fetch for {duration(took)} meanwhile"
+            for follower, took in sorted(lagging.items())[:MOST_LISTED]
+        )
 
     def _judge(self, row: Row, exchange: Exchange) -> None:
         """Take note of an exchange that took long."""
@@ -202,6 +236,8 @@ class Slowness(Counts):
                 there = (
                     f", {duration(sorted(served)[len(served) // 2])} of it at the broker (median)"
                 )
+            if api == "Produce":
+                there += self._behind_followers(found)
             mild = count < limit("slow.count") or view.is_broker(*who)
             yield view.finding(
                 "slow-answers",
