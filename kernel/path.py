@@ -70,7 +70,7 @@ class Path:
         self.off: bool = False
         """Its packets were not on a wire: our proxy writes them when it reads and sends."""
         self.over: bool = False
-        """There was an RST."""
+        """Both sides ended it, there was an RST, or its packets are followed no more."""
         self.trip0: i64 = UNKNOWN
         """Nanoseconds from the capture point to the side that was connected to, and back."""
         self.trip1: i64 = UNKNOWN

@@ -208,11 +208,14 @@ class Task:
                 for each in in_chunk(event):
                     self._collector.named(each)
         elif isinstance(event, Opened | Closed):
+            if self._collector.crowded:
+                self._settle()
+                self._collector.settle_ended()
             self._collector.saw(event)
         self._told += self._conversations.feed(event)
 
-    def _settle(self, now_ns: int) -> None:
-        """Add exchanges whose responses are acknowledged."""
+    def _settle(self, now_ns: int = 0) -> None:
+        """Add exchanges whose responses are acknowledged, or are not to be any more at a time."""
         told, self._told = self._told, []
         for exchange in self._unacknowledged.passed(told, now_ns):
             self._add(exchange_of(exchange))

@@ -73,9 +73,7 @@ def on_path(direction: DirectionState, segment: Segment) -> None:
             path.syn_ack(segment.time_ns, segment.scale)
         else:
             path.syn(segment.time_ns, segment.scale)
-    elif flags & RST:
-        path.over = True
-    elif flags & ACK:
+    elif flags & ACK and not flags & RST:
         following = direction.next
         new = following is not None and distance(following, segment.seq) >= 0
         length = segment.length if new else 0
@@ -298,6 +296,7 @@ def emit_closed(direction: DirectionState, out: Out) -> bool:
     else:
         return False
     direction.closed = True
+    direction.path.over = direction.state.over
     out.append(
         Closed(direction.connection, direction.number, how, time_ns, direction.connection.used)
     )

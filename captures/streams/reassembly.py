@@ -335,6 +335,7 @@ class Reassembler(Resumable):
             self.held -= direction.held
             direction.held = 0
             direction.waiting.clear()
+        state.connection.path.over = True
         if not state.over:
             state.over = True
             end_ns = max(end_ns or time_ns, time_ns)
@@ -352,7 +353,10 @@ class Reassembler(Resumable):
         for direction, segment in starts:
             begin_midstream(direction, segment, out)
         for segment, copy in waited:
-            self._take(self.flows[segment.flow], segment, copy, time_ns, out)
+            direction = self.flows[segment.flow]
+            if not copy and state.copies is None:
+                on_path(direction, segment)
+            self._take(direction, segment, copy, time_ns, out)
 
     # One segment that is not plainly the next one
 
@@ -370,17 +374,16 @@ class Reassembler(Resumable):
             self.first_packets.add(segment)
         if state.copies is not None:
             copy = copy or state.copies.seen(direction.number, segment)
-            if segment.flow != direction.flow:
-                copy = copy or is_delivered(direction, segment)
-                segment = segment._replace(flow=direction.flow)
-            elif not copy:
-                on_path(direction, segment)
-        elif not copy:
-            on_path(direction, segment)
+        other = segment.flow != direction.flow
+        if other:
+            copy = copy or is_delivered(direction, segment)
+            segment = segment._replace(flow=direction.flow)
         self._count(direction, segment, copy)
         if state.settling is None and direction.next is None and segment.length and not syn:
             self._begin_settling(state, segment.time_ns)
         if state.settling is None:
+            if not copy and not other:
+                on_path(direction, segment)
             self._take(direction, segment, copy, segment.time_ns, out)
         else:
             self.held += settle_with(state, direction, segment, copy)

@@ -143,10 +143,13 @@ class TableCollector:
         self._cell_bytes = 0
         """Of the names in them."""
 
+    @property
+    def crowded(self) -> bool:
+        """Whether to `settle_ended`, before the next event is taken: what that ends may still have
+        exchanges that wait."""
+        return len(self._ended) >= ENDED or len(self._forgotten) >= ROWS
+
     def saw(self, event: Opened | Closed) -> None:
-        if len(self._ended) >= ENDED or len(self._forgotten) >= ROWS:
-            # Before this event is taken: what it ends may still have exchanges that wait.
-            self._settle_ended()
         seen = self._seen[event.connection]
         if isinstance(event, Closed) and event.how != "end":
             side = -1 if event.direction is None else event.direction
@@ -298,7 +301,7 @@ class TableCollector:
         self._ended.clear()
         self._forgotten.clear()
 
-    def _settle_ended(self) -> None:
+    def settle_ended(self) -> None:
         """Make the rows of the connections that no packet can follow. There may be endlessly many,
         and no exchange in between."""
         ended = sorted(set(self._ended), key=attrgetter("last_ns", "number"))
