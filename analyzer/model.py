@@ -266,7 +266,7 @@ class Exchange:
 
     number: int
     """Rank by origin over all connections, from 1; `UNNUMBERED` while it is not known
-    (`exchanges.numbering`)."""
+    (`kernel.numbering`)."""
     id: str
     """Stable name: a hash of the input's fingerprint and the place of the first byte."""
     state: State

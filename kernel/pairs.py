@@ -82,7 +82,7 @@ class Pair:
         self.plan = plan
         self.facts = facts
         self.number: i64 = 0
-        """Given by whoever merges: see `analyzer/exchanges/numbering.py`."""
+        """Given by whoever merges: see `numbering`."""
         self.correlation_id: i64 = 0
         self.client_id: str | None = None
         self.body_at: i64 = 0

@@ -1,7 +1,7 @@
 """Capture files to exchanges: the only module that joins captures and conversations.
 
 `open_capture` streams: memory stays bounded, and each exchange is yielded as soon as it has its
-number (`numbering`).
+number (`kernel.numbering`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.exchanges.internal import FETCH, learn_from_log
-from kafkascope.analyzer.exchanges.numbering import Hold
 from kafkascope.analyzer.exchanges.pairs import (
     Item,
     api_key_of,
@@ -38,6 +37,7 @@ from kafkascope.captures.packets.resolved import in_chunk
 from kafkascope.captures.streams.streams import Assembly, batches
 from kafkascope.captures.tls.sources import KeySources
 from kafkascope.extras import missing
+from kafkascope.kernel.numbering import Hold, numbered, with_origins
 from kafkascope.kernel.pairs import Pair
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ class Capture:
     def _number(self, found: list[Item]) -> list[Item]:
         """Take exchanges; return those that have their number by then."""
         hold = self._hold
-        told = [(*origin_of(item), item) for item in found]
+        told = with_origins(found, origin_of)
         if self.live:
             return self._numbered(hold.at_once(told))
         self._unsettled += len(found)
@@ -271,13 +271,9 @@ class Capture:
         """Number of the connections that are open, as far as they matter."""
         return len(self._conversations)
 
-    def _numbered(self, numbered: Iterable[tuple[int, Item]]) -> list[Item]:
-        ready = []
-        for number, item in numbered:
-            item.number = number
-            ready.append(item)
+    def _numbered(self, found: list[tuple[int, Item]]) -> list[Item]:
         self.context.exchanges = self._hold.given
-        return ready
+        return numbered(found)
 
     def _finished(self) -> list[Item]:
         """Return all that is held, and what the end of reading completes."""

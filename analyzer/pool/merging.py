@@ -9,7 +9,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkascope.analyzer.exchanges.heard import Heard
-from kafkascope.analyzer.exchanges.numbering import Hold, Start
 from kafkascope.analyzer.pipeline.tables.numbers import (
     CONNECTION,
     Ranks,
@@ -28,6 +27,7 @@ from kafkascope.analyzer.pool.messages import (
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.streams.shares import NeedsSingleProcess
+from kafkascope.kernel.numbering import Hold, Start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkascope.analyzer.conversation.pending import MAX_HELD_IN_ALL
 from kafkascope.analyzer.exchanges.heard import Heard
-from kafkascope.analyzer.exchanges.numbering import MOST_HELD
 from kafkascope.analyzer.exchanges.pairs import Item, Rows, exchange_of, is_named, origin_of
 from kafkascope.analyzer.exchanges.rows import nameless_topics, row_of
 from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, exchange_place
@@ -24,6 +23,7 @@ from kafkascope.analyzer.pool.messages import (
 )
 from kafkascope.captures.model import BEHIND_ALL
 from kafkascope.captures.streams.shares import NeedsSingleProcess, Share
+from kafkascope.kernel.numbering import MOST_HELD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,6 +10,7 @@ from struct import Struct
 from typing import Final
 
 from kafkascope.captures.formats.records import MAX_RECORD, USUAL, Format, Found, Interface, Record
+from kafkascope.kernel import records
 
 _MAGICS: Final[dict[bytes, tuple[str, int, int, int]]] = {
     bytes.fromhex("d4c3b2a1"): ("<", 1000, 24, 16),
@@ -77,11 +78,16 @@ class Pcap(Format):
 
     def walk(self, buffer: bytearray, at: int, end: int) -> tuple[list[int], int]:
         positions: list[int] = []
-        add = positions.append
         head, skip, limit, fractions = self._head, self.skip, self.limit, self.fractions
         low, high = self._years
         self._more = 0
+        data, begin, big = bytes(memoryview(buffer)[at:end]), at, self.order == ">"
         while at + skip <= end:
+            if self.strict is not None:
+                bounds = skip, limit, USUAL, fractions, *self._years
+                at = records.walk(data, begin, at, big, *bounds, positions)
+                if at + skip > end:
+                    break
             seconds, fraction, size, wire = head(buffer, at)
             if not (
                 0 < size <= wire <= USUAL
@@ -108,7 +114,7 @@ class Pcap(Format):
             following = at + skip + size
             if following > end:
                 break
-            add(at)
+            positions.append(at)
             at = following
         return positions, at
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.exchanges import numbering
-from kafkascope.analyzer.exchanges.numbering import Hold
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.pairs import is_named
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.captures.model import BEHIND_ALL
+from kafkascope.kernel.numbering import MOST_HELD, Hold
 from tests.analyzer.pipeline.traffic import files
 from tests.analyzer.reading.test_reading import late_names
 
@@ -25,8 +23,8 @@ SAMPLES = sorted((ROOT / "captures" / "samples").glob("*.pcap*"))
 CAUSES = sorted((ROOT / "tests" / "analyzer" / "captures").glob("*.pcap*"))
 
 
-def hold() -> Hold[str]:
-    return Hold(len)
+def hold(most_held: int = MOST_HELD, most_bytes: int = 1 << 20) -> Hold[str]:
+    return Hold(len, None, most_held, most_bytes)
 
 
 @given(st.integers(0, 1 << 32), st.integers(1, 60))
@@ -53,35 +51,32 @@ def test_numbers_are_ranks_whatever_is_complete_first(seed: int, count: int) -> 
 
 
 def test_what_is_not_complete_is_left_behind_at_the_bound() -> None:
-    with patch.object(numbering, "MOST_HELD", 4):
-        held = hold()
-        held.add([(packet, 0, "x") for packet in (2, 3, 4, 6)])
-        assert held.settle(7, [(1, 0), (5, 0)]) == []
-        assert held.add([(7, 0, "x")]) == []
-        assert [number for number, _ in held.settle(8, [(1, 0), (5, 0)])] == [2, 3, 4]
-        assert held.left_behind() == {1}
-        assert held.add([(1, 0, "late")]) == [(1, "late")]
-        assert held.add([(5, 0, "x")]) == []
-        assert [number for number, _ in held.finish()] == [5, 6, 7]
+    held = hold(most_held=4)
+    held.add([(packet, 0, "x") for packet in (2, 3, 4, 6)])
+    assert held.settle(7, [(1, 0), (5, 0)]) == []
+    assert held.add([(7, 0, "x")]) == []
+    assert [number for number, _ in held.settle(8, [(1, 0), (5, 0)])] == [2, 3, 4]
+    assert held.left_behind() == {1}
+    assert held.add([(1, 0, "late")]) == [(1, "late")]
+    assert held.add([(5, 0, "x")]) == []
+    assert [number for number, _ in held.finish()] == [5, 6, 7]
 
 
 def test_large_exchanges_are_held_for_less_long() -> None:
-    with patch.object(numbering, "MOST_BYTES", 10):
-        held = hold()
-        held.add([(2, 0, "x" * 6)])
-        assert held.settle(3, [(1, 0)]) == []
-        held.add([(3, 0, "x" * 6)])
-        assert [number for number, _ in held.settle(4, [(1, 0)])] == [2, 3]
+    held = hold(most_bytes=10)
+    held.add([(2, 0, "x" * 6)])
+    assert held.settle(3, [(1, 0)]) == []
+    held.add([(3, 0, "x" * 6)])
+    assert [number for number, _ in held.settle(4, [(1, 0)])] == [2, 3]
 
 
 def test_what_may_begin_before_does_not_hold_for_ever() -> None:
     """It gets a later number then."""
-    with patch.object(numbering, "MOST_HELD", 16):
-        held = hold()
-        held.add([(packet, 0, "x") for packet in range(10, 30)])
-        assert [number for number, _ in held.settle(5, [])] == [*range(1, 7)]
-        held.add([(5, 0, "late")])
-        assert dict(held.settle(BEHIND_ALL, []))[7] == "late"
+    held = hold(most_held=16)
+    held.add([(packet, 0, "x") for packet in range(10, 30)])
+    assert [number for number, _ in held.settle(5, [])] == [*range(1, 7)]
+    held.add([(5, 0, "late")])
+    assert dict(held.settle(BEHIND_ALL, []))[7] == "late"
 
 
 def test_live_exchanges_get_the_next_number() -> None:
@@ -125,8 +120,8 @@ def test_exchanges_wait_for_the_names_of_their_topics(tmp_path: Path) -> None:
 
 
 def test_beyond_the_bound_they_go_without() -> None:
-    held: Hold[str] = Hold(len, lambda item: item != "nameless")
+    held: Hold[str] = Hold(len, lambda item: item != "nameless", 3)
     held.add([(1, 0, "nameless"), (2, 0, "x"), (3, 0, "x")])
     assert held.settle(4, []) == []
-    with patch.object(numbering, "MOST_HELD", 2):
-        assert [item for _, item in held.settle(4, [])] == ["nameless", "x", "x"]
+    held.add([(4, 0, "x")])
+    assert [item for _, item in held.settle(5, [])] == ["nameless", "x", "x", "x"]

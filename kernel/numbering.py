@@ -7,14 +7,16 @@
 Whoever reads tells two things from time to time: the first packet in which an exchange may still be
 found to begin (the watermark), and the origins of those that have begun and are not told. What lies
 before the watermark is known, so it can be numbered; what is numbered leaves the hold in order.
-State without I/O.
+State without I/O. Compiled by mypyc; the same source runs without.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from operator import itemgetter
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+from kafkascope.kernel.pairs import Pair
 
 Item = TypeVar("Item")
 
@@ -35,11 +37,16 @@ class Hold(Generic[Item]):
     """Exchanges that wait for their number, or for those before them."""
 
     def __init__(
-        self, size_of: Callable[[Item], int], is_complete: Callable[[Item], bool] | None = None
+        self,
+        size_of: Callable[[Item], int],
+        is_complete: Callable[[Item], bool] | None = None,
+        most_held: int = MOST_HELD,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
         """`size_of`: its bytes. `is_complete`: whether nothing more may be learned about an item
-        that is worth waiting for; asked until it is."""
+        that is worth waiting for; asked until it is, but not of a pair without ids of topics."""
         self._size_of = size_of
+        self._most_held, self._most_bytes = most_held, most_bytes
         self._is_complete = is_complete
         self.given = 0
         """The last number that was given."""
@@ -77,16 +84,16 @@ class Hold(Generic[Item]):
                 self._ready[number] = each[2]
         return late
 
-    def at_once(self, told: Iterable[tuple[int, int, Item]]) -> Iterator[tuple[int, Item]]:
+    def at_once(self, told: Iterable[tuple[int, int, Item]]) -> list[tuple[int, Item]]:
         """Number exchanges as they come, in whichever order."""
-        if len(self):
-            yield from self.finish()
+        out = self.finish() if len(self) else []
         for packet, offset, item in told:
             number = self._begun.pop((packet, offset), 0)
             if not number:
                 number = self.given = self.given + 1
-            yield number, item
+            out.append((number, item))
         self.next = self.given + 1
+        return out
 
     def settle(self, watermark: int, begun: Iterable[Start]) -> list[tuple[int, Item]]:
         """Number what lies before the watermark; return what leaves, in order."""
@@ -96,7 +103,7 @@ class Hold(Generic[Item]):
         self._number(self._before(watermark))
         out: list[tuple[int, Item]] = []
         self._leave(out)
-        if len(self._ready) + len(new) > MOST_HELD or self._bytes() > MOST_BYTES:
+        if len(self._ready) + len(new) > self._most_held or self._bytes() > self._most_bytes:
             self._relieve(out)
         return out
 
@@ -120,7 +127,7 @@ class Hold(Generic[Item]):
         """Let those go before which nothing is missing."""
         ready, number, is_complete = self._ready, self.next, self._is_complete
         while (item := ready.get(number)) is not None:
-            if is_complete is not None and not is_complete(item):
+            if is_complete is not None and not without_ids(item) and not is_complete(item):
                 break
             del ready[number]
             out.append((number, item))
@@ -135,10 +142,10 @@ class Hold(Generic[Item]):
     def _relieve(self, out: list[tuple[int, Item]]) -> None:
         """Leave the oldest behind, until no more is held than may be."""
         held, size = len(self), self._bytes()
-        while held > MOST_HELD or size > MOST_BYTES:
+        while held > self._most_held or size > self._most_bytes:
             if not self._ready:
                 # Where an exchange was not known to begin before these, it gets a later number.
-                self._number(min(len(self._new), MOST_HELD // 8 + 1))
+                self._number(min(len(self._new), self._most_held // 8 + 1))
             item = self._ready.pop(self.next, None)
             self.next += 1
             if item is not None:
@@ -147,10 +154,40 @@ class Hold(Generic[Item]):
                 size -= self._size_of(item)
         self._leave(out)
 
-    def finish(self) -> Iterator[tuple[int, Item]]:
-        """Number and yield all that is left, in order: nothing more will come."""
+    def finish(self) -> list[tuple[int, Item]]:
+        """Number and return all that is left, in order: nothing more will come."""
         self._new.sort(key=_START)
         self._number(len(self._new))
-        for number in sorted(self._ready):
-            yield (number, self._ready.pop(number))
+        out = sorted(self._ready.items(), key=itemgetter(0))
+        self._ready.clear()
         self.next = self.given + 1
+        return out
+
+
+def without_ids(item: Any) -> bool:
+    """Return whether it is a pair that no id of a topic is in."""
+    return isinstance(item, Pair) and item.session is None and item.facts.topic_ids is None
+
+
+def with_origins(items: list[Any], origin_of: Any) -> list[tuple[int, int, Any]]:
+    """Return exchanges behind their origins; `origin_of` is asked for those that are no pair."""
+    out: list[tuple[int, int, Any]] = []
+    for item in items:
+        if isinstance(item, Pair):
+            out.append((item.packet, item.offset, item))
+        else:
+            packet, offset = origin_of(item)
+            out.append((packet, offset, item))
+    return out
+
+
+def numbered(found: list[tuple[int, Any]]) -> list[Any]:
+    """Give exchanges their numbers."""
+    out: list[Any] = []
+    for number, item in found:
+        if isinstance(item, Pair):
+            item.number = number
+        else:
+            item.number = number
+        out.append(item)
+    return out
