@@ -719,7 +719,7 @@ def acknowledged(items: list[Any], waiting: list[Any], place_of: Any) -> list[An
                 continue
             path, direction, last_ns = found
         settled_ns = path.settled1 if direction == 1 else path.settled0
-        if last_ns <= settled_ns:
+        if last_ns < settled_ns:
             out.append(item)
             continue
         end = path.unacknowledged(direction)
