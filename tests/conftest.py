@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from typing import Any
 
@@ -18,6 +19,10 @@ settings.register_profile(
 settings.register_profile(
     "soak", settings.get_profile("default"), derandomize=False, max_examples=2000
 )
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell without job control starts what runs in the background so, and a program that a test
+    # starts would ignore ctrl-c, too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
 settings.load_profile(PROFILE)
 if PROFILE == "default":
