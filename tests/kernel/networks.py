@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ssl
 import sys
+from collections.abc import Iterator
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -79,6 +80,22 @@ def contexts(certificate: Path, log: Path, newest: bool) -> tuple[ssl.SSLContext
     return client, server
 
 
+def disturbed(rng: Random, packets: list[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """Yield the same packets; some close a receive window, some are sent again."""
+    for time_ns, frame in packets:
+        at = 14
+        while frame[at - 2 : at] in (b"\x81\x00", b"\x88\xa8"):
+            at += 4
+        v6 = frame[at - 2 : at] == b"\x86\xdd"
+        window = at + (40 if v6 else 20) + 14
+        if rng.random() < 0.1:
+            frame = frame[:window] + b"\0\0" + frame[window + 2 :]
+        yield time_ns, frame
+        while not v6 and rng.random() < 0.2:
+            time_ns += rng.choice([5_000, 200_000, 30 * MS, 250 * MS, 2900 * MS, 3100 * MS])
+            yield time_ns, frame[: at + 4] + rng.randbytes(2) + frame[at + 6 :]
+
+
 def write(seed: int, folder: Path, certificate: Path) -> Path:
     """Write a network of some connections to some brokers: plain, with logins, inside TLS; with
     gaps, repetition, disorder, from the middle on."""
@@ -94,7 +111,7 @@ def write(seed: int, folder: Path, certificate: Path) -> Path:
         ports = 40_000 + number, rng.choice(BROKERS)
         packets += network(rng, connection(rng, start, ports, say))
         start += rng.choice([0, 10 * MS, 4000 * MS])
-    tape.frames = sorted(packets, key=lambda each: each[0])
+    tape.frames = sorted(disturbed(Random(seed), packets), key=lambda each: each[0])
     path.write_bytes(tape.pcap(nano=True))
     return path
 

@@ -14,7 +14,9 @@ import pytest
 
 from kafkascope.analyzer.conversation.conversation import Conversation
 from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.captures.inputs import files
 from kafkascope.captures.inputs.keylogs import read_key_logs
+from kafkascope.captures.streams import scan, streams
 from kafkascope.captures.streams.shares import NeedsSingleProcess
 from tests.analyzer.pipeline.kit import Apart, check_against_export, made
 from tests.analyzer.pool.test_workers import WORK, together
@@ -33,6 +35,15 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def general(path: Path) -> list[bytes]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Conversation, "_in_step", lambda conversation: False)
+        return lines_of(path)
+
+
+def cut(path: Path, bulk: bool, block_bytes: int) -> list[bytes]:
+    """What is read in blocks of a size, packet by packet or all at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "BLOCK_BYTES", block_bytes)
+        patch.setattr(streams, "_in_bulk", lambda block, source: bulk)
+        patch.setattr(scan, "MAX_ODD", 2.0)
         return lines_of(path)
 
 
@@ -63,6 +74,8 @@ def check(
     for seed, path, expected in zip(seeds, paths, hashes, strict=True):
         lines = lines_of(path)
         assert general(path) == lines, seed
+        for bulk in (True, False):
+            assert cut(path, bulk, 300 + seed % 7 * 1_000) == lines, seed
         assert blake2b(b"\n".join(lines)).hexdigest() == expected, seed
         found = by_two(path)
         assert found is None or sorted(found) == sorted(lines), seed

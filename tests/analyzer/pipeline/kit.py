@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of, to_json
+from kafkascope.analyzer.exchanges.stages import COLUMNS
 from kafkascope.analyzer.pipeline import plain, runner
 from kafkascope.analyzer.pipeline.job import Engine, Job, Parts
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
@@ -120,6 +121,12 @@ SAME = (
 )
 
 
+STAGES = {
+    name: "server_ms" if name == "serving_ns" else name.replace("_ns", "_ms") for name in COLUMNS
+}
+"""Columns of stages in tables, and in JSON."""
+
+
 def as_told(value: Any) -> Any:
     """As tables have it: lists, and bytes that are no UTF-8 as escapes."""
     if isinstance(value, str):
@@ -138,6 +145,9 @@ def check_against_export(
         for name in SAME:
             mine, theirs = row[name], as_told(other[name])
             assert mine == theirs, (key, name, mine, theirs)
+        for name, told in STAGES.items():
+            mine = row[name] / 1e6 if name != told and row[name] is not None else row[name]
+            assert mine == other[told], (key, name, mine, other[told])
         assert [e["code"] for e in row["errors"]] == [e["code"] for e in other["errors"]]
         topics = [as_told(e.get("topic")) for e in other["errors"]]
         assert [e["topic"] for e in row["errors"]] == topics
