@@ -365,7 +365,12 @@ class _Writing:
         if connection.packets[0]:
             push(start, index, 0, SYN, rank=OPENS)
         if answered:
-            push(start + rtt // 2, index, 1, SYN | ACK, rank=OPENS)
+            path = connection.path
+            # Where packets were captured stays, so that all stages do.
+            answer_ns = start + (rtt // 2 if path.trip1 < 0 else max(0, rtt - path.trip1))
+            if 0 <= path.trip0 < answer_ns - start:
+                push(answer_ns - path.trip0, index, 0, SYN, rank=OPENS, again=True)
+            push(answer_ns, index, 1, SYN | ACK, rank=OPENS)
         if connection.used:
             push(start + rtt, index, 0, rank=OPENS)
         elif not answered and not ends and connection.last_ns > start:

@@ -28,8 +28,8 @@ MOST: Final = 48_000
 """Characters of an answer, some twelve thousand tokens."""
 TEXT: Final = 600
 """Characters of one text."""
-ITEMS: Final = 60
-"""Of one list, and members of one object."""
+ITEMS: Final = 80
+"""Of one list, and members of one object: an exchange has some 65."""
 DEPTH: Final = 24
 
 
@@ -94,7 +94,18 @@ RECORDS: Final = 16 << 20
 """Bytes of JSON for the records of an exchange, of which an answer has some thousands."""
 BRIEF: Final = (
     *("number", "time", "client_id", "api", "api_version", "latency_ms", "wait_ms", "state"),
-    *("reason", "errors", "topics", "groups", "request_bytes", "response_bytes", "connection"),
+    *(
+        "server_ms",
+        "rtt_ms",
+        "stalled_by",
+        "reason",
+        "errors",
+        "topics",
+        "groups",
+        "request_bytes",
+        "response_bytes",
+        "connection",
+    ),
 )
 """Of an exchange in a list; what is empty is left out."""
 

@@ -50,7 +50,10 @@ CAPTURES = [
         for name in ("midstream.pcap.gz", "throttled.pcap.gz", "lost-answers.pcap")
     ),
     ROOT / "captures" / "samples" / "zookeeper.pcap",
-    ROOT / "tests" / "analyzer" / "captures" / "zookeeper-failover.pcap.gz",
+    *(
+        ROOT / "tests" / "analyzer" / "captures" / name
+        for name in ("zookeeper-failover.pcap.gz", "nagle.pcap.gz")
+    ),
     ROOT / "tests" / "analyzer" / "captures" / "share-group.pcap.gz",
     ROOT / "tests" / "analyzer" / "captures" / "proxy-protocol-v2-taken.pcap",
 ]
