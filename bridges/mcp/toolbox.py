@@ -93,19 +93,9 @@ ROW: Final = 1800
 RECORDS: Final = 16 << 20
 """Bytes of JSON for the records of an exchange, of which an answer has some thousands."""
 BRIEF: Final = (
-    *("number", "time", "client_id", "api", "api_version", "latency_ms", "wait_ms", "state"),
-    *(
-        "server_ms",
-        "rtt_ms",
-        "stalled_by",
-        "reason",
-        "errors",
-        "topics",
-        "groups",
-        "request_bytes",
-        "response_bytes",
-        "connection",
-    ),
+    *("number", "time", "client_id", "api", "api_version", "latency_ms", "wait_ms", "server_ms"),
+    *("rtt_ms", "stalled_by", "state", "reason", "errors", "topics", "groups", "request_bytes"),
+    *("response_bytes", "connection"),
 )
 """Of an exchange in a list; what is empty is left out."""
 

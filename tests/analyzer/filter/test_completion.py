@@ -52,6 +52,8 @@ def texts(text: str, cursor: int | None = None) -> list[str]:
         ("error == unknown_mem", "UNKNOWN_MEMBER_ID"),
         ("state == lo", "lost"),
         ("codec == z", "zstd"),
+        ("stalled_by == n", "network"),
+        ("capture_point == be", "between"),
         ("flexible == t", "true"),
         ("removed_in <= 4.", "4.4.0"),
         ("topic == ", "orders"),

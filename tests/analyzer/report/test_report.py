@@ -126,6 +126,16 @@ def test_every_chart_has_a_title_and_parents_close(page: str) -> None:
     assert page.count('class="chart"><title>') == page.count("<svg")
 
 
+def test_stages_are_drawn_over_time(page: str, tmp_path: Path) -> None:
+    chart = next(each for each in re.findall("<svg.*?</svg>", page, re.S) if "Stages of" in each)
+    for kind in ("main", "trip", "serve", "second"):
+        assert f'class="{kind}"' in chart
+    assert re.search(r"request transfer .*, round trip .*, server .*, response transfer", chart)
+    # Without a handshake no round trip is known.
+    midstream = Path(__file__).parents[1] / "captures" / "midstream.pcap.gz"
+    assert "Stages of" not in made(tmp_path, midstream)
+
+
 def test_light_dark_and_paper_are_styled(page: str) -> None:
     assert "prefers-color-scheme:dark" in page
     assert "@media print" in page

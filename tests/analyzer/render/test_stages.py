@@ -1,0 +1,63 @@
+"""Bars of the stages of exchanges."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.stages import Stages
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.render.stages import BAR, SIGNS, stage_bar, stage_lines, stage_list
+
+CAPTURES = Path(__file__).parents[1] / "captures"
+MS = 1_000_000
+
+
+@cache
+def example() -> Exchange:
+    """A Produce that was answered after 45 ms."""
+    with open_capture([CAPTURES / "nagle.pcap.gz"]) as capture:
+        return next(each for each in capture.exchanges() if each.api == "Produce")
+
+
+def with_stages(*stages: object, wait_ns: int = 0) -> Exchange:
+    return replace(example(), stages=Stages(*stages), wait_ns=wait_ns)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["nagle.pcap.gz", "midstream.pcap.gz", "throttled.pcap.gz"])
+def test_stages_are_the_latency(name: str) -> None:
+    with open_capture([CAPTURES / name]) as capture:
+        exchanges = [each for each in capture.exchanges() if each.response is not None]
+    assert exchanges
+    for each in exchanges:
+        if each.request is not None:
+            assert sum(stage.took_ns for stage in stage_list(each)) >= (each.latency_ns or 0)
+
+
+def test_each_stage_has_a_sign_in_a_bar_of_about_one_width() -> None:
+    exchange = with_stages(3 * MS, 12 * MS, 1, 5 * MS, wait_ns=2 * MS)
+    stages = stage_list(exchange)
+    assert [stage.name for stage in stages] == [each for each in SIGNS if "and" not in each]
+    bar = "".join(signs for signs, _ in stage_bar(stages))
+    assert sorted(set(bar)) == sorted(">~#.<")
+    assert BAR <= len(bar) <= BAR + len(SIGNS)
+
+
+def test_what_is_unknown_is_one_stage() -> None:
+    exchange = with_stages(0, None, 0)
+    assert [stage.name for stage in stage_list(exchange)] == ["server and round trip"]
+    assert list(stage_lines(with_stages())) == []
+
+
+def test_remarks_stand_beside_the_bar() -> None:
+    exchange = with_stages(0, 40 * MS, 0, 5 * MS, 2, 30 * MS, "network", "between")
+    bar, legend = stage_lines(exchange)
+    assert bar.endswith(
+        "#  stalled by network, 2 retransmissions, receive window closed for 30 ms, "
+        "captured between client and broker"
+    )
+    assert legend.startswith("~ round trip ")

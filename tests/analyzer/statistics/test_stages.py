@@ -1,0 +1,85 @@
+"""Statistics of the stages of exchanges: the numbers of their rows, and nothing unknown counts."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import Row, row_of
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
+from kafkascope.analyzer.statistics.rates import STAGES, Rates
+from kafkascope.analyzer.statistics.traffic import Latency
+from kafkascope.captures.model import Connection, Endpoint
+
+CAPTURES = Path(__file__).parents[1] / "captures"
+MS = 1_000_000
+ENDS = Endpoint("10.0.0.4", 40_000), Endpoint("10.0.0.9", 9092)
+
+
+@cache
+def read(name: str) -> list[tuple[Row, Exchange]]:
+    with open_capture([CAPTURES / name]) as capture:
+        names = capture.context.names
+        return [(row_of(each, names), each) for each in capture.exchanges()]
+
+
+def values(row: Row) -> dict[str, int | None]:
+    serving = None if row.serving_ns is None else max(0, row.serving_ns - row.wait_ns)
+    found = row.request_transfer_ns, serving, row.response_transfer_ns, row.rtt_ns
+    return dict(zip(STAGES, found, strict=True))
+
+
+@pytest.mark.parametrize("name", ["nagle.pcap.gz", "throttled.pcap.gz", "midstream.pcap.gz"])
+def test_percentiles_are_those_of_the_rows(name: str) -> None:
+    latency = Latency()
+    rows = [row for row, _ in read(name) if row.latency_ns is not None]
+    for row, exchange in read(name):
+        latency.add(ExchangeBatch.of(row, exchange))
+    for line in latency.rows(by=("api",)):
+        for stage in STAGES:
+            known = [values(row)[stage] for row in rows if row.api == line["api"]]
+            there = sorted(each for each in known if each is not None)
+            assert line[f"{stage}_max"] == (there[-1] if there else None)
+            if there:
+                median = there[(len(there) - 1) // 2]
+                assert median <= line[f"{stage}_p50"] <= max(median * 33 // 32 + 1, median)
+
+
+@pytest.mark.parametrize("name", ["nagle.pcap.gz", "throttled.pcap.gz", "midstream.pcap.gz"])
+def test_rates_have_the_means_of_exchanges_with_all_stages(name: str) -> None:
+    rates = Rates(10**18)
+    for row, exchange in read(name):
+        rates.add(ExchangeBatch.of(row, exchange))
+    known = [values(row) for row, _ in read(name) if row.serving_ns is not None]
+    (line,) = rates.rows()
+    for stage in STAGES:
+        total = sum(each[stage] or 0 for each in known)
+        assert line[stage] == (total // len(known) if known else None)
+
+
+def connected(*times_ms: float) -> Connection:
+    """A connection with a handshake at the client: SYNs, then the SYN-ACK and its ACK."""
+    connection = Connection(0, *ENDS, 0)
+    *syns, answered, completed = times_ms
+    for each in syns:
+        connection.path.syn(int(each * MS), 7)
+    connection.path.syn_ack(int(answered * MS), 7)
+    connection.path.established(int(completed * MS))
+    connection.handshake_ns = int((completed - syns[0]) * MS)
+    return connection
+
+
+def test_a_round_trip_has_no_lost_syn() -> None:
+    assert connected(0, 80, 80.1).round_trip_ns == int(80.1 * MS)
+    lost = connected(0, 1000, 1080, 1080.1)
+    assert (lost.round_trip_ns, lost.handshake_ns) == (int(80.1 * MS), int(1080.1 * MS))
+
+
+def test_without_a_path_it_is_the_handshake() -> None:
+    connection = Connection(0, *ENDS, 0, handshake_ns=5 * MS)
+    assert connection.round_trip_ns == 5 * MS
+    assert Connection(0, *ENDS, 0).round_trip_ns is None
