@@ -253,6 +253,11 @@ class Path:
     def paused(self, direction: i64, begin: i64, time_ns: i64, largest: i64, length: i64) -> None:
         """Tell why a burst stood still: no room in the window, an acknowledgement that was to come,
         or nothing that could be seen: then its sender did not send."""
+        at: i64 = len(self.events) - 1
+        while at >= 0 and i64(self.events[at][3]) > begin:
+            if i64(self.events[at][0]) == CLOSED and i64(self.events[at][1]) != direction:
+                return  # The other side let it wait.
+            at -= 1
         both: i64 = UNKNOWN
         if self.trip0 >= 0 and self.trip1 >= 0:
             both = self.trip0 + self.trip1
@@ -338,6 +343,10 @@ class Path:
 
     def filled(self, direction: i64, since_ns: i64, time_ns: i64, first: i64, last: i64) -> None:
         """Take bytes that were missing since a time."""
+        if direction == 0:
+            self.data0 = time_ns
+        else:
+            self.data1 = time_ns
         self.add(FILLED, direction, since_ns, time_ns, first, last)
 
     def add(self, kind: i64, direction: i64, begin: i64, end: i64, first: i64, last: i64) -> None:

@@ -75,7 +75,8 @@ def on_path(direction: DirectionState, segment: Segment) -> None:
             path.syn(segment.time_ns, segment.scale)
     elif flags & ACK and not flags & RST:
         following = direction.next
-        new = following is not None and distance(following, segment.seq) >= 0
+        ahead = -1 if following is None else distance(following, segment.seq)
+        new = ahead >= 0 and direction.offset + ahead >= direction.top
         length = segment.length if new else 0
         path.packet(
             direction.number, segment.time_ns, segment.seq, length, segment.ack, segment.window

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ssl
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.pairs import Rows
@@ -25,9 +26,16 @@ MS = 1_000_000
 BROKERS = (9092, 9093, 19094)
 
 
-def login(rng: Random) -> list[tuple[int, bytes]]:
+Messages = list[tuple[int, bytes]]
+"""Direction and bytes of each."""
+
+
+def login(rng: Random) -> Messages:
     """What both ends of a connection with a SASL login send."""
-    asked = [("ApiVersions", 3, {}), ("SaslHandshake", 1, {"mechanism": "PLAIN"})]
+    asked: list[tuple[str, int, dict[str, Any]]] = [
+        ("ApiVersions", 3, {}),
+        ("SaslHandshake", 1, {"mechanism": "PLAIN"}),
+    ]
     asked.append(("SaslAuthenticate", 2, {"auth_bytes": b"\0alice\0secret"}))
     out = []
     for number, (api, version, fields) in enumerate(asked, 1000):
@@ -36,14 +44,18 @@ def login(rng: Random) -> list[tuple[int, bytes]]:
     return out + frames_of(rng, rng.randrange(1, 14))
 
 
+def some_frames(rng: Random) -> Messages:
+    return frames_of(rng, rng.randrange(1, 14))
+
+
 def encrypted(
-    contexts: tuple[ssl.SSLContext, ssl.SSLContext], sasl: bool, rng: Random
-) -> list[tuple[int, bytes]]:
-    """The same inside TLS."""
+    contexts: tuple[ssl.SSLContext, ssl.SSLContext], say: Callable[[Random], Messages], rng: Random
+) -> Messages:
+    """The same inside TLS, behind its handshake."""
     (one_in, one_out), (two_in, two_out) = ((ssl.MemoryBIO(), ssl.MemoryBIO()) for _ in range(2))
     client = contexts[0].wrap_bio(one_in, one_out)
     server = contexts[1].wrap_bio(two_in, two_out, server_side=True)
-    out: list[tuple[int, bytes]] = []
+    out: Messages = []
 
     def carry() -> None:
         for direction, source, target in ((0, one_out, two_in), (1, two_out, one_in)):
@@ -58,7 +70,7 @@ def encrypted(
             except ssl.SSLWantReadError:
                 pass
             carry()
-    for direction, data in login(rng) if sasl else frames_of(rng, rng.randrange(1, 14)):
+    for direction, data in say(rng):
         sender, taker = (client, server) if direction == 0 else (server, client)
         sender.write(data)
         carry()
@@ -107,7 +119,7 @@ def write(seed: int, folder: Path, certificate: Path) -> Path:
         say = login if kind == "login" else None
         if kind.startswith("tls"):
             both = contexts(certificate, path.with_suffix(".keys"), rng.random() < 0.6)
-            say = partial(encrypted, both, "login" in kind)
+            say = partial(encrypted, both, login if "login" in kind else some_frames)
         ports = 40_000 + number, rng.choice(BROKERS)
         packets += network(rng, connection(rng, start, ports, say))
         start += rng.choice([0, 10 * MS, 4000 * MS])

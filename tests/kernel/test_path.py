@@ -209,6 +209,13 @@ def test_bytes_that_were_missing_are_an_event_since_that_was_seen() -> None:
     assert packets.events == [(FILLED, 0, 150)]
 
 
+def test_silence_until_missing_bytes_came_is_no_pause() -> None:
+    packets = opened().send(0, 60).wait(200)
+    packets.path.filled(0, packets.now_ns - 200 * MS, packets.now_ns, 50, 90)
+    packets.wait(1).send(0, 60)
+    assert packets.events == [(FILLED, 0, 200)]
+
+
 # Windows
 
 
@@ -241,6 +248,14 @@ def fill(packets: Packets, trip: float, closed: float) -> Packets:
     packets.window(1, 2_560).send(0, MSS).send(0, MSS)
     packets.wait(trip).window(1, 512).wait(closed).window(1, ROOM)
     return packets.wait(1).send(0, MSS)
+
+
+@pytest.mark.parametrize("direction", [0, 1])
+def test_silence_while_a_window_is_closed_is_no_pause(direction: int) -> None:
+    packets = opened(0.1, 0.1).send(direction, 60).wait(0.1).window(1 - direction, 0).wait(300)
+    packets.window(1 - direction, ROOM).wait(0.1).send(direction, 60)
+    assert packets.events == [(CLOSED, 1 - direction, 300)]
+    assert [each[0] for each in packets.wait(300).send(direction, 60).events] == [CLOSED, PAUSED]
 
 
 @pytest.mark.parametrize("scale", [0, 7])
