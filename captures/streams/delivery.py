@@ -65,8 +65,9 @@ def new_connection(segment: Segment, number: int, comment_of: Comment | None) ->
     return ConnectionState(connection, flow, back)
 
 
-def on_path(direction: DirectionState, segment: Segment) -> None:
-    """Tell the path of a packet that came with the connection's own addresses, and is no copy."""
+def on_path(direction: DirectionState, segment: Segment, copy: bool = False) -> None:
+    """Tell the path of a packet that came with the connection's own addresses. `copy`: it had come
+    with others before."""
     path, flags = direction.path, segment.flags
     if flags & SYN:
         if flags & ACK:
@@ -77,7 +78,7 @@ def on_path(direction: DirectionState, segment: Segment) -> None:
         following = direction.next
         ahead = -1 if following is None else distance(following, segment.seq)
         new = ahead >= 0 and direction.offset + ahead >= direction.top
-        length = segment.length if new else 0
+        length = segment.length if new or copy else 0
         path.packet(
             direction.number, segment.time_ns, segment.seq, length, segment.ack, segment.window
         )

@@ -372,18 +372,18 @@ class Reassembler(Resumable):
         state.packet = self.packets
         if self.first_packets is not None and (syn or state.settling is not None):
             self.first_packets.add(segment)
+        own = not copy and segment.flow == direction.flow
         if state.copies is not None:
             copy = copy or state.copies.seen(direction.number, segment)
-        other = segment.flow != direction.flow
-        if other:
+        if segment.flow != direction.flow:
             copy = copy or is_delivered(direction, segment)
             segment = segment._replace(flow=direction.flow)
         self._count(direction, segment, copy)
         if state.settling is None and direction.next is None and segment.length and not syn:
             self._begin_settling(state, segment.time_ns)
         if state.settling is None:
-            if not copy and not other:
-                on_path(direction, segment)
+            if own:
+                on_path(direction, segment, copy)
             self._take(direction, segment, copy, segment.time_ns, out)
         else:
             self.held += settle_with(state, direction, segment, copy)

@@ -14,6 +14,7 @@ from kafkascope.analyzer.exchanges.stages import LONGEST, Stages, stages_of
 from kafkascope.captures.build import Composer
 from tests.analyzer.wire import BROKER, CLIENT, beat, heartbeat, produce, request, response
 from tests.authority import Authority
+from tests.captures.streams.test_translated import POD, Two, translated
 from tests.captures.wires import Tape
 from tests.kernel import networks
 from tests.kernel.networks import contexts, encrypted, keys_of
@@ -79,14 +80,18 @@ class Talk:
         self.wait(self.to_broker + server).send(1, data)
         return self.wait(self.to_client).ack(0)
 
-    def rows(self, folder: Path, snaplen: int = 262_144) -> list[Row]:
+    def stages(self, folder: Path, snaplen: int = 262_144) -> list[Stages]:
         path = folder / "talk.pcap"
         path.write_bytes(self.tape.pcap(snaplen=snaplen))
-        return list(read(path))
+        return list(map(stages_in, read(path)))
 
     def only(self, folder: Path) -> Stages:
-        (row,) = self.rows(folder)
-        return stages_in(row)
+        (found,) = self.stages(folder)
+        return found
+
+
+def is_sent_by(side: int, frame: bytes) -> bool:
+    return frame[34:36] == (CLIENT, BROKER)[side].port.to_bytes(2, "big")
 
 
 def read(path: Path) -> Iterator[Row]:
@@ -185,7 +190,7 @@ def test_a_packet_that_was_acknowledged_is_not_sent_again(tmp_path: Path) -> Non
 def test_what_was_sent_again_belongs_to_its_exchange(tmp_path: Path) -> None:
     talk = Talk().send(0, heartbeat(1)).wait(220).again(0).answer()
     talk.wait(50).send(0, heartbeat(2)).answer(beat(2))
-    first, second = map(stages_in, talk.rows(tmp_path))
+    first, second = talk.stages(tmp_path)
     assert (first.retransmissions, first.stalled_by) == (1, "network")
     assert second == (0, 10, 0, FAR, 0, 0, None, "client")
 
@@ -265,7 +270,7 @@ def test_a_thin_path_is_no_stall(tmp_path: Path) -> None:
     talk = Talk(BETWEEN).send(0, LARGE, each=12).answer(response("Produce", 7, 1))
     talk.wait(1).send(0, metadata(2)).wait(FAR + 10)
     talk.send(1, answer(2), each=12).ack(0)
-    produced, fetched = map(stages_in, talk.rows(tmp_path))
+    produced, fetched = talk.stages(tmp_path)
     assert produced[:7] == (60, 10, 0, FAR, 0, 0, None)
     assert fetched[:7] == (0, 10, 72, FAR, 0, 0, None)
 
@@ -273,7 +278,7 @@ def test_a_thin_path_is_no_stall(tmp_path: Path) -> None:
 def test_requests_wait_for_those_before_them(tmp_path: Path) -> None:
     talk = Talk().send(0, heartbeat(1)).wait(5).send(0, heartbeat(2))
     talk.wait(200).send(1, beat(1)).wait(1).send(1, beat(2)).ack(0)
-    first, second = map(stages_in, talk.rows(tmp_path))
+    first, second = talk.stages(tmp_path)
     assert first[:7] == (0, 205 - FAR, 0, FAR, 0, 0, None)
     assert second[:7] == (0, 201 - FAR, 0, FAR, 0, 0, None)
 
@@ -282,6 +287,22 @@ def test_a_burst_that_took_longer_than_the_handshake_is_the_round_trip(tmp_path:
     """A path that has become slow: acknowledgements tell it, and not the server."""
     talk = Talk().send(0, LARGE).wait(80).ack(1).wait(10).send(1, response("Produce", 7, 1)).ack(0)
     assert talk.only(tmp_path)[:7] == (0, 10, 0, FAR, 0, 0, None)
+
+
+def test_packets_that_come_again_with_other_addresses_are_no_event(tmp_path: Path) -> None:
+    """As on a host that translates addresses: its capture has each packet twice."""
+    talk, both = talk_of_all(), Two()
+    for time_ns, frame in talk.tape.frames:
+        times = time_ns, time_ns + 4_000
+        frames = [frame, translated(frame, (CLIENT, BROKER), (CLIENT, POD))]
+        both.frames += zip(times, frames if is_sent_by(0, frame) else frames[::-1], strict=True)
+    path = tmp_path / "both.pcapng"
+    path.write_bytes(both.pcap())
+    for found, expected in zip(map(stages_in, read(path)), talk.stages(tmp_path), strict=True):
+        assert found.request_ns == expected.request_ns
+        assert found.server_ns == pytest.approx(10, abs=0.01)
+        assert found.trip_ns == pytest.approx(FAR, abs=0.01)
+        assert found[5:] == expected[5:]
 
 
 # What is not known
@@ -298,27 +319,26 @@ def talk_of_all() -> Talk:
 
 
 def test_bytes_that_are_cut_off_change_nothing(tmp_path: Path) -> None:
-    found = list(map(stages_in, talk_of_all().rows(tmp_path)))
+    found = talk_of_all().stages(tmp_path)
     assert [each.stalled_by for each in found] == ["network", "client", "client"]
-    assert list(map(stages_in, talk_of_all().rows(tmp_path, snaplen=96))) == found
+    assert talk_of_all().stages(tmp_path, snaplen=96) == found
 
 
 def test_windows_that_are_cut_off_are_none(tmp_path: Path) -> None:
     """68 bytes of a packet have it, 48 have not."""
     talk = Talk().send(0, metadata()).wait(FAR + 10).send(1, ANSWER[:3_000])
     talk.ack(0, window=0).wait(500).ack(0).wait(FAR).send(1, ANSWER[3_000:]).ack(0)
-    assert sum(row.zero_window_ns or 0 for row in talk.rows(tmp_path, snaplen=68)) > 0
-    assert not any(row.zero_window_ns for row in talk.rows(tmp_path, snaplen=48))
+    assert any(each.closed_ns for each in talk.stages(tmp_path, snaplen=68))
+    assert not any(each.closed_ns for each in talk.stages(tmp_path, snaplen=48))
 
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_one_direction_tells_nothing_of_the_other(side: int, tmp_path: Path) -> None:
     talk = talk_of_all()
-    port = (CLIENT, BROKER)[side].port.to_bytes(2, "big")
-    talk.tape.frames = [each for each in talk.tape.frames if each[1][34:36] == port]
-    rows = talk.rows(tmp_path)
-    assert rows
-    for each in map(stages_in, rows):
+    talk.tape.frames = [each for each in talk.tape.frames if is_sent_by(side, each[1])]
+    found = talk.stages(tmp_path)
+    assert found
+    for each in found:
         assert (each.server_ns, each.trip_ns, each.point, each.stalled_by) == (None,) * 4
         assert (each.response_ns if side == 0 else each.request_ns) is None
         assert (each.request_ns if side == 0 else each.response_ns) is not None
@@ -329,7 +349,7 @@ def test_without_a_handshake_transfers_alone_are_known(first: int, tmp_path: Pat
     """From a request on, or from its answer."""
     talk = talk_of_all()
     del talk.tape.frames[:first]
-    found = list(map(stages_in, talk.rows(tmp_path)))[-2:]
+    found = talk.stages(tmp_path)[-2:]
     assert [each.request_ns for each in found] == [0, 150]
     assert [each.response_ns for each in found] == [629, 0]
     assert {(each.server_ns, each.trip_ns, each.point) for each in found} == {(None,) * 3}
@@ -364,7 +384,7 @@ def test_tls_tells_times_alone(tmp_path: Path) -> None:
     talk.wait(1).send(0, asked[1]).wait(220).again(0).wait(FAR + 10).send(1, told[1]).ack(0)
     talk.wait(1).send(0, begun[1]).wait(FAR).ack(1).wait(130).send(0, ended[1])
     talk.wait(FAR + 10).send(1, last[1]).ack(0)
-    lost, paused = map(stages_in, talk.rows(tmp_path))
+    lost, paused = talk.stages(tmp_path)
     assert lost[:7] == (220, 10, 0, FAR, 1, 0, "network")
     assert paused[:7] == (130 + FAR, 10, 0, FAR, 0, 0, "client")
 
