@@ -36,7 +36,7 @@ SAMPLES: Final[i64] = 4
 # Kinds of events. Each is (kind, direction, begin, end, first and last stream offset).
 AGAIN: Final[i64] = 0
 """Bytes that had been seen before; `begin` is when the direction had sent last, or a round trip
-before `end` where later bytes followed them."""
+before `end` where acknowledgements of later bytes told that they were missing."""
 FILLED: Final[i64] = 1
 """Bytes that were missing; `begin` is when that was noticed."""
 CLOSED: Final[i64] = 2
@@ -285,13 +285,16 @@ class Path:
             return
         count: i64 = 0
         last: i64 = 0
+        behind: i64 = 0
         while count < len(sent) and (ack - i64(sent[count])) & MASK < HALF:
             last = sent[count + 1]
+            behind = (i64(sent[count]) - i64(sent[0])) & MASK
             count += 2
         if count > 0:
             del sent[:count]
-        if count >= 4:
-            # A receiver does not delay the acknowledgement of two segments (RFC 9293, 3.8.6.3).
+        if behind >= LEAST_SEGMENT:
+            # A receiver does not delay the acknowledgement of two full segments (RFC 9293,
+            # 3.8.6.3); that of small ones it does.
             self.measured(time_ns, time_ns - last)
 
     def measured(self, time_ns: i64, trip: i64) -> None:
@@ -332,8 +335,9 @@ class Path:
         begin: i64 = self.data0 if direction == 0 else self.data1
         top: i64 = self.end0 if direction == 0 else self.end1
         trip: i64 = self.trip0 if direction == 0 else self.trip1
-        if end != top and trip >= 0:
+        if end != top and trip >= 0 and time_ns - begin <= 2 * trip + PAUSE:
             # Later bytes came to the other side, whose acknowledgements told so: a round trip.
+            # After a longer silence it was a timer.
             begin = time_ns - trip
         if direction == 0:
             self.data0 = time_ns

@@ -115,7 +115,7 @@ def _answered(
     client = exchange.client_end
     begin, sent, told = asking.first_ns, asking.last_ns, answering.first_ns
     end = answering.last_ns
-    again = 0
+    again = resumed = 0
     if events:
         assert exchange.request is not None
         assert exchange.response is not None
@@ -123,24 +123,29 @@ def _answered(
         asked = exchange.request.offset, asking.wire_bytes
         answer = exchange.response.offset, answering.wire_bytes
         until = end + LONGEST if plain else end
-        for kind, direction, _, time_ns, first, last in events:
+        for kind, direction, since, time_ns, first, last in events:
             if kind not in (AGAIN, FILLED):
                 continue
             if direction == client:
-                if begin <= time_ns <= told and (not plain or _overlaps(asked, first, last)):
+                # The broker reads a request when all bytes before it have come, too.
+                if begin <= time_ns <= told and (not plain or first < sum(asked)):
                     sent = max(sent, time_ns)
-                    again += kind == AGAIN
+                    again += kind == AGAIN and (not plain or last > asked[0])
+            elif time_ns <= told and plain and last <= answer[0] and time_ns - since >= STALL:
+                resumed = time_ns
             elif told <= time_ns <= until and (not plain or _overlaps(answer, first, last)):
                 end = max(end, time_ns)
                 again += kind == AGAIN
     path = exchange.connection.path
     mine = _between(events, begin, end)
-    if trip is not None:
+    served = None
+    # TCP holds a response back while it sends lost bytes before it again.
+    if trip is not None and resumed <= sent:
         trips = [each[3] - each[2] for each in mine if each[0] == TRIP and each[3] <= told]
-        around = max([trip, *trips[-1:]])
+        served = max(0, told - sent - max([trip, *trips[-1:]]))
     return Stages(
         sent - begin,
-        None if trip is None else max(0, told - sent - around),
+        served,
         end - told,
         trip,
         again,
@@ -209,8 +214,8 @@ def _stalled(
             lost[ends[direction]] += took
         elif kind == FULL and within:
             lost[ends[1 - direction]] += took
-        elif kind == FILLED and within:
-            lost[NETWORK] += took
+        elif kind == FILLED and span[0] < last <= span[1]:
+            lost[NETWORK] += last - max(first, span[0])
         elif kind == AGAIN and begin <= last <= end:
             way = path.trip1 if direction else path.trip0
             spurious = way < NEAR or (direction == client and told < last + way)

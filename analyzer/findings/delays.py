@@ -29,7 +29,8 @@ from kafkascope.analyzer.statistics.connections import WAITING
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 
 LARGE: Final = 14_600
-"""Bytes that TCP sends at once (RFC 6928: ten segments): more take a round trip or two."""
+"""Bytes that TCP sends at once (RFC 6928: ten segments): it sends twice as many after each round
+trip (slow start)."""
 
 
 class Delay(Occurrences):
@@ -42,6 +43,8 @@ class Delay(Occurrences):
     closed_ns: int | None = most()
     """The longest time of a receive window of 0."""
     shortest: int | None = least()
+    asking: int = total()
+    """Exchanges whose request took longer than the response."""
     late: int = total()
     """Exchanges that waited for a retransmission timeout."""
 
@@ -86,9 +89,12 @@ class Delays(Counts):
                 delay = self.found[(rule, row.api, *client_of(row), row.broker_address)]
                 delay.see_at(each.begin_ns, each.number)
                 delay.times.add_all([took])
-                late = rule == "lost-segments" and took >= TIMEOUT
                 delay.take(
-                    bytes=octets, closed_ns=row.zero_window_ns, shortest=took, late=int(late)
+                    bytes=octets,
+                    closed_ns=row.zero_window_ns,
+                    shortest=took,
+                    asking=int((each.request_ns or 0) >= (each.response_ns or 0)),
+                    late=int(rule == "lost-segments" and took >= TIMEOUT),
                 )
 
     def _connected(self, row: Row, took: int) -> None:
@@ -156,7 +162,8 @@ def _judged(row: Row, each: Took, trip: int) -> tuple[str, int, int]:
         return ("" if asking else "client-not-reading", took, octets)
     if stalled == BROKER:
         return ("broker-not-reading" if asking else "broker-stopped-sending", took, octets)
-    if octets > LARGE and took >= max(long, 4 * trip) and 2 * took >= excess:
+    starting = trip * (1 + (octets // LARGE).bit_length())
+    if octets > LARGE and took >= max(long, starting) and 2 * took >= excess:
         return "slow-transfer", took, octets
     if row.api_key not in WAITING and each.wait_ns >= long and each.wait_ns >= excess:
         return "queued-requests", each.wait_ns, octets
@@ -187,10 +194,10 @@ def _text(rule: str, api: str, broker: str, client: str, delay: Delay, every: in
         )
     if rule == "slow-transfer":
         rate = delay.bytes * SECOND // max(1, delay.times.total)
-        return (
-            f"The transfer of {requests} from {client} to {broker}, or of the responses, took "
-            f"{median} (median): {size(rate)} per second"
-        )
+        way = f"{requests} from {client} to {broker}"
+        if 2 * delay.asking < delay.count:
+            way = f"{responses} from {broker} to {client}"
+        return f"The transfer of {way} took {median} (median): {size(rate)} per second"
     if rule == "queued-requests":
         if delay.count < limit("queued.least") or 100 * delay.count < every * limit("queued.share"):
             return ""
@@ -219,4 +226,4 @@ def _filter(rule: str, delay: Delay) -> str:
         return f"stalled_by == broker and response.transfer >= {shortest}"
     if rule == "slow-transfer":
         return f"(request.transfer >= {shortest} or response.transfer >= {shortest})"
-    return f"wait >= {shortest}" if rule == "queued-requests" else "retransmissions"
+    return f"wait >= {shortest}" if rule == "queued-requests" else "stalled_by == network"

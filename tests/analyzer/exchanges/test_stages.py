@@ -406,7 +406,8 @@ def test_stages_are_parts_of_the_time_of_their_exchange(tmp_path: Path) -> None:
                     assert (found.server_ns, stalled) == (None, None)
                     continue
                 begin, told = exchange.request.spot.first_ns, exchange.response.spot.first_ns
-                assert (found.server_ns is None) == (found.trip_ns is None)
+                # Behind responses that were sent again it is not known, either.
+                assert found.server_ns is None or found.trip_ns is not None
                 assert found.request_ns is not None
                 assert found.response_ns is not None
                 assert closed is not None

@@ -33,6 +33,14 @@ def found(
 ) -> dict[str, Finding]:
     """Rule -> finding, of these rules; events in the order of time."""
     events = sorted((event for wire in wires for event in wire.events), key=time_of)
+    return found_in(events, *rules, payloads=payloads)
+
+
+def found_in(
+    events: Iterable[StreamEvent], *rules: str, payloads: Payloads | None = None
+) -> dict[str, Finding]:
+    """Rule -> finding, of these rules."""
+    events = list(events)
     findings, context = Findings(only=rules or None, payloads=payloads), Context()
     for event in events:
         if isinstance(event, Opened | Closed):
