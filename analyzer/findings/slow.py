@@ -106,8 +106,9 @@ class Slowness(Counts):
 
     def __init__(self) -> None:
         super().__init__()
-        self._fetched: dict[tuple[str, int], int] = {}
-        """Leader's address and follower's id -> the time of the last Fetch response."""
+        self._fetched: dict[int, int] = {}
+        """Connection of a follower -> the time of the last Fetch response. Not by follower: what a
+        connection tells does not depend on others, which may be another process's."""
         self._slots: dict[str, int] = {}
         """Broker -> the slot of its last answer."""
 
@@ -138,13 +139,16 @@ class Slowness(Counts):
 
     def _follow(self, batch: ExchangeBatch) -> None:
         """Take note of when a follower had no Fetch under way."""
+        connection = batch.row.connection
         about = batch.row.broker_address, replica_id(batch.request)
-        until = self._fetched.get(about, 0)
+        until = self._fetched.get(connection, 0)
         for number, begin, end in zip(batch.numbers, batch.begins, batch.ends, strict=True):
             if until and begin - until >= limit("server.time"):
                 self.idle[about].events.note(batch.row_of(number), "idle", {"since_ns": until})
             until = max(until, end)
-        self._fetched[about] = until
+        if len(self._fetched) > MAX_MINUTES:
+            self._fetched.clear()
+        self._fetched[connection] = until
 
     def _behind_followers(self, found: list[Event]) -> str:
         """Return which followers asked for nothing while slow requests may have waited for them: of
