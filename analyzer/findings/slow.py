@@ -22,18 +22,24 @@ from kafkascope.analyzer.findings.counting import (
     Events,
     Keyed,
     Measures,
-    bits,
     table,
     total,
     whole,
 )
 from kafkascope.analyzer.findings.filters import among
+from kafkascope.analyzer.findings.followers import (
+    MINUTE,
+    SLOT,
+    Slots,
+    idle_followers,
+    note_fetches,
+)
 from kafkascope.analyzer.findings.rules import MS, limit
 from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding, Row, span_of
-from kafkascope.analyzer.findings.words import MOST_LISTED, duration, listed, plural, spelled
+from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.connections import WAITING
-from kafkascope.analyzer.statistics.exchange_batch import FETCH, ExchangeBatch, replica_id
+from kafkascope.analyzer.statistics.exchange_batch import FETCH, ExchangeBatch
 
 FETCHES: Final = frozenset({1, 78})
 GROUPS: Final = frozenset({11, 14})
@@ -45,22 +51,10 @@ IN_FLIGHT: Final = 8
 MAX_MINUTES: Final = 20_000
 """Minutes of brokers: more than a day of ten of them."""
 MOST_IN_FILTER: Final = 200
-SLOT: Final = 50_000_000
-MINUTE: Final = 60_000_000_000
 GIVEN_UP: Final = "given up"
 """The kind of the event of a request whose connection its client closed."""
 LONGEST: Final = 2_400
 """Slots that are looked at in each direction: two minutes."""
-
-
-class Answers(Measures):
-    """The slots of one minute in which a broker answered."""
-
-    slots: int = bits()
-
-    def at(self, time_ns: int) -> None:
-        """Take note of an answer."""
-        self.slots |= 1 << (time_ns % MINUTE // SLOT)
 
 
 class Waiting(NamedTuple):
@@ -98,17 +92,14 @@ class Slowness(Counts):
     # is answered, and when the pause is over that it told with an answer (KIP-219); our own
     # proxy goes on when what it delayed or held is through.
     polls: Keyed[EventLog] = table(EventLog, 2_000, unranked=1)
-    answers: Keyed[Answers] = table(Answers, MAX_MINUTES)
+    answers: Keyed[Slots] = table(Slots, MAX_MINUTES)
     given_up: Keyed[Slow] = table(Slow, 300)
-    idle: Keyed[EventLog] = table(EventLog, 300)
-    """Times in which a follower asked its leader for nothing, by the leader's address and the
-    follower's id."""
+    fetching: Keyed[Slots] = table(Slots, MAX_MINUTES)
+    """By the address of a leader, a follower's id and the minute: the slots in which a Fetch of the
+    follower was under way."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._fetched: dict[int, int] = {}
-        """Connection of a follower -> the time of the last Fetch response. Not by follower: what a
-        connection tells does not depend on others, which may be another process's."""
         self._slots: dict[str, int] = {}
         """Broker -> the slot of its last answer."""
 
@@ -127,7 +118,7 @@ class Slowness(Counts):
                 if len(self._slots) > MAX_MINUTES:
                     self._slots.clear()
         if row.api_key == FETCH and batch.way == "replica":
-            self._follow(batch)
+            note_fetches(batch, self.fetching)
         if latency >= limit("slow.excess") or row.throttle_ms:
             self._judge(row, exchange)
         elif latency >= limit("server.time") and row.api_key in QUICK and not row.errors:
@@ -136,36 +127,6 @@ class Slowness(Counts):
             ):
                 if (served or 0) - wait >= limit("server.time"):
                     self._judge(batch.row_of(number), batch.exchange_of(number))
-
-    def _follow(self, batch: ExchangeBatch) -> None:
-        """Take note of when a follower had no Fetch under way."""
-        connection = batch.row.connection
-        about = batch.row.broker_address, replica_id(batch.request)
-        until = self._fetched.get(connection, 0)
-        for number, begin, end in zip(batch.numbers, batch.begins, batch.ends, strict=True):
-            if until and begin - until >= limit("server.time"):
-                self.idle[about].events.note(batch.row_of(number), "idle", {"since_ns": until})
-            until = max(until, end)
-        if len(self._fetched) > MAX_MINUTES:
-            self._fetched.clear()
-        self._fetched[connection] = until
-
-    def _behind_followers(self, found: list[Event]) -> str:
-        """Return which followers asked for nothing while slow requests may have waited for them: of
-        any leader, whose address for clients is another one."""
-        lagging: dict[int, int] = {}
-        for (_, follower), idle in self.idle.items():
-            for gap in idle.events:
-                since, until = gap.about["since_ns"], gap.time_ns
-                for event in found:
-                    end = event.time_ns + event.about["latency"]
-                    shared = min(until, end) - max(since, event.time_ns)
-                    if 2 * shared >= event.about["latency"]:
-                        lagging[follower] = max(lagging.get(follower, 0), until - since)
-        return "".join(
-            f"; follower {follower} sent no Fetch for {duration(took)} meanwhile"
-            for follower, took in sorted(lagging.items())[:MOST_LISTED]
-        )
 
     def _judge(self, row: Row, exchange: Exchange) -> None:
         """Take note of an exchange that took long."""
@@ -193,7 +154,7 @@ class Slowness(Counts):
         slow = self.slow[(row.api, *client_of(row), row.broker_address)]
         slow.count += 1
         about = {"latency": latency, "excess": excess, "connection": connection}
-        known = {} if row.serving_ns is None else {"server": row.serving_ns}
+        known = {} if row.serving_ns is None else {"server": served}
         slow.events.note(row, "slow", about | known)
 
     def _give_up(self, row: Row, exchange: Exchange) -> None:
@@ -223,8 +184,8 @@ class Slowness(Counts):
             found = [event for event in slow.events if not _behind(event, polls)]
             count = slow.count - (len(slow.events) - len(found))
             waiting[broker] += _waiting(who, found)
-            served = [_served(event) for event in found if "server" in event.about]
-            if not found or times is None or not _worth(found, view.is_broker(*who)):
+            served = [event.about["server"] for event in found if "server" in event.about]
+            if not found or times is None or not _worth(found, served, view.is_broker(*who)):
                 continue
             latencies = [event.about["latency"] for event in found]
             shortest, longest = duration(min(latencies)), duration(max(latencies))
@@ -241,13 +202,13 @@ class Slowness(Counts):
                     f", {duration(sorted(served)[len(served) // 2])} of it at the broker (median)"
                 )
             if api == "Produce":
-                there += self._behind_followers(found)
+                there += idle_followers(self.fetching, found)
             mild = count < limit("slow.count") or view.is_broker(*who)
             yield view.finding(
                 "slow-answers",
                 f"{count:,} of {plural(times.latency.count, f'{api} request')} from {client} to "
                 f"{broker} took {span}{beyond}{median}{there}",
-                _filter(least, found if there else ()),
+                f"server >= {min(served)}ns" if there else f"excess >= {least}ns",
                 span_of(found),
                 client=client,
                 api=api,
@@ -272,41 +233,14 @@ class Slowness(Counts):
         return None if self.answers.others is not None else 0
 
 
-def _worth(found: list[Event], replica: bool) -> bool:
+def _worth(found: list[Event], served: list[int], replica: bool) -> bool:
     """Return whether slow answers are worth a finding: one that users notice, or several of a
     client's where it is known that the broker took the time."""
     long = any(event.about["excess"] >= limit("slow.excess") for event in found)
-    if long or replica:
+    if replica:
         return long
-    alone = _alone(found)
-    few = sum(each >= limit("server.few") for each in alone)
-    return few > 1 or sum(each >= limit("server.time") for each in alone) >= limit("slow.count")
-
-
-def _served(event: Event) -> int:
-    """Return the server's time of an answer beyond the requested wait."""
-    about = event.about
-    return int(about["server"] - about["latency"] + about["excess"])
-
-
-def _alone(found: list[Event]) -> list[int]:
-    """Return the server's times, where they are known, without those of slow answers before: a
-    broker serves the requests of a connection one after the other."""
-    ends_ns: dict[tuple[Any, ...], int] = {}
-    served = []
-    for event in sorted(found, key=lambda each: (each.time_ns, each.number)):
-        end, connection = event.time_ns + event.about["latency"], tuple(event.about["connection"])
-        if "server" in event.about:
-            served.append(min(_served(event), end - ends_ns.get(connection, 0)))
-        ends_ns[connection] = end
-    return served
-
-
-def _filter(excess_ns: int, known: Sequence[Event]) -> str:
-    """Return what selects slow answers; `known`: those whose server's times are known."""
-    server_ns = min((event.about["server"] for event in known), default=0)
-    server = f"server >= {server_ns}ns and " if known else ""
-    return f"excess >= {excess_ns}ns and {server}error != REQUEST_TIMED_OUT"
+    few = sum(each >= limit("server.few") for each in served)
+    return long or few > 1 or len(served) >= limit("slow.count")
 
 
 def _paused(group: list[Pause], waiting: dict[str, list[Waiting]], view: DetectorInput) -> Finding:
