@@ -700,36 +700,6 @@ class Reader:
             pair.batch_epochs = tuple(epochs)
 
 
-def acknowledged(items: list[Any], waiting: list[Any], place_of: Any) -> list[Any]:
-    """Return the exchanges whose response is acknowledged, or has nothing to wait for; the others
-    are added to `waiting`, each as (exchange, path, direction and sequence number, time of its last
-    byte). `place_of` returns path and direction of what is no pair, and that time."""
-    out: list[Any] = []
-    for item in items:
-        path: Path
-        direction: i64
-        last_ns: i64
-        if isinstance(item, Pair):
-            path, direction = item.reader.path, 1 - item.reader.direction
-            last_ns = item.response_last_ns
-        else:
-            found = place_of(item)
-            if found is None:
-                out.append(item)
-                continue
-            path, direction, last_ns = found
-        settled_ns = path.settled1 if direction == 1 else path.settled0
-        if last_ns < settled_ns:
-            out.append(item)
-            continue
-        end = path.unacknowledged(direction)
-        if end < 0:
-            out.append(item)
-        else:
-            waiting.append((item, path, direction, end, last_ns))
-    return out
-
-
 _crc: Any = None
 
 

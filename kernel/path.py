@@ -25,6 +25,9 @@ LEAST_SEGMENT: Final[i64] = 536
 """Payload of the smallest segment that TCP fills (RFC 9293, 3.7.1)."""
 SYN_TIMEOUT: Final[i64] = 1_000_000_000
 """A SYN is sent again after a second at the earliest (RFC 6298, 2.1)."""
+SENT_AGAIN_NS: Final = 3_000_000_000
+"""A response that is not acknowledged may be sent again for so long: TCP does after 0.2, 0.6, 1.4
+and 3 s (Linux). A capture without acknowledgements must not delay what is in it for longer."""
 MOST_EVENTS: Final[i64] = 256
 """Events that a connection keeps, the newest: more than segments are in flight at once."""
 MOST_SENT: Final[i64] = 512

@@ -24,8 +24,8 @@ from kafkascope.analyzer.exchanges.pairs import (
     is_internal,
     is_named,
     origin_of,
+    response_of,
 )
-from kafkascope.analyzer.exchanges.unacknowledged import Unacknowledged
 from kafkascope.analyzer.model import Exchange, Origin
 from kafkascope.captures import CaptureError, CutShort, Source, Spool, open_inputs
 from kafkascope.captures.formats.records import TLS_KEY_LOG
@@ -39,6 +39,7 @@ from kafkascope.captures.tls.sources import KeySources
 from kafkascope.extras import missing
 from kafkascope.kernel.numbering import Hold, numbered, with_origins
 from kafkascope.kernel.pairs import Pair
+from kafkascope.kernel.unacknowledged import Unacknowledged
 
 if TYPE_CHECKING:
     from kafkascope.captures.streams.shares import Share
@@ -107,7 +108,7 @@ class Capture:
         """The connections that are read; None: all."""
         self.live = live
         self._hold: Hold[Item] = Hold(bytes_of, lambda item: is_named(item, self.context.names))
-        self._unacknowledged = Unacknowledged()
+        self._unacknowledged = Unacknowledged(response_of)
         self._unsettled = self._enough = self._settled_at = 0
         """Exchanges since the last look at what is unsettled, how many are enough for the next one,
         and how much was read at the last one."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.kernel.path import Path
 
 Item: TypeAlias = "Exchange | Pair"
 """An exchange, as it was read."""
@@ -76,6 +77,14 @@ def is_named(item: Item, names: TopicNames) -> bool:
         return True
     implied = session.implied.topics
     return not any(not isinstance(each, str) and names.get(each) is None for each in implied)
+
+
+def response_of(exchange: Exchange) -> tuple[Path, int, int] | None:
+    """Return the path, the direction of the response, and the time of its last byte."""
+    if exchange.response is None:
+        return None
+    path, response = exchange.connection.path, exchange.response.spot
+    return path, 1 - exchange.client_end, response.last_ns
 
 
 def is_internal(pair: Pair) -> bool:

@@ -15,7 +15,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from kafkascope.kernel.path import AGAIN, CLOSED, FILLED, FULL, HELD, NAGLE, PAUSED, TRIP
+from kafkascope.kernel.path import (
+    AGAIN,
+    CLOSED,
+    FILLED,
+    FULL,
+    HELD,
+    NAGLE,
+    PAUSED,
+    SENT_AGAIN_NS,
+    TRIP,
+)
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange, Spot
@@ -43,10 +53,6 @@ NEAR: Final = 1_000_000
 other one: a host answers a SYN within some 0.1 ms."""
 NEAR_SHARE: Final = 10
 """The same in percent of both round trips."""
-
-LONGEST: Final = 3_000_000_000
-"""A response that is not acknowledged may be sent again for so long: TCP does after 0.2, 0.6, 1.4
-and 3 s (Linux). A capture without acknowledgements must not delay what is in it for longer."""
 
 Event: TypeAlias = tuple[int, int, int, int, int, int]
 
@@ -122,7 +128,7 @@ def _answered(
         plain = exchange.connection.tls is None
         asked = exchange.request.offset, asking.wire_bytes
         answer = exchange.response.offset, answering.wire_bytes
-        until = end + LONGEST if plain else end
+        until = end + SENT_AGAIN_NS if plain else end
         for kind, direction, since, time_ns, first, last in events:
             if kind not in (AGAIN, FILLED):
                 continue

@@ -28,6 +28,9 @@ from kafkascope.analyzer.merging.histogram import Histogram
 from kafkascope.analyzer.statistics.connections import WAITING
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 
+POSITIONS: Final = frozenset({2, 23})
+"""ListOffsets and OffsetForLeaderEpoch: a consumer that was given a partition, or whose leader
+moved, asks for its position while its long poll of other partitions is under way."""
 LARGE: Final = 14_600
 """Bytes that TCP sends at once (RFC 6928: ten segments): it sends twice as many after each round
 trip (slow start)."""
@@ -165,7 +168,7 @@ def _judged(row: Row, each: Took, trip: int) -> tuple[str, int, int]:
     starting = trip * (1 + (octets // LARGE).bit_length())
     if octets > LARGE and took >= max(long, starting) and 2 * took >= excess:
         return "slow-transfer", took, octets
-    if row.api_key not in WAITING and each.wait_ns >= long and each.wait_ns >= excess:
+    if row.api_key not in WAITING | POSITIONS and each.wait_ns >= long and each.wait_ns >= excess:
         return "queued-requests", each.wait_ns, octets
     return "", 0, 0
 

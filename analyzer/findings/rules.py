@@ -2,8 +2,8 @@
 
 The file is the one place of all that is constant about findings. It has `rules` by theme (the
 sections of docs/findings.md) and detector (a module beside this one), `limits` (value with its
-unit, and the reason), the rules that are `untouchable` (by rules of our own proxy: see `tampered`),
-and `explanations` with the `times` and `sets` of rules that they name.
+unit, and the reason), the rules that are `untouchable` (by rules of our own proxy: see `tampered`)
+or `standing` (see `Rule`), and `explanations` with the `times` and `sets` of rules that they name.
 Sentences with numbers are the detectors'. Thresholds are chosen so that healthy traffic of healthy
 clients stays silent; docs/findings.md prints them.
 """
@@ -37,6 +37,7 @@ def read() -> dict[str, Any]:
 def _rule(name: str, detector: str, declared: dict[str, Any]) -> Rule:
     fields, names = dict(declared), declared.get("errors", ())
     fields["touchable"] = name not in DATA["untouchable"]
+    fields["standing"] = name in DATA["standing"]
     fields["errors"] = CODES if names == "expected" else frozenset(map(_CODE_OF.get, names))
     for each in {"subject", "limits"} & fields.keys():
         fields[each] = tuple(fields[each])

@@ -19,8 +19,7 @@ from kafkascope.analyzer.conversation.context import Context, Endpoints
 from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.exchanges.internal import FETCH, learn_from_log
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG
-from kafkascope.analyzer.exchanges.pairs import Item, exchange_of
-from kafkascope.analyzer.exchanges.unacknowledged import Unacknowledged
+from kafkascope.analyzer.exchanges.pairs import Item, exchange_of, response_of
 from kafkascope.analyzer.pipeline import state
 from kafkascope.analyzer.pipeline.job import Job, Keep
 from kafkascope.analyzer.pipeline.segments import NAMES, STATE, events_of, name_of, rows_in
@@ -38,6 +37,7 @@ from kafkascope.captures.streams.reassembly import Reassembler
 from kafkascope.captures.streams.streams import Assembly, batches
 from kafkascope.captures.tls.sources import KeySources
 from kafkascope.extras import installed, require
+from kafkascope.kernel.unacknowledged import Unacknowledged
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
@@ -195,7 +195,7 @@ class Task:
         self._conversations = Conversations(context)
         self._reassembler = Reassembler(self._setting.comment)
         self._last_ns = 0
-        self._unacknowledged = Unacknowledged()
+        self._unacknowledged = Unacknowledged(response_of)
         self._told: list[Item] = []
         self._reassembler.number_of = connection_place
 

@@ -396,9 +396,11 @@ class _Writing:
             self._resent += written
             cut.resent += again - written
             again = written
+            # When they came nobody kept: of requests on a connection that went dead until its end;
+            # responses at once, or they would delay the last one.
+            until = over if way == client else last[way]
             for number in range(1, again + 1):
-                # When they came nobody kept: the last one of a connection that went dead last.
-                time_ns = last[way] + max(0, over - last[way]) * number // again
+                time_ns = last[way] + max(0, until - last[way]) * number // again
                 push(time_ns, index, way, again=True, rank=REPEATS)
         if connection.used and not ends and connection.last_ns > max(last):
             push(connection.last_ns, index, client, rank=REPEATS)

@@ -10,8 +10,9 @@ import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row, row_of
-from kafkascope.analyzer.exchanges.stages import LONGEST, Stages, stages_of
+from kafkascope.analyzer.exchanges.stages import Stages, stages_of
 from kafkascope.captures.build import Composer
+from kafkascope.kernel.path import SENT_AGAIN_NS
 from tests.analyzer.wire import BROKER, CLIENT, beat, heartbeat, produce, request, response
 from tests.authority import Authority
 from tests.captures.streams.test_translated import POD, Two, translated
@@ -170,7 +171,7 @@ def test_a_response_is_lost_behind_the_point(tmp_path: Path) -> None:
 
 def test_a_response_that_is_never_acknowledged_counts_for_a_time(tmp_path: Path) -> None:
     talk = Talk(AT_BROKER).send(0, heartbeat(1)).wait(10 + NEAR).send(1, beat(1))
-    longest = LONGEST / MS
+    longest = SENT_AGAIN_NS / MS
     talk.wait(220).again(1).wait(longest - 300).again(1).wait(90).again(1)
     assert talk.only(tmp_path)[4] == 2
 
