@@ -54,7 +54,7 @@ class Unacknowledged:
                 path, direction, last_ns = found
             settled_ns = path.settled1 if direction == 1 else path.settled0
             end: i64 = -1
-            if last_ns > settled_ns:
+            if last_ns >= settled_ns:
                 end = path.unacknowledged(direction)
             if end < 0:
                 out.append(item)

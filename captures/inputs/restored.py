@@ -120,8 +120,9 @@ def _has_changed_lines(sample: bytes) -> bool:
 
 
 def _records_in(sample: bytes) -> int:
-    """Return how many bytes of a pcap file's beginning can be read as records."""
-    if len(sample) < max(size_of_header(sample), 1):
+    """Return how many bytes of a pcap file's beginning can be read as records; 0 for another
+    format."""
+    if not 0 < size_of_header(sample) <= len(sample):
         return 0
     buffer = bytearray(sample) + bytes(64)
     format_ = Pcap(sample, 0)

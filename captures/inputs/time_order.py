@@ -222,7 +222,8 @@ class TimeOrder:
         if self._entries and (state != self._state or not 0 <= begin - self._end <= MAX_HOLE):
             yield from self._flush()
         format_ = self._format_in(block, state)
-        block = self._last = _copied(block)._replace(format=format_)
+        # The file's own format may be in a later section by now, with other interfaces.
+        block = self._last = _copied(block._replace(format=format_))
         self._parts.append((block.base, block.buffer))
         for index, at in enumerate(block.positions, 1):
             time_ns, _, start, captured, _ = format_.record(block.buffer, at)
