@@ -154,7 +154,7 @@ class Slowness(Counts):
         slow = self.slow[(row.api, *client_of(row), row.broker_address)]
         slow.count += 1
         about = {"latency": latency, "excess": excess, "connection": connection}
-        known = {} if row.serving_ns is None else {"server": served}
+        known = {} if row.serving_ns is None else {"server": row.serving_ns}
         slow.events.note(row, "slow", about | known)
 
     def _give_up(self, row: Row, exchange: Exchange) -> None:
@@ -184,8 +184,8 @@ class Slowness(Counts):
             found = [event for event in slow.events if not _behind(event, polls)]
             count = slow.count - (len(slow.events) - len(found))
             waiting[broker] += _waiting(who, found)
-            served = [event.about["server"] for event in found if "server" in event.about]
-            if not found or times is None or not _worth(found, served, view.is_broker(*who)):
+            served = [_served(event) for event in found if "server" in event.about]
+            if not found or times is None or not _worth(found, view.is_broker(*who)):
                 continue
             latencies = [event.about["latency"] for event in found]
             shortest, longest = duration(min(latencies)), duration(max(latencies))
@@ -208,7 +208,7 @@ class Slowness(Counts):
                 "slow-answers",
                 f"{count:,} of {plural(times.latency.count, f'{api} request')} from {client} to "
                 f"{broker} took {span}{beyond}{median}{there}",
-                f"server >= {min(served)}ns" if there else f"excess >= {least}ns",
+                _filter(least, found),
                 span_of(found),
                 client=client,
                 api=api,
@@ -233,14 +233,41 @@ class Slowness(Counts):
         return None if self.answers.others is not None else 0
 
 
-def _worth(found: list[Event], served: list[int], replica: bool) -> bool:
+def _worth(found: list[Event], replica: bool) -> bool:
     """Return whether slow answers are worth a finding: one that users notice, or several of a
     client's where it is known that the broker took the time."""
     long = any(event.about["excess"] >= limit("slow.excess") for event in found)
-    if replica:
+    if long or replica:
         return long
-    few = sum(each >= limit("server.few") for each in served)
-    return long or few > 1 or len(served) >= limit("slow.count")
+    alone = _alone(found)
+    few = sum(each >= limit("server.few") for each in alone)
+    return few > 1 or sum(each >= limit("server.time") for each in alone) >= limit("slow.count")
+
+
+def _served(event: Event) -> int:
+    """Return the server's time of an answer beyond the requested wait."""
+    about = event.about
+    return int(about["server"] - about["latency"] + about["excess"])
+
+
+def _alone(found: list[Event]) -> list[int]:
+    """Return the server's times, where they are known, without those of slow answers before: a
+    broker serves the requests of a connection one after the other."""
+    ends_ns: dict[tuple[Any, ...], int] = {}
+    served = []
+    for event in sorted(found, key=lambda each: (each.time_ns, each.number)):
+        end, connection = event.time_ns + event.about["latency"], tuple(event.about["connection"])
+        if "server" in event.about:
+            served.append(min(_served(event), end - ends_ns.get(connection, 0)))
+        ends_ns[connection] = end
+    return served
+
+
+def _filter(excess_ns: int, found: list[Event]) -> str:
+    """Return what selects slow answers."""
+    servers = [event.about.get("server", -1) for event in found]
+    server = f"server >= {min(servers)}ns and " if min(servers) >= 0 else ""
+    return f"excess >= {excess_ns}ns and {server}error != REQUEST_TIMED_OUT"
 
 
 def _paused(group: list[Pause], waiting: dict[str, list[Waiting]], view: DetectorInput) -> Finding:

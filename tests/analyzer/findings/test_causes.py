@@ -100,6 +100,13 @@ def test_a_cause_is_as_bad_as_what_followed() -> None:
     assert (cause.finding.severity, cause.severity) == ("note", "warning")
 
 
+def test_what_is_so_all_the_time_comes_behind_what_happened() -> None:
+    far, lost = finding("network-far", ORDERS), finding("syn-lost", ORDERS, first=5)
+    worse = finding("lost-segments", STOCK, first=9)
+    assert [far.severity, lost.severity, worse.severity] == ["note", "note", "warning"]
+    assert [each.finding for each in folded([far, lost, worse])] == [worse, lost, far]
+
+
 def test_a_consequence_whose_cause_was_not_asked_for_stands_alone() -> None:
     cause = finding("version-refused", ORDERS)
     _, followed = linked([cause, finding("unanswered", ORDERS)])

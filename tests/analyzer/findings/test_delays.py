@@ -10,6 +10,7 @@ from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings import Finding
 from tests.analyzer.findings.lines import MSS, Line, answer, found, rows_of
 from tests.analyzer.findings.stating import states
+from tests.analyzer.findings.test_captures import capture_of, judged
 from tests.analyzer.wire import MS, request, response
 
 DELAYS: Final = (
@@ -62,13 +63,13 @@ def interrupted(takes_ns: int, count: int = 3, *, first: int = 100) -> Line:
     return line
 
 
-def lost_requests(count: int, timeout_ns: int = RTO) -> Line:
-    """Seen, lost behind the capture point, and sent again when a timer ran out."""
-    line = Line()
+def lost_requests(count: int, timeout_ns: int = RTO, *, trip_ns: int = MS // 10) -> Line:
+    """Seen, lost behind the capture point, and sent again after a while."""
+    line = Line(trip_ns=trip_ns)
     for number in range(count):
         data = line.asking(number)
         line.send(0, data, MS, arrives=False).again(0, data, timeout_ns)
-        line.send(1, answer(number), MS)
+        line.send(1, answer(number), trip_ns + MS)
     return line
 
 
@@ -179,9 +180,14 @@ def test_a_request_that_is_lost_before_the_capture_point() -> None:
     ]
 
 
-@pytest.mark.parametrize("side", [0, 1])
-def test_a_response_that_is_lost(side: int) -> None:
-    """On the client's half of the path: seen twice at the broker, and once, late, at the client."""
+def test_a_path_that_loses_segments_explains_requests_that_wait_for_them() -> None:
+    found = {each.name: each for each in judged(capture_of("lossy-network"))[0]}
+    assert found["lost-segments"].because == (found["network-loss"].id,)
+    assert "slow-answers" not in found
+
+
+def test_a_response_that_is_lost() -> None:
+    """Behind the capture point, so that it is seen twice."""
     line = Line()
     for number in range(3):
         line.send(0, line.asking(number), MS)

@@ -29,8 +29,12 @@ SAMPLED = {
 }
 """Rule -> a capture that shows it, among much else."""
 
-BY_HAND = {"response-too-large", "fetches-nothing"}
-"""Rules that no capture shows: see `test_cut_off` and `test_fetchless`."""
+BY_HAND = {
+    *("response-too-large", "fetches-nothing"),
+    *("client-not-reading", "broker-not-reading", "broker-stopped-sending"),
+    *("slow-transfer", "syn-lost"),
+}
+"""Rules that no capture shows: see `test_cut_off`, `test_fetchless` and `test_delays`."""
 
 CALM = {
     "address-differs": "zookeeper-consumers",
@@ -62,11 +66,14 @@ CALM = {
     "batch-twice": "forgotten-producer",
     "breaks-on-upgrade": "librdkafka",
     "broker-down": "advertised-port-java",
+    "broker-not-reading": "large-batches",
     "broker-paused": "slow-reads",
+    "broker-stopped-sending": "stopped-broker",
     "capture-gaps": "lost-answers",
     "capture-midstream": "healthy",
     "apiversions-loop": "client-per-message-librdkafka",
     "connection-churn": "apiversions-loop",
+    "client-not-reading": "falling-behind",
     "clock-skew": "commit-storm",
     "commit-back": "commit-storm",
     "commit-ahead": "commit-storm",
@@ -95,6 +102,7 @@ CALM = {
     "leader-moved": "cluster",
     "stale-leader": "leader-moved",
     "lookup-storm": "short-connections",
+    "lost-segments": "far-network",
     "message-too-large": "large-batches",
     "network-far": "lossy-network",
     "network-loss": "far-network",
@@ -108,6 +116,7 @@ CALM = {
     "plain-to-tls": "tls-only",
     "producer-fenced": "long-minute",
     "producer-unknown": "sequences",
+    "queued-requests": "slow-reads",
     "reads-across-racks": "healthy",
     "response-too-large": "fetch-too-small",
     "latest-skips": "healthy-librdkafka",
@@ -137,7 +146,9 @@ CALM = {
     "static-conflict": "expired-member",
     "topic-deleted": "unknown-topic",
     "slow-answers": "slow-rebalance",
+    "slow-transfer": "large-batches",
     "surplus": "java-codecs",
+    "syn-lost": "advertised-silent-librdkafka",
     "telemetry": "healthy",
     "throttled": "tiny-batches",
     "tiny-batches": "hot-partition",

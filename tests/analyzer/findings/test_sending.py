@@ -9,7 +9,8 @@ from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.statistics.feed import Feed
 from tests.analyzer.batches import batch
-from tests.analyzer.findings import sides
+from tests.analyzer.findings import lines, sides
+from tests.analyzer.findings.lines import Line, answer
 from tests.analyzer.findings.stating import states
 from tests.analyzer.findings.test_captures import HERE, capture_of, judged
 from tests.analyzer.wire import MS, Wire, beat, heartbeat, produce, response, told
@@ -47,7 +48,7 @@ def pieces(gap_ns: int, count: int = 10, whole: int = 0) -> bool:
 def test_a_real_client_with_nagle() -> None:
     names = {each.name: each for each in judged(capture_of("nagle", HERE))[0]}
     finding = names[RULE]
-    assert states(finding.text, "nodeclient", "39 of 40 Produce requests", "small pieces", "45 ms")
+    assert states(finding.text, "nodeclient", "45 ms", "39 of 40 Produce requests", "small pieces")
     assert "TCP_NODELAY" in finding.advice
     assert "slow-answers" not in names
 
@@ -62,7 +63,7 @@ def test_pieces_of_any_size_and_number(cuts: tuple[int, ...], gap_ns: int, api: 
         sent(wire, number, gap_ns, cuts=cuts, api=api)
     finding = found(wire)
     assert finding is not None
-    assert states(finding.text, f"20 of 20 {api} requests", f"{gap_ns // MS} ms", "1.0 ms after")
+    assert states(finding.text, f"{gap_ns // MS} ms", f"20 of 20 {api} requests", "1.0 ms after")
 
 
 def test_large_requests_take_their_time() -> None:
@@ -115,3 +116,51 @@ def test_a_slow_response_is_none_of_it() -> None:
         wire.time_ns += 40 * MS
         wire.broker(response("Produce", 7, number))
     assert found(wire) is None
+
+
+def in_pieces(
+    gap_ns: int, count: int = 10, *, nagle: bool = False, trip_ns: int = MS // 10, size: int = 4
+) -> Line:
+    """Requests in two pieces whose packets tell why: the second one comes with the acknowledgement
+    of the first, or when the client has it."""
+    line = Line(trip_ns=trip_ns)
+    for number in range(count):
+        data = line.asking(number, "Produce", 20_000)
+        line.send(0, data[:size], MS).ack(1, gap_ns - 1000 if nagle else 1000)
+        line.send(0, data[size : size + 1460], 1000 if nagle else gap_ns - 1000)
+        line.stream(0, data[size + 1460 :], 0).send(1, answer(number, "Produce"), trip_ns + MS)
+    return line
+
+
+def found_on(line: Line) -> Finding | None:
+    return lines.found([line], RULE).get(RULE)
+
+
+@pytest.mark.parametrize("nagle", [True, False])
+@pytest.mark.parametrize("trip_ns", [MS // 10, 30 * MS])
+def test_packets_tell_that_the_client_waits(nagle: bool, trip_ns: int) -> None:
+    """In requests of any size, and whatever the way to the broker."""
+    finding = found_on(in_pieces(80 * MS, nagle=nagle, trip_ns=trip_ns))
+    assert finding is not None
+    assert states(finding.text, "80 ms", "10 of 10 Produce requests")
+    assert found_on(in_pieces(80 * MS, 4, nagle=nagle, trip_ns=trip_ns)) is None
+
+
+@pytest.mark.parametrize("gap_ns", [30 * MS - 1, 30 * MS])
+def test_packets_tell_how_long_it_waits(gap_ns: int) -> None:
+    assert (found_on(in_pieces(gap_ns)) is not None) == (gap_ns == 30 * MS)
+
+
+def test_packets_tell_that_the_path_waits() -> None:
+    """A segment that is lost before the capture point, and a window of the broker that is
+    closed."""
+    lost, closed = Line(), Line()
+    for number in range(10):
+        data = lost.asking(number, "Produce", 4_000)
+        lost.send(0, data[:1460], MS).ack(1).send(0, data[1460:2920], seen=False)
+        lost.send(0, data[2920:]).ack(1).again(0, data[1460:2920], 80 * MS, newer=len(data) - 2920)
+        closed.send(0, data[:1460], MS).ack(1, window=0).ack(1, 80 * MS).send(0, data[1460:])
+        for line in (lost, closed):
+            line.send(1, answer(number, "Produce"), MS)
+    assert found_on(lost) is None
+    assert found_on(closed) is None

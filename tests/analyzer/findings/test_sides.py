@@ -11,6 +11,7 @@ from kafkascope.analyzer.statistics import limits as counted
 from tests.analyzer.findings import (
     sides_connections,
     sides_data,
+    sides_delays,
     sides_ends,
     sides_groups,
     sides_requests,
@@ -21,6 +22,7 @@ from tests.analyzer.findings.sides import Side
 
 SIDES: dict[tuple[str, ...], Side] = {
     **sides_requests.SIDES,
+    **sides_delays.SIDES,
     **sides_data.SIDES,
     **sides_groups.SIDES,
     **sides_ends.SIDES,
