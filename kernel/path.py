@@ -23,6 +23,8 @@ NEAR: Final[i64] = 2_000_000
 """A sender that waited for an acknowledgement goes on this soon after it, and the way to it."""
 LEAST_SEGMENT: Final[i64] = 536
 """Payload of the smallest segment that TCP fills (RFC 9293, 3.7.1)."""
+UNMEASURED: Final[i64] = 1_000_000_000
+"""What TCP takes for a timeout while it has not measured a round trip (RFC 6298, 2.1)."""
 SYN_TIMEOUT: Final[i64] = 1_000_000_000
 """A SYN is sent again after a second at the earliest (RFC 6298, 2.1)."""
 SENT_AGAIN_NS: Final = 3_000_000_000
@@ -41,12 +43,12 @@ AGAIN: Final[i64] = 0
 """Bytes that had been seen before; `begin` is when the direction had sent last, or a round trip
 before `end` where acknowledgements of later bytes told that they were missing."""
 FILLED: Final[i64] = 1
-"""Bytes that were missing; `begin` is when that was noticed."""
+"""Bytes that were missing; `begin` is when those behind them came."""
 CLOSED: Final[i64] = 2
 """The side that sends in this direction announced a receive window of 0."""
 FULL: Final[i64] = 3
-"""The window of the other side had no room for the next segment, for longer than two round
-trips."""
+"""The window of the other side had no room for the next segment: for longer than two round trips,
+or its acknowledgement came late. `begin` is when it would have come from a reader."""
 NAGLE: Final[i64] = 4
 """A segment came when a small one before it was acknowledged."""
 PAUSED: Final[i64] = 5
@@ -99,7 +101,8 @@ class Path:
         """Last acknowledgement that a side sent."""
         self.edge0: i64 = UNKNOWN
         self.edge1: i64 = UNKNOWN
-        """Sequence number up to which a side lets the other one send."""
+        """Sequence number up to which a side lets the other one send, and perhaps further where the
+        shift of its windows is not known."""
         self.end0: i64 = UNKNOWN
         self.end1: i64 = UNKNOWN
         """Sequence number behind the last new byte of a direction."""
@@ -122,7 +125,8 @@ class Path:
         """When bytes of the burst were acknowledged last."""
         self.sent: list[int] = []
         """(sequence number behind it, time) of each segment of a burst in direction 0 that is not
-        acknowledged."""
+        acknowledged. None once bytes are sent again: what their acknowledgement covers says nothing
+        of the round trip (RFC 6298, 3: Karn's algorithm)."""
         self.trip_seen: i64 = UNKNOWN
         """The round trip that the last event of kind `TRIP` told."""
         self.samples: i64 = 0
@@ -183,8 +187,10 @@ class Path:
             self.ack0 = ack
             if ack == self.end1:
                 self.settled1 = time_ns
-            if self.scale0 >= 0 and window >= 0:
-                self.edge0 = (ack + (window << self.scale0)) & MASK
+            if window > 0 and self.scale0 > 0:
+                window = window << self.scale0
+            if window >= 0:
+                self.edge0 = (ack + window) & MASK
         else:
             if window == 0 or self.closed1 != 0:
                 self.closed1 = self.windowed(1, self.closed1, time_ns, window)
@@ -193,8 +199,10 @@ class Path:
             self.ack1 = ack
             if ack == self.end0:
                 self.settled0 = time_ns
-            if self.scale1 >= 0 and window >= 0:
-                self.edge1 = (ack + (window << self.scale1)) & MASK
+            if window > 0 and self.scale1 > 0:
+                window = window << self.scale1
+            if window >= 0:
+                self.edge1 = (ack + window) & MASK
         if length != 0:
             self.bytes(direction, time_ns, (seq + length) & MASK, length)
 
@@ -261,19 +269,23 @@ class Path:
             if i64(self.events[at][0]) == CLOSED and i64(self.events[at][1]) != direction:
                 return  # The other side let it wait.
             at -= 1
-        both: i64 = UNKNOWN
-        if self.trip0 >= 0 and self.trip1 >= 0:
-            both = self.trip0 + self.trip1
         full = self.last >= LEAST_SEGMENT and self.last >= largest
         kind = HELD if full else PAUSED
         if self.room >= 0 and self.room < length:
-            if both < 0 or time_ns - begin <= 2 * both + PAUSE:
+            if self.trip0 < 0 or self.trip1 < 0:
                 return
-            kind = FULL
+            both: i64 = self.trip0 + self.trip1
+            # A receiver that reads acknowledges what fills its window as soon as it is there.
+            late: i64 = self.acked_ns - begin - (self.trip0 if direction == 0 else self.trip1)
+            if time_ns - begin > 2 * both + PAUSE:
+                late = time_ns - begin - both
+            elif late <= PAUSE:
+                return
+            kind, begin = FULL, time_ns - late
         elif self.acked_ns > begin:
             way: i64 = self.trip1 if direction == 0 else self.trip0
             if way < 0:
-                way = NEAR
+                way = UNMEASURED if full else NEAR
             if time_ns - self.acked_ns <= way + way // 4 + NEAR:
                 if full:
                     return  # The congestion window let it wait, as in slow start.
@@ -344,6 +356,7 @@ class Path:
             begin = time_ns - trip
         if direction == 0:
             self.data0 = time_ns
+            self.sent = []
         else:
             self.data1 = time_ns
         self.add(AGAIN, direction, time_ns if begin == 0 else begin, time_ns, first, last)
@@ -352,6 +365,7 @@ class Path:
         """Take bytes that were missing since a time."""
         if direction == 0:
             self.data0 = time_ns
+            self.sent = []
         else:
             self.data1 = time_ns
         self.add(FILLED, direction, since_ns, time_ns, first, last)

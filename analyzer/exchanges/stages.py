@@ -51,8 +51,6 @@ between other segments: slow links space segments evenly."""
 NEAR: Final = 1_000_000
 """The capture point is at an end whose round trip is shorter than this, and than a third of the
 other one: a host answers a SYN within some 0.1 ms."""
-NEAR_SHARE: Final = 10
-"""The same in percent of both round trips."""
 
 Event: TypeAlias = tuple[int, int, int, int, int, int]
 
@@ -129,19 +127,31 @@ def _answered(
         asked = exchange.request.offset, asking.wire_bytes
         answer = exchange.response.offset, answering.wire_bytes
         until = end + SENT_AGAIN_NS if plain else end
+        if plain:
+            # What was lost behind the bytes of an exchange does not delay it.
+            ends = sum(asked), sum(answer)
+            events = [
+                each
+                for each in events
+                if each[0] not in (AGAIN, FILLED) or each[4] < ends[each[1] != client]
+            ]
         for kind, direction, since, time_ns, first, last in events:
             if kind not in (AGAIN, FILLED):
                 continue
             if direction == client:
                 # The broker reads a request when all bytes before it have come, too.
-                if begin <= time_ns <= told and (not plain or first < sum(asked)):
+                if begin <= time_ns <= told:
                     sent = max(sent, time_ns)
                     again += kind == AGAIN and (not plain or last > asked[0])
+                    if kind == FILLED and plain and asked[0] < last < sum(asked):
+                        begin = min(begin, since)  # What follows the missing bytes came first.
             elif time_ns <= told and plain and last <= answer[0] and time_ns - since >= STALL:
                 resumed = time_ns
             elif told <= time_ns <= until and (not plain or _overlaps(answer, first, last)):
                 end = max(end, time_ns)
                 again += kind == AGAIN
+                if kind == FILLED and plain and last < sum(answer):
+                    told = min(told, since)
     path = exchange.connection.path
     mine = _between(events, begin, end)
     served = None
@@ -180,7 +190,7 @@ def point_of(path: Path, client: int) -> Point | None:
 
 
 def _near(trip: int, other: int) -> bool:
-    return 3 * trip <= other and (trip <= NEAR or 100 * trip <= NEAR_SHARE * (trip + other))
+    return trip <= NEAR and 3 * trip <= other
 
 
 def _overlaps(place: tuple[int, int], first: int, last: int) -> bool:
@@ -224,8 +234,9 @@ def _stalled(
             lost[NETWORK] += last - max(first, span[0])
         elif kind == AGAIN and begin <= last <= end:
             way = path.trip1 if direction else path.trip0
-            spurious = way < NEAR or (direction == client and told < last + way)
-            if took >= TIMEOUT or not spurious:
+            # Its response may not have waited for it: it came sooner, or much later.
+            needless = direction == client and not 0 <= told - last - way <= took
+            if took >= TIMEOUT or (way >= NEAR and not needless):
                 lost[NETWORK] += took
     for direction, (span, side) in enumerate(
         ((request, exchange.request), (response, exchange.response))

@@ -166,7 +166,9 @@ def _judged(row: Row, each: Took, trip: int) -> tuple[str, int, int]:
     if stalled == BROKER:
         return ("broker-not-reading" if asking else "broker-stopped-sending", took, octets)
     starting = trip * (1 + (octets // LARGE).bit_length())
-    if octets > LARGE and took >= max(long, starting) and 2 * took >= excess:
+    # Bytes that wait in a queue of the path are sent, and have not reached the broker.
+    path = took if each.server_ns is None else excess - each.server_ns
+    if octets > LARGE and took >= max(long, starting) and 2 * path >= excess:
         return "slow-transfer", took, octets
     if row.api_key not in WAITING | POSITIONS and each.wait_ns >= long and each.wait_ns >= excess:
         return "queued-requests", each.wait_ns, octets

@@ -470,7 +470,9 @@ class Reassembler(Resumable):
             direction.path.again(number, segment.time_ns, behind, end - length, end)
         elif late and not copy:
             connection.out_of_order = more(connection.out_of_order, number)
-            if (since_ns := direction.gap_since_ns) is not None:
+            later = next((each for each in direction.waiting if each.start >= end), None)
+            if later is not None:
+                since_ns = later.segment.time_ns
                 direction.path.filled(number, since_ns, segment.time_ns, start, end)
 
     def _is_plausible(self, direction: DirectionState, seq: int, segment: Segment) -> bool:

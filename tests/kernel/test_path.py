@@ -262,7 +262,17 @@ def test_silence_while_a_window_is_closed_is_no_pause(direction: int) -> None:
 def test_a_window_without_room_for_the_next_segment_is_full(scale: int) -> None:
     packets = Packets(scale=scale).open(1, 1)
     fill(packets, 1, 80)
-    assert packets.events == [(FULL, 0, 82)]
+    assert packets.events == [(FULL, 0, 80)]
+
+
+@pytest.mark.parametrize("direction", [0, 1])
+def test_a_full_window_whose_acknowledgement_is_late_is_full_for_less_than_a_round_trip(
+    direction: int,
+) -> None:
+    packets = opened(40, 40).window(1 - direction, 2 * MSS)
+    packets.send(direction, MSS).send(direction, MSS).wait(40 + 25).window(1 - direction, ROOM)
+    packets.wait(40).send(direction, MSS)
+    assert [each for each in packets.events if each[0] != TRIP] == [(FULL, direction, 25)]
 
 
 def test_a_window_is_not_full_within_two_round_trips() -> None:
@@ -299,6 +309,13 @@ def test_a_full_segment_that_waited_for_an_acknowledgement_is_slow_start() -> No
     assert packets.events == []
 
 
+def test_without_a_handshake_a_second_behind_an_acknowledgement_is_no_slow_start() -> None:
+    packets = Packets().send(0, MSS).send(0, MSS).wait(1).ack(1).wait(200).send(0, MSS)
+    assert packets.events == []
+    packets.wait(1).ack(1).wait(1300).send(0, MSS)
+    assert packets.events == [(HELD, 0, 1301)]
+
+
 @pytest.mark.parametrize("direction", [0, 1])
 @pytest.mark.parametrize(("size", "kind"), [(60, PAUSED), (MSS, HELD)])
 def test_silence_behind_a_segment_is_its_senders(size: int, kind: int, direction: int) -> None:
@@ -327,6 +344,18 @@ def burst(packets: Packets, trip: float, behind: int = 0) -> Packets:
     """Three segments of the client, their acknowledgement, and an answer."""
     packets.send(0, MSS).send(0, MSS).send(0, MSS).wait(trip).ack(1, behind)
     return packets.wait(1).send(1, 40).wait(1)
+
+
+@pytest.mark.parametrize("lost", ["behind", "before"])
+def test_a_burst_of_which_bytes_were_sent_again_has_no_round_trip(lost: str) -> None:
+    packets = opened(10).send(0, MSS).send(0, MSS).send(0, MSS).wait(60)
+    end, now_ns = packets.next[0], packets.now_ns
+    if lost == "behind":
+        packets.path.again(0, now_ns, (end - MSS) & MASK, MSS, 2 * MSS)
+    else:
+        packets.path.filled(0, now_ns - 60 * MS, now_ns, MSS, 2 * MSS)
+    packets.wait(10).ack(1).wait(1).send(1, 40)
+    assert TRIP not in [kind for kind, *_ in packets.events]
 
 
 def test_a_burst_with_another_round_trip_is_an_event() -> None:
