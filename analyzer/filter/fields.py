@@ -350,6 +350,9 @@ _COLUMNS: Final[dict[str, tuple[Teller | None, getters.Getter | None]]] = {
     "request.bytes": ("head", None),
     "response.bytes": ("response size", None),
     "latency": ("response size", None),
+    **dict.fromkeys(("request.transfer", "response.transfer", "server", "rtt"), ("order", None)),
+    **dict.fromkeys(("retransmissions", "zero_window", "stalled_by"), ("order", None)),
+    "capture_point": ("order", None),
     "wait": ("response size", lambda row: () if row.latency_ns is None else (row.wait_ns,)),
     "throttle": (
         "response",

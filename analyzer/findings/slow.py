@@ -137,7 +137,7 @@ class Slowness(Counts):
         if row.serving_ns is not None:
             served = max(0, row.serving_ns - row.wait_ns)
             least = limit("server.time") if row.api_key in QUICK and not row.errors else least
-        elif row.server_ns is not None:
+        elif row.server_ns is not None and not exchange.connection.path.off:
             served = max(0, row.server_ns - row.wait_ns)
         connection = [row.connection, exchange.connection.first_ns]
         if row.api_key in FETCHES or row.throttle_ms or touched:

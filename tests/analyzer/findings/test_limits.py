@@ -102,7 +102,7 @@ COMPARED = {
     "tls_causes: each.rpartition(' ')[2] in offered",
     "filters: len(row) > 2",
     "delays: 2 * delay.asking < delay.count",
-    "delays: 2 * took >= excess",
+    "delays: 2 * path >= excess",
     "slow: 2 * served < excess",
     "followers: 2 * count >= last - first",
     "sizes: latency * 2 < wait_ms * MS",

@@ -22,8 +22,11 @@ OTHERS = {
     *("number", "exchange_id", "connection", "client_address", "broker_address", "frames"),
     *("time", "latency_ms", "latency_ns", "server_ns", "wait_ms"),
     "response_bytes",
+    *("request_transfer_ms", "server_ms", "response_transfer_ms", "rtt_ms", "retransmissions"),
+    *("zero_window_ms", "stalled_by", "capture_point"),
 }
-"""Who is where, what came when, and the size of answers in which addresses are replaced."""
+"""Who is where, what came when, and the size of answers in which addresses are replaced; and what
+only packets of a network tell."""
 FAST = {"java-old", "sasl", "transactions"}
 HIDDEN = {"user"}
 """What a login says, which is asterisks in a recording."""
