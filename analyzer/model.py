@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, cast
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.facts import BodyFacts
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
-    from kafkascope.analyzer.exchanges.stages import Stages
     from kafkascope.captures.model import Connection, Endpoint, TlsSummary
     from kafkascope.dissectors.codec.reader import Body
     from kafkascope.dissectors.layout import Layout
@@ -252,6 +251,24 @@ class ZooKeeperFacts(NamedTuple):
     def session_id(self) -> str | None:
         """The session's id as ZooKeeper prints it."""
         return None if self.session is None else f"{self.session & (1 << 64) - 1:#x}"
+
+
+Cause: TypeAlias = Literal["client", "broker", "network"]
+Point: TypeAlias = Literal["client", "broker", "between"]
+
+
+class Stages(NamedTuple):
+    """Where the time of an exchange went (`exchanges.stages`), in nanoseconds; None: not known."""
+
+    request_ns: int | None = None
+    server_ns: int | None = None
+    response_ns: int | None = None
+    trip_ns: int | None = None
+    retransmissions: int | None = None
+    closed_ns: int | None = None
+    """How long a receive window of 0 was announced."""
+    stalled_by: Cause | None = None
+    point: Point | None = None
 
 
 UNNUMBERED: Final = 0

@@ -11,9 +11,8 @@ from kafkascope.library.values import Attribute, duration, moment
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges import rows
-    from kafkascope.analyzer.exchanges.stages import Cause, Point
+    from kafkascope.analyzer.model import Cause, Note, Point, State, Undecoded
     from kafkascope.analyzer.model import Exchange as Model
-    from kafkascope.analyzer.model import Note, State, Undecoded
     from kafkascope.library.passes import Origin
 
 

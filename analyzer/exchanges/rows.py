@@ -33,8 +33,8 @@ from kafkascope.analyzer.exchanges.column import (
     head,
 )
 from kafkascope.analyzer.exchanges.expected import is_expected
-from kafkascope.analyzer.exchanges.stages import Cause, Point, stages_of
-from kafkascope.analyzer.model import STATES, Note, State, Undecoded, ZooKeeperFacts
+from kafkascope.analyzer.exchanges.stages import stages_of
+from kafkascope.analyzer.model import STATES, Cause, Note, Point, State, Undecoded, ZooKeeperFacts
 from kafkascope.analyzer.times import iso_ns
 from kafkascope.analyzer.topics import nameless, short_id
 from kafkascope.captures.model import TlsSummary

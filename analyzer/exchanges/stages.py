@@ -13,8 +13,9 @@ for transfers: a request is with the broker when its last segment is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from kafkascope.analyzer.model import Cause, Point, Stages
 from kafkascope.kernel.path import (
     AGAIN,
     CLOSED,
@@ -30,9 +31,6 @@ from kafkascope.kernel.path import (
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange, Spot
     from kafkascope.kernel.path import Path
-
-Cause: TypeAlias = Literal["client", "broker", "network"]
-Point: TypeAlias = Literal["client", "broker", "between"]
 
 CLIENT: Final = "client"
 BROKER: Final = "broker"
@@ -53,20 +51,6 @@ NEAR: Final = 1_000_000
 other one: a host answers a SYN within some 0.1 ms."""
 
 Event: TypeAlias = tuple[int, int, int, int, int, int]
-
-
-class Stages(NamedTuple):
-    """Nanoseconds; None: not known."""
-
-    request_ns: int | None = None
-    server_ns: int | None = None
-    response_ns: int | None = None
-    trip_ns: int | None = None
-    retransmissions: int | None = None
-    closed_ns: int | None = None
-    """How long a receive window of 0 was announced."""
-    stalled_by: Cause | None = None
-    point: Point | None = None
 
 
 COLUMNS: Final = (

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
-from kafkascope.analyzer.exchanges.stages import Cause, Point
 from kafkascope.analyzer.filter.bind import TEXTUAL, UNORDERED, bind, resolve
 from kafkascope.analyzer.filter.errors import FilterError, nearest
 from kafkascope.analyzer.filter.fields import (
@@ -29,7 +28,7 @@ from kafkascope.analyzer.filter.fields import (
 )
 from kafkascope.analyzer.filter.lexer import Token, tokens
 from kafkascope.analyzer.filter.syntax import RESERVED, SPELLINGS, Value
-from kafkascope.analyzer.model import STATES
+from kafkascope.analyzer.model import STATES, Cause, Point
 from kafkascope.analyzer.payloads.model import Reason
 
 if TYPE_CHECKING:

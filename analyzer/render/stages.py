@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from kafkascope.analyzer.exchanges.stages import Point, Stages, stages_of
-from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.exchanges.stages import stages_of
+from kafkascope.analyzer.model import Exchange, Point, Stages
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.text import plural
 

@@ -15,8 +15,16 @@ from kafkascope.analyzer.exchanges.column import NONE
 from kafkascope.analyzer.exchanges.columns import Frames, Kept, Read, ValueList
 from kafkascope.analyzer.exchanges.rows import NO_ID, Row, row_of
 from kafkascope.analyzer.exchanges.stages import COLUMNS as STAGES
-from kafkascope.analyzer.exchanges.stages import Stages
-from kafkascope.analyzer.model import STATES, Exchange, Frame, Note, Request, Response, Undecoded
+from kafkascope.analyzer.model import (
+    STATES,
+    Exchange,
+    Frame,
+    Note,
+    Request,
+    Response,
+    Stages,
+    Undecoded,
+)
 from kafkascope.analyzer.session.packing import COLUMNS, TABLES, Packer
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.keyed import read_header

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, get_args
 
-from kafkascope.analyzer.exchanges.stages import Point
 from kafkascope.analyzer.merging.histogram import Histogram
 from kafkascope.analyzer.merging.measures import (
     Measures,
@@ -18,6 +17,7 @@ from kafkascope.analyzer.merging.measures import (
     whole,
 )
 from kafkascope.analyzer.merging.tables import Keyed, table
+from kafkascope.analyzer.model import Point
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.model import Column, Line, columns, filled, per_second, share

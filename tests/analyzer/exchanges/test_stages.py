@@ -10,7 +10,8 @@ import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row, row_of
-from kafkascope.analyzer.exchanges.stages import Stages, stages_of
+from kafkascope.analyzer.exchanges.stages import stages_of
+from kafkascope.analyzer.model import Stages
 from kafkascope.captures.build import Composer
 from kafkascope.kernel.path import FILLED, SENT_AGAIN_NS
 from tests.analyzer.wire import BROKER, CLIENT, beat, heartbeat, produce, request, response

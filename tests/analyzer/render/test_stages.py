@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.stages import Stages
-from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.model import Exchange, Stages
 from kafkascope.analyzer.render.stages import BAR, SIGNS, stage_bar, stage_lines, stage_list
 
 CAPTURES = Path(__file__).parents[1] / "captures"
