@@ -196,8 +196,9 @@ class Capture:
             self.damage = error
 
     def _settled(self, events: Iterable[StreamEvent]) -> list[Item]:
-        last_ns = self.source.statistics.last_ns or 0
-        return self._unacknowledged.passed(self._completed(events), last_ns)
+        # The statistics of a block are ahead of its events.
+        now_ns = self.assembly.reassembler.time_ns
+        return self._unacknowledged.passed(self._completed(events), now_ns)
 
     def _completed(self, events: Iterable[StreamEvent]) -> list[Item]:
         feed, both = self._conversations.feed, self.legs == "both"

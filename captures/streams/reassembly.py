@@ -96,6 +96,8 @@ class Reassembler(Resumable):
         self.fragments = Fragments()
         self.packets = 0
         """Number of the last packet that was fed."""
+        self.time_ns = 0
+        """Time of the last packet whose events were made."""
         self.connections = 0
         self.duplicates = 0
         """Exact copies among the segments."""

@@ -157,7 +157,7 @@ def events_of(
     for first in range(0, len(numbers), PACKETS_AT_ONCE):
         behind = min(first + PACKETS_AT_ONCE, len(numbers))
         events = delivery.events(first, behind, reassembler.deadlines.wake_ns)
-        reassembler.packets = numbers[behind - 1]
+        reassembler.packets, reassembler.time_ns = numbers[behind - 1], packets.times[behind - 1]
         yield events
     reassembler.packets = last
 

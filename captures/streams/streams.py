@@ -133,6 +133,7 @@ def one_by_one(
             if share is None or share.takes(segment):
                 events += reassembler.feed(segment)
         reassembler.packets = max(reassembler.packets, some[-1].packet)
+        reassembler.time_ns = some[-1].time_ns
         yield events
 
 
