@@ -396,9 +396,9 @@ class _Writing:
             self._resent += written
             cut.resent += again - written
             again = written
-            # When they came nobody kept: of requests on a connection that went dead until its end;
-            # responses at once, or they would delay the last one.
-            until = over if way == client else last[way]
+            # When they came nobody kept: on a connection that went dead requests until its end, all
+            # others at once, or they would delay an exchange.
+            until = over if way == client and last[way] > last[1 - way] else last[way]
             for number in range(1, again + 1):
                 time_ns = last[way] + max(0, until - last[way]) * number // again
                 push(time_ns, index, way, again=True, rank=REPEATS)
