@@ -185,9 +185,6 @@ def numbered(found: list[tuple[int, Any]]) -> list[Any]:
     """Give exchanges their numbers."""
     out: list[Any] = []
     for number, item in found:
-        if isinstance(item, Pair):
-            item.number = number
-        else:
-            item.number = number
+        item.number = number
         out.append(item)
     return out

@@ -6,7 +6,7 @@ from __future__ import annotations
 from librt.strings import read_i32_be, read_i32_le
 from mypy_extensions import i64
 
-MASK: i64 = 0xFFFFFFFF
+from kafkascope.kernel.path import MASK
 
 
 def walk(

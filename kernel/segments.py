@@ -14,9 +14,8 @@ from typing import Any, Final
 from mypy_extensions import i64
 
 from kafkascope.kernel.pairs import Reader
-from kafkascope.kernel.path import Path
+from kafkascope.kernel.path import MASK, Path
 
-MASK: Final[i64] = 0xFFFFFFFF
 HALF: Final[i64] = 1 << 30
 """Acknowledgements that are further ahead are old ones, wrapped around."""
 

@@ -222,11 +222,8 @@ def _stalled(
             needless = direction == client and not 0 <= told - last - way <= took
             if took >= TIMEOUT or (way >= NEAR and not needless):
                 lost[NETWORK] += took
-    for direction, (span, side) in enumerate(
-        ((request, exchange.request), (response, exchange.response))
-        if not client
-        else ((response, exchange.response), (request, exchange.request))
-    ):
+    sides = (client, request, exchange.request), (1 - client, response, exchange.response)
+    for direction, span, side in sides:
         held = [
             each[3] - each[2]
             for each in events
