@@ -166,10 +166,7 @@ class Pair:
     def trip(self) -> i64:
         """Nanoseconds from the capture point to the broker and back; negative where that was
         unknown when it began."""
-        path = self.reader.path
-        if path.known_ns > self.first_ns:
-            return -1
-        return path.trip0 if self.reader.direction == 0 else path.trip1
+        return self.reader.path.trip(self.reader.direction, self.first_ns)
 
     def undisturbed(self) -> bool:
         """Return whether nothing happened on the path since it began, so that times of first and

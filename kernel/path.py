@@ -178,8 +178,7 @@ class Path:
         """Take a packet with ACK that brings the next bytes of its direction, or none. `window` as
         in its header; `UNKNOWN` where that was cut off."""
         if direction == 0:
-            if self.trip1 < 0 and self.answered_ns > 0:
-                self.established(time_ns)
+            self.established(time_ns)
             if window == 0 or self.closed0 != 0:
                 self.closed0 = self.windowed(0, self.closed0, time_ns, window)
             if ack != self.ack0 and self.burst == 1:
@@ -381,6 +380,13 @@ class Path:
             self.latest_ns = end
 
     # Questions
+
+    def trip(self, direction: i64, time_ns: i64) -> i64:
+        """Return the round trip from the capture point to where a direction goes, as it was known
+        at a time; negative where it was not."""
+        if self.known_ns > time_ns:
+            return UNKNOWN
+        return self.trip0 if direction == 0 else self.trip1
 
     def quiet(self, since_ns: i64) -> bool:
         """Return whether nothing happened since a time, so that trips are those of today."""

@@ -79,7 +79,8 @@ def stages_of(exchange: Exchange) -> Stages:
             for number, since in enumerate((path.closed0, path.closed1))
             if since
         ]
-    trip = trip_of(path, client, first.first_ns)
+    known = path.trip(client, first.first_ns)
+    trip = known if known >= 0 else None
     if asking is None or answering is None:
         mine = _between(events, first.first_ns, end_ns)
         return Stages(
@@ -155,15 +156,9 @@ def _answered(
     )
 
 
-def trip_of(path: Path, client: int, time_ns: int) -> int | None:
-    """Return the round trip from the capture point to the broker, as it was known at a time."""
-    trip = path.trip1 if client else path.trip0
-    return trip if trip >= 0 and path.known_ns <= time_ns else None
-
-
 def point_of(path: Path, client: int) -> Point | None:
     """Return where packets were captured, by the handshake."""
-    if path.trip0 < 0 or path.trip1 < 0 or path.off:
+    if path.trip0 < 0 or path.trip1 < 0:
         return None
     to_broker, to_client = (path.trip1, path.trip0) if client else (path.trip0, path.trip1)
     if _near(to_client, to_broker):
