@@ -441,7 +441,7 @@ def row_of(exchange: Exchange, names: TopicNames) -> Row:
         if asking is not None:
             latency = answering.last_ns - asking.first_ns
             server = answering.first_ns - asking.last_ns
-    stages = exchange.stages or stages_of(exchange)
+    stages = stages_of(exchange)
     key, version = exchange.api_key, exchange.api_version
     layout = None
     facts = exchange.facts

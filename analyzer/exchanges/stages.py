@@ -61,7 +61,10 @@ COLUMNS: Final = (
 
 
 def stages_of(exchange: Exchange) -> Stages:
-    """Return the stages of an exchange, by what is known of its path by now."""
+    """Return the stages of an exchange: those that were found before, or by what is known of its
+    path by now."""
+    if exchange.stages is not None:
+        return exchange.stages
     connection, client = exchange.connection, exchange.client_end
     request, response = exchange.request, exchange.response
     asking = None if request is None else request.spot

@@ -134,8 +134,8 @@ class Slowness(Counts):
         touched = bool(row.notes) and bool(deeds_of(row.notes))
         excess, least = max(0, latency - row.wait_ns), limit("slow.excess")
         served = excess
-        if row.serving_ns is not None:
-            served = max(0, row.serving_ns - row.wait_ns)
+        if row.serving_beyond_wait_ns is not None:
+            served = row.serving_beyond_wait_ns
             least = limit("server.time") if row.api_key in QUICK and not row.errors else least
         elif row.server_ns is not None and not exchange.connection.path.off:
             served = max(0, row.server_ns - row.wait_ns)

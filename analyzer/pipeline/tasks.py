@@ -149,13 +149,13 @@ class Task:
 
     def read(self, source: Source) -> None:
         """Read all connections of an input, in the order of its packets."""
-        take = self._take
+        take, assembly = self._take, Assembly.of(source)
         with suppress(CutShort):  # the index has told it
-            for block in batches(source, Assembly.of(source), named=self._collector.named):
+            for block in batches(source, assembly, named=self._collector.named):
                 for events in block:
                     for event in events:
                         take(event)
-                    self._settle(source.statistics.last_ns or 0)
+                    self._settle(assembly.reassembler.time_ns)
         self._end()
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> None:

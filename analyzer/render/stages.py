@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from kafkascope.analyzer.exchanges.stages import stages_of
-from kafkascope.analyzer.model import Exchange, Point, Stages
+from kafkascope.analyzer.model import Exchange, Point
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.text import plural
 
@@ -44,7 +44,7 @@ class Stage(NamedTuple):
 
 def stage_list(exchange: Exchange) -> list[Stage]:
     """Return the stages that took time, in their order; none where times are unknown."""
-    request, response, stages = exchange.request, exchange.response, known_stages(exchange)
+    request, response, stages = exchange.request, exchange.response, stages_of(exchange)
     if request is None or response is None or stages.request_ns is None:
         return []
     both = max(0, response.spot.first_ns - request.spot.first_ns - stages.request_ns)
@@ -60,10 +60,6 @@ def stage_list(exchange: Exchange) -> list[Stage]:
     return [Stage(name, took) for name, took in found.items() if took > 0]
 
 
-def known_stages(exchange: Exchange) -> Stages:
-    return exchange.stages or stages_of(exchange)
-
-
 def stage_bar(stages: list[Stage]) -> Iterator[tuple[str, Stage]]:
     """Yield the signs of each stage in a bar."""
     total = sum(stage.took_ns for stage in stages)
@@ -73,7 +69,7 @@ def stage_bar(stages: list[Stage]) -> Iterator[tuple[str, Stage]]:
 
 def remarks(exchange: Exchange) -> str:
     """Return in words what delayed the bytes of an exchange, and where they were captured."""
-    stages = known_stages(exchange)
+    stages = stages_of(exchange)
     out = [] if stages.stalled_by is None else [f"stalled by {stages.stalled_by}"]
     if stages.retransmissions:
         out.append(plural(stages.retransmissions, "retransmission"))
