@@ -115,15 +115,16 @@ class Delays(Counts):
             for key, traffic in view.base.apis.grouped(by)
         }
         for (rule, api, client_id, host, broker), delay in self.found.items():
+            client = view.client(client_id, host)
             every = answered.get((api, client_id or None, host, broker), delay.count)
-            if text := _text(rule, api, broker, str(view.client(client_id, host)), delay, every):
+            if text := _text(rule, api, broker, client, delay, every):
                 mild = delay.count < limit("slow.count") or view.is_broker(client_id, host)
                 yield view.finding(
                     rule,
                     text,
                     _filter(rule, delay),
                     delay,
-                    client=view.client(client_id, host),
+                    client=client,
                     api=api,
                     broker=broker,
                     severity="note" if mild else None,
@@ -212,8 +213,8 @@ def _text(rule: str, api: str, broker: str, client: str, delay: Delay, every: in
         )
     if delay.late:
         return (
-            f"{requests} from {client} to {broker} were delayed by segments that were lost and "
-            f"sent again, up to {duration(delay.times.most)}; {delay.late:,} of them waited for a "
+            f"{requests} from {client} to {broker} took up to {duration(delay.times.most)} because "
+            f"segments were lost and sent again; {delay.late:,} of them waited for a "
             "retransmission timeout of 200 ms or more"
         )
     if delay.count < limit("slow.count"):
