@@ -1,0 +1,1 @@
+"""Applications and the topics between them; the way of records from producers to groups."""

@@ -1,0 +1,100 @@
+"""What the map of applications and the journeys of records say."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+By: TypeAlias = Literal["application", "client_id", "user", "host", "group"]
+"""What a node of the map stands for."""
+Outcome: TypeAlias = Literal["committed", "aborted"]
+"""Of a transaction."""
+
+
+class Write(NamedTuple):
+    """An edge from an application to a topic."""
+
+    topic: str
+    records: int
+    """In acknowledged Produce requests; 0 where none was acknowledged (acks=0)."""
+    bytes: int
+    """Of the record batches, as on the wire."""
+    first_ns: int
+    last_ns: int
+    schemas: tuple[int, ...] = ()
+    """Schema ids of values."""
+
+
+class Read(NamedTuple):
+    """An edge from a topic to an application."""
+
+    topic: str
+    group: str | None
+    """None for a consumer without a group."""
+    records: int
+    """Visible to the client, at or beyond the offset that it asked for; those fetched again count
+    again."""
+    bytes: int
+    first_ns: int
+    last_ns: int
+
+
+class Application(NamedTuple):
+    """Clients that are one application."""
+
+    name: str
+    client_ids: tuple[str, ...]
+    rule: str
+    """Why these clients are one, in words."""
+    users: tuple[str, ...]
+    software: tuple[str, ...]
+    hosts: tuple[str, ...]
+    racks: tuple[str, ...]
+    writes: tuple[Write, ...]
+    reads: tuple[Read, ...]
+
+
+class Fetched(NamedTuple):
+    """How a client got a record."""
+
+    client_id: str
+    group: str | None
+    application: str
+    time_ns: int
+    """Last byte of the first response that held it."""
+    committed_ns: int | None
+    """First byte of the first commit of the group beyond it, at or after that."""
+    again_ns: tuple[int, ...]
+    """Later responses that held it."""
+
+
+class Produced(NamedTuple):
+    """How a record came to the broker."""
+
+    client_id: str
+    application: str
+    sent_ns: int
+    """First byte of the Produce request."""
+    acknowledged_ns: int | None
+    """Last byte of its response."""
+    created_ms: int | None
+    """CreateTime, by the producer's clock; None where it is not known."""
+
+
+class Journey(NamedTuple):
+    """The way of one record."""
+
+    topic: str
+    partition: int
+    offset: int
+    produced: Produced | None
+    """None where the capture does not have its Produce request."""
+    fetched: tuple[Fetched, ...]
+    hidden: tuple[Fetched, ...]
+    """Clients whose response held it as a part of an aborted transaction, under read_committed."""
+    transaction: Outcome | None
+    visible_ns: int | None
+    """Last byte of the first response with a high watermark beyond it."""
+    stable_ns: int | None
+    """The same of the last stable offset, for read_committed."""
+    replicated: tuple[tuple[int, int], ...]
+    """(follower, time) of replication, where that is in the capture."""
