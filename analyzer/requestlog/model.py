@@ -24,6 +24,7 @@ CUT: Final = "cut"
 TOO_LONG: Final = "longer than 16 MiB"
 TOO_DEEP: Final = "nested too deep"
 NOT_UNDERSTOOD: Final = "not understood"
+NO_TIME: Final = "without a time stamp"
 
 NOT_LOGGED: Final = "not in the line"
 """Gap of a body where the broker wrote none: the logger was switched on while the request was in

@@ -1,0 +1,306 @@
+"""Finds lines of the request logger in what surrounds them: container runtimes, JSON layouts,
+patterns of operators, lines of other loggers. State without I/O: blocks of a file in, lines out.
+
+    docker, containerd, CRI-O: parts of a line, joined    kubectl, compose: a prefix
+    ECS, JsonLayout, JsonTemplateLayout, shippers: JSON   log4j: any pattern
+
+What stands before `Completed request:` is not parsed by a grammar of its own: the last time stamp
+there is the broker's, an earlier one with a zone is the runtime's, the last level is the line's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import orjson
+
+from kafkascope.analyzer.requestlog.fields import MARKER
+from kafkascope.analyzer.requestlog.model import (
+    CUT,
+    NOT_UNDERSTOOD,
+    TOO_LONG,
+    LogLine,
+    Unparsed,
+)
+from kafkascope.analyzer.requestlog.times import STAMP
+
+LONGEST_LINE: Final = 16 << 20
+"""Bytes of a line, and of all parts of lines that wait. Metadata of a cluster with 100 000
+partitions is about 15 MB of JSON; shippers cut lines at 1 MiB at the latest."""
+
+LONGEST_PREFIX: Final = 1024
+"""Bytes before the message in which time stamps and levels are looked for."""
+
+MOST_STREAMS: Final = 16
+"""Streams of a container's log whose lines may be incomplete at a time: there are two."""
+
+HEAD: Final = 64 << 10
+"""Bytes that `looks_like` reads."""
+
+_CRI: Final = re.compile(rb"(\d{4}-\d\d-\d\dT\S{8,24}) (stdout|stderr) ([FP])(?:\S*) ", re.A)
+_LEVEL: Final = re.compile(rb"\b(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
+_BEGIN: Final = re.compile(rb"\W{0,2}\d{4}-\d\d-\d\d[T ]")
+_MESSAGE: Final = re.compile(re.escape(MARKER) + rb'(?:\{\\?"|RequestHeader\(|\{api_key=| ?Name:)')
+_BROKER_LOGGER: Final = re.compile(
+    rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\n]{0,400}\b(?:TRACE|DEBUG|INFO|WARN|ERROR)\b[^\n]*"
+    rb"\b(?:kafka\.(?:\w+\.)*\w+\$?|org\.apache\.kafka\.(?:common\.utils|controller|coordinator|"
+    rb"image|metadata|network|raft|security|server|storage)\.[\w.$]+|state\.change\.logger)\)"
+)
+"""An event of a broker's own loggers, in Kafka's pattern. Those of clients, Connect and Streams
+have other names."""
+
+_END: Final = b";totalTime:"
+"""Stands near the end of each message in a text form."""
+
+_BINARY: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+
+
+def looks_like(head: bytes) -> bool:
+    """Return whether an input that begins with these bytes is a broker's log: one that holds a
+    completed request, or events of a broker's loggers (a container's first request may come after
+    hundreds of KB of its start)."""
+    head = head[:HEAD]
+    # Captures, compressed files and Kafka's own files have zeros and control characters at once.
+    if _BINARY.search(head, 0, 4096):
+        return False
+    if _MESSAGE.search(head):
+        return True
+    return any(_BROKER_LOGGER.search(line) for line in head.split(b"\n", 50)[:50])
+
+
+@dataclass(slots=True)
+class _Parts:
+    """Parts of a line that a container runtime has split."""
+
+    offset: int
+    number: int
+    arrived: str
+    texts: list[bytes] = field(default_factory=list)
+    size: int = 0
+
+
+class LineReader:
+    """Lines of the request logger in a file, block by block."""
+
+    def __init__(self) -> None:
+        self._offset = 0
+        """Of the first byte in `_rest`."""
+        self._number = 1
+        self._rest: list[bytes] = []
+        """Bytes of a line whose end has not come."""
+        self._rest_size = 0
+        self._too_long = False
+        self._parts: dict[str, _Parts] = {}
+        """By stream."""
+        self._parts_size = 0
+        self._open: LogLine | None = None
+        """A text line without its end: texts of old releases may hold line feeds."""
+        self._more: list[bytes] = []
+        """Lines behind it."""
+        self._more_size = 0
+
+    def feed(self, block: bytes) -> list[LogLine | Unparsed]:
+        """Return the lines that end in a block."""
+        out: list[LogLine | Unparsed] = []
+        *ended, rest = block.split(b"\n")
+        for piece in ended:
+            line = b"".join((*self._rest, piece)) if self._rest else piece
+            size = self._rest_size + len(piece) + 1
+            if not self._too_long:
+                out += self._line(line, size)
+            self._too_long = False
+            self._rest, self._rest_size = [], 0
+            self._offset += size
+            self._number += 1
+        if rest:
+            self._rest_size += len(rest)
+            if not self._too_long:
+                self._rest.append(rest)
+            if self._rest_size > LONGEST_LINE and not self._too_long:
+                if MARKER in b"".join(self._rest):
+                    out.append(Unparsed(self._offset, self._number, TOO_LONG))
+                self._too_long, self._rest = True, []
+        return out
+
+    def finish(self) -> list[LogLine | Unparsed]:
+        """Return what is left at the end of the file: its last line may be whole."""
+        out: list[LogLine | Unparsed] = []
+        if self._rest and not self._too_long:
+            out += self._line(b"".join(self._rest), self._rest_size)
+        for stream in list(self._parts):
+            out += self._cut(stream)
+        if self._open is not None:
+            out.append(self._closed())
+        self._offset += self._rest_size
+        self._rest, self._rest_size, self._too_long = [], 0, False
+        return out
+
+    def _line(self, line: bytes, size: int) -> Iterator[LogLine | Unparsed]:
+        # Of most lines of other loggers no more is read than this.
+        if MARKER in line or self._parts or self._open:
+            yield from self._unwrapped(line, self._offset, self._number, "", 0)
+
+    def _unwrapped(
+        self, line: bytes, offset: int, number: int, arrived: str, depth: int
+    ) -> Iterator[LogLine | Unparsed]:
+        """Yield the lines in a line, without the wrappings of a container runtime and of a JSON
+        layout inside it."""
+        if depth < 3:
+            if line.startswith(b"{"):
+                yield from self._json(line, offset, number, arrived, depth)
+                return
+            if match := _CRI.match(line):
+                time, stream, flag = (part.decode() for part in match.groups())
+                part = line[match.end() :]
+                yield from self._part(stream, part, flag == "F", offset, number, time, depth)
+                return
+        yield from self._event(line.removesuffix(b"\r"), offset, number, arrived)
+
+    def _json(
+        self, line: bytes, offset: int, number: int, arrived: str, depth: int
+    ) -> Iterator[LogLine | Unparsed]:
+        try:
+            document = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            if MARKER in line:
+                whole = line.rstrip().endswith(b"}")
+                yield Unparsed(offset, number, NOT_UNDERSTOOD if whole else CUT)
+            return
+        if type(document) is not dict:
+            return
+        log, stream = document.get("log"), document.get("stream")
+        if type(log) is str and type(stream) is str:
+            time = _instant(document) or arrived
+            text = log.encode("utf-8", "replace")
+            ended = text.endswith(b"\n")
+            text = text[:-1] if ended else text
+            yield from self._part(stream, text, ended, offset, number, time, depth)
+            return
+        for value in document.values():
+            if type(value) is not str or (at := value.find(MARKER.decode())) < 0:
+                continue
+            text = value.encode("utf-8", "replace")
+            time = _instant(document)
+            if at:
+                yield from self._unwrapped(text, offset, number, time or arrived, depth + 1)
+            else:
+                size = self._offset + len(line) - offset
+                level = _level(document)
+                yield LogLine(offset, size, number, text, time, level, arrived)
+            return
+
+    def _part(
+        self,
+        stream: str,
+        text: bytes,
+        ended: bool,
+        offset: int,
+        number: int,
+        arrived: str,
+        depth: int,
+    ) -> Iterator[LogLine | Unparsed]:
+        """Join parts; yield the lines in the whole."""
+        # Behind a part whose rest is lost (a rotated file, a restart) the next line begins.
+        if stream in self._parts and _BEGIN.match(text):
+            yield from self._cut(stream)
+        parts = self._parts.get(stream)
+        if parts is None:
+            if ended:
+                yield from self._unwrapped(text, offset, number, arrived, depth + 1)
+                return
+            if MARKER not in text:
+                return  # the message begins in the first part, or it is none of ours
+            if len(self._parts) >= MOST_STREAMS:
+                yield from self._cut(next(iter(self._parts)))
+            parts = self._parts[stream] = _Parts(offset, number, arrived)
+        parts.texts.append(text)
+        parts.size += len(text)
+        self._parts_size += len(text)
+        if self._parts_size > LONGEST_LINE:
+            yield from self._cut(stream, TOO_LONG)
+        elif ended:
+            del self._parts[stream]
+            self._parts_size -= parts.size
+            whole = b"".join(parts.texts)
+            yield from self._unwrapped(whole, parts.offset, parts.number, parts.arrived, depth + 1)
+
+    def _cut(self, stream: str, reason: str = CUT) -> Iterator[Unparsed]:
+        """Drop the parts of a stream."""
+        parts = self._parts.pop(stream)
+        self._parts_size -= parts.size
+        yield Unparsed(parts.offset, parts.number, reason)
+
+    def _event(
+        self, text: bytes, offset: int, number: int, arrived: str
+    ) -> Iterator[LogLine | Unparsed]:
+        """Yield the line of an event that log4j wrote as text."""
+        at = text.find(MARKER)
+        if self._open is not None:
+            if at < 0 and not _BEGIN.match(text) and self._more_size < LONGEST_LINE:
+                self._more.append(text)
+                self._more_size += len(text)
+                if _END not in text:
+                    return
+            yield self._closed()
+        if at < 0:
+            return
+        prefix = text[max(0, at - LONGEST_PREFIX) : at]
+        stamps = list(STAMP.finditer(prefix))
+        if len(stamps) > 1 and stamps[0][3]:
+            arrived = stamps[0][0].decode()
+        levels = _LEVEL.findall(prefix)
+        line = LogLine(
+            offset,
+            self._offset + len(text) + 1 - offset,
+            number,
+            text[at:],
+            stamps[-1][0].decode() if stamps else "",
+            levels[-1].decode() if levels else "",
+            arrived,
+        )
+        if line.message.startswith(b'{"', len(MARKER)) or _END in line.message:
+            yield line
+        else:
+            self._open = line
+
+    def _closed(self) -> LogLine:
+        """Return the line that had no end, with what was behind it."""
+        line = self._open
+        assert line is not None
+        message = b"\n".join((line.message, *self._more))
+        self._open, self._more, self._more_size = None, [], 0
+        return line._replace(message=message, size=self._offset - line.offset)
+
+
+def _instant(document: dict[str, Any]) -> str:
+    """Return the time stamp of a JSON event, as text."""
+    for name in ("@timestamp", "time", "timestamp", "ts"):
+        value = document.get(name)
+        if type(value) is str and value:
+            return value[:64]
+    instant = document.get("instant")
+    if type(instant) is dict:
+        seconds, nanos = instant.get("epochSecond"), instant.get("nanoOfSecond", 0)
+    else:
+        millis = document.get("timeMillis")
+        seconds, nanos = divmod(millis, 1000) if type(millis) is int else (None, 0)
+        nanos *= 1_000_000
+    if type(seconds) is not int or type(nanos) is not int or not 0 <= nanos < 10**9:
+        return ""
+    try:
+        moment = datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return ""
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{nanos:09d}Z"
+
+
+def _level(document: dict[str, Any]) -> str:
+    for name in ("log.level", "level", "severity"):
+        value = document.get(name)
+        if type(value) is str:
+            return value[:16].upper()
+    return ""

@@ -1,0 +1,74 @@
+"""Fields that all forms of lines share: connections, durations, layouts of an API and version."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from functools import lru_cache
+from typing import Final
+
+from kafkascope.analyzer.requestlog.model import NOT_UNDERSTOOD, Address, Connection
+from kafkascope.dissectors.errors import SchemaError, UnknownApi, UnknownVersion
+from kafkascope.dissectors.layout import Layout
+from kafkascope.dissectors.registry import APIS, layout_of
+
+MARKER: Final = b"Completed request:"
+"""The begin of each message of the request logger, in every release."""
+
+MS: Final = 1_000_000
+"""A millisecond in nanoseconds."""
+
+LONGEST_MS: Final = 10 * 366 * 86_400_000
+"""No request takes ten years; a number beyond it is refused, for sums of them must fit int64."""
+
+_CONNECTION: Final = re.compile(r"/?(\S+?):(\d{1,5})-/?(\S+?):(\d{1,5})(?:-(\d+(?:-\d+)*))?")
+_CLIENT: Final = re.compile(r"[^/\s]*/?(\S+):(\d{1,5})")
+
+
+class NotUnderstood(ValueError):
+    """What is in a line is not what a broker writes."""
+
+
+@lru_cache(4096)
+def connection_of(text: str) -> Connection:
+    """Return the connection of its id, `LOCAL:PORT-REMOTE:PORT-INDEX`; of 0.8 `/REMOTE:PORT`.
+    `NotUnderstood`."""
+    if match := _CONNECTION.fullmatch(text):
+        broker_host, broker_port, client_host, client_port, channel = match.groups()
+        broker = _address(broker_host, broker_port)
+        return Connection(broker, _address(client_host, client_port), channel or "")
+    if match := _CLIENT.fullmatch(text):
+        return Connection(None, _address(*match.groups()), "")
+    raise NotUnderstood(NOT_UNDERSTOOD)
+
+
+def _address(host: str, port: str) -> Address:
+    """Java prints IPv6 uncompressed, without brackets in most releases."""
+    if int(port) > 65535:
+        raise NotUnderstood(NOT_UNDERSTOOD)
+    try:
+        return str(ipaddress.ip_address(host.strip("[]"))), int(port)
+    except ValueError:
+        # A name: hosts are numbers in every release that was seen.
+        return host, int(port)
+
+
+def duration_ns(ms: float) -> int:
+    """Return nanoseconds of milliseconds; `NotUnderstood` beyond ten years."""
+    if type(ms) is not float and type(ms) is not int:
+        raise NotUnderstood(NOT_UNDERSTOOD)
+    if not -LONGEST_MS <= ms <= LONGEST_MS:
+        raise NotUnderstood(NOT_UNDERSTOOD)
+    return round(ms * MS)
+
+
+@lru_cache(4096)
+def layouts_of(key: int, version: int) -> tuple[Layout, Layout] | str:
+    """Return the layouts of the request and response, or why there are none."""
+    if key not in APIS:
+        return f"unknown API {key}"
+    name = APIS[key].name
+    try:
+        return layout_of(f"{name}Request", version), layout_of(f"{name}Response", version)
+    except (UnknownApi, UnknownVersion, SchemaError):
+        return f"unknown version {version} of {name}"

@@ -1,0 +1,243 @@
+"""Generates converters of layouts: from the JSON that Kafka's own converters write into its request
+log (`XRequestDataJsonConverter`, KIP-673) to the body that a frame of that version gives.
+
+Kafka's field names are ours in camel case. Bytes are base64, uuids 22 characters, records their
+size alone. Generated code takes exactly the fields of a version and does not explain: on anything
+else it raises one of `REFUSALS`, and `body_of` converts the same value with `jsonform`, which says
+what is wrong. Measured on logs of 4.4: 60 MB/s with generated code, 14 MB/s with `jsonform` alone.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Any, Final, TypeAlias, assert_never
+
+from kafkascope.dissectors.codec.jsonform import body_from_json, json_value
+from kafkascope.dissectors.codec.reader import BODY_LIMIT, Body, Refusal, too_large, weight
+from kafkascope.dissectors.codec.source import Lines, compile_function
+from kafkascope.dissectors.errors import DissectError, Malformed, TooLarge
+from kafkascope.dissectors.layout import (
+    ArrayWire,
+    BoolWire,
+    BytesWire,
+    Layout,
+    NumberWire,
+    StringWire,
+    StructWire,
+    UuidWire,
+    Wire,
+    default_of,
+)
+from kafkascope.dissectors.registry import variants_of
+from kafkascope.dissectors.values import Uuid
+
+REFUSALS: Final = (Refusal, DissectError, KeyError, TypeError, ValueError)
+"""Exceptions of generated converters."""
+
+Converter: TypeAlias = Callable[[Any], Body]
+
+_RANGES: Final = {
+    code: (-(1 << bits - 1), (1 << bits - 1) - 1) if code.islower() else (0, (1 << bits) - 1)
+    for code, bits in (("b", 8), ("h", 16), ("i", 32), ("q", 64), ("H", 16), ("I", 32))
+}
+
+
+def body_of(layout: Layout, value: Any) -> tuple[Body, Layout]:
+    """Return the body of a JSON value, and the layout that it has: that of some releases if it
+    fits and the main one does not. Missing fields get their defaults; `Malformed` for others."""
+    for variant in (layout, *variants_of(layout.message.name, layout.version)):
+        try:
+            return converter(variant)(value), variant
+        except TooLarge:
+            raise
+        except REFUSALS:
+            continue
+    return body_from_json(layout, _renamed(layout.body, value)), layout
+
+
+@cache
+def unknown_fields(layout: Layout) -> tuple[str, ...]:
+    """Return the dotted paths of the fields whose content the log leaves out: records."""
+    return tuple(_records_paths(layout.body, ""))
+
+
+def _records_paths(wire: Wire, path: str) -> list[str]:
+    match wire:
+        case StructWire():
+            slots = (*wire.slots, *wire.tags)
+            dot = path and path + "."
+            return [p for slot in slots for p in _records_paths(slot.wire, dot + slot.name)]
+        case ArrayWire():
+            return _records_paths(wire.element, path)
+        case _:
+            return [path] if isinstance(wire, BytesWire) and wire.records else []
+
+
+def camel_case(name: str) -> str:
+    """Return a field's name as Kafka's JSON has it: `max_wait_ms` as `maxWaitMs`."""
+    first, *rest = name.split("_")
+    return first + "".join(word[:1].upper() + word[1:] for word in rest)
+
+
+def _renamed(wire: Wire, value: Any) -> Any:
+    """Return a value with our names of fields, without records and their sizes."""
+    if isinstance(wire, ArrayWire) and isinstance(value, list):
+        return [_renamed(wire.element, element) for element in value]
+    if not isinstance(wire, StructWire) or not isinstance(value, dict):
+        return value
+    rest = dict(value)
+    body = {}
+    for slot in (*wire.slots, *wire.tags):
+        name = camel_case(slot.name)
+        if isinstance(slot.wire, BytesWire) and slot.wire.records:
+            rest.pop(name, None)
+            rest.pop(f"{name}SizeInBytes", None)
+        elif name in rest:
+            body[slot.name] = _renamed(slot.wire, rest.pop(name))
+    return body | rest
+
+
+@cache
+def converter(layout: Layout) -> Converter:
+    """Return the converter of a layout, generated once."""
+    names: dict[str, Any] = {
+        "MISSING": object(),
+        "Refusal": Refusal,
+        "binary": _binary,
+        "default_of": default_of,
+        "integers": _integers,
+        "json_value": json_value,
+        "texts": _texts,
+        "too_large": too_large,
+        "uuid": uuid_of,
+    }
+    lines = _ConverterSource(names)
+    with lines.block("def convert(value):"):
+        lines.add(f"room = {BODY_LIMIT}")
+        lines.add(f"return {lines.struct(layout.body, 'value')}")
+    origin = f"converter of {layout.message.name} {layout.version} {layout.message.releases}"
+    function: Converter = compile_function("convert", lines.text(), names, origin.strip())
+    return function
+
+
+class _ConverterSource(Lines):
+    def __init__(self, names: dict[str, Any]) -> None:
+        super().__init__()
+        self.names = names
+
+    def constant(self, value: Any) -> str:
+        """Return the name of a global of the generated code."""
+        self.names[name := self.fresh("constant")] = value
+        return name
+
+    def struct(self, wire: StructWire, source: str) -> str:
+        """Emit the conversion of a struct that is not null; return the expression of its value."""
+        self.add(f"if type({source}) is not dict:", "    raise Refusal")
+        count = self.fresh("n")
+        self.add(f"{count} = len({source}) - {len(wire.slots)}")
+        items = []
+        for slot in wire.slots:
+            name = camel_case(slot.name)
+            if isinstance(slot.wire, BytesWire) and slot.wire.records:
+                # ShareFetch has `"records":""` without a size; the generator has both forms.
+                size = f"{name}SizeInBytes"
+                self.add(f"if {size!r} not in {source} and {name!r} not in {source}:")
+                self.add("    raise Refusal")
+                items.append(f"{slot.name!r}: {None if slot.wire.nullable else b''!r}")
+                continue
+            self.add(f"{(variable := self.fresh())} = {source}[{name!r}]")
+            items.append(f"{slot.name!r}: {self.value(slot.wire, variable)}")
+        for slot in wire.tags:
+            variable, result = self.fresh(), self.fresh()
+            self.add(f"{variable} = {source}.get({camel_case(slot.name)!r}, MISSING)")
+            with self.block(f"if {variable} is MISSING:"):
+                self.add(f"{result} = default_of({self.constant(slot)})")
+            with self.block("else:"):
+                self.add(f"{count} -= 1")
+                self.add(f"{result} = {self.value(slot.wire, variable)}")
+            items.append(f"{slot.name!r}: {result}")
+        self.add(f"if {count}:", "    raise Refusal")
+        return "{" + ", ".join(items) + "}"
+
+    def value(self, wire: Wire, source: str) -> str:
+        """Emit the checks of a value; return the expression of what the body has."""
+        match wire:
+            case NumberWire() if wire.code == "d":
+                return f"json_value({self.constant(wire)}, {source})"
+            case NumberWire():
+                low, high = _RANGES[wire.code]
+                self.add(f"if type({source}) is not int or not {low} <= {source} <= {high}:")
+                self.add("    raise Refusal")
+                return source
+            case BoolWire():
+                self.add(f"if type({source}) is not bool:", "    raise Refusal")
+                return source
+            case UuidWire():
+                return f"uuid({source})"
+            case StringWire():
+                null = f" and {source} is not None" if wire.nullable else ""
+                self.add(f"if type({source}) is not str{null}:", "    raise Refusal")
+                return source
+            case BytesWire():
+                null = f"None if {source} is None else " if wire.nullable else ""
+                return f"({null}binary({source}))"
+            case ArrayWire() | StructWire() if wire.nullable:
+                result = self.fresh("a")
+                with self.block(f"if {source} is None:"):
+                    self.add(f"{result} = None")
+                with self.block("else:"):
+                    self.add(f"{result} = {self.filled(wire, source)}")
+                return result
+            case ArrayWire() | StructWire():
+                return self.filled(wire, source)
+            case _:
+                assert_never(wire)
+
+    def filled(self, wire: ArrayWire | StructWire, source: str) -> str:
+        """Emit the conversion of an array or struct that is not null."""
+        if isinstance(wire, StructWire):
+            return self.struct(wire, source)
+        match wire.element:
+            case NumberWire(code=code) if code != "d":
+                return f"integers({source}, {_RANGES[code][0]}, {_RANGES[code][1]})"
+            case StringWire(nullable=False):
+                return f"texts({source})"
+        result, element = self.fresh("a"), self.fresh("e")
+        self.add(f"if type({source}) is not list:", "    raise Refusal")
+        # An element `{}` of three characters may be a dict of defaults.
+        self.add(f"room -= len({source}) * {8 + weight(wire.element)}")
+        self.add("if room < 0:", "    raise too_large(0)")
+        with self.block(f"{result} = []", f"for {element} in {source}:"):
+            self.add(f"{result}.append({self.value(wire.element, element)})")
+        return result
+
+
+def _integers(value: Any, low: int, high: int) -> list[int]:
+    if type(value) is not list:
+        raise Refusal
+    if value and (set(map(type, value)) != {int} or min(value) < low or max(value) > high):
+        raise Refusal
+    return value
+
+
+def _texts(value: Any) -> list[str]:
+    if type(value) is not list or set(map(type, value)) - {str}:
+        raise Refusal
+    return value
+
+
+def _binary(value: Any) -> bytes:
+    if type(value) is not str:
+        raise Refusal
+    return binascii.a2b_base64(value, strict_mode=True)
+
+
+@lru_cache(4096)
+def uuid_of(value: str) -> Uuid:
+    """Return the uuid of Kafka's text; `Malformed`."""
+    try:
+        return Uuid.parse(value)
+    except (ValueError, AttributeError):
+        raise Malformed("not a uuid") from None

@@ -1,0 +1,187 @@
+"""Parses lines of brokers since 2.8: a JSON document with the header, both bodies and the times
+(KIP-673)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import orjson
+
+from kafkascope.analyzer.requestlog.fields import (
+    MARKER,
+    NotUnderstood,
+    connection_of,
+    duration_ns,
+    layouts_of,
+)
+from kafkascope.analyzer.requestlog.jsonbody import body_of, unknown_fields, uuid_of
+from kafkascope.analyzer.requestlog.model import (
+    CUT,
+    NOT_LOGGED,
+    NOT_UNDERSTOOD,
+    TOO_DEEP,
+    BrokerTimes,
+    Completed,
+    LoggedBody,
+)
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import Layout
+from kafkascope.dissectors.registry import API_VERSIONS, UNSUPPORTED_VERSION
+from kafkascope.dissectors.values import Uuid
+
+_RECORDS: Final = {
+    0: ("request", "topicData", "partitionData", "name", "index"),
+    1: ("response", "responses", "partitions", "topic", "partitionIndex"),
+}
+"""Side, arrays and keys of the records in Produce and Fetch."""
+
+MOST_CONTAINERS: Final = 1 << 21
+"""Objects and arrays of one document: each is at least 56 bytes in memory and two characters in
+the line, so 16 MiB of `[[],[],...` would take half a GB. A Metadata response with 150 000
+partitions has 600 000."""
+
+
+def document_of(message: bytes) -> dict[str, Any]:
+    """Return the document of a message; `NotUnderstood` with the reason."""
+    # What the pattern writes behind the message seldom has a brace.
+    text = message[len(MARKER) : message.rfind(b"}") + 1]
+    if len(text) > MOST_CONTAINERS and text.count(b"{") + text.count(b"[") > MOST_CONTAINERS:
+        raise NotUnderstood(NOT_UNDERSTOOD)
+    try:
+        document = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        document = _slow_document(message[len(MARKER) :].decode("utf-8", "surrogateescape"))
+    if type(document) is not dict:
+        raise NotUnderstood(NOT_UNDERSTOOD)
+    return document
+
+
+def _slow_document(text: str) -> Any:
+    """Parse again with the standard library, which stops behind the document, takes bytes that are
+    not UTF-8, and says where it fails."""
+    try:
+        return json.JSONDecoder().raw_decode(text)[0]
+    except RecursionError:
+        raise NotUnderstood(TOO_DEEP) from None
+    except json.JSONDecodeError as error:
+        # A string without its end is reported at its beginning.
+        at_end = error.msg.startswith("Unterminated") or not text[error.pos :].strip()
+        raise NotUnderstood(CUT if at_end else NOT_UNDERSTOOD) from None
+    except ValueError:  # an integer of thousands of digits
+        raise NotUnderstood(NOT_UNDERSTOOD) from None
+
+
+def parse_json(message: bytes, written_ns: int, whole_seconds: bool, level: str) -> Completed:
+    """Return the completed request of a message; `NotUnderstood` with the reason."""
+    document = document_of(message)
+    try:
+        header = document["requestHeader"]
+        key, version = header["requestApiKey"], header["requestApiVersion"]
+        correlation_id, client_id = header["correlationId"], header.get("clientId")
+        software = document["clientInformation"]
+        texts = (
+            header["requestApiKeyName"],
+            document["securityProtocol"],
+            document["principal"],
+            document["listener"],
+            software["softwareName"],
+            software["softwareVersion"],
+            client_id or "",
+        )
+        numbers = (key, version, correlation_id)
+        if {*map(type, texts)} != {str} or {*map(type, numbers)} != {int}:
+            raise NotUnderstood(NOT_UNDERSTOOD)
+        if not -(1 << 15) <= min(key, version) <= max(key, version) < 1 << 15:
+            raise NotUnderstood(NOT_UNDERSTOOD)
+        if not -(1 << 31) <= correlation_id < 1 << 31:
+            raise NotUnderstood(NOT_UNDERSTOOD)
+        api_name, security_protocol, principal, listener, name, release, _ = texts
+        request, response = _sides(key, version, document["request"], document["response"])
+        return Completed(
+            form="json",
+            written_ns=written_ns,
+            whole_seconds=whole_seconds,
+            level=level,
+            total_ns=duration_ns(document["totalTimeMs"]),
+            times=BrokerTimes(
+                duration_ns(document["requestQueueTimeMs"]),
+                duration_ns(document["localTimeMs"]),
+                duration_ns(document["remoteTimeMs"]),
+                duration_ns(document["responseQueueTimeMs"]),
+                duration_ns(document["sendTimeMs"]),
+                duration_ns(document["throttleTimeMs"]),
+            ),
+            api_key=key,
+            api_name=api_name,
+            api_version=version,
+            correlation_id=correlation_id,
+            client_id=client_id,
+            forwarded=document["isForwarded"] is True,
+            deprecated=header.get("requestApiVersionDeprecated") is True,
+            connection=connection_of(document["connection"]),
+            security_protocol=security_protocol,
+            principal=principal,
+            listener=listener,
+            software_name="" if name == "unknown" else name,
+            software_version="" if release == "unknown" else release,
+            request=request,
+            response=response,
+            record_sizes=_record_sizes(key, request, response, document) if key in _RECORDS else {},
+            conversions_ns=duration_ns(document.get("messageConversionsTime", 0)),
+            temporary_bytes=_count(document.get("temporaryMemoryBytes", 0)),
+        )
+    except (KeyError, TypeError, AttributeError, NotUnderstood) as error:
+        raise NotUnderstood(NOT_UNDERSTOOD) from error
+
+
+def _sides(key: int, version: int, request: Any, response: Any) -> tuple[LoggedBody, LoggedBody]:
+    layouts = layouts_of(key, version)
+    # The broker answers a version that it lacks in version 0 (KIP-511), and has not read it.
+    if key == API_VERSIONS and not request and _error_code(response) == UNSUPPORTED_VERSION:
+        fallback = layouts_of(key, 0)
+        assert not isinstance(fallback, str)
+        gap = f"the broker does not support version {version} of ApiVersions"
+        return LoggedBody(None, None, gap), _side(fallback[1], response)
+    if isinstance(layouts, str):
+        unread = LoggedBody(None, None, layouts)
+        return unread, unread if response else LoggedBody(None, None, NOT_LOGGED)
+    return _side(layouts[0], request), _side(layouts[1], response)
+
+
+def _error_code(response: Any) -> Any:
+    return response.get("errorCode") if type(response) is dict else None
+
+
+def _side(layout: Layout, value: Any) -> LoggedBody:
+    if value is None or value == "":
+        return LoggedBody(None, None, NOT_LOGGED)
+    try:
+        body, layout = body_of(layout, value)
+    except DissectError as error:
+        return LoggedBody(None, None, f"{error.path or 'body'}: {error.reason}")
+    return LoggedBody(body, layout, "", unknown_fields(layout))
+
+
+def _record_sizes(
+    key: int, request: LoggedBody, response: LoggedBody, document: Any
+) -> dict[tuple[str | Uuid, int], int]:
+    """Return the sizes of records by topic and partition, from the JSON of bodies that were
+    converted, so that its types are right."""
+    side, topics, partitions, name, index = _RECORDS[key]
+    if (request if side == "request" else response).body is None:
+        return {}
+    sizes: dict[tuple[str | Uuid, int], int] = {}
+    for topic in document[side][topics]:
+        topic_name = topic[name] if name in topic else uuid_of(topic["topicId"])
+        for partition in topic[partitions]:
+            size = partition.get("recordsSizeInBytes")
+            if type(size) is int and 0 <= size < 1 << 31:
+                sizes[topic_name, partition[index]] = size
+    return sizes
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise NotUnderstood(NOT_UNDERSTOOD)
+    return value

@@ -1,0 +1,27 @@
+"""Parses lines of the request logger, whatever the release that wrote them."""
+
+from __future__ import annotations
+
+from kafkascope.analyzer.requestlog.fields import MARKER, NotUnderstood
+from kafkascope.analyzer.requestlog.jsonline import parse_json
+from kafkascope.analyzer.requestlog.model import (
+    NO_TIME,
+    NOT_UNDERSTOOD,
+    Completed,
+    LogLine,
+    Unparsed,
+)
+from kafkascope.analyzer.requestlog.times import LogClock
+
+
+def parse(line: LogLine, clock: LogClock) -> Completed | Unparsed:
+    """Return the completed request of a line, or why nothing of it can be used."""
+    moment = clock.at(line.time or line.arrived, line.arrived)
+    if moment is None:
+        return Unparsed(line.offset, line.number, NO_TIME)
+    try:
+        if line.message.startswith(b'{"', len(MARKER)):
+            return parse_json(line.message, *moment, line.level)
+        raise NotUnderstood(NOT_UNDERSTOOD)
+    except NotUnderstood as error:
+        return Unparsed(line.offset, line.number, str(error))
