@@ -1,4 +1,4 @@
-"""Charts as SVG, drawn here: bars, columns over time, lanes. No script, no font, no address.
+"""Charts as SVG, drawn here: bars, columns over time, lanes, flows. No script, no font, no address.
 
 Colours are classes of the page's style sheet. Every chart has a title and tooltips; lanes also
 differ by letters and pattern, for those who see no colours and for paper.
@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import groupby
+from math import log2
 from typing import Final, NamedTuple
 
+from kafkascope.analyzer.render.graphs import Graph, GraphEdge, GraphNode
 from kafkascope.analyzer.text import safe
 
 WIDTH: Final = 900
@@ -25,6 +27,11 @@ VALUE: Final = 90
 BAR: Final = 20
 HEIGHT: Final = 150
 LANE: Final = 24
+BOX: Final = 240
+BOX_HEIGHT: Final = 36
+BOX_STEP: Final = 44
+THICKEST: Final = 9.0
+"""Of a line of a flow: bytes of topics differ by millions, so lines grow with their logarithm."""
 
 
 class Bar(NamedTuple):
@@ -175,3 +182,65 @@ def lanes(title: str, tracks: Sequence[Track], ticks: Sequence[tuple[float, str]
             if sign in MARKS:
                 inner.append(_text(x, y + 15, sign, "mark"))
     return _svg(WIDTH, 24 + len(tracks) * LANE, title, inner)
+
+
+def flow(title: str, graph: Graph) -> str:
+    """Applications that write, topics, applications that read, from left to right. An application
+    that does both stands on both sides: a chain of any length, and a circle, fit three columns."""
+    nodes = {node.id: node for node in graph.nodes}
+    topics = [node for node in graph.nodes if node.shape == "topic"]
+    row = {node.id: float(index) for index, node in enumerate(topics)}
+    sides: list[list[GraphNode]] = []
+    for writes in (True, False):
+        # An application stands as high as its topics do on average, so that few lines cross.
+        rows: dict[str, list[float]] = {}
+        for edge in graph.edges:
+            if (edge.target in row) == writes:
+                ends = (edge.source, edge.target) if writes else (edge.target, edge.source)
+                rows.setdefault(ends[0], []).append(row[ends[1]])
+        ordered = sorted(rows, key=lambda each: sum(rows[each]) / len(rows[each]))
+        sides.append([nodes[each] for each in ordered])
+    shown = (sides[0], topics, sides[1])
+    height = BOX_STEP * max(map(len, shown), default=0)
+    places: list[dict[str, float]] = []
+    boxes: list[str] = []
+    for index, column in enumerate(shown):
+        x, places_of = index * (WIDTH - BOX) / 2, {}
+        top = (height - BOX_STEP * len(column)) / 2
+        for number, node in enumerate(column):
+            places_of[node.id] = y = top + number * BOX_STEP
+            boxes.append(_box(node, x, y))
+        places.append(places_of)
+    most = max((edge.size_bytes for edge in graph.edges), default=0)
+    lines = [_line(edge, places, most) for edge in graph.edges]
+    return _svg(WIDTH, height, title, [*lines, *boxes])
+
+
+def _box(node: GraphNode, x: float, y: float) -> str:
+    name, *more = node.lines
+    room = BOX - 20
+    return (
+        f"<g><title>{escaped(', '.join(node.lines))}</title>"
+        f'<rect x="{x:g}" y="{y:g}" width="{BOX}" height="{BOX_HEIGHT}" class="{node.shape}" '
+        f'rx="{0 if node.shape == "application" else BOX_HEIGHT / 2:g}"/>'
+        f"{_text(x + 12, y + 15, name, '', room // 7)}"
+        f"{_text(x + 12, y + 30, ', '.join(more), 'dim', room // 6)}</g>"
+    )
+
+
+def _line(edge: GraphEdge, places: Sequence[dict[str, float]], most: int) -> str:
+    """Return the line of an edge. `places`: where the boxes of each column are."""
+    begin = 0 if edge.target in places[1] else 1
+    left, right = (begin + side for side in (0, 1))
+    x, end = (left * (WIDTH - BOX) / 2 + BOX, right * (WIDTH - BOX) / 2)
+    y, below = (
+        places[column][node] + BOX_HEIGHT / 2
+        for column, node in ((left, edge.source), (right, edge.target))
+    )
+    middle = (x + end) / 2
+    width = 1 + (THICKEST - 1) * log2(1 + edge.size_bytes) / log2(2 + most)
+    return (
+        f'<path d="M{x:g} {y:g}C{middle:g} {y:g} {middle:g} {below:g} {end:g} {below:g}" '
+        f'class="{"writes" if begin == 0 else "reads"}" stroke-width="{width:.1f}">'
+        f"<title>{escaped(edge.title or edge.label)}</title></path>"
+    )
