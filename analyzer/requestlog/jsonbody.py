@@ -54,7 +54,7 @@ def body_of(layout: Layout, value: Any) -> tuple[Body, Layout]:
             raise
         except REFUSALS:
             continue
-    return body_from_json(layout, _renamed(layout.body, value)), layout
+    return body_from_json(layout, _renamed(layout.message.name, layout.body, value)), layout
 
 
 @cache
@@ -75,27 +75,68 @@ def _records_paths(wire: Wire, path: str) -> list[str]:
             return [path] if isinstance(wire, BytesWire) and wire.records else []
 
 
-def camel_case(name: str) -> str:
-    """Return a field's name as Kafka's JSON has it: `max_wait_ms` as `maxWaitMs`."""
+_IRREGULAR: Final = {
+    "is_kraft_controller": "isKRaftController",
+    "kraft_version_feature": "kRaftVersionFeature",
+}
+_GENERATION: Final = {"generation_id_or_member_epoch": "generationId"}
+_FORMER: Final[dict[str, dict[str, str]]] = {
+    "AddPartitionsToTxnRequest": {
+        "v3_and_below_transactional_id": "transactionalId",
+        "v3_and_below_producer_id": "producerId",
+        "v3_and_below_producer_epoch": "producerEpoch",
+        "v3_and_below_topics": "topics",
+    },
+    "AddPartitionsToTxnResponse": {
+        "results_by_topic_v3_and_below": "results",
+        "results_by_partition": "results",
+        "partition_error_code": "errorCode",
+    },
+    "AlterPartitionRequest": {"topic_name": "name"},
+    "AlterPartitionResponse": {"topic_name": "name"},
+    "DescribeLogDirsRequest": {"partitions": "partitionIndex"},
+    "ElectLeadersRequest": {"partitions": "partitionId"},
+    "FetchResponse": {
+        "partitions": "partitionResponses",
+        "partition_index": "partition",
+        "records": "recordSet",
+    },
+    "LeaderAndIsrRequest": {"partition_epoch": "zkVersion"},
+    "OffsetCommitRequest": _GENERATION,
+    "TxnOffsetCommitRequest": _GENERATION,
+    "VoteRequest": {
+        "replica_epoch": "candidateEpoch",
+        "replica_id": "candidateId",
+        "replica_directory_id": "candidateDirectoryId",
+    },
+}
+"""Names that fields had in releases from 2.8 on, by message and today's name. Of 2.8.0 to 3.8.0 the
+message specifications in Kafka's repository were compared field by field."""
+
+
+def json_names(message: str, name: str) -> tuple[str, ...]:
+    """Return the names that a field has in Kafka's JSON: today's, and a former one."""
     first, *rest = name.split("_")
-    return first + "".join(word[:1].upper() + word[1:] for word in rest)
+    camel_case = first + "".join(word[:1].upper() + word[1:] for word in rest)
+    former = _FORMER.get(message, {}).get(name)
+    return (_IRREGULAR.get(name, camel_case), *([former] if former else []))
 
 
-def _renamed(wire: Wire, value: Any) -> Any:
+def _renamed(message: str, wire: Wire, value: Any) -> Any:
     """Return a value with our names of fields, without records and their sizes."""
     if isinstance(wire, ArrayWire) and isinstance(value, list):
-        return [_renamed(wire.element, element) for element in value]
+        return [_renamed(message, wire.element, element) for element in value]
     if not isinstance(wire, StructWire) or not isinstance(value, dict):
         return value
     rest = dict(value)
     body = {}
     for slot in (*wire.slots, *wire.tags):
-        name = camel_case(slot.name)
-        if isinstance(slot.wire, BytesWire) and slot.wire.records:
-            rest.pop(name, None)
-            rest.pop(f"{name}SizeInBytes", None)
-        elif name in rest:
-            body[slot.name] = _renamed(slot.wire, rest.pop(name))
+        for name in json_names(message, slot.name):
+            if isinstance(slot.wire, BytesWire) and slot.wire.records:
+                rest.pop(name, None)
+                rest.pop(f"{name}SizeInBytes", None)
+            elif name in rest and slot.name not in body:
+                body[slot.name] = _renamed(message, slot.wire, rest.pop(name))
     return body | rest
 
 
@@ -113,7 +154,7 @@ def converter(layout: Layout) -> Converter:
         "too_large": too_large,
         "uuid": uuid_of,
     }
-    lines = _ConverterSource(names)
+    lines = _ConverterSource(layout.message.name, names)
     with lines.block("def convert(value):"):
         lines.add(f"room = {BODY_LIMIT}")
         lines.add(f"return {lines.struct(layout.body, 'value')}")
@@ -123,8 +164,9 @@ def converter(layout: Layout) -> Converter:
 
 
 class _ConverterSource(Lines):
-    def __init__(self, names: dict[str, Any]) -> None:
+    def __init__(self, message: str, names: dict[str, Any]) -> None:
         super().__init__()
+        self.message = message
         self.names = names
 
     def constant(self, value: Any) -> str:
@@ -139,19 +181,20 @@ class _ConverterSource(Lines):
         self.add(f"{count} = len({source}) - {len(wire.slots)}")
         items = []
         for slot in wire.slots:
-            name = camel_case(slot.name)
+            names = json_names(self.message, slot.name)
             if isinstance(slot.wire, BytesWire) and slot.wire.records:
                 # ShareFetch has `"records":""` without a size; the generator has both forms.
-                size = f"{name}SizeInBytes"
-                self.add(f"if {size!r} not in {source} and {name!r} not in {source}:")
-                self.add("    raise Refusal")
+                forms = {form for name in names for form in (name, f"{name}SizeInBytes")}
+                self.add(f"if {self.constant(forms)}.isdisjoint({source}):", "    raise Refusal")
                 items.append(f"{slot.name!r}: {None if slot.wire.nullable else b''!r}")
                 continue
-            self.add(f"{(variable := self.fresh())} = {source}[{name!r}]")
+            variable = self.fresh()
+            self.add(f"{variable} = {self.entry(source, names)}")
             items.append(f"{slot.name!r}: {self.value(slot.wire, variable)}")
         for slot in wire.tags:
             variable, result = self.fresh(), self.fresh()
-            self.add(f"{variable} = {source}.get({camel_case(slot.name)!r}, MISSING)")
+            name = json_names(self.message, slot.name)[0]
+            self.add(f"{variable} = {source}.get({name!r}, MISSING)")
             with self.block(f"if {variable} is MISSING:"):
                 self.add(f"{result} = default_of({self.constant(slot)})")
             with self.block("else:"):
@@ -160,6 +203,13 @@ class _ConverterSource(Lines):
             items.append(f"{slot.name!r}: {result}")
         self.add(f"if {count}:", "    raise Refusal")
         return "{" + ", ".join(items) + "}"
+
+    @staticmethod
+    def entry(source: str, names: tuple[str, ...]) -> str:
+        """Return the expression of a field, which has one of two names."""
+        first, *rest = names
+        former = f" if {first!r} in {source} else {source}[{rest[0]!r}]" if rest else ""
+        return f"{source}[{first!r}]{former}"
 
     def value(self, wire: Wire, source: str) -> str:
         """Emit the checks of a value; return the expression of what the body has."""

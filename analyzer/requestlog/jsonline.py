@@ -31,10 +31,16 @@ from kafkascope.dissectors.registry import API_VERSIONS, UNSUPPORTED_VERSION
 from kafkascope.dissectors.values import Uuid
 
 _RECORDS: Final = {
-    0: ("request", "topicData", "partitionData", "name", "index"),
-    1: ("response", "responses", "partitions", "topic", "partitionIndex"),
+    0: ("request", (("topicData", "partitionData", "index", "recordsSizeInBytes"),)),
+    1: (
+        "response",
+        (
+            ("responses", "partitions", "partitionIndex", "recordsSizeInBytes"),
+            ("responses", "partitionResponses", "partition", "recordSetSizeInBytes"),
+        ),
+    ),
 }
-"""Side, arrays and keys of the records in Produce and Fetch."""
+"""Side and fields of the sizes of records, in Produce and Fetch."""
 
 MOST_CONTAINERS: Final = 1 << 21
 """Objects and arrays of one document: each is at least 56 bytes in memory and two characters in
@@ -168,16 +174,18 @@ def _record_sizes(
 ) -> dict[tuple[str | Uuid, int], int]:
     """Return the sizes of records by topic and partition, from the JSON of bodies that were
     converted, so that its types are right."""
-    side, topics, partitions, name, index = _RECORDS[key]
+    side, forms = _RECORDS[key]
     if (request if side == "request" else response).body is None:
         return {}
     sizes: dict[tuple[str | Uuid, int], int] = {}
-    for topic in document[side][topics]:
-        topic_name = topic[name] if name in topic else uuid_of(topic["topicId"])
-        for partition in topic[partitions]:
-            size = partition.get("recordsSizeInBytes")
-            if type(size) is int and 0 <= size < 1 << 31:
-                sizes[topic_name, partition[index]] = size
+    for topics, partitions, index, size in forms:
+        for topic in document[side][topics]:
+            name = topic.get("topic", topic.get("name"))
+            for partition in topic.get(partitions, ()):
+                number = partition.get(size)
+                if type(number) is int and 0 <= number < 1 << 31:
+                    key_of_topic = uuid_of(topic["topicId"]) if name is None else name
+                    sizes[key_of_topic, partition[index]] = number
     return sizes
 
 
