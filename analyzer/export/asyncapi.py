@@ -11,6 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.payloads.framing import Side
 from kafkascope.analyzer.payloads.model import Format, Schema, SchemaKey, is_too_much
+from kafkascope.analyzer.statistics.journeys.drawing import edges_of
+from kafkascope.analyzer.statistics.journeys.model import Application, Read, Write
 from kafkascope.analyzer.text import plural
 
 BINDING: Final = "0.5.0"
@@ -37,23 +39,21 @@ class TopicSchema(NamedTuple):
 
 def asyncapi(
     title: str,
-    applications: Sequence[Mapping[str, Any]],
+    applications: Sequence[Application],
     schemas: Mapping[str, Sequence[TopicSchema]],
     brokers: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """Return the document. `applications`: as the map has them. `schemas`: by topic."""
-    topics = dict.fromkeys(
-        edge["topic"] for each in applications for edge in (*each["writes"], *each["reads"])
-    )
+    """Return the document. `schemas`: by topic."""
+    topics = dict.fromkeys(edge.topic for each in applications for edge in edges_of(each))
     ids = _ids(topics)
     channels = {ids[topic]: _channel(topic, schemas.get(topic, ())) for topic in topics}
     operations: dict[str, Any] = {}
     for each in applications:
-        for way, action in (("writes", "send"), ("reads", "receive")):
-            for edge in each[way]:
-                words = [each["name"], action, edge["topic"], edge.get("group") or ""]
-                name = _unused(".".join(filter(None, words)), operations)
-                operations[name] = _operation(each, edge, action, ids[edge["topic"]])
+        for edge in edges_of(each):
+            action, group = ("send", "") if isinstance(edge, Write) else ("receive", edge.group)
+            words = [each.name, action, edge.topic, group or ""]
+            name = _unused(".".join(filter(None, words)), operations)
+            operations[name] = _operation(each, edge, group or "", ids[edge.topic])
     servers = {
         f"broker-{number}": {"host": host, "protocol": "kafka"}
         for number, host in enumerate(brokers, 1)
@@ -141,20 +141,19 @@ def _text_of(schema: Schema) -> Any:
         return None
 
 
-def _operation(
-    application: Mapping[str, Any], edge: Mapping[str, Any], action: str, channel: str
-) -> dict[str, Any]:
-    group, way = edge.get("group"), "Sent" if action == "send" else "Received"
+def _operation(each: Application, edge: Write | Read, group: str, channel: str) -> dict[str, Any]:
+    sends = isinstance(edge, Write)
     operation: dict[str, Any] = {
-        "action": action,
+        "action": "send" if sends else "receive",
         "channel": {"$ref": f"#/channels/{channel}"},
-        "title": application["name"],
-        "summary": f"{way} {plural(edge['records'], 'record')} in the capture.",
+        "title": each.name,
+        "summary": f"{'Sent' if sends else 'Received'} {plural(edge.records, 'record')}"
+        " in the capture.",
     }
-    ids = application.get("client_ids")
+    ids = list(dict.fromkeys(each.client_ids))
     binding = {
         **({"groupId": {"type": "string", "enum": [group]}} if group else {}),
-        **({"clientId": {"type": "string", "enum": list(dict.fromkeys(ids))}} if ids else {}),
+        **({"clientId": {"type": "string", "enum": ids}} if ids else {}),
     }
     if binding:
         operation["bindings"] = {"kafka": {**binding, "bindingVersion": BINDING}}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.dissectors.codec.jsonform import dumps
 from kafkascope.dissectors.values import varint_of
@@ -20,7 +20,7 @@ CLIENT, PRODUCER, CONSUMER = 3, 4, 5
 """Values of `Span.SpanKind`."""
 SCOPE: Final = {"name": "kafkascope"}
 
-Value = str | int
+Value: TypeAlias = str | int
 
 
 class TraceSpan(NamedTuple):

@@ -19,24 +19,16 @@ from jsonschema import Draft7Validator
 
 from kafkascope.analyzer.export.asyncapi import TopicSchema, asyncapi
 from kafkascope.analyzer.payloads.model import Schema, SchemaKey
+from kafkascope.analyzer.statistics.journeys.model import Application, Read, Write
 
 AVRO = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
 PROTO = 'syntax = "proto3"; message Order { int64 id = 1; }'
 JSON = '{"type": "object", "properties": {"id": {"type": "integer"}}}'
-APPLICATIONS: list[dict[str, Any]] = [
-    {
-        "name": "orders",
-        "client_ids": ["orders-1", "orders-2"],
-        "writes": [{"topic": "orders", "records": 3}],
-        "reads": [],
-    },
-    {
-        "name": "billing",
-        "client_ids": ["billing-1"],
-        "writes": [],
-        "reads": [{"topic": "orders", "group": "billing", "records": 1}],
-    },
-]
+WRITE = Write("orders", 3, 100, 1, 2)
+READ = Read("orders", "billing", 1, 50, 1, 2)
+ORDERS = Application("orders", ("orders-1", "orders-2"), "", (), (), (), (), (WRITE,), ())
+BILLING = Application("billing", ("billing-1",), "", (), (), (), (), (), (READ,))
+APPLICATIONS = [ORDERS, BILLING]
 
 
 @cache
@@ -95,8 +87,9 @@ def test_an_unknown_schema_and_none_are_said() -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.text(max_size=8), min_size=1, max_size=4, unique=True), st.text(max_size=8))
 def test_hostile_names_make_documents_too(topics: list[str], name: str) -> None:
-    edges = [{"topic": topic, "group": name, "records": 1} for topic in topics]
-    application = {"name": name, "client_ids": [name], "writes": edges, "reads": edges}
+    writes = tuple(WRITE._replace(topic=topic) for topic in topics)
+    reads = tuple(READ._replace(topic=topic, group=name) for topic in topics)
+    application = ORDERS._replace(name=name, client_ids=(name,), writes=writes, reads=reads)
     document = held(asyncapi(name, [application], {}))
     assert [each["title"] for each in document["channels"].values()] == topics
     assert len(document["operations"]) == 2 * len(topics)
