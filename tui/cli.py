@@ -41,6 +41,7 @@ SECTIONS: Final[Sections] = {
         "cluster": "Show brokers, leaders, coordinators as advertised",
         "producers": "Show producer sequences, duplicates, and transactions",
         "schemas": "List record schemas: used, known, and missing",
+        "map": "Map applications and the topics between them",
         "topics": "Show traffic by topic, with producers and consumers",
         "latency": "Measure latency by API, long-poll waits excluded",
         "errors": "Count unexpected errors by API, client, and topic",

@@ -8,6 +8,7 @@ from heapq import heapify, heapreplace
 from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 
 from kafkascope.analyzer.merging.bounded import Events, Names
+from kafkascope.analyzer.merging.integer_rows import MAX_ROWS, IntegerRows
 from kafkascope.analyzer.merging.measures import Measures, whole
 from kafkascope.analyzer.ranks import bounded, rank
 
@@ -97,7 +98,7 @@ class Keyed(dict[Key, M]):
         if bits > self._shared:
             self._shared = bits
             changed = self.values()
-        limits = {Events: TABLE_EVENTS // self._weight, Names: TABLE_NAMES}
+        limits = {Events: TABLE_EVENTS // self._weight, Names: TABLE_NAMES, IntegerRows: MAX_ROWS}
         for name, part in _shared_by(cast("Any", self.kind)):
             for each in changed:
                 getattr(each, name).shorten(max(limits[part] >> bits, 1))
@@ -165,11 +166,11 @@ def by_key(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 
 @cache
-def _shared_by(kind: type[Measures]) -> list[tuple[str, type[Events | Names]]]:
-    """Return the fields with events or names, and which of them it is."""
+def _shared_by(kind: type[Measures]) -> list[tuple[str, type[Events | Names | IntegerRows]]]:
+    """Return the fields with events, names or rows, and which of them it is."""
     made = kind()
     found = ((name, type(getattr(made, name))) for name in kind.RULES)
-    return [(name, part) for name, part in found if part in (Events, Names)]
+    return [(name, part) for name, part in found if part in (Events, Names, IntegerRows)]
 
 
 def _order(key: Key) -> tuple[tuple[int, Any], ...]:

@@ -10,6 +10,7 @@ from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.analyzer.statistics.delivery.delivery import Delivery
 from kafkascope.analyzer.statistics.errors import Errors
 from kafkascope.analyzer.statistics.groups.groups import Groups
+from kafkascope.analyzer.statistics.journeys.applications import Applications
 from kafkascope.analyzer.statistics.model import Accumulator
 from kafkascope.analyzer.statistics.producers.producers import Producers
 from kafkascope.analyzer.statistics.rates import Rates
@@ -31,6 +32,7 @@ STATISTICS: Final[dict[str, type[Accumulator]]] = {
     "producers": Producers,
     "delivery": Delivery,
     "zookeeper": ZooKeeper,
+    "map": Applications,
 }
 """Name of the state -> accumulator."""
 

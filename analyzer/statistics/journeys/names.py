@@ -1,0 +1,321 @@
+"""Names of applications: which client ids are one application, and why.
+
+People give an application one name and its clients ids that differ by a number (`billing-1`), by a
+random part (a pod, a UUID), or by a role (`enrich-consumer`, `enrich-producer`). Libraries make ids
+up where people give none (`rdkafka`, `producer-1`, `consumer-GROUP-1`): these name no application,
+so the group, the transactional id, the user or the host does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from kafkascope.analyzer.identity import Identity
+from kafkascope.analyzer.merging.tables import by_key
+
+Stem: TypeAlias = tuple[str, ...]
+"""Parts of a name without what differs between the clients of one application."""
+
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+# StreamThread, StateUpdater and GlobalStreamThread of org.apache.kafka.streams.processor.internals;
+# before them stands `client.id`, by default `application.id` and a UUID.
+_STREAMS: Final = re.compile(
+    r"(.+?)(?:-" + _UUID.pattern + r")?"
+    r"-(?:StreamThread-\d+|StateUpdater-\d+|GlobalStreamThread|CleanupThread)\b.*"
+)
+_STREAMS_ADMIN: Final = re.compile(r"(.+?)-" + _UUID.pattern + r"-(?:admin|global-consumer)")
+# ConnectUtils and Worker of org.apache.kafka.connect.runtime; MirrorMaker puts the flow in front.
+_CONNECTOR: Final = re.compile(
+    r"connector-(?:consumer|producer|dlq-producer|adminclient|admin)-(.+)-\d+"
+)
+_WORKER: Final = re.compile(r"connect-(.+)-(?:configs|offsets|status|statuses|shared-admin)")
+_MIRROR: Final = re.compile(r"([^|]+->[^|]+)\|.*")
+_JAVA_CONSUMER: Final = re.compile(r"consumer-(?!\d+$)(.+)-\d+")
+_DEFAULT: Final = re.compile(
+    r"(?:rdkafka|librdkafka|sarama|kgo|kafkajs|rskafka|pykafka|kafka-rust|ruby-kafka|waterdrop"
+    r"|kafka-node-client|no-kafka-client|(?:confluent-)?kafka-(?:python|go|dotnet|net)"
+    r"|aiokafka|(?:node|ruby|php)-rdkafka|karafka|console|adminclient)"
+    r"(?:[-_ ](?:producer|consumer|admin|client|v?[\d.]+(?:\.?(?:dev|rc|post|b)\d*)?))*"
+    r"|(?:consumer|producer|adminclient|client|kafka|default)(?:[-_]?\d+)?",
+    re.IGNORECASE,
+)
+_PROGRAM: Final = re.compile(r"(.+?)(?:@\S+)? \(github\.com/.*\)")
+"""Of segmentio's kafka-go: program and host."""
+
+_SEPARATORS: Final = re.compile(r"[-_.:@/|#+\s]+")
+_WORD_AND_NUMBER: Final = re.compile(r"([A-Za-z]+)(\d{1,6})")
+_RELEASE: Final = re.compile(r"[vV]\d+")
+_HEX: Final = re.compile(r"[0-9a-fA-F]+")
+_POD: Final = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{5,10}")
+"""Kubernetes makes its suffixes of these letters (`rand.SafeEncodeString`)."""
+_MIXED: Final = re.compile(r"[A-Za-z]+|\d+")
+VARIABLE: Final = "*"
+ROLES: Final = frozenset(
+    (
+        *("consumer", "producer", "reader", "writer", "source", "sink", "input", "output"),
+        *("in", "out", "admin", "adminclient", "client", "subscriber", "publisher", "listener"),
+        *("sender", "receiver", "pub", "sub", "cons", "prod", "rx", "tx"),
+    )
+)
+
+ONE: Final = "one client id"
+NUMBERED: Final = "client ids that differ by a number or a random part"
+ROLE: Final = "client ids that differ by their role"
+LETTER: Final = "client ids that differ by a letter, with the same topics and group"
+STREAMS: Final = "threads of one Kafka Streams application"
+CONNECT: Final = "tasks of one connector"
+GROUP: Final = "default client ids, same group"
+TRANSACTIONAL: Final = "default client ids, same transactional id"
+USER: Final = "default client ids, same user"
+HOST: Final = "default client ids, same host and library"
+
+
+@dataclass(slots=True)
+class Use:
+    """What a client was seen to do."""
+
+    identity: Identity
+    groups: set[str] = field(default_factory=set)
+    """Whose member it was, or for which it committed offsets in transactions."""
+    transactional_ids: set[str] = field(default_factory=set)
+    writes: set[str] = field(default_factory=set)
+    reads: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Named:
+    """Clients that are one application."""
+
+    stem: Stem
+    rule: str
+    uses: list[Use] = field(default_factory=list)
+
+    @property
+    def client_ids(self) -> set[str]:
+        return {use.identity.client_id or "" for use in self.uses}
+
+    @property
+    def groups(self) -> set[str]:
+        return {group for use in self.uses for group in use.groups}
+
+    @property
+    def writes(self) -> set[str]:
+        return {topic for use in self.uses for topic in use.writes}
+
+    @property
+    def reads(self) -> set[str]:
+        return {topic for use in self.uses for topic in use.reads}
+
+    @property
+    def libraries(self) -> set[str]:
+        return {use.identity.software.partition(" ")[0] for use in self.uses} - {""}
+
+    @property
+    def users(self) -> set[str]:
+        return {use.identity.user for use in self.uses} - {""}
+
+
+def applications(uses: Iterable[Use]) -> dict[str, Named]:
+    """Return the applications that clients are, by name."""
+    found: dict[Stem, Named] = {}
+    for use in sorted(uses, key=lambda each: (each.identity.client_id or "", *each.identity[1:])):
+        stem, rule = stem_of(use)
+        named = found.setdefault(stem, Named(stem, rule))
+        named.uses.append(use)
+    joined = _without_letters(_without_roles(_adopted(list(found.values()))))
+    names: dict[str, Named] = {}
+    for named in joined:
+        if named.rule == ONE and len(named.client_ids) > 1:
+            named.rule = NUMBERED
+        names[_free(_name(named), named, names)] = named
+    return names
+
+
+def stem_of(use: Use) -> tuple[Stem, str]:
+    """Return what the clients of an application have in common, and by which rule."""
+    identity = use.identity
+    client_id = (identity.client_id or "").strip()
+    for pattern, rule in (
+        *((_STREAMS, STREAMS), (_STREAMS_ADMIN, STREAMS), (_CONNECTOR, CONNECT)),
+        *((_WORKER, CONNECT), (_MIRROR, CONNECT)),
+    ):
+        if match := pattern.fullmatch(client_id):
+            return (match[1],), rule
+    if match := _PROGRAM.fullmatch(client_id):
+        client_id = match[1]
+    if match := _JAVA_CONSUMER.fullmatch(client_id):
+        return parts_of(match[1]) or (match[1],), GROUP
+    made_up = any(client_id == f"producer-{each}" for each in use.transactional_ids)
+    if not (made_up or _DEFAULT.fullmatch(client_id)) and (parts := parts_of(client_id)):
+        return parts, ONE
+    if len(use.groups) == 1:
+        group = next(iter(use.groups))
+        return parts_of(group) or (group,), GROUP
+    if use.transactional_ids:
+        least = min(use.transactional_ids)
+        return parts_of(least) or (least,), TRANSACTIONAL
+    if identity.user:
+        return (identity.user,), USER
+    return ("", identity.host, identity.software), HOST
+
+
+def parts_of(name: str) -> Stem:
+    """Return a name's parts without numbers and random ones at its ends; inside, there is a mark
+    in their place. Empty where nothing else is left."""
+    parts = [_constant(part) for part in _SEPARATORS.split(_UUID.sub(VARIABLE, name)) if part]
+    while parts and parts[-1] == VARIABLE:
+        parts.pop()
+    while parts and parts[0] == VARIABLE:
+        parts.pop(0)
+    return tuple(parts)
+
+
+def _constant(part: str) -> str:
+    """Return what all clients of an application have in common of a part of their ids."""
+    if part == VARIABLE or part.isdigit() or is_random(part):
+        return VARIABLE
+    match = _WORD_AND_NUMBER.fullmatch(part)
+    if match is None or _RELEASE.fullmatch(part):
+        return part
+    # Of "consumer2" there may be a "consumer", too; "s3" is no second "s".
+    return match[1] if len(match[1]) > 2 else match[1] + VARIABLE
+
+
+def is_random(part: str) -> bool:
+    """Return whether nobody would call something so: hexadecimal, or letters and digits mixed."""
+    digits = sum(map(str.isdigit, part))
+    if _HEX.fullmatch(part) and len(part) >= 4 and (digits or len(part) >= 8):
+        return not _WORD_AND_NUMBER.fullmatch(part) or len(part) >= 6
+    if _POD.fullmatch(part) and (digits or len(part) == 5):
+        return not _WORD_AND_NUMBER.fullmatch(part)
+    runs = len(_MIXED.findall(part))
+    return len(part) >= 5 and ((runs >= 3 and digits >= 2) or runs >= 5)
+
+
+# --- joining what stems keep apart
+
+
+def _adopted(found: list[Named]) -> list[Named]:
+    """Give producers with default client ids to the one application of the same host, library and
+    user whose consumers have default ids, too. One that reads what they write is another."""
+    out = []
+    owners = by_key(
+        (use.identity[1:], named)
+        for named in found
+        if named.rule == GROUP
+        for use in named.uses
+        if use.reads
+    )
+    for named in found:
+        rest = []
+        for use in named.uses if named.rule in (HOST, USER) else ():
+            one = {id(each): each for each in owners.get(use.identity[1:], ())}
+            owner = next(iter(one.values())) if len(one) == 1 else None
+            if owner is not None and use.writes and not use.reads and _apart((owner, use)):
+                owner.uses.append(use)
+            else:
+                rest.append(use)
+        if named.rule not in (HOST, USER):
+            out.append(named)
+        elif rest:
+            named.uses = rest
+            out.append(named)
+    return out
+
+
+def _apart(those: Iterable[Named | Use]) -> bool:
+    """Return whether none reads what another writes."""
+    all_ = list(those)
+    return not any(one.writes & other.reads for one in all_ for other in all_ if one is not other)
+
+
+def _without_roles(found: list[Named]) -> list[Named]:
+    return _joined(found, _without_role, ROLE, _one_program)
+
+
+def _without_role(stem: Stem) -> Stem:
+    words = [part for part in stem if part.lower() not in ROLES]
+    return tuple(words) if len(words) == len(stem) - 1 else stem
+
+
+def _one_program(those: list[Named]) -> bool:
+    libraries = {each for named in those for each in named.libraries}
+    users = {each for named in those for each in named.users}
+    return len(libraries) < 2 and len(users) < 2 and _apart(those)
+
+
+def _without_letters(found: list[Named]) -> list[Named]:
+    return _joined(found, _without_letter, LETTER, _same_use)
+
+
+def _without_letter(stem: Stem) -> Stem:
+    return (*stem[:-1], VARIABLE) if len(stem) > 1 and len(stem[-1]) == 1 else stem
+
+
+def _same_use(those: list[Named]) -> bool:
+    uses = [(named.groups, named.writes, named.reads) for named in those]
+    return all(each == uses[0] for each in uses)
+
+
+def _joined(
+    found: list[Named],
+    shorter: Callable[[Stem], Stem],
+    rule: str,
+    agree: Callable[[list[Named]], bool],
+) -> list[Named]:
+    """Join applications whose stems are the same once shortened, where they agree."""
+    out = []
+    for those in by_key((shorter(named.stem), named) for named in found).values():
+        if len(those) == 1 or not agree(those):
+            out += those
+            continue
+        whole = Named(shorter(those[0].stem), rule)
+        whole.uses = [use for named in those for use in named.uses]
+        out.append(whole)
+    return out
+
+
+# --- what to call them
+
+
+def _name(named: Named) -> str:
+    """Return what the client ids have in common, as it is written in them."""
+    ids = sorted(named.client_ids)
+    if named.rule in (STREAMS, CONNECT, USER):
+        return named.stem[0]
+    if named.rule == HOST:
+        host, library = named.stem[1], named.stem[2].partition(" ")[0]
+        return ids[0] if len(ids) == 1 and ids[0] else f"{library or 'clients'}@{host}"
+    words = [part for part in named.stem if part != VARIABLE]
+    source = ids[0]
+    if named.rule in (GROUP, TRANSACTIONAL):
+        group = sorted(named.groups) or sorted(_transactional(named)) or ids
+        source = group[0]
+        if len(group) == 1 and named.rule == GROUP:
+            return group[0]
+    # From the first to the last of its words, with what stands between them.
+    first, last = words[0].strip(VARIABLE), words[-1].strip(VARIABLE)
+    begin = source.find(first)
+    end = source.rfind(last) + len(last)
+    inner = source[begin:end] if 0 <= begin < end else "-".join(words)
+    return inner if VARIABLE not in named.stem else "-".join(named.stem)
+
+
+def _transactional(named: Named) -> Iterator[str]:
+    for use in named.uses:
+        yield from use.transactional_ids
+
+
+def _free(name: str, named: Named, names: dict[str, Named]) -> str:
+    """Return the name, with what sets it apart where another application has it."""
+    more = (*sorted(named.users), *sorted({use.identity.host for use in named.uses}))
+    number = 2
+    for each in ("", *(f" ({word})" for word in more)):
+        if name + each not in names:
+            return name + each
+    while f"{name} ({number})" in names:
+        number += 1
+    return f"{name} ({number})"
