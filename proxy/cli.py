@@ -31,8 +31,8 @@ from kafkascope.proxy.options import ProxyOptions, proxy_options
 if TYPE_CHECKING:
     from kafkascope.analyzer.reading.options import SchemaOptions
     from kafkascope.proxy.control.control import Control
-    from kafkascope.proxy.engine.hub import Hub
     from kafkascope.proxy.engine.server import KafkaProxy
+    from kafkascope.proxy.hub import Hub
     from kafkascope.proxy.recording.recorder import Recorder
     from kafkascope.proxy.rules.rules import Rule
 

@@ -259,7 +259,7 @@ def test_the_proxy_says_nothing_that_its_traffic_forges() -> None:
     """Brokers choose the host names in Metadata; a name that nobody can listen for is told."""
     code = (
         "import sys, logging; from kafkascope.analyzer.logs import log_to;"
-        "from kafkascope.proxy.engine.hub import Hub;"
+        "from kafkascope.proxy.hub import Hub;"
         "log_to(sys.stderr, logging.WARNING); name = sys.stdin.read();"
         "Hub().once(name, f'cannot listen for {name}'); logging.getLogger('x').error('%s', name)"
     )

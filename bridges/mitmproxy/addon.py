@@ -25,7 +25,7 @@ from kafkascope.bridges.mitmproxy.flows import SHOWN_PAIRS, KafkaFlow, Pair
 from kafkascope.bridges.mitmproxy.views import KafkaView
 from kafkascope.captures.model import Endpoint
 from kafkascope.proxy.engine.destinations import Destinations
-from kafkascope.proxy.engine.hub import Hub
+from kafkascope.proxy.hub import Hub
 from kafkascope.proxy.relay.connection import Connection
 from kafkascope.proxy.relay.endpoints import Endpoints, Versions
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Send

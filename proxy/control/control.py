@@ -27,9 +27,9 @@ from kafkascope.captures.inputs.private import make_private_folder
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.proxy import answers
 from kafkascope.proxy.control.expecting import Expected, Judges
+from kafkascope.proxy.control.live import Live
 from kafkascope.proxy.control.steering import Steering, text_of
 from kafkascope.proxy.engine.held import NotHeld
-from kafkascope.proxy.recording.recorder import Live
 from kafkascope.proxy.rules.faults import FaultError
 
 if TYPE_CHECKING:

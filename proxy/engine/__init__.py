@@ -1,4 +1,4 @@
-"""Runs the proxy on mitmproxy: listeners, connections, TLS, and what all connections share.
+"""Runs the proxy on mitmproxy: listeners, connections, TLS.
 
 The only home of mitmproxy and of an event loop.
 """

@@ -16,7 +16,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any, Final
 
 from mitmproxy.connection import Connection, ConnectionState, Server
-from mitmproxy.proxy import commands, events
+from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.server import ConnectionIO, LiveConnectionHandler, TimeoutWatchdog
 
 from kafkascope.proxy.engine.directory import no_broker
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from mitmproxy.options import Options
     from mitmproxy.proxy.mode_specs import ProxyMode
 
-    from kafkascope.proxy.engine.hub import Hub
     from kafkascope.proxy.engine.route import Route
+    from kafkascope.proxy.hub import Hub
     from kafkascope.proxy.relay.connection import Connection as Relay
 
 # For one upstream address; clients give up after 10 to 30 seconds themselves.
@@ -68,14 +68,21 @@ class Handler(LiveConnectionHandler):
         self._timers: set[asyncio.TimerHandle] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._cut = False
-        self.kafka: KafkaLayer | None = None
-        route.prepare(self)
+        self.kafka: KafkaLayer | None
+        self.layer, self.kafka = route.begin(self.layer.context, stream)
 
     # --- layers and hooks
 
     async def handle_hook(self, hook: commands.StartHook) -> None:
         """Answer the layers' questions; there are no add-ons."""
-        self.route.hook(self, hook)
+        self._hook(hook)
+
+    def _hook(self, hook: commands.StartHook) -> None:
+        client = self.streams[0]
+        if isinstance(hook, layer.NextLayerHook) and client is not None:
+            hook.data.layer, self.kafka = self.route.layers(hook.data.context, client)
+        else:
+            self.route.tls.hook(self.layer.context, hook)
 
     async def server_event(self, event: events.Event) -> None:
         self.dispatch(event)
@@ -141,7 +148,7 @@ class Handler(LiveConnectionHandler):
                 half = isinstance(command, commands.CloseTcpConnection) and command.half_close
                 self.close_connection(command.connection, half)
         elif isinstance(command, commands.StartHook):
-            self.route.hook(self, command)
+            self._hook(command)
             if command.blocking:
                 self._queue.append(events.HookCompleted(command))
         elif isinstance(command, commands.Log):
@@ -287,11 +294,11 @@ class Handler(LiveConnectionHandler):
             handler=asyncio.current_task(),
             writer=stream,  # type: ignore[arg-type]
         )
-        header = self.route.header(self)
-        if header:
-            stream.write(header)
         client = self.streams[0]
         assert client is not None
+        header = self.route.header(self.client, client)
+        if header:
+            stream.write(header)
         stream.must_drain = lambda: self.relay is not None and self.relay.must_drain(BROKER)
         _couple(client, stream, self.route.hub)
         self.dispatch(events.OpenConnectionCompleted(command, None))
@@ -299,7 +306,7 @@ class Handler(LiveConnectionHandler):
 
     async def _connect(self, server: Server) -> tuple[Stream | None, str]:
         errors = []
-        for host, port in self.route.upstreams(self, server):
+        for host, port in self.route.upstreams(server):
             try:
                 async with asyncio.timeout(CONNECT_SECONDS):
                     if self.route.given(host, port):

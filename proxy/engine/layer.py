@@ -22,7 +22,7 @@ from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Action, End, Read, S
 if TYPE_CHECKING:
     from mitmproxy.proxy.context import Context
 
-    from kafkascope.proxy.engine.hub import Hub
+    from kafkascope.proxy.hub import Hub
     from kafkascope.proxy.relay.proxy_header import Balancer
 
 

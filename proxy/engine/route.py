@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from mitmproxy.options import Options
-from mitmproxy.proxy import commands, layer, layers, tunnel
+from mitmproxy.proxy import layer, layers, tunnel
 from mitmproxy.proxy.layers import modes
 from mitmproxy.proxy.mode_specs import ProxyMode
 
@@ -18,15 +18,14 @@ from kafkascope.captures.proxy_protocol import header_of
 from kafkascope.proxy.engine.layer import ClientHelloLayer, KafkaLayer
 
 if TYPE_CHECKING:
-    from mitmproxy.connection import Server
+    from mitmproxy.connection import Client, Server
     from mitmproxy.proxy.context import Context
 
     from kafkascope.proxy.engine.destinations import Destinations
     from kafkascope.proxy.engine.directory import Nodes
-    from kafkascope.proxy.engine.handler import Handler
-    from kafkascope.proxy.engine.hub import Hub
     from kafkascope.proxy.engine.stream import Arena, Stream
     from kafkascope.proxy.engine.tls import Tls
+    from kafkascope.proxy.hub import Hub
 
 Mode = Literal["reverse", "transparent", "socks5"]
 
@@ -79,29 +78,26 @@ class Route:
         """Whether reads may be passed on as views: no TLS, no preamble to keep."""
         return self.mode != "socks5" and not self.tls.client and not self.tls.upstream
 
-    def prepare(self, handler: Handler) -> None:
-        """Give a new connection its layers."""
-        context = handler.layer.context
+    def begin(self, context: Context, stream: Stream) -> tuple[layer.Layer, KafkaLayer | None]:
+        """Return the layers of a new connection, see `layers`; behind SOCKS these come later."""
         context.layers.clear()
         if self.mode == "socks5":
-            handler.layer = modes.Socks5Proxy(context)
-            return
+            return modes.Socks5Proxy(context), None
         if self.mode == "transparent":
-            context.server.address = self._original(handler)
+            context.server.address = self._original(stream)
             context.client.sockname = context.server.address
-        handler.layer = self._layers(context, handler)
+        return self.layers(context, stream)
 
-    def _original(self, handler: Handler) -> tuple[str, int]:
+    def _original(self, stream: Stream) -> tuple[str, int]:
         from mitmproxy import platform
 
-        stream = handler.streams[0]
-        assert stream is not None
         if platform.original_addr is None:
             raise OSError("transparent mode is not supported on this system")
         address = platform.original_addr(stream.get_extra_info("socket"))
         return address[0], address[1]
 
-    def _layers(self, context: Context, handler: Handler) -> layer.Layer:
+    def layers(self, context: Context, stream: Stream) -> tuple[layer.Layer, KafkaLayer]:
+        """Return the topmost layer, and the one that forwards."""
         stack = tunnel.LayerStack()
         top = Top(context)
         stack /= top
@@ -111,19 +107,10 @@ class Route:
             stack /= ClientHelloLayer(context)
         kafka = KafkaLayer(context, self.hub, tls=not self.plain)
         stack /= kafka
-        handler.kafka = kafka
-        stream = handler.streams[0]
-        kafka.balancer = None if stream is None else stream.balancer
-        return stack[0]
+        kafka.balancer = stream.balancer
+        return stack[0], kafka
 
-    def hook(self, handler: Handler, hook: commands.StartHook) -> None:
-        """Answer a question of mitmproxy's layers."""
-        if isinstance(hook, layer.NextLayerHook):
-            hook.data.layer = self._layers(hook.data.context, handler)
-        else:
-            self.tls.hook(handler, hook)
-
-    def upstreams(self, handler: Handler, server: Server) -> Iterable[tuple[str, int]]:
+    def upstreams(self, server: Server) -> Iterable[tuple[str, int]]:
         """The addresses that this connection may go to, in order."""
         if self.mode != "reverse":
             return [(server.address[0], server.address[1])] if server.address else []
@@ -147,10 +134,9 @@ class Route:
             f"(--allow-broker {address.partition('%')[0]} allows it)"
         )
 
-    def header(self, handler: Handler) -> bytes:
+    def header(self, client: Client, stream: Stream) -> bytes:
         """The header that tells a broker the client's address; empty where it gets none."""
-        client, stream = handler.client, handler.streams[0]
-        if not self.sends or stream is None:
+        if not self.sends:
             return b""
         target = client.sockname
         if stream.balancer is not None and stream.balancer.header.server is not None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.payloads.model import Schema, SchemaKey
-    from kafkascope.proxy.engine.hub import Hub
+    from kafkascope.proxy.hub import Hub
 
 # Bytes of keys, values and headers of one frame that rules look at; records behind them count as if
 # they were not there.

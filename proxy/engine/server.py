@@ -19,11 +19,11 @@ from kafkascope.proxy.engine import descriptors
 from kafkascope.proxy.engine.destinations import Destinations, parse_network
 from kafkascope.proxy.engine.directory import Address, Listener, Nodes, open_socket, parse_address
 from kafkascope.proxy.engine.held import HeldFrames
-from kafkascope.proxy.engine.hub import Hub
 from kafkascope.proxy.engine.memory import LIMIT, Memory
 from kafkascope.proxy.engine.schemas import ProxySchemas
 from kafkascope.proxy.engine.stream import DRAINING, Arena, Data, Stream
 from kafkascope.proxy.engine.tls import ClientTls, Tls, UpstreamTls
+from kafkascope.proxy.hub import Hub
 from kafkascope.proxy.relay.endpoints import Endpoints, Versions
 from kafkascope.proxy.relay.proxy_header import NO_HEADERS, Balancer, HeaderReader, ProxyProtocol
 from kafkascope.proxy.rules.rules import Chain, Rule
@@ -86,7 +86,7 @@ class KafkaProxy:
         )
         self.hub.held = self.held
         self.schemas = ProxySchemas(self.hub, schemas or SchemaOptions())
-        self.hub.records = self.schemas
+        self.hub.matches = self.schemas.holds
         self.hub.payloads = lambda: self.schemas.held
         self.rules = Chain(rules)
         """May change while traffic flows."""
@@ -117,11 +117,11 @@ class KafkaProxy:
         self.handlers: set[Handler] = set()
         self.upstream_ports: deque[int] = deque(maxlen=100_000)
         """Local ports of the connections to brokers, oldest first: what the brokers see of us."""
-        self.memory = self.hub.memory = Memory(
-            lambda: self.handlers, self._look_again, buffer_bytes
-        )
+        self.memory = Memory(lambda: self.handlers, self._look_again, buffer_bytes)
+        self.hub.grew = self.memory.grew
         self._looking: asyncio.TimerHandle | None = None
-        self._arena = self.hub.arena = Arena()
+        self.arena = Arena()
+        self.hub.lease = self.arena.keep
         self._proxy_protocol = proxy_protocol
         self._greeting: set[Stream] = set()
         """Whose PROXY protocol header is still to come."""
@@ -272,7 +272,7 @@ class KafkaProxy:
         from kafkascope.proxy.engine.route import Route, options
 
         route = Route(
-            *(self.hub, self._arena, self.mode, self.nodes, self.tls, self.destinations),
+            *(self.hub, self.arena, self.mode, self.nodes, self.tls, self.destinations),
             node_id=listener.node_id,
             ports=self.upstream_ports,
             sends=self._proxy_protocol.sends,
@@ -287,7 +287,7 @@ class KafkaProxy:
             self._accepted(stream, route, made, listener)
 
         listener.server = await loop.create_server(
-            lambda: Stream(self._arena, accepted), sock=listener.socket
+            lambda: Stream(self.arena, accepted), sock=listener.socket
         )
         if self._stopping or listener.closed:
             listener.close()

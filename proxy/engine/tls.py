@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from cryptography.x509 import GeneralName
     from mitmproxy.certs import CertStore
     from mitmproxy.proxy.commands import StartHook
+    from mitmproxy.proxy.context import Context
     from OpenSSL import SSL
 
-    from kafkascope.proxy.engine.handler import Handler
 
 _log = logging.getLogger("kafkascope.proxy")
 
@@ -98,7 +98,7 @@ class Tls:
             return None
         return self._folder / "kafkascope-ca-cert.pem"
 
-    def hook(self, handler: Handler, hook: StartHook) -> None:
+    def hook(self, context: Context, hook: StartHook) -> None:
         """Answer a question of a TLS layer, or note a failure."""
         from mitmproxy.proxy.layers import tls
 
@@ -115,11 +115,11 @@ class Tls:
                     error = "the client sent plaintext to a TLS listener"
                 elif TOO_LONG in error:
                     error = TOO_LONG
-                name = handler.client.peername
+                name = context.client.peername
                 key = f"client {name[0] if name else ''} {error}"  # its port is another each time
-                text = f"client {handler.peer}: TLS: {error}"
+                text = f"client {f'{name[0]}:{name[1]}' if name else '?'}: TLS: {error}"
             else:
-                address = handler.layer.context.server.address
+                address = context.server.address
                 key = text = (
                     f"upstream {address[0]}:{address[1]}: TLS: {error}" if address else error
                 )

@@ -13,7 +13,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,8 +22,7 @@ from kafkascope.proxy.recording.packing import CLOSE, LARGE, OPEN, Packing, TapE
 from kafkascope.proxy.recording.sinks import FileSink, PipeSink, Sink
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.engine.hub import Hub
-    from kafkascope.proxy.engine.server import KafkaProxy
+    from kafkascope.proxy.hub import Hub
 
 _log = logging.getLogger("kafkascope.proxy")
 
@@ -60,11 +58,10 @@ class ConnectionTap:
         """Record bytes of the client's leg, from that side."""
         size = len(data)
         recorder = self._recorder
-        arena = recorder.hub.arena if recorder.hub is not None else None
         lease = None
-        if size >= LARGE and arena is not None and type(data) is memoryview:
+        if size >= LARGE and recorder.hub is not None and type(data) is memoryview:
             # Large reads are not copied, but kept where they are.
-            lease = arena.keep(data)
+            lease = recorder.hub.lease(data)
         if lease is None:
             if recorder.full:
                 self._drop(0, side, size)
@@ -308,72 +305,3 @@ class Recorder:
                     packing.skew = self._file.skew
                 if self.hub is not None:
                     self.hub.metrics.add("recorder_bytes_total", "", batch.size)
-
-
-# Until connections that stood in the middle of a frame are looked at again.
-AGAIN_S: Final = 0.05
-
-
-class Live:
-    """Recordings that begin while the proxy runs: streams of packets on demand.
-
-    A proxy that records nothing has no recorder; one is made for the first stream and ends with the
-    last. Open connections are tapped between two frames, so that no part of a frame whose secrets
-    were not masked gets out."""
-
-    def __init__(self, proxy: KafkaProxy) -> None:
-        self._proxy = proxy
-        self._own: Recorder | None = None
-        self._numbers = count(1)
-        self._streams: set[PipeSink] = set()
-
-    def add(self, fd: int) -> PipeSink:
-        """Write packets into a pipe or socket from now on; it is closed at the end."""
-        proxy, name = self._proxy, f"control-{next(self._numbers)}"
-        recorder = proxy.recorder
-        if recorder is None:
-            recorder = self._own = Recorder(secrets=proxy.hub.with_secrets)
-            recorder.hub = proxy.hub
-            sink = recorder.add_pipe(fd, name)
-            recorder.start()
-            proxy.recorder = proxy.hub.recording = recorder
-            self._tap()
-        else:
-            sink = recorder.add_pipe(fd, name)
-        self._streams.add(sink)
-        return sink
-
-    async def remove(self, sink: PipeSink) -> None:
-        """End a stream."""
-        self._streams.discard(sink)
-        recorder = self._proxy.recorder
-        if recorder is None:
-            return
-        recorder.remove(sink)
-        metrics = self._proxy.hub.metrics
-        metrics.counters["recorder_dropped_total"].pop(sink.name, None)
-        if sink.dropped:
-            metrics.add("recorder_dropped_total", sink.name, sink.dropped)
-        if recorder is self._own and not self._streams:
-            for handler in self._proxy.handlers:
-                if handler.relay is not None:
-                    handler.relay.context.tap = None
-            self._own = self._proxy.recorder = self._proxy.hub.recording = None
-            await asyncio.to_thread(recorder.stop)
-        await asyncio.to_thread(sink.stop, 1.0)
-
-    def _tap(self) -> None:
-        recorder = self._own
-        if recorder is None:
-            return
-        later = False
-        for handler in self._proxy.handlers:
-            relay = handler.relay
-            if relay is None or relay.context.tap is not None or relay.context.over:
-                continue
-            if all(d.left == 0 and not d.head and d.stop is None for d in relay.directions):
-                relay.taps.start(recorder, time.time_ns())
-            else:
-                later = True
-        if later:
-            asyncio.get_running_loop().call_later(AGAIN_S, self._tap)

@@ -12,17 +12,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.proxy.relay.context import Context, TapWriter
+from kafkascope.proxy.relay.context import Context
 from kafkascope.proxy.relay.execution import RuleExecution
 from kafkascope.proxy.relay.modes import PASS, WALK
 from kafkascope.proxy.relay.pairing import Pairing
 from kafkascope.proxy.relay.requests import Requests
 from kafkascope.proxy.relay.responses import Responses
+from kafkascope.proxy.relay.taps import TapWriter
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Action, Data, Forward, Send, Verdict
 
 if TYPE_CHECKING:
     from kafkascope.captures.model import Endpoint
-    from kafkascope.proxy.engine.hub import Hub
+    from kafkascope.proxy.hub import Hub
     from kafkascope.proxy.relay.direction import Stop
 
 NOTHING: Final[list[Action]] = []

@@ -31,7 +31,8 @@ from kafkascope.proxy.rules.verdicts import (
 )
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.relay.context import Context, TapWriter
+    from kafkascope.proxy.relay.context import Context
+    from kafkascope.proxy.relay.taps import TapWriter
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
     from kafkascope.proxy.rules.rules import Rule
 

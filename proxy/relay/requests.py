@@ -13,9 +13,8 @@ from kafkascope.analyzer.conversation.sasl import is_token
 from kafkascope.analyzer.transform import secrets
 from kafkascope.captures.signatures import HEAD, protocol_of
 from kafkascope.dissectors.registry import API_VERSIONS, APIS
-from kafkascope.proxy.relay.direction import MAX_COLLECT, MAX_TOKEN, Direction
+from kafkascope.proxy.relay.direction import MAX_COLLECT, MAX_TOKEN, Direction, FrameHandler
 from kafkascope.proxy.relay.endpoints import ENDPOINTS, WHOLE
-from kafkascope.proxy.relay.handling import FrameHandler
 from kafkascope.proxy.relay.modes import COLLECT, Event
 from kafkascope.proxy.relay.pairing import (
     FIXED_BYTES,
@@ -42,9 +41,11 @@ from kafkascope.proxy.rules.verdicts import (
 )
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.relay.context import Context, TapWriter
+    from kafkascope.proxy.hub import Rules
+    from kafkascope.proxy.relay.context import Context
     from kafkascope.proxy.relay.execution import RuleExecution
-    from kafkascope.proxy.rules.rules import Chain, Rule
+    from kafkascope.proxy.relay.taps import TapWriter
+    from kafkascope.proxy.rules.rules import Rule
 
 SASL_HANDSHAKE: Final = 17
 # Bytes of a frame that tell whether it has the form of a token.
@@ -105,7 +106,7 @@ class QuietHeads:
         self.heads: set[tuple[int, int]] = set()
         """API keys and versions."""
 
-    def learn(self, chain: Chain, frame: InterceptedFrame) -> None:
+    def learn(self, chain: Rules, frame: InterceptedFrame) -> None:
         """Ask the rules whether they care for requests like this one."""
         if self.edition != chain.edition or self.client_id != frame.client_id:
             self.edition, self.client_id = chain.edition, frame.client_id

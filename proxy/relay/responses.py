@@ -10,9 +10,8 @@ from kafkascope.analyzer.transform import secrets
 from kafkascope.captures.signatures import HEAD, protocol_of
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import API_VERSIONS, APIS
-from kafkascope.proxy.relay.direction import MAX_COLLECT, MAX_TOKEN, Direction
+from kafkascope.proxy.relay.direction import MAX_COLLECT, MAX_TOKEN, Direction, FrameHandler
 from kafkascope.proxy.relay.endpoints import WHOLE, empty, filled, walk_of
-from kafkascope.proxy.relay.handling import FrameHandler
 from kafkascope.proxy.relay.modes import COLLECT, Event
 from kafkascope.proxy.relay.pairing import SIZE, Pairing, PendingRequest, sane, token_request
 from kafkascope.proxy.relay.skipping import Unwalkable, Walk
@@ -29,8 +28,9 @@ from kafkascope.proxy.rules.verdicts import (
 )
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.relay.context import Context, TapWriter
+    from kafkascope.proxy.relay.context import Context
     from kafkascope.proxy.relay.execution import RuleExecution
+    from kafkascope.proxy.relay.taps import TapWriter
     from kafkascope.proxy.rules.rules import Rule
 
 # Responses up to this size are kept whole where node endpoints may be in them.

@@ -147,10 +147,10 @@ class Matcher:
 
     async def decided(self, frame: InterceptedFrame) -> bool:
         """Whether a whole frame matches, with its keys and values decoded."""
-        records = frame.context.hub.records
-        if records is None:
+        matches = frame.context.hub.matches
+        if matches is None:
             return self(frame)
-        return await records.holds(self._filter, frame.row, frame.exchange)
+        return await matches(self._filter, frame.row, frame.exchange)
 
     def _filter(self, known: Known) -> Filter:
         """Return the filter, made when frames come: only their proxy knows schemas."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Soon, Verdict
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.engine.hub import Hub
+    from kafkascope.proxy.hub import Hub
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 Look = Literal["no", "head", "whole"]

@@ -20,7 +20,7 @@ from kafkascope.dissectors.registry import (
     response_header_version,
 )
 from kafkascope.proxy.engine.directory import Address, Listener, Nodes
-from kafkascope.proxy.engine.hub import Hub
+from kafkascope.proxy.hub import Hub
 from kafkascope.proxy.relay.connection import Connection
 from kafkascope.proxy.relay.endpoints import Endpoints, Versions
 from kafkascope.proxy.rules.verdicts import Action, Send

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kafkascope.analyzer.payloads.decoding import Payloads
-    from kafkascope.proxy.engine.hub import Hub
+    from kafkascope.proxy.hub import Hub
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
     from kafkascope.proxy.rules.rules import Look
 

@@ -181,8 +181,7 @@ def test_consumers_that_take_nothing_cost_little_each(monkeypatch: pytest.Monkey
             for sock in peers:
                 sock.close()
             await until(lambda: not proxy.handlers)
-            assert proxy.hub.arena is not None
-            assert proxy.hub.arena.piles == 0
+            assert proxy.arena.piles == 0
 
     run(main())
 

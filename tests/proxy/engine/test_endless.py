@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from kafkascope.proxy import ClientTls, KafkaProxy
+from kafkascope.proxy import ClientTls, KafkaProxy, hub
 from kafkascope.proxy.control import verdicts
 from kafkascope.proxy.control.control import Control
 from kafkascope.proxy.control.exposition import Exposition
 from kafkascope.proxy.control.steering import MOST_HELD, Steering
-from kafkascope.proxy.engine import hub, layer
+from kafkascope.proxy.engine import layer
 from kafkascope.proxy.engine.directory import Address
-from kafkascope.proxy.engine.hub import MOST_LABELS, OTHERS, Hub, Metrics
 from kafkascope.proxy.engine.schemas import LateSchemas
+from kafkascope.proxy.hub import MOST_LABELS, OTHERS, Hub, Metrics
 from kafkascope.proxy.relay.edits import edited, shown
 from kafkascope.proxy.relay.pairing import MAX_PENDING, Pairing, PendingRequest
 from kafkascope.proxy.relay.requests import MOST_HEADS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkascope.proxy.engine.hub import Metrics
+from kafkascope.proxy.hub import Metrics
 from tests.proxy.kit import HEARTBEAT, PRODUCE, Bench, request, response
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.dissectors.registry import decode_response
-from kafkascope.proxy.engine.hub import MAX_NOTICES
+from kafkascope.proxy.hub import MAX_NOTICES
 from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.verdicts import (
     BROKER,

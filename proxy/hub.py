@@ -1,7 +1,5 @@
-"""What all connections of a proxy share: policies, counters, and the interfaces to recording, rules
-and memory.
-
-A connection asks its hub and nothing else. No I/O here; the server fills the interfaces in.
+"""Shared by all connections of a proxy: counters, notices, and the interfaces to recording, rules
+and memory, which the server fills in. No I/O here.
 """
 
 from __future__ import annotations
@@ -11,8 +9,8 @@ import logging
 import time
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kafkascope.analyzer.text import safe, spelled
 from kafkascope.analyzer.topics import TopicNames
@@ -20,13 +18,7 @@ from kafkascope.dissectors.registry import APIS
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
-    from kafkascope.proxy.engine.held import HeldFrames
-    from kafkascope.proxy.engine.memory import Memory
-    from kafkascope.proxy.engine.schemas import ProxySchemas
-    from kafkascope.proxy.engine.stream import Arena
-    from kafkascope.proxy.recording.recorder import Recorder
-    from kafkascope.proxy.relay.endpoints import Endpoints, Versions
-    from kafkascope.proxy.rules.rules import Chain
+    from kafkascope.captures.model import Endpoint
 
 BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _BUCKETS_NS: Final = tuple(int(bound * 1e9) for bound in BUCKETS_S)
@@ -177,24 +169,74 @@ KEPT_NOTICES: Final = 100
 LONGEST_NOTICE: Final = 2_000
 
 
+# Frames, contexts and rules know the hub. Their types would close a circle of imports: Any.
+class Rules(Protocol):
+    """`rules.rules.Chain`."""
+
+    edition: int
+
+    def look(self, frame: Any) -> tuple[list[Any], bool]: ...
+    def responses(self, frame: Any, recorded: bool = False) -> bool: ...
+    def quiet(self, frame: Any) -> bool: ...
+
+
+class Addresses(Protocol):
+    """`relay.endpoints.Endpoints`."""
+
+    directory: Any
+
+    def response(self, context: Any, request: Any, frame: bytes) -> tuple[bytes, str]: ...
+    def tail(self, context: Any, request: Any, tail: bytes) -> tuple[bytes, str]: ...
+
+
+class VersionCap(Protocol):
+    """`relay.endpoints.Versions`."""
+
+    def newer(self, version: int) -> bool: ...
+    def refusal(self, version: int, correlation_id: int) -> bytes | None: ...
+    def response(self, context: Any, version: int, frame: bytes) -> tuple[bytes, str]: ...
+
+
+class Held(Protocol):
+    """`engine.held.HeldFrames`."""
+
+    def add(self, stop: Any, frame: Any) -> int: ...
+    def forget(self, number: int) -> None: ...
+
+
+class Tap(Protocol):
+    """`recording.recorder.ConnectionTap`."""
+
+    def client(self, side: int, data: Any, now_ns: int, comment: str = "") -> None: ...
+    def broker(self, side: int, data: bytes, now_ns: int, comment: str = "") -> None: ...
+    def end(self, side: int | None, how: str, now_ns: int) -> None: ...
+
+
+class Recording(Protocol):
+    """`recording.recorder.Recorder`."""
+
+    def tap(self, number: int, client: Endpoint, broker: Endpoint, now_ns: int) -> Tap | None: ...
+
+
 class Hub:
     """Shared by all connections."""
 
     def __init__(self) -> None:
         self.metrics = Metrics()
         self.names = TopicNames()
-        self.chain: Chain | None = None
-        self.endpoints: Endpoints | None = None
+        self.chain: Rules | None = None
+        self.endpoints: Addresses | None = None
         """None where clients come to us whatever address they know (transparent, SOCKS)."""
-        self.versions: Versions | None = None
+        self.versions: VersionCap | None = None
         """None where versions pass as brokers offer them."""
-        self.recording: Recorder | None = None
-        self.arena: Arena | None = None
-        """The memory that sockets are read into."""
-        self.held: HeldFrames | None = None
-        self.memory: Memory | None = None
-        self.records: ProxySchemas | None = None
-        """What decodes keys and values for rules."""
+        self.recording: Recording | None = None
+        self.lease: Callable[[memoryview], Any] = lambda data: None
+        """Returns a lease on the memory that was just read; None: it has to be copied."""
+        self.grew: Callable[[int], None] = lambda size: None
+        """Counts bytes that are buffered somewhere."""
+        self.held: Held | None = None
+        self.matches: Callable[[Any, Any, Any], Awaitable[bool]] | None = None
+        """Evaluates a filter on a row and exchange with keys and values decoded by schema."""
         self.payloads: Callable[[], Payloads | None] = lambda: None
         """Returns what decodes and encodes keys and values in the event loop; None while no schema
         is known."""
@@ -208,11 +250,6 @@ class Hub:
         self.watchers: set[Callable[[], None]] = set()
         """Called when rules, held frames or notices change."""
         self._said: dict[str, None] = {}
-
-    def grew(self, size: int) -> None:
-        """Count bytes that are kept somewhere."""
-        if self.memory is not None:
-            self.memory.grew(size)
 
     def changed(self) -> None:
         for watcher in self.watchers:
