@@ -7,10 +7,15 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from kafkascope.analyzer.requestlog.model import NOT_UNDERSTOOD, Address, Connection
+from kafkascope.analyzer.requestlog.model import (
+    NOT_UNDERSTOOD,
+    Address,
+    Connection,
+    LoggedBody,
+)
 from kafkascope.dissectors.errors import SchemaError, UnknownApi, UnknownVersion
 from kafkascope.dissectors.layout import Layout
-from kafkascope.dissectors.registry import APIS, layout_of
+from kafkascope.dissectors.registry import API_VERSIONS, APIS, layout_of
 
 MARKER: Final = b"Completed request:"
 """The begin of each message of the request logger, in every release."""
@@ -72,3 +77,12 @@ def layouts_of(key: int, version: int) -> tuple[Layout, Layout] | str:
         return layout_of(f"{name}Request", version), layout_of(f"{name}Response", version)
     except (UnknownApi, UnknownVersion, SchemaError):
         return f"unknown version {version} of {name}"
+
+
+def unsupported(version: int) -> tuple[LoggedBody, tuple[Layout, Layout]]:
+    """Return the request of an ApiVersions whose version the broker does not support, which it has
+    not read, and the layouts of its response: those of version 0 (KIP-511)."""
+    layouts = layouts_of(API_VERSIONS, 0)
+    assert not isinstance(layouts, str)
+    gap = f"the broker does not support version {version} of ApiVersions"
+    return LoggedBody(None, None, gap), layouts

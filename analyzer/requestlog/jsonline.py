@@ -14,6 +14,7 @@ from kafkascope.analyzer.requestlog.fields import (
     connection_of,
     duration_ns,
     layouts_of,
+    unsupported,
 )
 from kafkascope.analyzer.requestlog.jsonbody import body_of, unknown_fields, uuid_of
 from kafkascope.analyzer.requestlog.model import (
@@ -145,10 +146,8 @@ def _sides(key: int, version: int, request: Any, response: Any) -> tuple[LoggedB
     layouts = layouts_of(key, version)
     # The broker answers a version that it lacks in version 0 (KIP-511), and has not read it.
     if key == API_VERSIONS and not request and _error_code(response) == UNSUPPORTED_VERSION:
-        fallback = layouts_of(key, 0)
-        assert not isinstance(fallback, str)
-        gap = f"the broker does not support version {version} of ApiVersions"
-        return LoggedBody(None, None, gap), _side(fallback[1], response)
+        unread, layouts = unsupported(version)
+        return unread, _side(layouts[1], response)
     if isinstance(layouts, str):
         unread = LoggedBody(None, None, layouts)
         return unread, unread if response else LoggedBody(None, None, NOT_LOGGED)

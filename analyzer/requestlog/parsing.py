@@ -6,11 +6,11 @@ from kafkascope.analyzer.requestlog.fields import MARKER, NotUnderstood
 from kafkascope.analyzer.requestlog.jsonline import parse_json
 from kafkascope.analyzer.requestlog.model import (
     NO_TIME,
-    NOT_UNDERSTOOD,
     Completed,
     LogLine,
     Unparsed,
 )
+from kafkascope.analyzer.requestlog.textline import parse_text
 from kafkascope.analyzer.requestlog.times import LogClock
 
 
@@ -22,6 +22,6 @@ def parse(line: LogLine, clock: LogClock) -> Completed | Unparsed:
     try:
         if line.message.startswith(b'{"', len(MARKER)):
             return parse_json(line.message, *moment, line.level)
-        raise NotUnderstood(NOT_UNDERSTOOD)
+        return parse_text(line.message, *moment, line.level)
     except NotUnderstood as error:
         return Unparsed(line.offset, line.number, str(error))

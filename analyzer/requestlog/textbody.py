@@ -1,0 +1,338 @@
+"""Reads structs as Java prints them in releases 0.9 to 2.7: `{replica_id=-1,topics=[{...}],...}`.
+
+    struct = "{" [name "=" value {"," name "=" value}] "}"     array = "[" [value {"," value}] "]"
+
+Fields stand in the order of the wire, so a layout says what each one is: names changed over
+releases (`max_wait_time`, `max_wait_ms`), the order of a version never did. Nothing is quoted, so
+the next field says where a text ends, as well as that can be known. Bytes and records have no
+content here, tagged fields seldom a value.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any, Final, assert_never
+
+from kafkascope.analyzer.requestlog.model import LoggedBody
+from kafkascope.dissectors.codec.reader import BODY_LIMIT, Body, weight
+from kafkascope.dissectors.errors import Malformed, TooLarge
+from kafkascope.dissectors.layout import (
+    SIZES,
+    ArrayWire,
+    BoolWire,
+    BytesWire,
+    Layout,
+    NumberWire,
+    StringWire,
+    StructWire,
+    UuidWire,
+    Wire,
+    default_of,
+)
+from kafkascope.dissectors.registry import variants_of
+from kafkascope.dissectors.values import Uuid, finite
+
+_NAME: Final = re.compile(r"(\w+)=")
+_NUMBER: Final = re.compile(r"-?\d{1,20}(?![\w.])")
+_COUNT: Final = re.compile(r"[0-9]{1,9}")
+_BOOL: Final = re.compile("true|false")
+_FLOAT: Final = re.compile(r"NaN|-?Infinity|-?\d{1,400}(?:\.\d{1,400})?(?:E-?\d{1,3})?")
+_NEXT_FIELD: Final = re.compile(r",[a-z_][a-z0-9_]*=")
+_LAST_FIELD: Final = re.compile(r"\}(?=\}|\]|,\{|,[a-z_][a-z0-9_]*=|,response:|$)")
+_PLAIN: Final = re.compile(r"[^,\]]*")
+_BRACE: Final = re.compile(r"[{}]")
+_BYTES: Final = re.compile(r"null|java\.nio\.\w+\[[^\]]*\]|\[B@\w+")
+_RECORDS: Final = re.compile(
+    r"null|\[\]|(?:[\w.$]+@\w+)|MemoryRecords\(size=(\d{1,10}), buffer=[^\]]*\]\)"
+    r"|FileRecords\((?:size=(\d{1,10}), )?file=.*?, start=(\d{1,10}), end=(\d{1,10})\)"
+)
+_CONVERTED: Final = re.compile(r"\]\}")
+"""End of a list of records in memory: the last field of its struct, in releases without tags."""
+_PRODUCE: Final = re.compile(
+    r"\{acks=(-?\d{1,5}),timeout=(-?\d{1,10}),"
+    r"(?:numPartitions=\d{1,10}|partitionSizes=\[([^\]]*)\])\}"
+)
+_WRAPPERS: Final = ("partition_header=", "coordinator=")
+"""Structs inside of structs that the wire does not show: Fetch up to 1.1, FindCoordinator."""
+
+_WHOLE_FILE: Final = (1 << 31) - 1
+"""The end of `FileRecords` that are no slice."""
+
+
+def read_text(layout: Layout, text: str, at: int) -> tuple[LoggedBody, int, dict[Any, int]]:
+    """Read a struct at an offset; return it, the offset behind it, and sizes of records by topic
+    and partition. `Malformed` where no layout of that version fits."""
+    error = Malformed("")
+    for variant in (layout, *variants_of(layout.message.name, layout.version)):
+        source = _Source(variant, text, at)
+        try:
+            body = source.struct(variant.body, "")
+        except TooLarge:
+            raise
+        except Malformed as refused:
+            error = refused
+            continue
+        unknown = tuple(sorted({*unknown_fields(variant), *source.unknown}))
+        return LoggedBody(body, variant, "", unknown), source.at, source.sizes
+    raise error
+
+
+def read_produce(layout: Layout, text: str, at: int) -> tuple[LoggedBody, int, dict[Any, int]]:
+    """Read a Produce request, which is no struct: `{acks=-1,timeout=30000,numPartitions=1}`, or at
+    TRACE `partitionSizes=[tape-0=988,reel-1=981]` in the place of the number."""
+    match = _PRODUCE.match(text, at)
+    if match is None:
+        raise Malformed("not a Produce request")
+    body = {slot.name: default_of(slot) for slot in (*layout.body.slots, *layout.body.tags)}
+    body |= {"acks": int(match[1]), "timeout_ms": int(match[2])}
+    unknown = [name for name in ("transactional_id",) if layout.has(name)]
+    if match[3] is None:
+        return LoggedBody(body, layout, "", (*unknown, "topic_data")), match.end(), {}
+    sizes: dict[Any, int] = {}
+    topics: dict[str, list[Body]] = {}
+    for item in match[3].split(",") if match[3] else []:
+        partition, _, size = item.rpartition("=")
+        topic, _, index = partition.rpartition("-")
+        if not (_COUNT.fullmatch(index) and _COUNT.fullmatch(size)):
+            raise Malformed("not a size of a partition")
+        sizes[topic, int(index)] = int(size)
+        topics.setdefault(topic, []).append({"index": int(index), "records": None})
+    body["topic_data"] = [{"name": name, "partition_data": data} for name, data in topics.items()]
+    unknown.append("topic_data.partition_data.records")
+    return LoggedBody(body, layout, "", tuple(unknown)), match.end(), sizes
+
+
+@cache
+def unknown_fields(layout: Layout) -> tuple[str, ...]:
+    """Return the dotted paths of bytes and records, whose content is not in text forms."""
+    return tuple(_bytes_paths(layout.body, ""))
+
+
+def _bytes_paths(wire: Wire, path: str) -> list[str]:
+    match wire:
+        case StructWire():
+            dot = path and path + "."
+            return [p for slot in wire.slots for p in _bytes_paths(slot.wire, dot + slot.name)]
+        case ArrayWire():
+            return _bytes_paths(wire.element, path)
+        case _:
+            return [path] if isinstance(wire, BytesWire) else []
+
+
+class _Source:
+    """One struct of a line, read from left to right."""
+
+    def __init__(self, layout: Layout, text: str, at: int) -> None:
+        self.text = text
+        self.at = at
+        self.unknown: set[str] = set()
+        self.sizes: dict[Any, int] = {}
+        self.fetch = layout.message.name == "FetchResponse"
+        self._room = BODY_LIMIT
+        self._topic: Any = ""
+        self._partition = 0
+
+    def expect(self, token: str) -> None:
+        if not self.take(token):
+            self.refuse(f"{token!r} is missing")
+
+    def take(self, token: str) -> bool:
+        """Skip a token if it is next."""
+        if self.text.startswith(token, self.at):
+            self.at += len(token)
+            return True
+        return False
+
+    def refuse(self, reason: str) -> None:
+        raise Malformed(reason, offset=self.at)
+
+    def struct(self, wire: StructWire, path: str) -> Body:
+        """Read a struct that is not null."""
+        self.expect("{")
+        body: Body = {}
+        inside = False
+        dot = path and path + "."
+        for index, slot in enumerate(wire.slots):
+            if inside and self.take("}"):
+                inside = False
+            if index:
+                self.expect(",")
+            if self.text.startswith(_WRAPPERS, self.at):
+                self.at = self.text.index("{", self.at) + 1
+                inside = True
+            name = _NAME.match(self.text, self.at)
+            if name is None:
+                self.refuse(f"{slot.name} is missing")
+            else:
+                self.at = name.end()
+            following = self.next_name(wire, index + 1)
+            body[slot.name] = self.value(slot.wire, dot + slot.name, following)
+            if self.fetch:
+                self.note_sizes(slot.name, body[slot.name])
+        if inside:
+            self.expect("}")
+        body.update((slot.name, default_of(slot)) for slot in wire.tags)
+        if wire.flexible and self.take(",_tagged_fields=" if wire.slots else "_tagged_fields="):
+            self.tagged_fields(wire, dot)
+        self.expect("}")
+        return body
+
+    @staticmethod
+    def next_name(wire: StructWire, index: int) -> str:
+        if index < len(wire.slots):
+            return wire.slots[index].name
+        return "_tagged_fields" if wire.flexible else ""
+
+    def note_sizes(self, name: str, value: Any) -> None:
+        """Remember which partition of a Fetch response comes next: records are its last field."""
+        if name == "topic":
+            self._topic = value
+        elif name == "partition_index":
+            self._partition = value
+
+    def tagged_fields(self, wire: StructWire, dot: str) -> None:
+        """Skip the tagged fields, which are a map of Java objects: `{1=0, 2=[Ljava.lang...}`."""
+        if self.take("{}"):
+            return
+        self.unknown.update(dot + slot.name for slot in wire.tags)
+        depth = 0
+        for brace in _BRACE.finditer(self.text, self.at):
+            depth += 1 if brace[0] == "{" else -1
+            if depth == 0:
+                self.at = brace.end()
+                return
+        self.refuse("tagged fields have no end")
+
+    def value(self, wire: Wire, path: str, following: str) -> Any:
+        """Read the value of a field. `following`: today's name of the field behind it, "" for the
+        last one."""
+        match wire:
+            case NumberWire() if wire.code == "d":
+                return finite(float(self.matched(_FLOAT).replace("Infinity", "inf")))
+            case NumberWire():
+                return self.number(wire)
+            case BoolWire():
+                return self.matched(_BOOL) == "true"
+            case StringWire():
+                text = self.string(following)
+                return None if wire.nullable and text == "null" else text
+            case UuidWire():
+                try:
+                    return Uuid.parse(self.string(following))
+                except ValueError:
+                    self.refuse(f"{path} is no uuid")
+            case BytesWire() if wire.records:
+                return self.records()
+            case BytesWire():
+                null = self.matched(_BYTES) == "null"
+                return None if null and wire.nullable else b""
+            case ArrayWire():
+                return self.array(wire, path)
+            case StructWire():
+                return None if wire.nullable and self.take("null") else self.struct(wire, path)
+            case _:
+                assert_never(wire)
+        raise AssertionError
+
+    def matched(self, pattern: re.Pattern[str]) -> str:
+        match = pattern.match(self.text, self.at)
+        if match is None:
+            raise Malformed("a value of another kind", offset=self.at)
+        self.at = match.end()
+        return match[0]
+
+    def number(self, wire: NumberWire) -> int:
+        value = int(self.matched(_NUMBER))
+        bits = 8 * SIZES[wire.code]
+        low = 0 if wire.code.isupper() else -(1 << bits - 1)
+        if not low <= value < low + (1 << bits):
+            self.refuse("a number that does not fit")
+        return value
+
+    def string(self, following: str) -> str:
+        """Read a text up to where the next field begins, or its struct ends."""
+        start = self.at
+        if not following:
+            match = _LAST_FIELD.search(self.text, start)
+        else:
+            match = _NEXT_FIELD.search(self.text, start)
+            # A text may hold what looks like a field; today's name of the next one is better, if
+            # it comes before the struct can end.
+            if match is not None and match[0] != f",{following}=":
+                named = self.text.find(f",{following}=", start, self.text.find("}", start))
+                if named >= 0:
+                    self.at = named
+                    return self.text[start:named]
+        if match is None:
+            raise Malformed("a text has no end", offset=start)
+        self.at = match.start()
+        return self.text[start : self.at]
+
+    def records(self) -> None:
+        """Skip records, whose size is in some releases' lines."""
+        match = _RECORDS.match(self.text, self.at)
+        if match is not None:
+            self.at = match.end()
+            in_memory, in_file, start, end = match.groups()
+            size = in_memory or in_file
+            if size is not None:
+                self.sizes[self._topic, self._partition] = int(size)
+            elif end is not None and int(end) != _WHOLE_FILE:
+                self.sizes[self._topic, self._partition] = max(0, int(end) - int(start))
+            elif match[0] == "[]":
+                self.sizes[self._topic, self._partition] = 0
+            return
+        # `[(record=DefaultRecord(offset=0, ...)), ...]`: converted down in memory (1.x).
+        if self.text.startswith("[(record=", self.at):
+            end_of_list = _CONVERTED.search(self.text, self.at)
+            if end_of_list is not None:
+                self.at = end_of_list.start() + 1
+                return
+        self.refuse("records of another kind")
+
+    def array(self, wire: ArrayWire, path: str) -> list[Any] | None:
+        if wire.nullable and self.take("null"):
+            return None
+        self.expect("[")
+        values: list[Any] = []
+        if self.take("]"):
+            return values
+        element = wire.element
+        cost = 8 + weight(element)
+        while True:
+            self._room -= cost
+            if self._room < 0:
+                raise TooLarge("too many elements", offset=self.at)
+            values.append(self.element(element, path))
+            if not self.take(","):
+                self.expect("]")
+                return values
+
+    def element(self, wire: Wire, path: str) -> Any:
+        """Read an element. A struct of one field was a plain value in some releases, and the other
+        way round: `topics=[tape]`, `partitions=[{partition=1}]`."""
+        braced = self.text.startswith("{", self.at)
+        if isinstance(wire, StructWire):
+            if not braced and len(wire.slots) == 1:
+                slot = wire.slots[0]
+                body: Body = {slot.name: self.plain(slot.wire)}
+                body.update((tag.name, default_of(tag)) for tag in wire.tags)
+                return body
+            return self.struct(wire, path)
+        if braced:
+            self.at += 1
+            self.matched(_NAME)
+            value = self.value(wire, path, "")
+            self.take(",_tagged_fields={}")
+            self.expect("}")
+            return value
+        return self.plain(wire)
+
+    def plain(self, wire: Wire) -> Any:
+        """Read a plain value in an array."""
+        if isinstance(wire, StringWire):
+            return self.matched(_PLAIN)
+        if isinstance(wire, UuidWire):
+            return Uuid.parse(self.matched(_PLAIN))
+        return self.value(wire, "", "")
