@@ -20,6 +20,9 @@ from kafkascope.dissectors.registry import API_VERSIONS, APIS, layout_of
 MARKER: Final = b"Completed request:"
 """The begin of each message of the request logger, in every release."""
 
+KEYS: Final = {api.name.lower(): key for key, api in APIS.items()}
+"""Keys of APIs by name, in small letters."""
+
 MS: Final = 1_000_000
 """A millisecond in nanoseconds."""
 
@@ -81,7 +84,8 @@ def layouts_of(key: int, version: int) -> tuple[Layout, Layout] | str:
 
 def unsupported(version: int) -> tuple[LoggedBody, tuple[Layout, Layout]]:
     """Return the request of an ApiVersions whose version the broker does not support, which it has
-    not read, and the layouts of its response: those of version 0 (KIP-511)."""
+    not read, and the layouts of its response: those of version 0 (KIP-511). Such requests are empty
+    in the log, those of versions 3 and later have a name otherwise."""
     layouts = layouts_of(API_VERSIONS, 0)
     assert not isinstance(layouts, str)
     gap = f"the broker does not support version {version} of ApiVersions"

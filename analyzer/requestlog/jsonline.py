@@ -28,7 +28,7 @@ from kafkascope.analyzer.requestlog.model import (
 )
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout
-from kafkascope.dissectors.registry import API_VERSIONS, UNSUPPORTED_VERSION
+from kafkascope.dissectors.registry import API_VERSIONS
 from kafkascope.dissectors.values import Uuid
 
 _RECORDS: Final = {
@@ -144,18 +144,13 @@ def parse_json(message: bytes, written_ns: int, whole_seconds: bool, level: str)
 
 def _sides(key: int, version: int, request: Any, response: Any) -> tuple[LoggedBody, LoggedBody]:
     layouts = layouts_of(key, version)
-    # The broker answers a version that it lacks in version 0 (KIP-511), and has not read it.
-    if key == API_VERSIONS and not request and _error_code(response) == UNSUPPORTED_VERSION:
+    if key == API_VERSIONS and version > 2 and request == {}:
         unread, layouts = unsupported(version)
         return unread, _side(layouts[1], response)
     if isinstance(layouts, str):
         unread = LoggedBody(None, None, layouts)
         return unread, unread if response else LoggedBody(None, None, NOT_LOGGED)
     return _side(layouts[0], request), _side(layouts[1], response)
-
-
-def _error_code(response: Any) -> Any:
-    return response.get("errorCode") if type(response) is dict else None
 
 
 def _side(layout: Layout, value: Any) -> LoggedBody:

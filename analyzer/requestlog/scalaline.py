@@ -1,9 +1,217 @@
-"""Reads what Scala classes print in 0.8 and 0.9."""
+"""Reads requests as Scala classes print them in 0.8 and 0.9 (and ControlledShutdown up to 0.11):
+
+    Name: FetchRequest; Version: 0; CorrelationId: 0; ClientId: x; ReplicaId: 2; ...
+
+DEBUG has scalar fields alone, TRACE topics and partitions as well: `[tape,0] -> 988`.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from kafkascope.analyzer.requestlog.fields import KEYS, NotUnderstood, layouts_of
+from kafkascope.analyzer.requestlog.model import NOT_UNDERSTOOD, LoggedBody
+from kafkascope.analyzer.requestlog.textbody import read_text
+from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import (
+    ArrayWire,
+    BoolWire,
+    Layout,
+    NumberWire,
+    StringWire,
+    StructWire,
+    default_of,
+)
+
+_NAME: Final = re.compile(r" ?Name: ?(\w+?)(?:Request)?; ?Version: ?(-?\d{1,5})(?=;|$)")
+_FIELD: Final = re.compile(
+    r"; ?(CorrelationId|ClientId|ReplicaId|MaxWait|MinBytes|RequestInfo|RequiredAcks|AckTimeoutMs"
+    r"|TopicAndPartition|Topics|Controller|ControllerId|ControllerEpoch|Leaders|PartitionState"
+    r"|AliveBrokers|DeletePartitions|Partitions|BrokerId|GroupId|GroupGenerationId|MemberId"
+    r"|ConsumerId|RetentionMs|Group|Body): ?"
+)
+_OPTION: Final = re.compile(r"Some\((.*)\)", re.S)
+_NUMBER: Final = re.compile(r"(-?\d{1,19})(?: ms| bytes)?")
+_PARTITION: Final = re.compile(
+    r"\[([^\[\],]{1,300}),(\d{1,9})\](?: -> (?:\[?\w*[\[(])?(-?\d{1,19})(?:,(-?\d{1,19}))?)?"
+)
+"""`[tape,0] -> 988`, `-> PartitionFetchInfo(0,1048576)`, `-> [OffsetMetadata[26,]...`."""
 
 
-def read_scala(text: str) -> tuple[Any, ...] | None:
-    return None
+class _Class(NamedTuple):
+    """A class: its API, fields by their names, and where partitions go."""
+
+    api: str
+    fields: Mapping[str, str] = MappingProxyType({})
+    partitions: str = ""
+    values: tuple[str, ...] = ()
+    """Fields of a partition: its index, then the numbers behind the arrow."""
+
+
+_CONTROLLER: Final = {"Controller": "controller_id", "ControllerEpoch": "controller_epoch"}
+_CLASSES: Final = {
+    "Producer": _Class(
+        "Produce",
+        {"RequiredAcks": "acks", "AckTimeoutMs": "timeout_ms"},
+        "TopicAndPartition",
+        ("index",),
+    ),
+    "Fetch": _Class(
+        "Fetch",
+        {"ReplicaId": "replica_id", "MaxWait": "max_wait_ms", "MinBytes": "min_bytes"},
+        "RequestInfo",
+        ("partition", "fetch_offset", "partition_max_bytes"),
+    ),
+    "Offset": _Class(
+        "ListOffsets",
+        {"ReplicaId": "replica_id"},
+        "RequestInfo",
+        ("partition_index", "timestamp", "max_num_offsets"),
+    ),
+    "TopicMetadata": _Class("Metadata", {}, "Topics"),
+    "LeaderAndIsr": _Class("LeaderAndIsr", _CONTROLLER),
+    "StopReplica": _Class(
+        "StopReplica",
+        {
+            "ControllerId": "controller_id",
+            "ControllerEpoch": "controller_epoch",
+            "DeletePartitions": "delete_partitions",
+        },
+    ),
+    "UpdateMetadata": _Class("UpdateMetadata", _CONTROLLER),
+    "ControlledShutdown": _Class("ControlledShutdown", {"BrokerId": "broker_id"}),
+    "OffsetCommit": _Class(
+        "OffsetCommit",
+        {
+            "GroupId": "group_id",
+            "GroupGenerationId": "generation_id_or_member_epoch",
+            "MemberId": "member_id",
+            "ConsumerId": "member_id",
+            "RetentionMs": "retention_time_ms",
+        },
+        "RequestInfo",
+        ("partition_index", "committed_offset"),
+    ),
+    "OffsetFetch": _Class("OffsetFetch", {"GroupId": "group_id"}, "RequestInfo", ("",)),
+    "ConsumerMetadata": _Class("FindCoordinator", {"Group": "key"}),
+    "GroupCoordinator": _Class("FindCoordinator", {"Group": "key"}),
+}
+
+
+class ScalaRequest(NamedTuple):
+    """A request as its class prints it."""
+
+    api_key: int
+    api_name: str
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    request: LoggedBody
+    record_sizes: dict[Any, int]
+
+
+def read_scala(text: str) -> ScalaRequest | None:
+    """Read a request; None where it is in another form. `NotUnderstood` without an API or a
+    correlation id."""
+    head = _NAME.match(text)
+    if head is None:
+        return None
+    ends = list(_FIELD.finditer(text, head.end()))
+    stops = [match.start() for match in ends[1:]] + [len(text)]
+    # Texts are not quoted: of two fields of one name the first is the request's.
+    fields: dict[str, str] = {}
+    for match, stop in zip(ends, stops, strict=True):
+        fields.setdefault(match[1], text[match.end() : stop])
+    name, version = head[1], int(head[2])
+    scala = _CLASSES.get(name, _Class(name))
+    key = KEYS.get(scala.api.lower(), -1)
+    number = _NUMBER.fullmatch(fields.get("CorrelationId", "").strip())
+    if number is None or not -(1 << 31) <= int(number[1]) < 1 << 31:
+        raise NotUnderstood(NOT_UNDERSTOOD)
+    client_id: str | None = fields.get("ClientId")
+    if client_id is not None and (option := _OPTION.fullmatch(client_id)):
+        client_id = option[1]
+    layouts = layouts_of(key, version) if key >= 0 else f"unknown API {name}"
+    sizes: dict[Any, int] = {}
+    if isinstance(layouts, str):
+        request = LoggedBody(None, None, layouts)
+    else:
+        try:
+            request, sizes = _body(layouts[0], scala, fields)
+        except DissectError as error:
+            request = LoggedBody(None, None, error.reason)
+    return ScalaRequest(key, name, version, int(number[1]), client_id, request, sizes)
+
+
+def _body(
+    layout: Layout, scala: _Class, fields: dict[str, str]
+) -> tuple[LoggedBody, dict[Any, int]]:
+    if "Body" in fields:  # of groups in 0.8.2
+        return read_text(layout, fields["Body"], 0)[0], {}
+    body: Body = {slot.name: default_of(slot) for slot in layout.body.slots}
+    unknown = dict.fromkeys(body)
+    sizes: dict[Any, int] = {}
+    for slot in layout.body.slots:
+        for name, ours in scala.fields.items():
+            if ours == slot.name and name in fields:
+                body[ours] = _value(slot.wire, fields[name])
+                unknown.pop(ours, None)
+        wire = slot.wire
+        if not isinstance(wire, ArrayWire) or not isinstance(wire.element, StructWire):
+            continue
+        if scala.partitions in fields:
+            text = fields[scala.partitions]
+            del unknown[slot.name]
+            if scala.values:
+                body[slot.name], left_out = _topics(wire.element, scala, text)
+                unknown |= dict.fromkeys(f"{slot.name}.{path}" for path in left_out)
+                if scala.api == "Produce":
+                    found = _PARTITION.findall(text)
+                    sizes = {(topic, int(index)): int(size or 0) for topic, index, size, _ in found}
+            else:
+                body[slot.name] = [{"name": name} for name in text.split(",") if name]
+    return LoggedBody(body, layout, "", tuple(unknown)), sizes
+
+
+def _value(wire: Any, text: str) -> Any:
+    match wire:
+        case NumberWire():
+            number = _NUMBER.fullmatch(text.strip())
+            bound = 1 << 8 * wire.size - 1
+            if number is None or not -bound <= int(number[1]) < bound:
+                raise DissectError("a number of another kind")
+            return int(number[1])
+        case BoolWire():
+            return text.strip() == "true"
+        case StringWire():
+            return text
+    raise DissectError("a field of another kind")
+
+
+def _topics(wire: StructWire, scala: _Class, text: str) -> tuple[list[Body], list[str]]:
+    """Return topics with their partitions, and the paths of fields that the class leaves out."""
+    name, partitions = wire.slots[0], wire.slots[1]
+    assert isinstance(partitions.wire, ArrayWire)
+    element = partitions.wire.element
+    topics: dict[str, list[Any]] = {}
+    for topic, *numbers in _PARTITION.findall(text):
+        values = [int(number) for number in numbers if number]
+        if isinstance(element, StructWire):
+            part: Any = {slot.name: default_of(slot) for slot in element.slots}
+            part |= {
+                slot.name: _value(slot.wire, str(number))
+                for field, number in zip(scala.values, values, strict=False)
+                for slot in element.slots
+                if slot.name == field
+            }
+        else:
+            part = values[0]
+        topics.setdefault(topic, []).append(part)
+    slots = element.slots if isinstance(element, StructWire) else ()
+    left_out = [f"{partitions.name}.{s.name}" for s in slots if s.name not in scala.values]
+    bodies = [{name.name: topic, partitions.name: parts} for topic, parts in topics.items()]
+    return bodies, left_out

@@ -13,6 +13,7 @@ import re
 from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.requestlog.fields import (
+    KEYS,
     MARKER,
     NotUnderstood,
     connection_of,
@@ -33,11 +34,9 @@ from kafkascope.analyzer.requestlog.scalaline import read_scala
 from kafkascope.analyzer.requestlog.textbody import read_produce, read_text
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout
-from kafkascope.dissectors.registry import API_VERSIONS, APIS, UNSUPPORTED_VERSION
+from kafkascope.dissectors.registry import API_VERSIONS, APIS
 
 _RESPONSE: Final = ",response:"
-_UNSUPPORTED: Final = f"{{error_code={UNSUPPORTED_VERSION},"
-
 _HEADER: Final = re.compile(
     r"RequestHeader\(apiKey=(\w+), apiVersion=(-?\d{1,5}), clientId=(.*?), "
     r"correlationId=(-?\d{1,10})(?:, headerVersion=\d{1,5})?\) -- ",
@@ -61,10 +60,9 @@ _SOFTWARE: Final = re.compile(
     r",clientInformation:ClientInformation\(softwareName=([^,]*), softwareVersion=([^)]*)\)"
 )
 _FORMER_NAMES: Final = {"alterisr": "alterpartition", "electpreferredleaders": "electleaders"}
-_KEYS: Final = {api.name.lower(): key for key, api in APIS.items()}
 
 
-class Head(NamedTuple):
+class _Head(NamedTuple):
     """What stands before the connection."""
 
     api_key: int
@@ -145,24 +143,26 @@ def _identity(tail: str) -> tuple[str, str, str]:
     return protocol[1], principal.rstrip(), ""
 
 
-def _head(text: str) -> Head:
+def _head(text: str) -> _Head:
     if match := _HEADER.match(text):
         name, version, client_id, correlation_id = match.groups()
         name_key = name.replace("_", "").lower()
-        key = _KEYS.get(_FORMER_NAMES.get(name_key, name_key), -1)
+        key = KEYS.get(_FORMER_NAMES.get(name_key, name_key), -1)
     elif match := _STRUCT_HEADER.match(text):
         key_text, version, correlation_id, client_id = match.groups()
         key = int(key_text)
         name = APIS[key].name if key in APIS else key_text
     elif scala := read_scala(text):
-        return Head(*scala)
+        return _Head(
+            *scala[:6], LoggedBody(None, None, NO_RESPONSES), record_sizes=scala.record_sizes
+        )
     else:
         raise NotUnderstood(NOT_UNDERSTOOD)
     if not -(1 << 31) <= int(correlation_id) < 1 << 31:
         raise NotUnderstood(NOT_UNDERSTOOD)
     client = None if client_id == "null" else client_id
     bodies = _bodies(key, name, int(version), text[match.end() :], match.re is _HEADER)
-    return Head(key, name, int(version), int(correlation_id), client, *bodies)
+    return _Head(key, name, int(version), int(correlation_id), client, *bodies)
 
 
 def _bodies(
@@ -171,7 +171,10 @@ def _bodies(
     """Return the bodies in what is behind the header, and sizes of records."""
     sizes: dict[Any, int] = {}
     layouts = layouts_of(key, version) if key >= 0 else f"unknown API {name}"
-    if isinstance(layouts, str):
+    if key == API_VERSIONS and version > 2 and text.startswith("{}"):
+        request, layouts = unsupported(version)
+        end = 2
+    elif isinstance(layouts, str):
         request, end = LoggedBody(None, None, layouts), 0
     else:
         request, end, sizes = _side(layouts[0], text, 0)
@@ -182,8 +185,6 @@ def _bodies(
     at += len(_RESPONSE)
     if at == len(text):
         return request, LoggedBody(None, None, NOT_LOGGED), sizes
-    if key == API_VERSIONS and text.startswith(_UNSUPPORTED, at):
-        request, layouts = unsupported(version)
     if isinstance(layouts, str):
         return request, LoggedBody(None, None, layouts), sizes
     response, _, fetched = _side(layouts[1], text, at)
