@@ -29,7 +29,7 @@ NOT_SEEN: Final = "its request was not seen"
 TOKEN: Final = "a SASL token"
 
 
-class Message(NamedTuple):
+class FollowedMessage(NamedTuple):
     """A frame with what is known of it."""
 
     side: Side
@@ -41,7 +41,7 @@ class Message(NamedTuple):
     """Why there is no header, else empty."""
 
 
-Told: TypeAlias = tuple[list[Message], list[Exchange]]
+Told: TypeAlias = tuple[list[FollowedMessage], list[Exchange]]
 """The messages that an event completes, and the exchanges."""
 
 
@@ -73,15 +73,15 @@ class Follower:
 
     def _message(
         self, heard: tuple[Side, Frame, RequestHeader | None], answered: dict[int, Exchange]
-    ) -> Message:
+    ) -> FollowedMessage:
         side, frame, header = heard
         if side == "request":
-            return Message(side, frame, header, "" if header is not None else TOKEN)
+            return FollowedMessage(side, frame, header, "" if header is not None else TOKEN)
         exchange = answered.get(frame.offset)
         if exchange is None or exchange.request is None:
-            return Message(side, frame, None, NOT_SEEN)
+            return FollowedMessage(side, frame, None, NOT_SEEN)
         header = exchange.request.header
-        return Message(side, frame, header, "" if header is not None else TOKEN)
+        return FollowedMessage(side, frame, header, "" if header is not None else TOKEN)
 
 
 class ByteFollower:

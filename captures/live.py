@@ -17,7 +17,7 @@ from typing import Final
 
 from kafkascope.captures.errors import CaptureError, NotAllowed
 from kafkascope.captures.inputs.files import Source
-from kafkascope.captures.inputs.inflate import Pieces, Stream
+from kafkascope.captures.inputs.inflate import ByteStream, Pieces
 from kafkascope.captures.inputs.opening import has_come
 from kafkascope.captures.inputs.spool import Spool
 
@@ -35,7 +35,7 @@ def open_interface(
     NotAllowed, with the command that grants the right, comes at the latest with the first block.
     """
     command = capture_command(interface, capture_filter)
-    stream: Stream
+    stream: ByteStream
     if command is not None:
         stream = _Program(command, interface)
     else:

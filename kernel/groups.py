@@ -38,7 +38,7 @@ class PartitionRows:
         """Records of each batch."""
 
 
-class Group:
+class PairGroup:
     """Ordinary exchanges that differ in times, sizes and records."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ def key_of(pair: Pair) -> tuple[Any, ...] | None:
     )
 
 
-def collect(items: list[Any], groups: dict[Any, Group]) -> tuple[list[Any], int]:
+def collect(items: list[Any], groups: dict[Any, PairGroup]) -> tuple[list[Any], int]:
     """Take the ordinary exchanges into their groups; return the others, and the bytes of those
     that were taken."""
     others: list[Any] = []
@@ -111,11 +111,11 @@ def collect(items: list[Any], groups: dict[Any, Group]) -> tuple[list[Any], int]
     return others, size
 
 
-def gather(pair: Pair, key: tuple[Any, ...], groups: dict[Any, Group], source: Any) -> None:
+def gather(pair: Pair, key: tuple[Any, ...], groups: dict[Any, PairGroup], source: Any) -> None:
     """Take an ordinary exchange into its group; `source`: what its row is made of."""
     group = groups.get(key)
     if group is None:
-        group = groups[key] = Group()
+        group = groups[key] = PairGroup()
     group.pairs.append(pair)
     group.sources.append(source)
 

@@ -30,7 +30,7 @@ PLAIN: Final[i64] = 1_000_000_000_000_000
 MOST_KNOWN: Final = 4096
 
 
-class Member:
+class JsonMember:
     """One member of the object, or a run of them."""
 
     def __init__(self, before: str, form: i64, field: i64) -> None:
@@ -41,10 +41,10 @@ class Member:
         """As `Pair.value` takes it; of a run, its index."""
 
 
-class Lines:
+class JsonLines:
     """Writes the lines of one capture."""
 
-    def __init__(self, members: list[Member], host: Any) -> None:
+    def __init__(self, members: list[JsonMember], host: Any) -> None:
         """`host` has the texts of runs, the hashes that ids begin with, seconds as text, and writes
         what is no ordinary pair."""
         self.members = members

@@ -255,7 +255,7 @@ class Side:
         self.total = 0
 
 
-class Sink:
+class PairSink:
     """What the readers of all connections put out."""
 
     def __init__(self) -> None:
@@ -270,7 +270,7 @@ class Reader:
     """Reads both directions of a connection that is in step."""
 
     def __init__(
-        self, sink: Sink, plans: dict[int, Plan], texts: Texts, host: Any, direction: i64
+        self, sink: PairSink, plans: dict[int, Plan], texts: Texts, host: Any, direction: i64
     ) -> None:
         """`host` has the plans that are not known yet, and the state that bodies change.
         `direction`: that of the client."""

@@ -76,7 +76,7 @@ class Packets:
         """Whether a packet may be of the one case."""
 
 
-class Delivery:
+class SegmentDelivery:
     """What goes from packets to events, of which few are made at a time."""
 
     def __init__(self, packets: Packets, directions: dict[bytes, Any], host: Any) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges import rows
     from kafkascope.analyzer.model import Cause, Note, Point, State, Undecoded
     from kafkascope.analyzer.model import Exchange as Model
-    from kafkascope.library.passes import Origin
+    from kafkascope.library.passes import ReadingPass
 
 
 class Exchange:
@@ -100,7 +100,7 @@ class Exchange:
     )
     notes: Attribute[tuple[Note, ...]] = Attribute("row", "What is odd about it.")
 
-    def __init__(self, row: rows.Row, model: Model, origin: Origin) -> None:
+    def __init__(self, row: rows.Row, model: Model, origin: ReadingPass) -> None:
         self._row = row
         self._model = model
         self._origin = origin

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.reading.reading import Reading
     from kafkascope.analyzer.topics import TopicNames
 
-Read: TypeAlias = "tuple[Row, Exchange, Origin]"
+Read: TypeAlias = "tuple[Row, Exchange, ReadingPass]"
 
 MOST_COUNTED: Final = 24
 """Kinds of statistics that are kept; findings may be asked for of each release."""
 
 
-class Origin:
+class ReadingPass:
     """One reading of a capture, as its exchanges and records need it."""
 
     def __init__(self, reading: Reading, *, secrets: bool) -> None:
@@ -83,7 +83,7 @@ class Passes:
         """Yield the exchanges that the input's filter chooses, and this one."""
         with self._reading(self._both(filter)) as reading:
             reading.rows_suffice = True  # bodies are decoded when somebody asks
-            origin = Origin(reading, secrets=self._secrets)
+            origin = ReadingPass(reading, secrets=self._secrets)
             if self._once:
                 _ = origin.payloads  # schemas are taken from the traffic while it is read
             for row, exchange in reading.rows():

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange as Model
     from kafkascope.dissectors.records.records import Batch
     from kafkascope.dissectors.records.records import Record as Bare
-    from kafkascope.library.passes import Origin
+    from kafkascope.library.passes import ReadingPass
 
 Side = Literal["key", "value"]
 MS = 1_000_000
@@ -50,7 +50,7 @@ class Record:
     control: bool
     internal: dict[str, Any] | None = None
     """What a record of Kafka's internal topics or of a control batch says."""
-    _origin: Origin | None = field(default=None, repr=False, compare=False)
+    _origin: ReadingPass | None = field(default=None, repr=False, compare=False)
 
     @property
     def time(self) -> datetime | None:
@@ -82,7 +82,7 @@ class Record:
         return loads(dumps(found.value))
 
 
-def records_of(exchange: Model, origin: Origin) -> Iterator[Record]:
+def records_of(exchange: Model, origin: ReadingPass) -> Iterator[Record]:
     """Yield the records of an exchange, as far as they can be read."""
     from kafkascope.analyzer.exchanges.records import fields_of
 
@@ -96,7 +96,7 @@ def records_of(exchange: Model, origin: Origin) -> Iterator[Record]:
 
 
 def _record(
-    number: int, around: RecordField, batch: Batch, origin: Origin, bare: Bare, place: int
+    number: int, around: RecordField, batch: Batch, origin: ReadingPass, bare: Bare, place: int
 ) -> Record:
     from kafkascope.analyzer.exchanges.records import internal_of
     from kafkascope.dissectors.embedded.internal import is_internal

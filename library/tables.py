@@ -221,7 +221,7 @@ def _clients(counted: CountedTraffic, how: How) -> Told:
 def _errors(counted: CountedTraffic, how: How) -> Told:
     from kafkascope.analyzer.findings.evidence import settled
 
-    found = (counted.whole or counted.found).told(counted.names)
+    found = (counted.whole or counted.found).reported(counted.names)
     settled(counted.found.base.errors, found)
     errors = counted._replace(found=counted.found.base.errors)
     return _simple("errors").lines(errors, how)

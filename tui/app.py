@@ -20,7 +20,7 @@ from textual.screen import Screen
 from textual.widgets import Input, Static, TextArea
 
 from kafkascope.tui.boards import Boards
-from kafkascope.tui.controllers.controller import Context
+from kafkascope.tui.controllers.controller import ControllerContext
 from kafkascope.tui.controllers.filter import FilterController, PromptController
 from kafkascope.tui.controllers.help import HelpController
 from kafkascope.tui.controllers.inputs import InputsController
@@ -42,7 +42,7 @@ from kafkascope.tui.settings.config import Config
 from kafkascope.tui.settings.notes import Notes
 from kafkascope.tui.settings.palette import Glyphs, register, use
 from kafkascope.tui.views.exchanges import ExchangeList
-from kafkascope.tui.views.lines import Lines
+from kafkascope.tui.views.lines import LineList
 from kafkascope.tui.views.message import DetailPane, HexPane
 from kafkascope.tui.views.safe import SafeHighlighter
 from kafkascope.tui.views.screen_tabs import ScreenTabs
@@ -141,7 +141,9 @@ class ScopeApp(Shell):
         self.list = ExchangeList(self.workspace, self.glyphs, times)
         self.detail, self.hex = DetailPane(self.glyphs), HexPane(self.glyphs)
         self.host = Boards(self.workspace, self, self.list, counted, control)
-        context = Context(self.workspace, self, self.host, self.list, self.detail, self.hex)
+        context = ControllerContext(
+            self.workspace, self, self.host, self.list, self.detail, self.hex
+        )
         self.panes = PanesController(context)
         self.prompt = PromptController(context)
         self.filter = FilterController(context)
@@ -212,7 +214,7 @@ class ScopeApp(Shell):
 
     def _recolour(self, dark: bool) -> None:
         use(dark=dark)
-        for lines in self.screen_stack[0].query(Lines):
+        for lines in self.screen_stack[0].query(LineList):
             lines.changed()
         self.update_status()
 
@@ -325,8 +327,8 @@ class ScopeApp(Shell):
         """Pass on the answer to a question."""
         self.prompt.answered(event.value)
 
-    @on(Lines.CursorChanged)
-    def follow_cursor(self, event: Lines.CursorChanged) -> None:
+    @on(LineList.CursorChanged)
+    def follow_cursor(self, event: LineList.CursorChanged) -> None:
         """Follow the cursor of the list or of the detail."""
         if event.lines is self.list:
             self.navigation.follow_cursor()

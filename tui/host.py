@@ -148,7 +148,7 @@ class Host:
 
     def _numbers(self, *, limited: bool) -> Numbers:
         view = self.workspace.view
-        text = view.wanted if limited else ""
+        text = view.filter_text if limited else ""
         if not text:
             self._all = self._all or self._counted("")
             return self._all

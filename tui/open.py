@@ -18,7 +18,7 @@ from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe
 from kafkascope.extras import require
-from kafkascope.tui.showing import check_terminal, payloads_maker, readable_twice, show
+from kafkascope.tui.showing import can_be_reread, check_terminal, payloads_maker, show
 
 if TYPE_CHECKING:
     from kafkascope.tui.app import ScopeApp
@@ -166,7 +166,7 @@ def open_(
             from kafkascope.captures.errors import NotACapture
 
             raise NotACapture(f"{name}: no such file or folder")
-    live = Live(interface or "", capture_filter, save)
+    live = LiveOptions(interface or "", capture_filter, save)
     if web:
         return _in_browser(options, live, web_port)
     data = None
@@ -181,17 +181,17 @@ def open_(
         if inputs.wanted is None:
             return shown.return_code or 0
         if inputs.wanted:
-            options, live = replace(options, inputs=(inputs.wanted,), filter_text=""), Live()
+            options, live = replace(options, inputs=(inputs.wanted,), filter_text=""), LiveOptions()
         else:
             options = replace(options, filter_text=shown.workspace.view.text)
         options = replace(options, ports=options.ports | inputs.ports)
 
 
-def _in_browser(options: ReadOptions, live: Live, port: str | None) -> int:
+def _in_browser(options: ReadOptions, live: LiveOptions, port: str | None) -> int:
     """Serve the UI; every tab reads the inputs for itself."""
     from kafkascope.tui.web.door import NotHere, address_of
 
-    if live.interface or not readable_twice(options):
+    if live.interface or not can_be_reread(options):
         raise click.UsageError(
             "--web needs files, because each tab reads them: record with `kafkascope capture -w"
             " FILE`, and open FILE while it grows"
@@ -221,7 +221,7 @@ def tab_words(told: dict[str, Any]) -> list[str]:
     return [*words, "--", *told["inputs"]]
 
 
-class Live(NamedTuple):
+class LiveOptions(NamedTuple):
     """Options of capturing, empty where files are read."""
 
     interface: str = ""
@@ -248,7 +248,7 @@ def _keyboard(inputs: Sequence[str]) -> int | None:
     return data
 
 
-def _title(options: ReadOptions, live: Live) -> str:
+def _title(options: ReadOptions, live: LiveOptions) -> str:
     if live.interface:
         return f"live on {live.interface}"
     if len(options.inputs) != 1:
@@ -258,7 +258,7 @@ def _title(options: ReadOptions, live: Live) -> str:
 
 
 def _show(
-    options: ReadOptions, live: Live, data: int | None, *, tour: bool, hello: str, tab: bool
+    options: ReadOptions, live: LiveOptions, data: int | None, *, tour: bool, hello: str, tab: bool
 ) -> ScopeApp:
     from kafkascope.tui.data.feed import Feed
 
@@ -290,7 +290,7 @@ def _show(
             more: Any = {"schemas": options.schemas, "grows": feed.grows}
             return ProcessNumbers(options.inputs, **how, **more, filter_text=text)
 
-        once, again = "", bool(options.inputs) and readable_twice(options)
+        once, again = "", bool(options.inputs) and can_be_reread(options)
         if live.interface:
             once = f"another capture would replace {live.save}" if live.save else ""
         elif not again:

@@ -66,7 +66,7 @@ RELATIVE = ("a", "d", "dd")
 """Time formats that the setting replaces: the default, and those relative to rows."""
 
 
-def readable_twice(options: ReadOptions) -> bool:
+def can_be_reread(options: ReadOptions) -> bool:
     """Return whether all inputs can be read twice: they are files or folders, no pipes."""
     names = options.inputs
     return "-" not in names and all(Path(name).is_file() or Path(name).is_dir() for name in names)
@@ -81,7 +81,7 @@ def payloads_maker(options: ReadOptions) -> Callable[[], Payloads | None]:
         from kafkascope.analyzer.reading.schemas import payloads_of
 
         # What comes through a pipe is the reader's, and gone.
-        inputs = options.inputs if options.inputs and readable_twice(options) else ("-",)
+        inputs = options.inputs if options.inputs and can_be_reread(options) else ("-",)
         return payloads_of(replace(options, inputs=inputs, quiet=quiet or options.quiet))
 
     if options.schemas.words():

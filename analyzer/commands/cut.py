@@ -124,7 +124,7 @@ def cut(
                 del exchange  # its bodies may be large, and are read again below
         except KeyboardInterrupt:
             reading.code = INTERRUPTED
-        choice = Choice(reading.wanted, cutting.clients, *reading.span())
+        choice = Choice(reading.bound_filter, cutting.clients, *reading.span())
         others = cutting.add_others(capture.context.expects, choice)
         rewrite = Anonymous() if anonymize else Masked()
         with PrivateFile(path) as file:

@@ -32,7 +32,7 @@ LINE: Final = 100
 MOST_PATH: Final = 48
 
 
-class Side(NamedTuple):
+class DiffArgument(NamedTuple):
     """One of the two arguments."""
 
     path: str
@@ -92,11 +92,11 @@ def diff(
     return _exchanges(options, left, right, sides, strict, show_hex)
 
 
-def _side(text: str) -> Side:
+def _side(text: str) -> DiffArgument:
     found = _ONE.match(text)
     if found is None or Path(text).exists():
-        return Side(text, None)
-    return Side(found[1], int(found[2]))
+        return DiffArgument(text, None)
+    return DiffArgument(found[1], int(found[2]))
 
 
 # --- captures
@@ -104,8 +104,8 @@ def _side(text: str) -> Side:
 
 def _captures(
     options: ReadOptions,
-    left: Side,
-    right: Side,
+    left: DiffArgument,
+    right: DiffArgument,
     api: str | None,
     sides: tuple[str, ...],
     strict: bool,
@@ -123,7 +123,7 @@ def _captures(
 
 
 def _profile(
-    options: ReadOptions, side: Side, sides: tuple[str, ...], api: str
+    options: ReadOptions, side: DiffArgument, sides: tuple[str, ...], api: str
 ) -> tuple[Profile, int]:
     profile = Profile(sides)
     with Reading(replace(options, inputs=(side.path,))) as reading:
@@ -133,7 +133,9 @@ def _profile(
         return profile, reading.finish(tls=False)
 
 
-def _print_contrasts(output: Output, left: Side, right: Side, found: list[Any]) -> None:
+def _print_contrasts(
+    output: Output, left: DiffArgument, right: DiffArgument, found: list[Any]
+) -> None:
     """APIs that one side alone uses on a line each, then what both do differently, API by API; a
     line for a thing where it fits, else one for each side."""
     names, room = (left.title, right.title), output.width or LINE
@@ -174,8 +176,8 @@ def _print_contrasts(output: Output, left: Side, right: Side, found: list[Any]) 
 
 def _exchanges(
     options: ReadOptions,
-    left: Side,
-    right: Side,
+    left: DiffArgument,
+    right: DiffArgument,
     sides: tuple[str, ...],
     strict: bool,
     show_hex: bool,
@@ -204,7 +206,7 @@ def _compared(options: ReadOptions, different: bool) -> int:
 
 
 def _exchange_of(
-    options: ReadOptions, side: Side
+    options: ReadOptions, side: DiffArgument
 ) -> tuple[RowAndExchange | None, int, Payloads | None]:
     """Return the exchange of a side, the exit code, and what decodes its records."""
     with Reading(replace(options, inputs=(side.path,))) as reading:

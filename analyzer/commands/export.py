@@ -23,7 +23,7 @@ from kafkascope.analyzer.export import (
 from kafkascope.analyzer.export.late import LinesExport
 from kafkascope.analyzer.heap import large_apart
 from kafkascope.analyzer.reading.options import ReadOptions
-from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, problems_said
+from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, report_problems
 from kafkascope.analyzer.terminal import say, stdout_blocks, stdout_bytes, stdout_lines
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.inputs.private import PrivateFile
@@ -175,5 +175,5 @@ def write_all(
         except KeyboardInterrupt:
             reading.code = INTERRUPTED
         writer.finish()
-        problems_said(writer.problems, options)
+        report_problems(writer.problems, options)
     return shown

@@ -89,7 +89,7 @@ def ls(options: ReadOptions, connects: bool) -> int:
             if connects:
                 from kafkascope.analyzer.reading.connects import Connects
 
-                watcher = Connects(reading.wanted)
+                watcher = Connects(reading.bound_filter)
                 reading.capture.watch = watcher.saw
                 found = watcher.merged(reading.rows())
             if sorting is not None:

@@ -68,7 +68,7 @@ def records(options: ReadOptions, parts: tuple[str, ...]) -> int:
             code = 0 if limit.full else read.finish()
             finish()
             return code
-    from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, problems_said
+    from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, report_problems
 
     problems: list[Problem] = []
     limit = LineLimit(options.top)
@@ -85,7 +85,7 @@ def records(options: ReadOptions, parts: tuple[str, ...]) -> int:
         except KeyboardInterrupt:
             reading.code = INTERRUPTED
         finish()
-        problems_said(problems, options)
+        report_problems(problems, options)
         if empty:
             reading.lacks("records")
         return reading.finish()

@@ -17,7 +17,7 @@ from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.help import CommandGroup, command, refusing, setting
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
-from kafkascope.analyzer.filter.backends.exchange import CHOSEN_BY, asks_connections, selected
+from kafkascope.analyzer.filter.backends.exchange import CHOSEN_BY, is_about_connections, selected
 from kafkascope.analyzer.filter.language import bind
 from kafkascope.analyzer.filter.values import duration
 from kafkascope.analyzer.findings import Findings
@@ -198,7 +198,7 @@ def errors(options: ReadOptions, by: tuple[str, ...]) -> int:
     found, findings = Errors(), Findings()
 
     def lines(names: TopicNames | None) -> list[Line]:
-        return settled(found, findings.told(names)).rows(names, by)
+        return settled(found, findings.reported(names)).rows(names, by)
 
     return _broken_down(options, found, by, lambda: [errors_in_words(found)], lines, findings)
 
@@ -300,7 +300,7 @@ def connections(options: ReadOptions, by: str) -> int:
     """
     bound = bind(options.filter_text)
     parts = options.begin or options.end or options.count
-    if bound is not None and asks_connections(bound) and not parts:
+    if bound is not None and is_about_connections(bound) and not parts:
         options = replace(options, filter_text="")
     else:
         bound = None

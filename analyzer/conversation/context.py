@@ -18,7 +18,7 @@ from kafkascope.captures.model import Connection, Endpoint
 from kafkascope.captures.signatures import TLS
 from kafkascope.captures.tls.sources import KeySources
 from kafkascope.dissectors.registry import RequestHeader
-from kafkascope.kernel.pairs import Sink
+from kafkascope.kernel.pairs import PairSink
 
 ZOOKEEPER_PORTS: Final = frozenset({2181})
 """Ports on which ZooKeeper is expected where the begin of a connection is not in the capture."""
@@ -88,7 +88,7 @@ class Context:
         """What is told of each frame as soon as it is whole, before any exchange with it."""
         self.http: HttpConsumer | None = None
         """What takes the HTTP exchanges; without one, connections with HTTP are counted only."""
-        self.sink = Sink()
+        self.sink = PairSink()
         self.direct = False
         """Whether it may get bytes before they become events: see `Conversations.caught_up`."""
         self.waiting = 0

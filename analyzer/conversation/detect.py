@@ -121,7 +121,7 @@ def look(data: Data, kafka_port: bool, *, first: bool = True) -> Look:
     if verdict is Plausibility.NO:
         if kafka_port and (is_token(data) or _has_form(data)):
             return "token"
-        return _odd(data, kafka_port) if first else "other"
+        return _other_protocol_or_undecided(data, kafka_port) if first else "other"
     if kafka_port:
         return "kafka"
     return _decodes(data, first)
@@ -136,7 +136,7 @@ def look_cut(data: Data, gap: int, kafka_port: bool) -> bool:
     return kafka_port or (named > 0 and 4 + size == len(data) + gap)
 
 
-def _odd(data: Data, kafka_port: bool) -> Look:
+def _other_protocol_or_undecided(data: Data, kafka_port: bool) -> Look:
     """Judge a request whose header looks wrong: a client id may be any bytes, and a client may
     forget it. Then the whole request has to decode, or nothing but Kafka has such a head."""
     if len(data) < 8:

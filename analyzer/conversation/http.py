@@ -33,7 +33,7 @@ MAX_WAITING: Final = 256
 
 
 @dataclass(slots=True)
-class _Asked:
+class _Unanswered:
     """A request, as far as it is there, and its response if that is whole before it."""
 
     head: HttpHead
@@ -71,11 +71,11 @@ class HttpConversation:
             lost=self._lose,
             hunting=midstream,
         )
-        self._asking: _Asked | None = None
+        self._asking: _Unanswered | None = None
         """Its request is being read."""
-        self._waiting: deque[_Asked] = deque()
+        self._waiting: deque[_Unanswered] = deque()
         """Their responses are to come."""
-        self._answering: _Asked | None = None
+        self._answering: _Unanswered | None = None
         """Its response is being read."""
         self._sure = not midstream
         """No request can have been missed."""
@@ -157,7 +157,7 @@ class HttpConversation:
             return False
         if not self._sure and self._now_ns <= self._began_ns:
             return False  # the answer may have passed by already
-        asked = self._asking = _Asked(head, self._consumer.wants(head))
+        asked = self._asking = _Unanswered(head, self._consumer.wants(head))
         self._waiting.append(asked)
         if len(self._waiting) > MAX_WAITING:
             self._end()
@@ -194,7 +194,7 @@ class HttpConversation:
             asked.response = message
             self._complete(asked)
 
-    def _complete(self, asked: _Asked) -> None:
+    def _complete(self, asked: _Unanswered) -> None:
         request, response = asked.request, asked.response
         if request is None or response is None:
             return

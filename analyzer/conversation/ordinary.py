@@ -42,7 +42,7 @@ from kafkascope.dissectors.registry import (
     response_header_version,
     variants_of,
 )
-from kafkascope.kernel.pairs import Pair, Plan, Reader, Sink
+from kafkascope.kernel.pairs import Pair, PairSink, Plan, Reader
 from kafkascope.kernel.walker import Facts, walk_request, walk_response
 
 if TYPE_CHECKING:
@@ -335,9 +335,9 @@ def _parts(
     )
 
 
-def lone_reader() -> Reader:
+def reader_of_one_pair() -> Reader:
     """Return a reader of what was read before, for `pair_of`."""
-    return Reader(Sink(), {}, TEXTS, None, 0)
+    return Reader(PairSink(), {}, TEXTS, None, 0)
 
 
 def pair_of(exchange: Exchange, reader: Reader) -> Pair | None:

@@ -12,7 +12,7 @@ from kafkascope.analyzer.conversation.http_messages import without_credentials
 from kafkascope.analyzer.conversation.resync import RequestSense
 from kafkascope.analyzer.conversation.zookeeper import (
     ZooKeeperSession,
-    asks_zookeeper,
+    is_zookeeper_request,
     look_zookeeper,
 )
 from kafkascope.analyzer.model import UNNUMBERED, Exchange, Frame, Part, Request, Undecoded
@@ -267,7 +267,7 @@ class Undecided(Resumable):
         served = [self._context.is_zookeeper(end) for end in ends]
         if served[0] != served[1]:
             return self._zookeeper(0 if served[0] else 1)
-        if asks_zookeeper(chunk.data):
+        if is_zookeeper_request(chunk.data):
             return self._zookeeper(direction)
         if direction and self.connection.handshake:
             return None  # the side that connected is the client: these are answers

@@ -62,7 +62,7 @@ def look_zookeeper(data: Data) -> Literal["zookeeper", "short", "other"]:
     return "zookeeper" if is_handshake(bytes(data[4 : 4 + size])) else "other"
 
 
-def asks_zookeeper(data: bytes) -> bool:
+def is_zookeeper_request(data: bytes) -> bool:
     """Return whether bytes from the middle of a stream begin with what only clients of ZooKeeper
     send: a ping, or a whole request for the path of a node."""
     if data.startswith(PING):

@@ -74,7 +74,7 @@ def _forms(
     )
 
 
-def lone_record(
+def single_record(
     number: int, field: RecordField, batch: Batch, payloads: Payloads | None = None
 ) -> tuple[bytes, int] | None:
     """Return the JSON form of a records field that is this batch, intact and with one record, and

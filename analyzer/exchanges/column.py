@@ -40,7 +40,7 @@ class Kind(NamedTuple):
         return not self.many and self.arrow.startswith("int")
 
 
-class Asked(NamedTuple):
+class FilterField(NamedTuple):
     """The field of the filter language for a column."""
 
     name: str
@@ -61,7 +61,7 @@ class RowColumn(NamedTuple):
     kind: Kind
     text: str
     """Meaning in a few words."""
-    asked: Asked | None = None
+    asked: FilterField | None = None
     told_by: Part | None = None
     """None when sessions do not store it."""
     absent: int = NONE
@@ -97,7 +97,7 @@ class Named(NamedTuple):
         return {name or self.name: self.column.kind.table.format(*[f"row.{self.name}"] * 3)}
 
 
-def column(kind: Kind, text: str, asked: Asked | None = None, **more: Any) -> Any:
+def column(kind: Kind, text: str, asked: FilterField | None = None, **more: Any) -> Any:
     """Declare an attribute of `Row` as a column; see `RowColumn`."""
     return field(metadata={"column": RowColumn(kind, text, asked, **more)})
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from kafkascope.analyzer.bodies.fetch_sessions import by_topic
-from kafkascope.analyzer.exchanges.batch_json import BATCH, header_values, lone_record
+from kafkascope.analyzer.exchanges.batch_json import BATCH, header_values, single_record
 from kafkascope.analyzer.exchanges.embedded import embedded_of
 from kafkascope.analyzer.exchanges.records import (
     FETCH,
@@ -212,7 +212,7 @@ def _spelled(
     # Most fields are one record, which one format writes.
     only = only_batch(data) if field.aligned and room.left > LONGEST else None
     if only is not None and only.record_count == 1 and crc_ok(data, only):
-        one = lone_record(number, field, only, payloads)
+        one = single_record(number, field, only, payloads)
         if one is not None:
             text, size = one
             room.left -= size + 1

@@ -16,7 +16,7 @@ from kafkascope.analyzer.exchanges.rows import Row, collected, row_of
 from kafkascope.analyzer.times import clock_of
 from kafkascope.analyzer.topics import CLUSTER_METADATA
 from kafkascope.dissectors.codec.source import compile_function
-from kafkascope.kernel.lines import Lines
+from kafkascope.kernel.lines import JsonLines
 from kafkascope.kernel.pairs import OWN, Pair
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Rows:
         named by its identity."""
         self._changes = 0
         """Changes of the names of topics by which they are known."""
-        self.lines = Lines(list(members()), self)
+        self.lines = JsonLines(list(members()), self)
 
     def row(self, item: Item) -> Row:
         """Return the row of an exchange, with the topic names known so far."""

@@ -19,7 +19,7 @@ from kafkascope.analyzer.exchanges.rows import JSON_NAMES, Row, to_json
 from kafkascope.dissectors.codec.jsonform import dumps, plain
 from kafkascope.dissectors.codec.source import compile_function
 from kafkascope.kernel import lines
-from kafkascope.kernel.lines import Member
+from kafkascope.kernel.lines import JsonMember
 from kafkascope.kernel.pairs import OWN
 
 if TYPE_CHECKING:
@@ -97,14 +97,14 @@ _FORMS: Final = {
 
 
 @cache
-def members() -> tuple[Member, ...]:
+def members() -> tuple[JsonMember, ...]:
     """Return the members of exchange/1 as the kernel writes them."""
-    out: list[Member] = []
+    out: list[JsonMember] = []
     before = '{"schema":"exchange/1",'
     runs = 0
     for own, columns in _runs():
         if not own:
-            out.append(Member(before, lines.RUN, runs))
+            out.append(JsonMember(before, lines.RUN, runs))
             runs, before = runs + 1, ","
             continue
         for each in columns:
@@ -120,7 +120,7 @@ def members() -> tuple[Member, ...]:
                     form = lines.FRAMES
                 assert form is not None, text
                 field = OWN.index(each.name) if form != lines.ID else 0
-                out.append(Member(f'{before}"{name}":{begin}', form, field))
+                out.append(JsonMember(f'{before}"{name}":{begin}', form, field))
                 before = f"{end},"
     return tuple(out)
 

@@ -25,7 +25,7 @@ from kafkascope.analyzer.exchanges.column import (
     TEXTS,
     TIME,
     UUIDS,
-    Asked,
+    FilterField,
     Kind,
     body,
     column,
@@ -118,7 +118,7 @@ _VIA: Final = TEXT._replace(json="{} or None", table="{} or None")
 _TLS: Final = Kind("string", "string", table="{} and {}.name")
 
 
-def _stage(name: str, text: str, asked: Asked, **more: Any) -> Any:
+def _stage(name: str, text: str, asked: FilterField, **more: Any) -> Any:
     """Declare a column of nanoseconds that JSON has in milliseconds, by a `name` of its own."""
     return head(DURATION, text, asked, json={name: "None if {} is None else {} / MS"}, **more)
 
@@ -135,7 +135,7 @@ class Row:
     number: int = head(
         INT,
         "from 1, in the order of first bytes",
-        Asked("number", "number == 1206", doc="number of the exchange, from 1"),
+        FilterField("number", "number == 1206", doc="number of the exchange, from 1"),
         own=True,
     )
     id: str = column(
@@ -148,34 +148,36 @@ class Row:
     time_ns: int = head(
         TIME,
         "first byte of the request (of the response where there is no request)",
-        Asked("time", "time >= 12:03:00", ("frame.time",), doc="first byte of the request"),
+        FilterField("time", "time >= 12:03:00", ("frame.time",), doc="first byte of the request"),
         json={"time": "iso_ns({})"},
         own=True,
     )
     connection: int = column(
         INT,
         "as Wireshark's tcp.stream",
-        Asked("conn", "conn == 17", ("tcp.stream",), doc="number of the connection, from 0"),
+        FilterField("conn", "conn == 17", ("tcp.stream",), doc="number of the connection, from 0"),
     )
     client_address: str = column(TEXT, "host:port")
     broker_address: str = column(TEXT, "host:port")
     client_id: str | None = head(
         _WORD,
         "client id",
-        Asked("client", "client == orders-svc", ("client_id", "client.id")),
+        FilterField("client", "client == orders-svc", ("client_id", "client.id")),
     )
     software: str = head(
         TEXT,
         "name and version of the client library, from ApiVersions",
-        Asked("software", "software ~ librdkafka", ("client_software_name",), cost="s"),
+        FilterField("software", "software ~ librdkafka", ("client_software_name",), cost="s"),
     )
     user: str = head(
-        TEXT, "user that authenticated on the connection", Asked("user", "user == alice", cost="s")
+        TEXT,
+        "user that authenticated on the connection",
+        FilterField("user", "user == alice", cost="s"),
     )
     api_key: int | None = head(
         INT32._replace(filter="api"),
         "key of the API",
-        Asked(
+        FilterField(
             "api",
             "api in {Produce, Fetch}",
             ("api_key", "request_key", "response_key", "kafka"),
@@ -186,7 +188,7 @@ class Row:
     api_version: int | None = head(
         INT32,
         "version of the API",
-        Asked(
+        FilterField(
             "version",
             "api == Fetch and version < 12",
             ("api_version", "request.version", "response.version"),
@@ -195,33 +197,35 @@ class Row:
     flexible: bool = column(
         FLAG,
         "the version has compact types and tags",
-        Asked("flexible", "flexible", cost="i"),
+        FilterField("flexible", "flexible", cost="i"),
         json={},
         table=None,
     )
     correlation_id: int | None = head(
         INT,
         "correlation id",
-        Asked("correlation_id", "correlation_id == 4711"),
+        FilterField("correlation_id", "correlation_id == 4711"),
         absent=NO_ID,
         own=True,
     )
     request_bytes: int | None = head(
         SIZE,
         "on the wire, size field included",
-        Asked("request.bytes", "request.bytes > 1MiB", doc="size of the request on the wire"),
+        FilterField("request.bytes", "request.bytes > 1MiB", doc="size of the request on the wire"),
         own=True,
     )
     response_bytes: int | None = head(
         SIZE,
         "the same",
-        Asked("response.bytes", "response.bytes > 1MB", doc="size of the response on the wire"),
+        FilterField(
+            "response.bytes", "response.bytes > 1MB", doc="size of the response on the wire"
+        ),
         own=True,
     )
     latency_ns: int | None = head(
         DURATION,
         "first byte of the request to last byte of the response",
-        Asked("latency", "latency > 500ms"),
+        FilterField("latency", "latency > 500ms"),
         json={"latency_ms": "None if {} is None else {} / MS", "latency_ns": "{}"},
         own=True,
     )
@@ -231,66 +235,68 @@ class Row:
     request_transfer_ns: int | None = _stage(
         "request_transfer_ms",
         "first to last byte of the request, those that were sent again included",
-        Asked("request.transfer", "request.transfer > 100ms"),
+        FilterField("request.transfer", "request.transfer > 100ms"),
         own=True,
     )
     serving_ns: int | None = _stage(
         "server_ms",
         "last byte of the request to first byte of the response, less the round trip to the broker",
-        Asked("server", "server > 500ms"),
+        FilterField("server", "server > 500ms"),
         own=True,
     )
     response_transfer_ns: int | None = _stage(
         "response_transfer_ms",
         "first to last byte of the response, those that were sent again included",
-        Asked("response.transfer", "response.transfer > 100ms"),
+        FilterField("response.transfer", "response.transfer > 100ms"),
         own=True,
     )
     wait_ns: int = body(
         _WAIT,
         "part of the latency that the client requested (long poll, group forming)",
-        Asked("wait", "latency > 1s and not wait", truth=True),
+        FilterField("wait", "latency > 1s and not wait", truth=True),
         json={"wait_ms": "{} / MS if {} % MS else {} // MS"},
         own=True,
     )
     rtt_ns: int | None = _stage(
         "rtt_ms",
         "round trip from the capture point to the broker",
-        Asked("rtt", "rtt > 50ms"),
+        FilterField("rtt", "rtt > 50ms"),
     )
     retransmissions: int | None = head(
         INT,
         "segments of the exchange with bytes that were seen before",
-        Asked("retransmissions", "retransmissions", truth=True),
+        FilterField("retransmissions", "retransmissions", truth=True),
     )
     zero_window_ns: int | None = _stage(
         "zero_window_ms",
         "how long a receive window of 0 was announced meanwhile",
-        Asked("zero_window", "zero_window > 200ms", truth=True),
+        FilterField("zero_window", "zero_window > 200ms", truth=True),
     )
     stalled_by: Cause | None = head(
         _WORD,
         "who delayed its bytes: client, broker, network",
-        Asked("stalled_by", "stalled_by == network"),
+        FilterField("stalled_by", "stalled_by == network"),
     )
     capture_point: Point | None = head(
         _WORD,
         "where its packets were captured, by the handshake: client, broker, between",
-        Asked("capture_point", "capture_point == client"),
+        FilterField("capture_point", "capture_point == client"),
     )
     throttle_ms: int = body(
         _THROTTLE,
         "throttle time that the broker reports",
-        Asked("throttle", "throttle > 0", ("throttle_time", "throttle_time_ms"), truth=True),
+        FilterField("throttle", "throttle > 0", ("throttle_time", "throttle_time_ms"), truth=True),
     )
     state: State = head(
-        _STATE, _STATES, Asked("state", "state in {open, lost}", doc=f"how it ended: {_STATES}")
+        _STATE,
+        _STATES,
+        FilterField("state", "state in {open, lost}", doc=f"how it ended: {_STATES}"),
     )
     reason: str = head(TEXT, "why there is no response, or what opaque bytes look like")
     errors: tuple[RowError, ...] = body(
         _ERRORS,
         "errors in the response except NONE, each with its topic, partition or group",
-        Asked(
+        FilterField(
             "error",
             "error in {UNKNOWN_MEMBER_ID, 27}",
             doc="errors at any level of the response; NONE if there are none",
@@ -300,7 +306,7 @@ class Row:
     expected: bool = body(
         FLAG,
         "whether all of its errors occur in healthy clusters, too (docs/filter.md)",
-        Asked(
+        FilterField(
             "expected",
             "failed and not expected",
             doc="its errors are part of the protocol, and no finding cites them",
@@ -309,7 +315,7 @@ class Row:
     topics: tuple[str, ...] = body(
         TEXTS,
         "names; a topic ID without a known name as 8 characters and `?`",
-        Asked(
+        FilterField(
             "topic",
             'topic contains ".dlq"',
             ("topic_name",),
@@ -321,56 +327,59 @@ class Row:
         "topics of an incremental Fetch session that the request does not list, at most 2,000",
     )
     topic_ids: tuple[bytes, ...] = body(
-        UUIDS, "topic IDs in its messages", Asked("topic.id", "topic.id", ("topic_id",))
+        UUIDS, "topic IDs in its messages", FilterField("topic.id", "topic.id", ("topic_id",))
     )
     partitions: tuple[int, ...] = body(
         INTS32,
         "partitions in its messages",
-        Asked("partition", "topic == orders and partition in {0, 3..5}", ("partition_id",)),
+        FilterField("partition", "topic == orders and partition in {0, 3..5}", ("partition_id",)),
     )
     groups: tuple[str, ...] = body(
         TEXTS,
         "consumer, share or streams groups",
-        Asked("group", "group == orders-app", ("consumer_group", "group_id")),
+        FilterField("group", "group == orders-app", ("consumer_group", "group_id")),
     )
     members: tuple[str, ...] = body(
-        TEXTS, "group member ids", Asked("member", "member ~ ^rdkafka", ("member_id",))
+        TEXTS, "group member ids", FilterField("member", "member ~ ^rdkafka", ("member_id",))
     )
     generations: tuple[int, ...] = body(
         INTS32,
         "generation or member epoch",
-        Asked("generation", "generation == 41", ("generation_id", "member_epoch")),
+        FilterField("generation", "generation == 41", ("generation_id", "member_epoch")),
     )
     producer_ids: tuple[int, ...] = body(
-        INTS, "producer ids", Asked("producer.id", "producer.id == 1042", ("producer_id",))
+        INTS, "producer ids", FilterField("producer.id", "producer.id == 1042", ("producer_id",))
     )
     producer_epochs: tuple[int, ...] = body(
         INTS32,
         "producer epochs",
-        Asked("producer.epoch", "producer.epoch > 0", ("producer_epoch",)),
+        FilterField("producer.epoch", "producer.epoch > 0", ("producer_epoch",)),
     )
     transactional_ids: tuple[str, ...] = body(
-        TEXTS, "transactional ids", Asked("txn", "txn == tx-1", ("transactional_id",))
+        TEXTS, "transactional ids", FilterField("txn", "txn == tx-1", ("transactional_id",))
     )
     acks: int | None = body(
         INT32,
         "acks of a Produce request",
-        Asked("acks", "acks == 0", ("required_acks",)),
+        FilterField("acks", "acks == 0", ("required_acks",)),
         absent=NO_ACKS,
     )
     codecs: tuple[str, ...] = body(
         TEXTS,
         "compression of its batches: none, gzip, snappy, lz4, zstd",
-        Asked("codec", "codec == zstd", ("batch_codec", "message_codec")),
+        FilterField("codec", "codec == zstd", ("batch_codec", "message_codec")),
     )
     records: int | None = body(
         INT,
         "records in all batches of both sides; null where the API carries none",
-        Asked("records", "records > 1000", doc="number of records", truth=True),
+        FilterField("records", "records > 1000", doc="number of records", truth=True),
         own=True,
     )
     batches: int | None = body(
-        INT, "number of record batches", Asked("batches", "batches > 10", truth=True), own=True
+        INT,
+        "number of record batches",
+        FilterField("batches", "batches > 10", truth=True),
+        own=True,
     )
     offset: int | None = body(
         INT, "base offset that the broker assigned in the first partition of a Produce", own=True
@@ -378,7 +387,7 @@ class Row:
     frames: tuple[int, ...] = column(
         INTS,
         "packets with the first byte of request and response",
-        Asked(
+        FilterField(
             "frame",
             "frame == 88120",
             ("frame.number", "request_frame", "response_frame"),
@@ -390,7 +399,7 @@ class Row:
     undecoded: tuple[Undecoded, ...] = column(
         _UNDECODED,
         "bytes that could not be decoded, and why",
-        Asked(
+        FilterField(
             "undecoded",
             "undecoded == surplus",
             ("_ws.malformed",),
@@ -402,7 +411,9 @@ class Row:
     tls: TlsSummary | None = head(
         _TLS,
         "TLS version and cipher suite; null for plaintext",
-        Asked("tls", "tls contains AES_256", doc="TLS version and cipher suite, if encrypted"),
+        FilterField(
+            "tls", "tls contains AES_256", doc="TLS version and cipher suite, if encrypted"
+        ),
         json=_TLS_JSON,
     )
     zookeeper: ZooKeeperFacts | None = head(

@@ -23,7 +23,7 @@ from kafkascope.analyzer.filter.fields import (
     Field,
     all_names,
     field_named,
-    told_by,
+    fields_from,
 )
 from kafkascope.analyzer.filter.known import Known
 from kafkascope.analyzer.filter.regex import Regex, RegexError
@@ -291,7 +291,7 @@ LATE: Final = frozenset({"topic", "summary"}) | DECODED
 _BODIES: Final = frozenset({"request.", "response.", "body."})
 """What `fields_of` returns for any field of a body."""
 NUMBERS: Final = frozenset({"number", "conn"})
-_OF_ALL: Final = NUMBERS | told_by("order")
+_OF_ALL: Final = NUMBERS | fields_from("order")
 """Ranks, and fields that need the exchange before: known when all of a capture has been read."""
 
 IN_TASKS: Final = (

@@ -505,16 +505,16 @@ def field_of(name: str) -> Field:
     return _BY_NAME[name]
 
 
-def told_by(*tellers: Teller) -> frozenset[str]:
+def fields_from(*tellers: Teller) -> frozenset[str]:
     """Return the names of the fields that have one of these sources."""
     return frozenset(field.name for field in FIELDS if field.told_by in tellers)
 
 
-MARKS: Final = told_by("notes")
+MARKS: Final = fields_from("notes")
 """Fields of the notes that the terminal UI keeps beside a capture."""
-FOUND: Final = told_by("findings")
+FOUND: Final = fields_from("findings")
 """Fields that are known only at the end of a capture."""
-DECODED: Final = told_by("schemas") | {"record.key.", "record.value."}
+DECODED: Final = fields_from("schemas") | {"record.key.", "record.value."}
 """Fields that only schemas tell; the last two stand for any path."""
 EXPECTED: Final = "expected"
 """A column that findings correct, where they are known."""

@@ -5,7 +5,7 @@ advice.
     found.add(batch)                         # an ExchangeBatch; in any order
     found.saw(event)                         # each Opened and Closed, where there are any
     found.merge(other)                       # another part; commutes
-    found.told(names) -> list[Finding]       # causes, each before what followed
+    found.reported(names) -> list[Finding]       # causes, each before what followed
     found.causes(names) -> list[Cause]       # the same, folded
     found.rows(names) -> list[Line]          # the same as lines of a table (Findings.COLUMNS)
     found.dump(), Findings().load(state)     # as all statistics

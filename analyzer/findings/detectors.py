@@ -66,7 +66,7 @@ def _other_protocols(view: DetectorInput) -> bool:
 
 class Detector(NamedTuple):
     """A line of the table. It is given all exchanges of some APIs (`keys`; None: all exchanges),
-    and of others those that are not as they should be, see `feed.is_odd`."""
+    and of others those that are not as they should be, see `feed.is_out_of_ordinary`."""
 
     name: str
     """By which `rules.json` has its rules; also its module, unless `home` names another one."""

@@ -121,7 +121,7 @@ class Findings(Accumulator):
             for mine, theirs in zip(base, other.base, strict=True):
                 mine.merge(theirs)
 
-    def told(self, names: TopicNames | None = None) -> list[Finding]:
+    def reported(self, names: TopicNames | None = None) -> list[Finding]:
         """Return all findings: causes, the worst and earliest first, each before its
         consequences."""
         return unfolded(self.causes(names))
@@ -159,12 +159,12 @@ class Findings(Accumulator):
             if finding.name in self.wanted
         ]
         if whole is not None:
-            found = _supported(found, whole.told(names))
+            found = _supported(found, whole.reported(names))
         return folded(linked(found))
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
         """Return one line per finding, in the order of `told`."""
-        return [finding.line() for finding in self.told(names)]
+        return [finding.line() for finding in self.reported(names)]
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON, with its version; without statistics that others keep."""

@@ -40,7 +40,7 @@ CHANGES_TOPICS: Final = frozenset({"CreateTopics", "DeleteTopics", "CreatePartit
 
 
 @dataclass(slots=True)
-class Run:
+class RefusalRun:
     """Refusals of one partition by one broker without metadata in between."""
 
     first: Event
@@ -85,13 +85,13 @@ class Leaders(Counts):
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
         """Yield findings by broker for clients that do not follow leaders, and one for all that
         do."""
-        moved: list[tuple[Client, Any, Run]] = []
+        moved: list[tuple[Client, Any, RefusalRun]] = []
         for key, asking in self.clients.items():
             client = view.client(*key)
             if view.is_broker(*key):
                 # Replicas and voters learn of leaders from the controller, not from Metadata.
                 continue
-            stale: dict[Any, list[tuple[Any, Run]]] = defaultdict(list)
+            stale: dict[Any, list[tuple[Any, RefusalRun]]] = defaultdict(list)
             for (broker, *place), run in _runs(asking.events).items():
                 if len(run.numbers) >= limit("leader.retries"):
                     stale[broker].append((place, run))
@@ -110,7 +110,7 @@ class Leaders(Counts):
 
 
 def _stale(
-    client: Client, broker: Any, runs: list[tuple[Any, Run]], view: DetectorInput
+    client: Client, broker: Any, runs: list[tuple[Any, RefusalRun]], view: DetectorInput
 ) -> Finding:
     # One request may be for many partitions.
     count = len(set().union(*(run.numbers for _, run in runs)))
@@ -129,7 +129,7 @@ def _stale(
     )
 
 
-def _of_former_leaders(moved: list[tuple[Client, Any, Run]], view: DetectorInput) -> Finding:
+def _of_former_leaders(moved: list[tuple[Client, Any, RefusalRun]], view: DetectorInput) -> Finding:
     """Return one finding for all clients: a leader that moves, moves for all of them."""
     runs = [run for _, _, run in moved]
     first = min(run.first.time_ns for run in runs)
@@ -237,11 +237,11 @@ def _since(view: DetectorInput) -> dict[str, int]:
     return found
 
 
-def _runs(events: Events) -> dict[tuple[Any, ...], Run]:
+def _runs(events: Events) -> dict[tuple[Any, ...], RefusalRun]:
     """Return the longest run for each (broker, topic, partition). What was in flight when the first
     refusal came is no repetition, nor what came before a refresh that backed off as it should."""
-    found: dict[tuple[Any, ...], Run] = {}
-    begun: dict[tuple[Any, ...], Run] = {}
+    found: dict[tuple[Any, ...], RefusalRun] = {}
+    begun: dict[tuple[Any, ...], RefusalRun] = {}
     for event in events:
         if event.kind == "metadata":
             for key, run in begun.items():
@@ -252,7 +252,7 @@ def _runs(events: Events) -> dict[tuple[Any, ...], Run]:
             continue
         about = event.about
         key = (about["broker"], about["topic"], about["partition"])
-        run = begun.setdefault(key, Run(event, event))
+        run = begun.setdefault(key, RefusalRun(event, event))
         if event.time_ns > run.first.about["end_ns"]:
             run.numbers.add(event.number)
         run.last = event
@@ -262,7 +262,9 @@ def _runs(events: Events) -> dict[tuple[Any, ...], Run]:
     return found
 
 
-def _longest(found: dict[tuple[Any, ...], Run], key: tuple[Any, ...], run: Run) -> None:
+def _longest(
+    found: dict[tuple[Any, ...], RefusalRun], key: tuple[Any, ...], run: RefusalRun
+) -> None:
     known = found.setdefault(key, run)
     if known is run:
         return

@@ -114,7 +114,7 @@ class Outcome(NamedTuple):
 def outcomes(findings: Findings, names: TopicNames | None = None) -> dict[Identity, Outcome]:
     """Return the outcome of each client; of hosts without any request under `Identity(None,
     host)`."""
-    judge = _Judge(findings.view(names), findings.told(names))
+    judge = _Judge(findings.view(names), findings.reported(names))
     found = {usage.identity: judge.of(usage) for usage in judge.usages}
     found.update(judge.strangers())
     return {

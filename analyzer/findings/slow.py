@@ -239,7 +239,7 @@ def _worth(found: list[Event], replica: bool) -> bool:
     long = any(event.about["excess"] >= limit("slow.excess") for event in found)
     if long or replica:
         return long
-    alone = _alone(found)
+    alone = _without_queueing(found)
     few = sum(each >= limit("server.few") for each in alone)
     return few > 1 or sum(each >= limit("server.time") for each in alone) >= limit("slow.count")
 
@@ -250,7 +250,7 @@ def _served(event: Event) -> int:
     return int(about["server"] - about["latency"] + about["excess"])
 
 
-def _alone(found: list[Event]) -> list[int]:
+def _without_queueing(found: list[Event]) -> list[int]:
     """Return the server's times, where they are known, without those of slow answers before: a
     broker serves the requests of a connection one after the other."""
     ends_ns: dict[tuple[Any, ...], int] = {}

@@ -53,7 +53,7 @@ class RefusedVersion(Occurrences):
     """Those that no broker can read, whatever versions it takes."""
 
 
-class Versions(Counts):
+class VersionCounts(Counts):
     """From the statistic of clients and the verdict."""
 
     refused: Keyed[RefusedVersion] = table(RefusedVersion, 2_000)

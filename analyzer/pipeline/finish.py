@@ -30,7 +30,7 @@ from kafkascope.dissectors.reference.releases import RELEASES
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.pipeline.tables.facts import Facts
+    from kafkascope.analyzer.pipeline.tables.facts import TableFacts
     from kafkascope.analyzer.pipeline.tables.schemas import Table
 
 ROWS: Final = 16_384
@@ -47,7 +47,7 @@ def summed(rows: pa.Table) -> pa.Table:
 
 
 def fixed_tables(
-    job: Job, facts: Facts, rank: Callable[[int], int]
+    job: Job, facts: TableFacts, rank: Callable[[int], int]
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield rows of the tables, or parts of them, that one process makes, by the table's name; with
     ranks for places."""
@@ -71,13 +71,13 @@ def fixed_tables(
             yield table.name, buffer.batch()
 
 
-def _nodes(facts: Facts) -> list[tuple[Any, ...]]:
+def _nodes(facts: TableFacts) -> list[tuple[Any, ...]]:
     found = facts.statistics["cluster"].rows(facts.names())
     columns = ("node", "address", "role", "rack")
     return [tuple(line[name] for name in columns) for line in found if line["node"] is not None]
 
 
-def _rebalances(facts: Facts, rank: Callable[[int], int]) -> Iterator[tuple[Any, ...]]:
+def _rebalances(facts: TableFacts, rank: Callable[[int], int]) -> Iterator[tuple[Any, ...]]:
     groups = facts.statistics["groups"]
     assert isinstance(groups, Groups)
     for name in groups.names():
@@ -90,7 +90,7 @@ def _rebalances(facts: Facts, rank: Callable[[int], int]) -> Iterator[tuple[Any,
             )
 
 
-def _verdicts(facts: Facts) -> Iterator[tuple[Any, ...]]:
+def _verdicts(facts: TableFacts) -> Iterator[tuple[Any, ...]]:
     clients = facts.statistics["clients"]
     assert isinstance(clients, Clients)
     for usage in clients.usages():
@@ -102,7 +102,7 @@ def _verdicts(facts: Facts) -> Iterator[tuple[Any, ...]]:
             yield *about, release, verdict.word, breaks, [each.text for each in verdict.reasons]
 
 
-def statistics_rows(facts: Facts, rank: Callable[[int], int]) -> Iterator[pa.RecordBatch]:
+def statistics_rows(facts: TableFacts, rank: Callable[[int], int]) -> Iterator[pa.RecordBatch]:
     """Yield the states of statistics, one at a time, with ranks for places; `facts` has none
     afterwards."""
     for name, version, state in facts.states():

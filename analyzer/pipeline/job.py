@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from kafkascope.analyzer.pipeline.places import fingerprint_of, open_anywhere, size_of
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
-from kafkascope.analyzer.pipeline.tables.facts import Facts, identity_of
+from kafkascope.analyzer.pipeline.tables.facts import TableFacts, identity_of
 from kafkascope.captures.formats.records import skipped_bytes
 from kafkascope.captures.inputs.order import Order
 from kafkascope.captures.merge.groups import Sketch, size_of_samples, sketch_of
@@ -167,7 +167,7 @@ class Engine:
     """Rows up to which one process finishes the tables: starting others would take longer. None:
     always one does."""
 
-    def rows(self, job: Job, earlier: Facts | None, folder: Path) -> Parts:
+    def rows(self, job: Job, earlier: TableFacts | None, folder: Path) -> Parts:
         """Make the rows of all tables, and the facts, in files below a folder. `earlier`: the facts
         of the round before."""
         raise NotImplementedError

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from kafkascope.analyzer.exchanges.offline import FINGERPRINT_BYTES
 from kafkascope.captures.errors import NotACapture
-from kafkascope.captures.inputs.inflate import Stream
+from kafkascope.captures.inputs.inflate import ByteStream
 from kafkascope.captures.inputs.opening import (
     StoredFile,
     format_of,
@@ -86,7 +86,7 @@ def _unreadable(name: str, error: Exception) -> NotACapture:
     return NotACapture(f"{name} cannot be read: {text}")
 
 
-def open_anywhere(name: str, start: int) -> Stream:
+def open_anywhere(name: str, start: int) -> ByteStream:
     """Open a file at an offset: an `Opener` for all names that `listed` returns."""
     return _Remote(name, start) if is_remote(name) else StoredFile(name, start)
 

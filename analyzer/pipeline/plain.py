@@ -23,7 +23,7 @@ from kafkascope.analyzer.pipeline.job import Before, Engine, Job, Parts
 from kafkascope.analyzer.pipeline.places import is_remote, open_anywhere
 from kafkascope.analyzer.pipeline.segments import SCHEMA as SEGMENTS
 from kafkascope.analyzer.pipeline.segments import segment_rows, segments, sized
-from kafkascope.analyzer.pipeline.tables.facts import Facts, learned, names_of, sent
+from kafkascope.analyzer.pipeline.tables.facts import TableFacts, learned, names_of, sent
 from kafkascope.analyzer.pipeline.tables.naming import named
 from kafkascope.analyzer.pipeline.tables.numbers import (
     CONNECTION,
@@ -49,7 +49,7 @@ from kafkascope.analyzer.pipeline.tables.schemas import (
 from kafkascope.analyzer.pipeline.tables.schemas import SEGMENTS as SEGMENTS_TABLE
 from kafkascope.analyzer.pipeline.tasks import Task, carried, setting_of
 from kafkascope.captures.inputs.files import Source
-from kafkascope.captures.inputs.inflate import Stream
+from kafkascope.captures.inputs.inflate import ByteStream
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.tables.schemas import Table
@@ -82,7 +82,7 @@ def _file(number: int) -> str:
 FILE: Final = _file(0)
 
 
-class _Lazily(dict[int, Stream]):
+class _Lazily(dict[int, ByteStream]):
     """Streams that are opened on first use."""
 
     def __init__(self, names: list[str]) -> None:
@@ -180,7 +180,7 @@ def together(tasks: Iterable[Mapping[str, Path]]) -> Parts:
 class Plain(Engine):
     """The engine in this process: one task."""
 
-    def rows(self, job: Job, earlier: Facts | None, folder: Path) -> Parts:
+    def rows(self, job: Job, earlier: TableFacts | None, folder: Path) -> Parts:
         """Read the input as it is; by shards where connections continue in other batches."""
         if job.keep is not None or job.before.batch:
             return shard_rows(job, earlier, folder)
@@ -199,7 +199,7 @@ class Plain(Engine):
 
 
 def shard_rows(
-    job: Job, earlier: Facts | None, folder: Path, tasks: int = 1, rows: int = 4096
+    job: Job, earlier: TableFacts | None, folder: Path, tasks: int = 1, rows: int = 4096
 ) -> Parts:
     """Make the rows by shards, whose segments are in memory together: what a shuffle does for
     `tasks` of Spark."""
@@ -219,10 +219,10 @@ def shard_rows(
     return together(found)
 
 
-def run(job: Job, staging: Path, engine: Engine) -> tuple[Path, Facts]:
+def run(job: Job, staging: Path, engine: Engine) -> tuple[Path, TableFacts]:
     """Make all tables; return their folder and the facts across connections. Rows are made again
     with the facts of the round before, until a round learns nothing that would change them."""
-    earlier: Facts | None = None
+    earlier: TableFacts | None = None
     for number in range(1, MOST_ROUNDS + 1):
         parts = engine.rows(job, earlier, staging / "raw" / str(number))
         facts = _facts(job, parts)
@@ -235,9 +235,9 @@ def run(job: Job, staging: Path, engine: Engine) -> tuple[Path, Facts]:
     return made, facts
 
 
-def _facts(job: Job, parts: Parts) -> Facts:
+def _facts(job: Job, parts: Parts) -> TableFacts:
     """Return the facts of all tasks, which are read one at a time."""
-    facts = Facts(job.before.topics, None if job.schemas is None else sent(job.schemas))
+    facts = TableFacts(job.before.topics, None if job.schemas is None else sent(job.schemas))
     for path in parts.get(FACTS.name, ()):
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(1):
@@ -283,7 +283,7 @@ class _Finisher:
             path.rename(folder / file)
 
 
-def finish(job: Job, facts: Facts, raw: Parts, made: Path, engine: Engine) -> None:
+def finish(job: Job, facts: TableFacts, raw: Parts, made: Path, engine: Engine) -> None:
     """Make the tables of raw rows: each one file where there are few rows, else as many as there
     are files with raw rows or parts of the input. The numbers take 24 bytes of memory for each
     exchange, and later 16 of a file."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.payloads.known import KnownSchemas
     from kafkascope.analyzer.pipeline.tables.collect import TableOptions
-    from kafkascope.analyzer.pipeline.tables.facts import Facts
+    from kafkascope.analyzer.pipeline.tables.facts import TableFacts
     from kafkascope.captures.inputs.order import Order
     from kafkascope.captures.tls.keys.keylog import KeyLog
 
@@ -121,7 +121,7 @@ class _Logs(Engine):
         self._wanted = wanted
         self._payloads = payloads
 
-    def rows(self, job: Job, earlier: Facts | None, folder: Path) -> Parts:
+    def rows(self, job: Job, earlier: TableFacts | None, folder: Path) -> Parts:
         """Make the rows of records and batches."""
         indexes = iter([file.index for file in job.files])
 
@@ -190,7 +190,7 @@ def make(store: Store, job: Job, engine: Engine, replaces: Sequence[str] = ()) -
     )
 
 
-def manifest_of(job: Job, facts: Facts, batch: str, made: Path, engine: str) -> dict[str, Any]:
+def manifest_of(job: Job, facts: TableFacts, batch: str, made: Path, engine: str) -> dict[str, Any]:
     first = [file.index.first_ns for file in job.files if file.index.first_ns is not None]
     return {
         "schema": "batch/1",

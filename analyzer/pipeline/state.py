@@ -23,7 +23,7 @@ from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.model import Connection
 from kafkascope.captures.packets.tcp import Segment
 from kafkascope.captures.streams.connection import Waiting
-from kafkascope.captures.tls.keys.epoch import Epoch, Origin
+from kafkascope.captures.tls.keys.epoch import Epoch, FullHandshake
 from kafkascope.captures.tls.messages import ClientHello
 from kafkascope.captures.tls.records import TlsRecord
 from kafkascope.dissectors.registry import RequestHeader
@@ -37,7 +37,7 @@ RECORDS: Final[tuple[Any, ...]] = (
     *(events.Opened, events.Chunk, events.Gap),
     *(events.Closed, events.Piece, Segment, Waiting),
     *(model.Frame, model.Part, model.Undecoded, model.Note),
-    *(TlsRecord, ClientHello, Epoch, Origin),
+    *(TlsRecord, ClientHello, Epoch, FullHandshake),
     *(RequestHeader, FetchSession, Implied, LogEnd, ConnectionTotals),
 )
 """Classes of values with fields, all of them public."""

@@ -26,7 +26,7 @@ from kafkascope.analyzer.pipeline.segments import NAMES, STATE, events_of, name_
 from kafkascope.analyzer.pipeline.segments import SCHEMA as SEGMENTS
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.collect import TableCollector, TableOptions
-from kafkascope.analyzer.pipeline.tables.facts import Facts, SentSchemas, sent
+from kafkascope.analyzer.pipeline.tables.facts import SentSchemas, TableFacts, sent
 from kafkascope.analyzer.pipeline.tables.numbers import connection_place
 from kafkascope.analyzer.pipeline.tables.schemas import CARRY
 from kafkascope.captures.errors import CutShort
@@ -75,7 +75,7 @@ class Setting:
         return self.comments.get((file, interface), "")
 
 
-def setting_of(job: Job, earlier: Facts | None = None) -> Setting:
+def setting_of(job: Job, earlier: TableFacts | None = None) -> Setting:
     """Return the setting of a job, with the facts of an earlier round."""
     topics = job.before.topics if earlier is None else earlier.topics
     schemas = None if job.schemas is None else sent(job.schemas)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from kafkascope.analyzer.conversation.context import Question
     from kafkascope.captures.formats.records import DecryptionSecrets
-    from kafkascope.captures.tls.keys.epoch import Epoch, Origin
+    from kafkascope.captures.tls.keys.epoch import Epoch, FullHandshake
     from kafkascope.captures.tls.keys.keylog import KeyLog
     from kafkascope.captures.tls.records import TlsRecord
 
@@ -47,15 +47,15 @@ class WorkerKeys(KeySources):
         self._blind = False
         """Sessions were offered before there was a key log."""
 
-    def origins(self, client_random: bytes, name: bytes) -> tuple[Origin, ...]:
+    def origins(self, client_random: bytes, name: bytes) -> tuple[FullHandshake, ...]:
         log = self.log
         if name and log is not None and not log.other_names and log.secrets(client_random) is None:
             self._asked.add((SESSION, name))
         return super().origins(client_random, name)
 
     def resume(
-        self, own: Origin, offered: tuple[bytes, ...], given: tuple[bytes, ...]
-    ) -> tuple[Origin, ...]:
+        self, own: FullHandshake, offered: tuple[bytes, ...], given: tuple[bytes, ...]
+    ) -> tuple[FullHandshake, ...]:
         log = self.log
         if log is None:
             self._blind |= any(offered)

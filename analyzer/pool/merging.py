@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafkascope.analyzer.exchanges.heard import Heard
+from kafkascope.analyzer.exchanges.captured_sides import CapturedSides
 from kafkascope.analyzer.pipeline.tables.numbers import (
     CONNECTION,
     Ranks,
@@ -184,7 +184,7 @@ def sum_of(found: Sequence[WorkerSummary]) -> WorkerSummary:
     statistics = first.statistics
     statistics.connections = sum(each.statistics.connections for each in found)
     statistics.duplicates = sum(each.statistics.duplicates for each in found)
-    heard = Heard()
+    heard = CapturedSides()
     for each in found:
         heard.add(each.heard)
     return WorkerSummary(

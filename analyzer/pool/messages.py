@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from kafkascope.analyzer.conversation.context import Question
-    from kafkascope.analyzer.exchanges.heard import Heard
+    from kafkascope.analyzer.exchanges.captured_sides import CapturedSides
     from kafkascope.analyzer.exchanges.pairs import Item, Rows
     from kafkascope.analyzer.exchanges.records import Problem
     from kafkascope.analyzer.exchanges.rows import Row
@@ -140,7 +140,7 @@ class WorkerSummary:
     encrypted: list[Connection]
     key_log: bool
     """Whether there is a key log, given or inside the input."""
-    heard: Heard
+    heard: CapturedSides
     brokers: set[Endpoint]
     results: list[Any]
     """What the workers' own counting gave, see `Work.result`: one of each."""

@@ -8,7 +8,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkascope.analyzer.conversation.pending import MAX_HELD_IN_ALL
-from kafkascope.analyzer.exchanges.heard import Heard
+from kafkascope.analyzer.exchanges.captured_sides import CapturedSides
 from kafkascope.analyzer.exchanges.pairs import Item, Rows, exchange_of, is_named, origin_of
 from kafkascope.analyzer.exchanges.rows import nameless_topics, row_of
 from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, exchange_place
@@ -70,7 +70,7 @@ class Worker:
         """Endpoints that were sent."""
         self._count = self._enough = 0
         """Exchanges that were made, and how many are enough for the next look at what is open."""
-        self._heard = Heard()
+        self._heard = CapturedSides()
         self._first = (BEHIND_ALL, 0)
         self.stop: Callable[[], bool] = bool
         """Called before each block: whether to read no further."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal, TypeAlias
 
 from kafkascope.analyzer.exchanges.rows import Row, blank
-from kafkascope.analyzer.filter.backends.exchange import Filter, asks_connections
+from kafkascope.analyzer.filter.backends.exchange import Filter, is_about_connections
 from kafkascope.analyzer.filter.bind import Bound
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.times import iso_ns
@@ -35,7 +35,7 @@ class Connects:
     """The failed connects that match a filter; none when it uses fields that connections lack."""
 
     def __init__(self, bound: Bound | None) -> None:
-        self._wanted = Filter(bound) if asks_connections(bound) else None
+        self._wanted = Filter(bound) if is_about_connections(bound) else None
         self._ready: deque[Pair] = deque()
         self.left = 0
         """Number of connects that the filter cannot be applied to."""

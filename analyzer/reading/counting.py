@@ -163,10 +163,10 @@ def _together(
 def _all(
     functions: Sequence[Callable[[Any], None]], through: Through | None
 ) -> Callable[[Opened | Closed], None]:
-    def told(event: Opened | Closed) -> None:
+    def pass_on(event: Opened | Closed) -> None:
         if through is not None:
             event = through.event(event)
         for function in functions:
             function(event)
 
-    return told
+    return pass_on

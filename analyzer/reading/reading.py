@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias, cast
 import click
 
 from kafkascope.analyzer.exchanges import rows
-from kafkascope.analyzer.exchanges.heard import Heard
+from kafkascope.analyzer.exchanges.captured_sides import CapturedSides
 from kafkascope.analyzer.exchanges.offline import Capture, open_capture
 from kafkascope.analyzer.exchanges.pairs import Item, Rows, exchange_of
 from kafkascope.analyzer.exchanges.rows import Row
@@ -140,7 +140,7 @@ class Reading:
         self.first_ns = 0 if self.stored is None else self.stored.first_ns
         self._last_ns = 0
         """Time of the last exchange, when a range is relative to it."""
-        self._heard = Heard()
+        self._heard = CapturedSides()
         self.pooled: Pool | None = None
         """The processes that have read all."""
         self._empty: list[str] = []
@@ -385,7 +385,7 @@ class Reading:
         return self._filter
 
     @property
-    def wanted(self) -> Bound | None:
+    def bound_filter(self) -> Bound | None:
         """The filter; None without one."""
         return None if self._filter is None else self._filter.bound
 
@@ -441,7 +441,7 @@ class Reading:
             return
         from kafkascope.analyzer.reading.absent import absent, named
 
-        if tests := named(self.wanted):
+        if tests := named(self.bound_filter):
             with self._opened() as capture:
                 names = capture.context.names
                 yield from absent(tests, (rows.row_of(e, names) for e in capture.exchanges()))
@@ -483,7 +483,7 @@ class Reading:
         return self.code
 
 
-def _in_tasks(asked: _Asked) -> bool:
+def _in_tasks(asked: _FilterFields) -> bool:
     """Return whether a process with some of the connections can judge a filter."""
     if not asked.fields:
         return True
@@ -502,7 +502,7 @@ def _in_parts(asked: Iterable[str]) -> bool:
     return all(path or field.name in IN_TASKS | NUMBERS for field, path in found)
 
 
-class _Asked(NamedTuple):
+class _FilterFields(NamedTuple):
     """The fields that a filter uses."""
 
     fields: frozenset[str] = frozenset()
@@ -516,12 +516,12 @@ class _Asked(NamedTuple):
 
 def _filter_of(
     text: str, known: Known, records: Callable[[], TopicNames] | None = None
-) -> tuple[Filter | RecordFilter | None, _Asked]:
+) -> tuple[Filter | RecordFilter | None, _FilterFields]:
     """Return the filter of a text, and the fields that it uses; `FilterError` when it is invalid.
     Without a filter the language is not imported, which saves a twentieth of a short run.
     `records`: names of topics, for a filter that chooses records."""
     if not text.strip():
-        return None, _Asked()
+        return None, _FilterFields()
     from kafkascope.analyzer.filter.bind import fields_of
     from kafkascope.analyzer.filter.fields import DECODED, FOUND, MARKS
     from kafkascope.analyzer.filter.language import compile_filter
@@ -535,7 +535,7 @@ def _filter_of(
         made = compile_records(text, records, known)
     asked = frozenset(fields_of(made.bound))
     decoded = bool(asked & DECODED)
-    return made, _Asked(asked, asked & MARKS, asked & FOUND, decoded)
+    return made, _FilterFields(asked, asked & MARKS, asked & FOUND, decoded)
 
 
 def _stored(options: ReadOptions) -> Stored | None:
@@ -581,10 +581,10 @@ def findings_of(options: ReadOptions) -> list[Finding]:
             feed.add(rows.row_of(exchange, names), exchange)
         feed.settle()
         note_damage(findings, capture)
-        return findings.told(names)
+        return findings.reported(names)
 
 
-def problems_said(problems: list[Problem], options: ReadOptions) -> None:
+def report_problems(problems: list[Problem], options: ReadOptions) -> None:
     """Report which records could not be read or are damaged: the first few, and the number of
     others."""
     if options.quiet:

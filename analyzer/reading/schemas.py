@@ -50,7 +50,7 @@ def payloads_for(
 
     def complete() -> Iterable[Schema]:
         found = seen()
-        _tell(found.problems, quiet=quiet)
+        _print_problems(found.problems, quiet=quiet)
         return found.schemas()
 
     return Payloads(known_of(wanted, complete=complete, quiet=quiet))
@@ -63,7 +63,7 @@ def seen_with(options: ReadOptions, capture: Capture) -> tuple[Payloads, SeenSch
     if any(map(is_once, options.inputs)):
         return Payloads(known), _listen(known, capture)
     seen = _seen(options)
-    _tell(seen.problems, quiet=options.quiet)
+    _print_problems(seen.problems, quiet=options.quiet)
     for each in seen.schemas():
         known.add(each)
     return Payloads(known), seen
@@ -95,15 +95,15 @@ def known_of(
     for path in wanted.folders:
         folder = read_folder(path)
         given += folder.schemas
-        _tell(folder.problems, quiet=quiet)
+        _print_problems(folder.problems, quiet=quiet)
     assigned = assigned_schemas(wanted.assigned)
     if want is not None:
         return KnownSchemas(given, assigned=assigned, complete=complete, registry=want)
 
-    def tell(problem: str) -> None:
-        _tell((problem,), quiet=quiet)
+    def print_problem(problem: str) -> None:
+        _print_problems((problem,), quiet=quiet)
 
-    ask = None if wanted.registry is None else registry_of(wanted, tell)
+    ask = None if wanted.registry is None else registry_of(wanted, print_problem)
 
     def registry(key: SchemaKey) -> Schema | None:
         found = [] if ask is None else ask(key)
@@ -116,7 +116,7 @@ def known_of(
         assigned=assigned,
         complete=complete,
         registry=None if ask is None else registry,
-        tell=lambda text: _tell((text,), quiet=quiet),
+        tell=lambda text: _print_problems((text,), quiet=quiet),
     )
     return known
 
@@ -156,7 +156,7 @@ def _listen(known: KnownSchemas, capture: Capture) -> SeenSchemas:
     return seen
 
 
-def _tell(problems: Iterable[str], *, quiet: bool) -> None:
+def _print_problems(problems: Iterable[str], *, quiet: bool) -> None:
     if not quiet:
         for each in problems:
             say(safe(each))

@@ -45,7 +45,7 @@ class Bar(NamedTuple):
     """When pointed at."""
 
 
-class Step(NamedTuple):
+class ChartColumn(NamedTuple):
     """A column of a chart over time."""
 
     label: str
@@ -118,7 +118,7 @@ def bars(title: str, lines: Sequence[Bar]) -> str:
 
 
 def columns(
-    title: str, steps: Sequence[Step], unit: str = "", legend: Sequence[tuple[str, str]] = ()
+    title: str, steps: Sequence[ChartColumn], unit: str = "", legend: Sequence[tuple[str, str]] = ()
 ) -> str:
     """Amounts over time. `legend`: classes of parts, and what they are."""
     if not steps:

@@ -108,7 +108,7 @@ def collect(
         filter_text = HIDDEN if filter_text else ""
     said += damage
     causes = findings.causes(names, whole)
-    found = unfolded(causes) if whole is None else whole.told(names)
+    found = unfolded(causes) if whole is None else whole.reported(names)
     return ReportFacts(
         inputs,
         filter_text,

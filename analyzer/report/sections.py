@@ -16,7 +16,7 @@ from kafkascope.analyzer.findings.outcomes import VERDICT, judged, outcomes
 from kafkascope.analyzer.merging.tables import OTHERS
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.render.times import Times
-from kafkascope.analyzer.report.charts import Bar, Step, Track, bars, columns, lanes
+from kafkascope.analyzer.report.charts import Bar, ChartColumn, Track, bars, columns, lanes
 from kafkascope.analyzer.report.collect import ReportFacts
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.connections import Connections
@@ -148,7 +148,7 @@ def _numbered(field_: str, column: str) -> Callable[[Line], str]:
 def _over_time(facts: ReportFacts, times: Times) -> Section:
     lines, width = facts.rates.rows(), facts.rates.width_ns
     steps = [
-        Step(
+        ChartColumn(
             times.text(line["time"]).partition(".")[0],
             _failed_part(line["requests"], line["failed"] + line["unanswered"]),
             f"{times.text(line['time'])}: {plural(line['requests'], 'request')}, "
@@ -190,7 +190,7 @@ def _stages_over_time(facts: ReportFacts, times: Times) -> str:
         known = {name: line[name] or 0 for name in STAGES}
         words = (f"{STAGES[name][1].lower()} {duration(took)}" for name, took in known.items())
         steps.append(
-            Step(
+            ChartColumn(
                 times.text(line["time"]).partition(".")[0],
                 tuple((STAGES[name][0], took / MS) for name, took in known.items()),
                 f"{times.text(line['time'])}: {', '.join(words)}",

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 from kafkascope.analyzer.pipeline.job import Engine, Job, Parts
 from kafkascope.analyzer.pipeline.places import is_remote, open_anywhere, size_of
-from kafkascope.analyzer.pipeline.tables.facts import Facts
+from kafkascope.analyzer.pipeline.tables.facts import TableFacts
 from kafkascope.analyzer.pipeline.tasks import setting_of
 from kafkascope.analyzer.spark import stages
 from kafkascope.captures.merge.groups import Sketch, sketch_of
@@ -55,7 +55,7 @@ class Spark(Engine):
             return Engine.sketch(self, names, count)
         return self.map(partial(_sketch, count), names)
 
-    def rows(self, job: Job, earlier: Facts | None, folder: Path) -> Parts:
+    def rows(self, job: Job, earlier: TableFacts | None, folder: Path) -> Parts:
         """Shuffle the segments to their shards, and make the rows of these in workers."""
         tasks = self.tasks or max(2 * stages.parallelism(self.session), job.size // PARTITION_BYTES)
         return stages.rows(self.session, job, tasks, setting_of(job, earlier), folder)

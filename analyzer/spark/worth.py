@@ -18,7 +18,7 @@ from kafkascope.captures.inputs.files import Source
 from kafkascope.extras import installed
 
 if TYPE_CHECKING:
-    from kafkascope.captures.inputs.inflate import Stream
+    from kafkascope.captures.inputs.inflate import ByteStream
 
 MOST_EXCHANGES: Final = 5000
 """In a megabyte: more hardly fit."""
@@ -55,7 +55,7 @@ def worth_spark(cores: int, per_megabyte: float) -> float | None:
 class _Beginning:
     """The first bytes of a stream."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
         self.read = 0
 

@@ -20,7 +20,7 @@ from kafkascope.analyzer.identity import ClientKey, client_key_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.dissectors.records.records import Batch
 from kafkascope.kernel.groups import (
-    Group,
+    PairGroup,
     PartitionRows,
     Partitions,
     column,
@@ -195,7 +195,7 @@ class ExchangeBatch:
         return cls([(row, exchange)])
 
     @classmethod
-    def of_group(cls, group: Group, key: tuple[Any, ...], maker: Rows | None) -> Self:
+    def of_group(cls, group: PairGroup, key: tuple[Any, ...], maker: Rows | None) -> Self:
         """Return what the kernel has gathered; `key` is that of `kernel.groups.key_of`."""
         same = key[5:]
         names = SAME[PRODUCE if len(same) == 1 else FETCH]

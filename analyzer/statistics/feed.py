@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.analyzer.conversation.ordinary import lone_reader, pair_of
+from kafkascope.analyzer.conversation.ordinary import pair_of, reader_of_one_pair
 from kafkascope.analyzer.exchanges.pairs import exchange_of
 from kafkascope.analyzer.statistics.exchange_batch import SAME, ExchangeBatch
 from kafkascope.analyzer.statistics.model import Exchange, Row
 from kafkascope.dissectors.zookeeper.types import is_zookeeper
-from kafkascope.kernel.groups import Group, collect, gather, key_of
+from kafkascope.kernel.groups import PairGroup, collect, gather, key_of
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.pairs import Item, Rows
@@ -26,7 +26,7 @@ MOST_BYTES: Final = 4 << 20
 """Of the messages of exchanges that wait, whose records are kept as long."""
 
 
-def is_odd(row: Row) -> bool:
+def is_out_of_ordinary(row: Row) -> bool:
     """Return whether something about an exchange is out of the ordinary: most are not, and most
     detectors take no others."""
     return bool(row.errors or row.notes or row.undecoded) or row.state not in FINE
@@ -55,7 +55,7 @@ class Feed:
         }
         """Keys of APIs that an accumulator names; to all accumulators any other API is the same."""
         self._adds: dict[tuple[int | None, bool], list[Callable[[ExchangeBatch], None]]] = {}
-        self._groups: dict[Any, Group] = {}
+        self._groups: dict[Any, PairGroup] = {}
         self._rows: Rows | None = None
         """What makes rows."""
         self._readers: dict[Any, Reader] = {}
@@ -78,14 +78,14 @@ class Feed:
             return
         pair = None
         disturbed = row.retransmissions or row.zero_window_ns or row.stalled_by
-        if row.api_key in SAME and not disturbed and not is_odd(row):
+        if row.api_key in SAME and not disturbed and not is_out_of_ordinary(row):
             about = (
                 *(exchange.connection, row.client_address, row.software, row.user),
                 *(row.rtt_ns, row.capture_point),
             )
             reader = self._readers.get(about)
             if reader is None:
-                reader = self._readers[about] = lone_reader()
+                reader = self._readers[about] = reader_of_one_pair()
             pair = pair_of(exchange, reader)
         key = None if pair is None else key_of(pair)
         if pair is None or key is None:
@@ -103,7 +103,7 @@ class Feed:
     def give(self, batch: ExchangeBatch) -> None:
         key = batch.api_key
         named = key in self._named or is_zookeeper(key)
-        about = key if named else None, is_odd(batch.row)
+        about = key if named else None, is_out_of_ordinary(batch.row)
         adds = self._adds.get(about)
         if adds is None:
             adds = [each.add for each in self._takers if wants(each, about[0], odd=about[1])]

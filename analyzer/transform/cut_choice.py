@@ -12,7 +12,7 @@ from typing import Final
 
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.filter.bind import And, Not, Or, Search, Test
-from kafkascope.analyzer.filter.fields import told_by
+from kafkascope.analyzer.filter.fields import fields_from
 from kafkascope.analyzer.filter.language import Bound, Filter
 from kafkascope.analyzer.model import STATES, Exchange
 from kafkascope.analyzer.topics import TopicNames
@@ -22,7 +22,7 @@ OF_CONNECTIONS: Final = frozenset(
     {
         *("time", "conn", "ip", "port"),
         *("client.ip", "client.port", "via", "broker", "broker.ip", "broker.port"),
-        *told_by("tls"),
+        *fields_from("tls"),
     }
 )
 """Fields that a connection has without any exchange."""

@@ -17,7 +17,7 @@ from kafkascope.analyzer.model import Exchange, Request, Response, Side, Undecod
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.render.exchange import exchange_lines
 from kafkascope.analyzer.text import safe
-from kafkascope.bridges.following import NOT_SEEN, TOKEN, ByteFollower, Message
+from kafkascope.bridges.following import NOT_SEEN, TOKEN, ByteFollower, FollowedMessage
 from kafkascope.captures.model import Connection, Endpoint
 from kafkascope.dissectors.keyed import api_name
 
@@ -78,7 +78,7 @@ class KafkaFlow:
         self._follower = ByteFollower(client, broker)
         self._connection = Connection(0, client, broker, 0)
         self._taken = 0
-        self._shown: OrderedDict[int, list[tuple[Message, Exchange | None]]] = OrderedDict()
+        self._shown: OrderedDict[int, list[tuple[FollowedMessage, Exchange | None]]] = OrderedDict()
         """By part: what ends in it."""
         self._bytes = 0
         self._at: dict[tuple[Side, int], tuple[int, int]] = {}
@@ -105,7 +105,9 @@ class KafkaFlow:
         """End the flow; return its pending exchanges."""
         return self._record(self._taken, *self._follower.close(time_ns))
 
-    def _record(self, at: int, messages: list[Message], exchanges: list[Exchange]) -> list[Pair]:
+    def _record(
+        self, at: int, messages: list[FollowedMessage], exchanges: list[Exchange]
+    ) -> list[Pair]:
         for message in messages:
             self.is_kafka = True
             shown = self._shown.setdefault(at, [])
@@ -160,7 +162,7 @@ class KafkaFlow:
         """Whether a message ends in a part."""
         return part in self._shown
 
-    def _message(self, message: Message, exchange: Exchange | None) -> Iterator[str]:
+    def _message(self, message: FollowedMessage, exchange: Exchange | None) -> Iterator[str]:
         """What the exchange is, as far as it is known, and the message itself."""
         whole = exchange or self._unpaired(message)
         names = self._follower.context.names
@@ -175,7 +177,7 @@ class KafkaFlow:
             if wanted:
                 yield line.removeprefix("exchange 0: ")
 
-    def _unpaired(self, message: Message) -> Exchange:
+    def _unpaired(self, message: FollowedMessage) -> Exchange:
         """A message of which the exchange is not known, or not yet."""
         side, frame, header, reason = message
         request = response = None

@@ -20,7 +20,7 @@ from scapy.packet import bind_bottom_up
 
 from kafkascope.analyzer.conversation.detect import look
 from kafkascope.analyzer.conversation.plausible import MAX_SIZE
-from kafkascope.bridges.following import Follower, Message
+from kafkascope.bridges.following import FollowedMessage, Follower
 from kafkascope.bridges.scapy.layers import (
     HEADER,
     PORT,
@@ -60,7 +60,7 @@ class Stream:
         """A request begins with the first segment; else the capture is in the middle of some."""
         self.packets = 0
 
-    def take(self, original: Any, flow: bytes, payload: bytes) -> list[Message]:
+    def take(self, original: Any, flow: bytes, payload: bytes) -> list[FollowedMessage]:
         """Return the messages that a segment completes."""
         tcp = original[TCP]
         time_ns = int(original.time * 1_000_000_000)
@@ -80,13 +80,13 @@ class Stream:
 
     def _feed(
         self, flow: bytes, seq: int, ack: int, flags: int, payload: bytes, time_ns: int
-    ) -> list[Message]:
+    ) -> list[FollowedMessage]:
         self.packets += 1
         number = self.packets
         segment = Segment(
             number, time_ns, -1, 0, flow, seq, ack, flags, payload, len(payload), number, 0
         )
-        messages: list[Message] = []
+        messages: list[FollowedMessage] = []
         for event in self.reassembler.feed(segment):
             if isinstance(event, Opened):
                 event.connection.handshake = self._begins
@@ -121,7 +121,7 @@ def reassembled(data: bytes, metadata: dict[str, Any], session: dict[str, Any]) 
     return _stacked(packets)
 
 
-def packet_of(message: Message) -> Any:
+def packet_of(message: FollowedMessage) -> Any:
     """Return the packet of a message."""
     frame = _INT.pack(message.frame.size) + message.frame.payload
     header, reason = message.header, message.reason

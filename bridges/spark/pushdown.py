@@ -24,7 +24,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from kafkascope.bridges.spark.wanted import FileReader
+from kafkascope.bridges.spark.options import FileReader
 
 COMPARED: Final[dict[type[Filter], Callable[[Any, Any], Any]]] = {
     EqualTo: operator.eq,
@@ -47,7 +47,7 @@ class PushingReader(FileReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
         """Take the filters that can be judged while files are read; yield the others."""
-        names = set(self._wanted.schema().names)
+        names = set(self._options.schema().names)
         for each in filters:
             taken = condition_of(each, names)
             if taken is None:

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from kafkascope.bridges.spark.wanted import NAME, File, FileReader, Wanted, rows_of
+from kafkascope.bridges.spark.options import NAME, File, FileReader, SourceOptions, rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,31 +43,31 @@ class KafkascopeSource(DataSource):
 
     def __init__(self, options: Any) -> None:
         super().__init__(options)
-        self._wanted = Wanted({name.lower(): value for name, value in options.items()})
+        self._options = SourceOptions({name.lower(): value for name, value in options.items()})
 
     def schema(self) -> StructType:
         """Return the columns, those of docs/spark.md."""
-        return from_arrow_schema(self._wanted.schema())
+        return from_arrow_schema(self._options.schema())
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what reads files."""
-        if self._wanted.pushdown:
+        if self._options.pushdown:
             from kafkascope.bridges.spark.pushdown import PushingReader
 
-            return PushingReader(self._wanted)
-        return FileReader(self._wanted)
+            return PushingReader(self._options)
+        return FileReader(self._options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return what follows a folder."""
-        return _StreamReader(self._wanted)
+        return _StreamReader(self._options)
 
 
 class _StreamReader(DataSourceStreamReader):
     """Reads the captures that come into a folder, each once: in the order in which they were
     written last."""
 
-    def __init__(self, wanted: Wanted) -> None:
-        self._wanted = wanted
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the offset before all files."""
@@ -86,15 +86,15 @@ class _StreamReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a file."""
         assert isinstance(partition, File)
-        yield from rows_of(partition.name, self._wanted)
+        yield from rows_of(partition.name, self._options)
 
     def _settled(self) -> list[tuple[int, str]]:
         """Return (last change, name) of the files that are not written to any more, in order."""
         from kafkascope.captures.errors import NotACapture
 
-        before = time.time_ns() - int(self._wanted.settle * 1e9)
+        before = time.time_ns() - int(self._options.settle * 1e9)
         try:
-            names = self._wanted.files()
+            names = self._options.files()
         except NotACapture:
             return []  # None has come yet.
         found = []

@@ -12,7 +12,7 @@ from kafkascope.analyzer.commands.help import CommandGroup, setting
 from kafkascope.analyzer.terminal import document, out, say
 
 if TYPE_CHECKING:
-    from kafkascope.bridges.wireshark.protocol import Asked
+    from kafkascope.bridges.wireshark.protocol import ExtcapCall
 
 FAILED: Final = 1
 
@@ -46,7 +46,7 @@ def install(folder: Path | None) -> int:
     from kafkascope.bridges.wireshark.protocol import INTERFACES, script
 
     told = folders.ask_tshark() if folder is None else folders.Folders(None, None)
-    place = folder or told.personal or folders.usual()
+    place = folder or told.personal or folders.default_folder()
     command = [sys.executable, "-P", "-m", "kafkascope", "integrations", "wireshark", "extcap"]
     try:
         path = folders.put(place.absolute(), script(command))
@@ -69,7 +69,7 @@ def uninstall(folder: Path | None) -> int:
     """Remove the interfaces."""
     from kafkascope.bridges.wireshark import folders
 
-    places = [folder] if folder else [folders.ask_tshark().personal, folders.usual()]
+    places = [folder] if folder else [folders.ask_tshark().personal, folders.default_folder()]
     taken = [
         path for place in dict.fromkeys(filter(None, places)) if (path := folders.take_away(place))
     ]
@@ -95,7 +95,7 @@ def extcap(words: tuple[str, ...]) -> int:
         return FAILED
 
 
-def _answer(asked: Asked) -> int:
+def _answer(asked: ExtcapCall) -> int:
     from kafkascope.bridges.wireshark import protocol
 
     if asked.interfaces:

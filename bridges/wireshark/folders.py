@@ -47,7 +47,7 @@ def read_folders(text: str) -> Folders:
     return Folders(Path(personal) if personal else None, Path(shared) if shared else None)
 
 
-def usual() -> Path:
+def default_folder() -> Path:
     """Return the default personal folder, for a Wireshark that cannot be queried."""
     return Path.home() / PERSONAL
 

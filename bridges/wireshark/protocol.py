@@ -115,7 +115,7 @@ ARGS: Final[dict[str, tuple[Arg, ...]]] = {
 
 
 @dataclass(slots=True)
-class Asked:
+class ExtcapCall:
     """A call of Wireshark's."""
 
     interfaces: bool = False
@@ -144,9 +144,9 @@ VALUES: Final = {
 PASSED_OVER: Final = ("--extcap-reload-option", "--extcap-control-in", "--extcap-control-out")
 
 
-def read_call(words: Sequence[str]) -> Asked:
+def read_call(words: Sequence[str]) -> ExtcapCall:
     """Read a command line; `WrongCall`. Calls of protocols to come are passed over."""
-    asked = Asked()
+    asked = ExtcapCall()
     rest = list(words)
     while rest:
         name, equals, value = rest.pop(0).partition("=")
@@ -224,7 +224,7 @@ def _known(interface: str) -> None:
         raise WrongCall(f"unknown interface {interface}")
 
 
-def words_of(asked: Asked) -> list[str]:
+def words_of(asked: ExtcapCall) -> list[str]:
     """Return the `kafkascope` command, without its target, for the requested capture."""
     _known(asked.interface)
     told = {arg.call: asked.options.get(arg.call, "").strip() for arg in ARGS[asked.interface]}

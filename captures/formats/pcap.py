@@ -9,7 +9,14 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from kafkascope.captures.formats.records import MAX_RECORD, USUAL, Format, Found, Interface, Record
+from kafkascope.captures.formats.records import (
+    MAX_RECORD,
+    USUAL,
+    CaptureRecord,
+    Format,
+    Found,
+    Interface,
+)
 from kafkascope.kernel import records
 
 _MAGICS: Final[dict[bytes, tuple[str, int, int, int]]] = {
@@ -160,7 +167,7 @@ class Pcap(Format):
 
         return search_pcap(data, self.order, self.skip, self.fractions, final, damaged)
 
-    def wanted(self, buffer: bytearray, at: int, end: int) -> int:
+    def record_size(self, buffer: bytearray, at: int, end: int) -> int:
         if at + self.skip > end:
             return self.skip
         if self._begins(buffer, at):
@@ -174,10 +181,12 @@ class Pcap(Format):
             return False
         return bytes(buffer[at + 4 : at + 8]) in _VERSIONS
 
-    def record(self, buffer: bytearray, at: int) -> Record:
+    def record(self, buffer: bytearray, at: int) -> CaptureRecord:
         seconds, fraction, captured, wire = self._head(buffer, at)
         time_ns = self.last_ns = seconds * 1_000_000_000 + fraction * self.unit_ns
-        return Record(time_ns, self.interfaces[0], at + self.skip, captured, max(wire, captured))
+        return CaptureRecord(
+            time_ns, self.interfaces[0], at + self.skip, captured, max(wire, captured)
+        )
 
 
 def size_of_header(head: bytes) -> int:

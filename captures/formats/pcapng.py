@@ -13,11 +13,11 @@ from typing import Final, Literal
 
 from kafkascope.captures.formats.records import (
     MAX_RECORD,
+    CaptureRecord,
     DecryptionSecrets,
     Format,
     Found,
     Interface,
-    Record,
 )
 from kafkascope.captures.formats.remarks import OURS, remark
 from kafkascope.captures.model import Resolved
@@ -175,7 +175,7 @@ class Pcapng(Format):
 
         return search_pcapng(data, self.order, final, damaged)
 
-    def wanted(self, buffer: bytearray, at: int, end: int) -> int:
+    def record_size(self, buffer: bytearray, at: int, end: int) -> int:
         return int(self._one(buffer, at + 4)[0]) if at + 8 <= end else 12
 
     def _complaint(self, size: int, captured: int, interface: int) -> str:
@@ -304,19 +304,19 @@ class Pcapng(Format):
             yield code, bytes(buffer[at + 4 : at + 4 + size])
             at += 4 + (size + 3 & ~3)
 
-    def record(self, buffer: bytearray, at: int) -> Record:
+    def record(self, buffer: bytearray, at: int) -> CaptureRecord:
         kind, size, number, high, low, captured, wire = self._packet(buffer, at)
         start = at + 28
         if kind == SIMPLE_PACKET:
             interface = self.interfaces[self.first]
             wire = number
             captured = min(wire, size - 16, interface.snaplen or size)
-            return Record(self.last_ns, interface, at + 12, captured, max(wire, captured))
+            return CaptureRecord(self.last_ns, interface, at + 12, captured, max(wire, captured))
         if kind == OLD_PACKET:
             number, _, high, low, captured, wire = self._old(buffer, at + 8)
         interface = self.interfaces[self.first + number]
         self.last_ns = interface.time_ns(high << 32 | low)
-        return Record(self.last_ns, interface, start, captured, max(wire, captured))
+        return CaptureRecord(self.last_ns, interface, start, captured, max(wire, captured))
 
 
 def _text(value: bytes) -> str:

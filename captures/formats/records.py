@@ -56,7 +56,7 @@ class DecryptionSecrets(NamedTuple):
     data: bytes
 
 
-class Record(NamedTuple):
+class CaptureRecord(NamedTuple):
     """Header of a captured record."""
 
     time_ns: int
@@ -117,14 +117,14 @@ class Format(Protocol):
     def walk(self, buffer: bytearray, at: int, end: int) -> tuple[list[int], int]:
         """Return the positions of whole records, and where the walk stopped."""
 
-    def wanted(self, buffer: bytearray, at: int, end: int) -> int:
+    def record_size(self, buffer: bytearray, at: int, end: int) -> int:
         """Return how many bytes the record at `at` needs in all, as far as known."""
 
     def search(self, data: bytearray, final: bool, damaged: int = 0) -> Found:
         """Search `data` for where records go on. `data`: WINDOW bytes, or the `final` ones;
         `damaged`: offset of the damage, if it is in or behind them."""
 
-    def record(self, buffer: bytearray, at: int) -> Record:
+    def record(self, buffer: bytearray, at: int) -> CaptureRecord:
         """Return the record at a position from `walk`."""
 
 

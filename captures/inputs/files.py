@@ -23,7 +23,7 @@ from kafkascope.captures.formats.records import (
 )
 from kafkascope.captures.formats.remarks import Remarks
 from kafkascope.captures.inputs.growing import being_written
-from kafkascope.captures.inputs.inflate import Stream
+from kafkascope.captures.inputs.inflate import ByteStream
 from kafkascope.captures.inputs.opening import (
     Impatient,
     Live,
@@ -80,7 +80,7 @@ class Source:
         self,
         names: list[str],
         spool: Spool | None = None,
-        opened: dict[int, Stream] | None = None,
+        opened: dict[int, ByteStream] | None = None,
         order: Order | None = None,
     ) -> None:
         """Use `open_inputs` instead. `opened`: streams to read in place of the names."""
@@ -95,7 +95,7 @@ class Source:
         self.size = 0
         """Bytes of all regular files, as stored."""
         self.block_bytes = BLOCK_BYTES
-        self.opener: Callable[[int, str], Stream] | None = None
+        self.opener: Callable[[int, str], ByteStream] | None = None
         """Opens regular files for `blocks`, by index and name; None: the usual way."""
         self.upto: int | None = None
         """Number of inputs to read; None: all."""
@@ -259,7 +259,7 @@ class Source:
     def again(self) -> Source:
         """Return a source of the same inputs, to read them once more; NotKept when that cannot
         be."""
-        streams: dict[int, Stream] = {}
+        streams: dict[int, ByteStream] = {}
         for index, name in enumerate(self.names):
             if index in self._opened or not is_regular(name):
                 start = self._spooled.get(index)
@@ -320,7 +320,7 @@ class Source:
         self,
         index: int,
         format_: Format,
-        stream: Stream,
+        stream: ByteStream,
         head: bytes,
         spool: Spool | None,
         base: int = 0,
@@ -373,7 +373,7 @@ class Source:
                         return
                 elif not positions:
                     break
-            more = window.more(format_.wanted(window.buffer, window.at, window.end))
+            more = window.more(format_.record_size(window.buffer, window.at, window.end))
             if more is None:
                 yield Block(index, format_, window.buffer, window.base, [], self._number)
             if more is not False:

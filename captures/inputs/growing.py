@@ -11,7 +11,7 @@ from kafkascope.captures.inputs.opening import StoredFile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kafkascope.captures.inputs.inflate import Stream
+    from kafkascope.captures.inputs.inflate import ByteStream
 
 PAUSE: Final = 0.1
 """Seconds between two attempts to read a file that may grow."""
@@ -69,7 +69,7 @@ class Pace:
         """How many inputs were opened."""
         self._last = last
 
-    def open(self, index: int, name: str) -> Stream:
+    def open(self, index: int, name: str) -> ByteStream:
         self.begun = max(self.begun, index + 1)
         return _Followed(self, name, last=index == self._last)
 

@@ -33,7 +33,7 @@ MOST_RATIO: Final = 1_000
 ten to a hundred times smaller; 3 KB of gzip in gzip can be gigabytes of zeros."""
 
 
-class Stream(Protocol):
+class ByteStream(Protocol):
     """The part of a file's interface that reading needs."""
 
     def readinto(self, buffer: memoryview, /) -> int | None:
@@ -78,7 +78,7 @@ class Pieces:
 class Compressed:
     """Reads compressed bytes in small portions, and counts them."""
 
-    def __init__(self, head: bytes, stream: Stream, name: str) -> None:
+    def __init__(self, head: bytes, stream: ByteStream, name: str) -> None:
         """`head`: the first bytes, which were read already."""
         self._head, self._stream, self._name = head, stream, name
         self.bytes = 0
@@ -107,7 +107,7 @@ class Inflated(Pieces):
     """The uncompressed bytes of a stream; ends where they are too much for the compressed ones."""
 
     def __init__(
-        self, pieces: Iterator[bytes], stream: Stream, compressed: Compressed, name: str
+        self, pieces: Iterator[bytes], stream: ByteStream, compressed: Compressed, name: str
     ) -> None:
         super().__init__(pieces, stream.close)
         self.compressed = compressed
@@ -216,7 +216,7 @@ def is_compressed(head: bytes) -> bool:
     return head.startswith((GZIP, ZSTD, XZ)) or skippable or bzip2
 
 
-def inflate(head: bytes, stream: Stream, name: str) -> Inflated | None:
+def inflate(head: bytes, stream: ByteStream, name: str) -> Inflated | None:
     """Return an uncompressing stream if the first bytes are those of a compressed file, else
     None."""
     if not is_compressed(head):

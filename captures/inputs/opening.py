@@ -16,7 +16,7 @@ from kafkascope.captures.errors import CutShort, NotACapture
 from kafkascope.captures.formats.pcap import Pcap, size_of_header
 from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.captures.formats.records import Format
-from kafkascope.captures.inputs.inflate import Pieces, Stream, inflate
+from kafkascope.captures.inputs.inflate import ByteStream, Pieces, inflate
 from kafkascope.captures.inputs.restored import PCAPNG, restored
 from kafkascope.captures.inputs.spool import Spool
 
@@ -113,7 +113,7 @@ def has_come(descriptor: int, seconds: float) -> bool:
 
 
 @runtime_checkable
-class Live(Stream, Protocol):
+class Live(ByteStream, Protocol):
     """A stream of bytes that is produced while it is read."""
 
     def wait(self, seconds: float) -> bool:
@@ -132,11 +132,11 @@ class Impatient:
         return self._stream.readinto(buffer) if self._stream.wait(self._seconds) else None
 
 
-def open_stream(name: str, opened: Stream | None = None) -> tuple[Stream, bytes, bool]:
+def open_stream(name: str, opened: ByteStream | None = None) -> tuple[ByteStream, bytes, bool]:
     """Open an input. Returns a stream of uncompressed bytes behind the first ones, those first
     bytes, and whether it is compressed, or was changed by a terminal: whether offsets are not those
     of the file."""
-    raw: Stream = opened or StoredFile(name)
+    raw: ByteStream = opened or StoredFile(name)
     head = _head(raw)
     whole = restored(raw, head)
     if whole is not None:
@@ -156,7 +156,7 @@ def open_stream(name: str, opened: Stream | None = None) -> tuple[Stream, bytes,
     return stream, head, changed
 
 
-def _head(stream: Stream) -> bytes:
+def _head(stream: ByteStream) -> bytes:
     """Read as many bytes as it takes to tell the format."""
     head = b""
     buffer = memoryview(bytearray(_HEAD_BYTES))
@@ -193,7 +193,7 @@ def format_of(head: bytes, file: int, name: str) -> Format:
     raise NotACapture(f"{name} is not a capture: it starts with {shown}")
 
 
-def kept_stream(spool: Spool, start: int, end: int | None) -> Stream:
+def kept_stream(spool: Spool, start: int, end: int | None) -> ByteStream:
     """Return a stream of the bytes of a file in a spool, from the file's start. Reading raises
     NotKept when they were overwritten."""
     stop = spool.written if end is None else end

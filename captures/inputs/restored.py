@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final, Protocol, runtime_checkable
 
 from kafkascope.captures.formats.pcap import Pcap, size_of_header
-from kafkascope.captures.inputs.inflate import Pieces, Stream, is_compressed
+from kafkascope.captures.inputs.inflate import ByteStream, Pieces, is_compressed
 
 LOOKED_BYTES: Final = 1 << 16
 """Bytes at the beginning of a file that show how it was written. Binary data of that size have 256
@@ -51,7 +51,7 @@ class Peekable(Protocol):
 class Restored(Pieces):
     """A stream without what a terminal added."""
 
-    def __init__(self, head: bytes, stream: Stream, *, line_feeds: bool, text: int = 0) -> None:
+    def __init__(self, head: bytes, stream: ByteStream, *, line_feeds: bool, text: int = 0) -> None:
         """`head`: the first bytes, which were read already."""
         pieces = _raw(head, stream)
         super().__init__(_with_line_feeds(pieces) if line_feeds else pieces, stream.close)
@@ -67,7 +67,7 @@ class Restored(Pieces):
             yield f"{self.text} bytes of text before the capture were skipped"
 
 
-def _raw(head: bytes, stream: Stream) -> Iterator[bytes | None]:
+def _raw(head: bytes, stream: ByteStream) -> Iterator[bytes | None]:
     yield head
     room = memoryview(bytearray(LOOKED_BYTES))
     while (size := stream.readinto(room)) != 0:
@@ -88,7 +88,7 @@ def _with_line_feeds(pieces: Iterator[bytes | None]) -> Iterator[bytes | None]:
         yield carriage
 
 
-def restored(stream: Stream, head: bytes) -> Stream | None:
+def restored(stream: ByteStream, head: bytes) -> ByteStream | None:
     """Return the capture inside a stream whose first bytes are `head`, from its beginning, where a
     terminal changed it; None where that is not so. Streams that cannot be read twice are looked at
     only where `head` is odd."""
@@ -129,7 +129,7 @@ def _records_in(sample: bytes) -> int:
     return format_.walk(buffer, format_.header, len(sample))[1]
 
 
-def _behind_text(stream: Stream, head: bytes) -> Stream | None:
+def _behind_text(stream: ByteStream, head: bytes) -> ByteStream | None:
     data = bytearray(head)
     room = memoryview(bytearray(4096))
     end = 0

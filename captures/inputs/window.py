@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafkascope.captures.formats.records import CUT, MAX_GAPS, WINDOW, FileGap, Format, add_gap
-from kafkascope.captures.inputs.inflate import Stream
+from kafkascope.captures.inputs.inflate import ByteStream
 from kafkascope.captures.inputs.restored import (
     LINE_FEEDS,
     has_line_feeds_changed,
@@ -24,7 +24,7 @@ class Window:
     """A buffer that moves over a stream as its front is done with."""
 
     def __init__(
-        self, stream: Stream, head: bytes, size: int, spool: Spool | None, base: int
+        self, stream: ByteStream, head: bytes, size: int, spool: Spool | None, base: int
     ) -> None:
         """`head`: bytes of the stream that were read before, the first of them byte `base` of the
         file; `size`: bytes to have at once."""

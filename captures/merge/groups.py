@@ -21,7 +21,7 @@ from kafkascope.captures.merge import LOOKED
 from kafkascope.captures.packets.tcp import Segment, segment_of
 
 if TYPE_CHECKING:
-    from kafkascope.captures.inputs.inflate import Stream
+    from kafkascope.captures.inputs.inflate import ByteStream
 
 
 SAMPLE: Final = 16_384
@@ -51,7 +51,9 @@ def size_of_samples(files: int) -> int:
     return max(min(SAMPLE, ALL_SAMPLES // max(files, 1)), FEWEST)
 
 
-def sketch_of(name: str, count: int, stream: Stream | None = None, *, bulk: bool = True) -> Sketch:
+def sketch_of(
+    name: str, count: int, stream: ByteStream | None = None, *, bulk: bool = True
+) -> Sketch:
     """Sample a file: `count` packets at most. `bulk`: with numpy, whose keys are others."""
     source = Source([name], None, {} if stream is None else {0: stream})
     source.sorts = False
@@ -140,7 +142,7 @@ MAX_PLACES: Final = 16
 """Captures of one moment that are completed by each other."""
 
 
-class Group(NamedTuple):
+class CaptureGroup(NamedTuple):
     """Files that hold the same packets, as the places where these were captured."""
 
     places: list[list[int]]
@@ -160,7 +162,7 @@ class _Link(NamedTuple):
     spread: int
 
 
-def groups(sketches: Sequence[Sketch], names: Sequence[str]) -> list[Group]:
+def groups(sketches: Sequence[Sketch], names: Sequence[str]) -> list[CaptureGroup]:
     """Return the groups of two files or more. A file that more than MAX_PLACES others overlap is
     left out."""
     links: dict[int, list[_Link]] = defaultdict(list)
@@ -180,7 +182,7 @@ def groups(sketches: Sequence[Sketch], names: Sequence[str]) -> list[Group]:
         places = _places(files, shifts, sketches)
         if len(places) <= MAX_PLACES:
             bounded = min(8 * spread + MIN_SPREAD_NS, MAX_SPREAD_NS)
-            out.append(Group(places, shifts, bounded))
+            out.append(CaptureGroup(places, shifts, bounded))
     return out
 
 

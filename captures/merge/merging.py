@@ -25,8 +25,8 @@ from kafkascope.captures.merge.heads import DATA, HEAD, Flows, Heads, heads_of
 from kafkascope.captures.streams.copies import SPAN_NS
 
 if TYPE_CHECKING:
-    from kafkascope.captures.inputs.inflate import Stream
-    from kafkascope.captures.merge.groups import Group
+    from kafkascope.captures.inputs.inflate import ByteStream
+    from kafkascope.captures.merge.groups import CaptureGroup
 
 NEVER: Final = 1 << 62
 STEP: Final = 1 << 17
@@ -37,7 +37,7 @@ MOST_HELD: Final = 1 << 21
 MOST_PAIRS: Final = 1 << 12
 """Pairs of packets of one key that are compared with each other."""
 
-Open = Callable[[str], "Stream"]
+Open = Callable[[str], "ByteStream"]
 """Opens a file by name."""
 
 
@@ -48,7 +48,9 @@ class OutOfOrder(Exception):
 class _Place:
     """Packets of the files of one place, in their order."""
 
-    def __init__(self, number: int, group: Group, names: list[str], open_: Open | None) -> None:
+    def __init__(
+        self, number: int, group: CaptureGroup, names: list[str], open_: Open | None
+    ) -> None:
         self.number = number
         self._blocks = self._read(group, names, open_)
         self.waiting: Heads = np.zeros(0, HEAD)
@@ -56,7 +58,7 @@ class _Place:
         self.counts: dict[int, int] = {}
         """Packets by file."""
 
-    def _read(self, group: Group, names: list[str], open_: Open | None) -> Iterator[Heads]:
+    def _read(self, group: CaptureGroup, names: list[str], open_: Open | None) -> Iterator[Heads]:
         flows = Flows()
         latest = serial = 0
         for file in group.places[self.number]:
@@ -96,7 +98,7 @@ class _Place:
         return taken
 
 
-def merge(group: Group, names: list[str], order: Order, open_: Open | None) -> None:
+def merge(group: CaptureGroup, names: list[str], order: Order, open_: Open | None) -> None:
     """Append the packets of a group to an order, and what was found of each of its files. Raises
     OutOfOrder."""
     places = [_Place(number, group, names, open_) for number in range(len(group.places))]

@@ -19,14 +19,14 @@ from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.captures.formats.records import TLS_KEY_LOG, Block, FileGap, Format, Interface
 from kafkascope.captures.formats.remarks import Remark
 from kafkascope.captures.inputs.files import BLOCK_BYTES, Runs, Source
-from kafkascope.captures.inputs.inflate import Stream
+from kafkascope.captures.inputs.inflate import ByteStream
 from kafkascope.captures.inputs.opening import format_of, open_stream
 from kafkascope.captures.inputs.time_order import AHEAD_BYTES, NO_TIMES, TOLERANCE_NS
 
 SPLIT_BYTES: Final = 64 << 20
 """Size of a part: some seconds of work, and few enough parts for a terabyte."""
 
-Opener: TypeAlias = Callable[[str, int], Stream]
+Opener: TypeAlias = Callable[[str, int], ByteStream]
 """Opens a file by name at an offset, for its bytes as stored."""
 
 
@@ -92,7 +92,7 @@ class Index:
 class _Walk(Source):
     """Walks a file; remembers for each block where it began and what was declared by then."""
 
-    def __init__(self, name: str, stream: Stream, block_bytes: int) -> None:
+    def __init__(self, name: str, stream: ByteStream, block_bytes: int) -> None:
         super().__init__([name], None, {0: stream})
         self.sorts = False
         self.block_bytes = block_bytes
@@ -201,7 +201,7 @@ def _in_time_order(name: str, open_: Opener) -> list[tuple[int, int, int]] | Non
 class _Window:
     """Stream of the bytes of another one up to an offset."""
 
-    def __init__(self, stream: Stream, size: int) -> None:
+    def __init__(self, stream: ByteStream, size: int) -> None:
         self._stream, self._left = stream, size
         self.close = stream.close
 
@@ -217,7 +217,7 @@ class _Window:
 class _Part(Source):
     """Reads one part."""
 
-    def __init__(self, name: str, split: Split, stream: Stream, block_bytes: int) -> None:
+    def __init__(self, name: str, split: Split, stream: ByteStream, block_bytes: int) -> None:
         super().__init__([name], None, {0: stream})
         self.sorts = False
         self.block_bytes = block_bytes
@@ -260,7 +260,7 @@ class _Part(Source):
 
 def read_split(name: str, split: Split, open_: Opener, *, block_bytes: int = BLOCK_BYTES) -> Source:
     """Return a source of the blocks of a part, with packet numbers of the whole file."""
-    stream: Stream = open_(name, split.start)
+    stream: ByteStream = open_(name, split.start)
     if split.end is not None:
         stream = _Window(stream, split.end - split.start)
     return _Part(name, split, stream, block_bytes)

@@ -141,7 +141,7 @@ class Reassembler(Resumable):
                 following = segment.seq + segment.length & MASK
                 passed(direction, 1, segment.length, segment.time_ns, following)
                 return out
-        self._feed_unusual(direction, segment, copy, out)
+        self._feed_out_of_order(direction, segment, copy, out)
         return out
 
     def check(self, time_ns: int, out: Out) -> None:
@@ -362,7 +362,7 @@ class Reassembler(Resumable):
 
     # One segment that is not plainly the next one
 
-    def _feed_unusual(
+    def _feed_out_of_order(
         self, direction: DirectionState, segment: Segment, copy: bool, out: Out
     ) -> None:
         syn = segment.flags & SYN

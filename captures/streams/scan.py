@@ -16,7 +16,7 @@ from kafkascope.captures.packets.ip import FRAGMENT, NOT_TCP
 from kafkascope.captures.packets.resolved import in_packet
 from kafkascope.captures.packets.tcp import ACK, QUIET_MASK, Segment, segment_of
 from kafkascope.captures.streams.delivery import PACKETS_AT_ONCE
-from kafkascope.kernel.segments import Delivery, Packets
+from kafkascope.kernel.segments import Packets, SegmentDelivery
 
 if TYPE_CHECKING:
     from kafkascope.captures.formats.records import Block
@@ -153,7 +153,7 @@ def events_of(
     for at in copied:
         packets.plain[at] = False
     looks = _Delivering(reassembler, numbers, copied, segment)
-    delivery = Delivery(packets, reassembler.flows, looks)
+    delivery = SegmentDelivery(packets, reassembler.flows, looks)
     for first in range(0, len(numbers), PACKETS_AT_ONCE):
         behind = min(first + PACKETS_AT_ONCE, len(numbers))
         events = delivery.events(first, behind, reassembler.deadlines.wake_ns)

@@ -89,7 +89,7 @@ def batches(
         for block in source.blocks():
             if named is not None:
                 formats[block.file] = block.format
-                tell([block.format], named)
+                pass_names_to([block.format], named)
             events = None
             if _in_bulk(block, source) if bulk is None else bulk:
                 from kafkascope.captures.streams.scan import scan
@@ -109,13 +109,13 @@ def batches(
     yield [last if legs is None else legs.finish(last, reassembler.connections)]
     if named is not None:
         # Names stand behind the packets as well, where a program adds them when it ends.
-        tell(formats.values(), named)
+        pass_names_to(formats.values(), named)
     sum_up(reassembler, source, legs)
     if damage is not None:
         raise damage
 
 
-def tell(formats: Iterable[Format], named: Named) -> None:
+def pass_names_to(formats: Iterable[Format], named: Named) -> None:
     for format_ in formats:
         for each in format_.names:
             named(each)

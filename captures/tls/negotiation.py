@@ -11,7 +11,7 @@ from kafkascope.captures.model import Tls
 from kafkascope.captures.resumable import Resumable
 from kafkascope.captures.tls import messages as m
 from kafkascope.captures.tls.begin import CLIENT_HELLO, OLD_HELLO, SERVER_HELLO, begins_hello
-from kafkascope.captures.tls.keys.epoch import Epoch, Origin
+from kafkascope.captures.tls.keys.epoch import Epoch, FullHandshake
 from kafkascope.captures.tls.keys.suites import TLS_1_3, suite_of, version_name
 from kafkascope.captures.tls.sources import KeySources
 
@@ -140,7 +140,7 @@ class Negotiation(Resumable):
             if modern
             else bool(hello.session_id) and (hello.session_id == asked.session_id)
         )
-        own = Origin(hello.suite, asked.random, hello.random, hello.session_id)
+        own = FullHandshake(hello.suite, asked.random, hello.random, hello.session_id)
         if modern or suite_of(hello.suite).exchange != "RSA" or not hello.extended_master_secret:
             self._transcript = None
         self._epoch = Epoch(

@@ -12,7 +12,7 @@ from kafkascope.extras import installed
 if TYPE_CHECKING:
     from kafkascope.captures.model import Connection
     from kafkascope.captures.resumable import Dump
-    from kafkascope.captures.tls.keys.epoch import Epoch, Origin, Sessions
+    from kafkascope.captures.tls.keys.epoch import Epoch, FullHandshake, Sessions
     from kafkascope.captures.tls.keys.keylog import KeyLog
     from kafkascope.captures.tls.records import TlsRecord
 
@@ -204,14 +204,14 @@ class KeySources:
         if log is not None and log.secrets(client_random) is not None:
             self.claimed.add(client_random)
 
-    def origins(self, client_random: bytes, name: bytes) -> tuple[Origin, ...]:
+    def origins(self, client_random: bytes, name: bytes) -> tuple[FullHandshake, ...]:
         """Return the handshakes behind a ticket or session id that the client with this random
         offers."""
         return self.sessions.of(name)
 
     def resume(
-        self, own: Origin, offered: tuple[bytes, ...], given: tuple[bytes, ...]
-    ) -> tuple[Origin, ...]:
+        self, own: FullHandshake, offered: tuple[bytes, ...], given: tuple[bytes, ...]
+    ) -> tuple[FullHandshake, ...]:
         """Return the handshakes whose master secret a connection uses: its own, and those behind
         the names that it resumes. They are behind the names that its server gave out, too."""
         sessions = self.sessions

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, TypeAlias, assert_never
 
-from kafkascope.dissectors.codec.source import Lines, compile_function
+from kafkascope.dissectors.codec.source import SourceLines, compile_function
 from kafkascope.dissectors.errors import DissectError, TooLarge
 from kafkascope.dissectors.layout import (
     OPERATION_HEAD,
@@ -121,7 +121,7 @@ def reader_source(layout: Layout, names: dict[str, Any] | None = None) -> str:
     return writer.function(layout.body)
 
 
-class _ReaderSource(Lines):
+class _ReaderSource(SourceLines):
     def __init__(self, names: dict[str, Any]) -> None:
         super().__init__()
         self.names = names

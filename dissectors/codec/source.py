@@ -32,7 +32,7 @@ def compile_function(name: str, source: str, names: dict[str, Any], origin: str)
     return namespace.pop(name)
 
 
-class Lines:
+class SourceLines:
     """Source under construction: indented lines and fresh variable names."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, TypeAlias, assert_never
 
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.dissectors.codec.source import Lines, compile_function
+from kafkascope.dissectors.codec.source import SourceLines, compile_function
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import (
     ArrayWire,
@@ -78,7 +78,7 @@ def writer(layout: Layout) -> Writer:
     return function
 
 
-class _WriterSource(Lines):
+class _WriterSource(SourceLines):
     def __init__(self, names: dict[str, Any]) -> None:
         super().__init__()
         self.names = names

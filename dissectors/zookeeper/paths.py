@@ -54,7 +54,7 @@ WORDS: Final = frozenset({"number", "partition", "brokerId", "resourceType"})
 _SEQUENCE: Final = re.compile(r"-?\d{10}")
 
 
-class Step(NamedTuple):
+class PathPart(NamedTuple):
     """One part of a path."""
 
     text: str
@@ -63,12 +63,12 @@ class Step(NamedTuple):
     stands before; "unknown"."""
 
 
-class Place(NamedTuple):
+class PathMeaning(NamedTuple):
     """What a path means."""
 
     what: str
     """What is there: a meaning of `NODES`; empty above and beside them."""
-    steps: tuple[Step, ...]
+    steps: tuple[PathPart, ...]
 
     def first(self, kind: str) -> str | None:
         """Return the first part that names something of a kind."""
@@ -89,32 +89,32 @@ MOST_KEPT: Final = 1_000
 """Characters of a path whose meaning is remembered: longer ones take a hundred times as much."""
 
 
-def place_of(path: str) -> Place:
+def place_of(path: str) -> PathMeaning:
     """Return what a path means. The deepest chroot that makes sense of all that follows is taken
     last: `/config/config/topics` is a node of a cluster below /config."""
     return _kept_place(path) if len(path) <= MOST_KEPT else _place(path)
 
 
-def _place(path: str) -> Place:
+def _place(path: str) -> PathMeaning:
     parts = path.split("/")[1:] if path.startswith("/") else path.split("/")
     if parts == [""]:
-        return Place("", ())
+        return PathMeaning("", ())
     for begin in range(max(0, len(parts) - _DEEPEST), len(parts)):
         if parts[begin] in _ROOTS:
             found = _matched(parts[begin:])
             if found is not None:
                 what, steps = found
-                above = tuple(Step(each, "chroot") for each in parts[:begin])
-                return Place(what, above + steps)
-    return Place("", tuple(Step(each, "unknown") for each in parts))
+                above = tuple(PathPart(each, "chroot") for each in parts[:begin])
+                return PathMeaning(what, above + steps)
+    return PathMeaning("", tuple(PathPart(each, "unknown") for each in parts))
 
 
 _kept_place: Final = lru_cache(4096)(_place)
 
 
-def _matched(parts: list[str]) -> tuple[str, tuple[Step, ...]] | None:
+def _matched(parts: list[str]) -> tuple[str, tuple[PathPart, ...]] | None:
     """Match parts with a node, or with what stands above one."""
-    best: tuple[str, tuple[Step, ...]] | None = None
+    best: tuple[str, tuple[PathPart, ...]] | None = None
     for pattern, what in _PATTERNS:
         if len(parts) > len(pattern):
             continue
@@ -128,15 +128,15 @@ def _matched(parts: list[str]) -> tuple[str, tuple[Step, ...]] | None:
     return best
 
 
-def _step(pattern: str, text: str) -> Step | None:
+def _step(pattern: str, text: str) -> PathPart | None:
     """Match one part of a path."""
     before, brace, rest = pattern.partition("{")
     if not brace:
-        return Step(text, "") if text == pattern else None
+        return PathPart(text, "") if text == pattern else None
     if not text.startswith(before):
         return None
     kind = rest[:-1]
     # A sequential node is asked for by the name before its number.
     if kind == "number" and text[len(before) :] and not _SEQUENCE.fullmatch(text[len(before) :]):
         return None
-    return Step(text, kind)
+    return PathPart(text, kind)

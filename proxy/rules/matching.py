@@ -18,7 +18,7 @@ from kafkascope.analyzer.bodies.facts import attributes
 from kafkascope.analyzer.exchanges.rows import is_flexible
 from kafkascope.analyzer.filter.backends.exchange import scoped
 from kafkascope.analyzer.filter.bind import And, Bound, Not, Or, Search, Test, fields_of, leaves
-from kafkascope.analyzer.filter.fields import COLUMNS, DECODED, FIELDS, Teller, told_by
+from kafkascope.analyzer.filter.fields import COLUMNS, DECODED, FIELDS, Teller, fields_from
 from kafkascope.analyzer.filter.getters import removals
 from kafkascope.analyzer.filter.known import NOTHING, Known
 from kafkascope.analyzer.filter.language import Filter, bind
@@ -43,13 +43,13 @@ LONGEST_KNOWN: Final = 1_000
 KINDS: Final[tuple[Kind, Kind]] = ("request", "response")
 
 API_FIELDS: Final = frozenset({"api", "version", "flexible", "removed_in", "deprecated"})
-HEAD_FIELDS: Final = API_FIELDS | told_by("connection") | {"client"}
+HEAD_FIELDS: Final = API_FIELDS | fields_from("connection") | {"client"}
 """What settles a rule before the frame is whole: head and connection, the same again and again."""
 
-RESPONSE_FIELDS: Final = told_by("response size", "response", "response records")
+RESPONSE_FIELDS: Final = fields_from("response size", "response", "response records")
 """What nobody knows before the response is there."""
 
-ALWAYS: Final = told_by("connection", "head", "frames", "response size") | {"summary"}
+ALWAYS: Final = fields_from("connection", "head", "frames", "response size") | {"summary"}
 """What every frame tells, responses some more."""
 
 _NEVER: Final[dict[Teller, str]] = {
@@ -79,7 +79,7 @@ FACTS: Final[dict[str, frozenset[str]]] = {
     "producer.id": frozenset({"producer_ids"}) | RECORDS,
     "producer.epoch": frozenset({"producer_epochs"}) | RECORDS,
     **dict.fromkeys(("error", "error.top", "failed", "retriable"), frozenset({"errors"})),
-    **dict.fromkeys(told_by("records", "response records"), RECORDS),
+    **dict.fromkeys(fields_from("records", "response records"), RECORDS),
 }
 """Fields that bodies tell -> what of `bodies.facts.BodyFacts` they are read from, any of it."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.model import Side
-from kafkascope.bridges.following import NOT_SEEN, TOKEN, ByteFollower, Message
+from kafkascope.bridges.following import NOT_SEEN, TOKEN, ByteFollower, FollowedMessage
 from kafkascope.captures import open_inputs
 from kafkascope.captures.model import Chunk, Endpoint, Gap
 from kafkascope.captures.streams.streams import streams
@@ -31,7 +31,7 @@ def followed(path: Path) -> Counter[tuple[Side, str, bytes]]:
                 follower = followers[connection.number] = ByteFollower(
                     connection.a, connection.b, begins=connection.handshake
                 )
-            messages: list[Message] = []
+            messages: list[FollowedMessage] = []
             if isinstance(event, Chunk):
                 messages, _ = follower.feed(event.direction, event.data, event.pieces[0].time_ns)
             elif isinstance(event, Gap) and event.size:

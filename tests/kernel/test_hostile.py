@@ -24,7 +24,7 @@ from kafkascope.dissectors.registry import (
     request_header_version,
     response_header_version,
 )
-from kafkascope.kernel.pairs import Plan, Reader, Side, Sink
+from kafkascope.kernel.pairs import PairSink, Plan, Reader, Side
 from kafkascope.kernel.walker import Facts, Texts, walk_request, walk_response
 from tests.analyzer.wire import framed, heartbeat, produce, request
 from tests.matrix import mostly_slow
@@ -76,7 +76,7 @@ class Host:
 
 
 def reader_of_a_test() -> Reader:
-    return Reader(Sink(), {}, Texts(), Host(), 0)
+    return Reader(PairSink(), {}, Texts(), Host(), 0)
 
 
 def mutated(data: bytes, rng: Random) -> bytes:

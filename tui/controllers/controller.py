@@ -18,7 +18,7 @@ PERIOD_S: Final = 0.2
 """Seconds between two updates of the progress."""
 
 
-class Context(NamedTuple):
+class ControllerContext(NamedTuple):
     """What every controller is given."""
 
     workspace: Workspace
@@ -32,7 +32,7 @@ class Context(NamedTuple):
 class Controller:
     """Owns one noun of the program."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         self.workspace, self.shell, self.host, self.list, self.detail, self.hex = context
         self._task: object | None = None
         """What runs in a thread; None: nothing, or what nobody waits for any more."""

@@ -23,7 +23,7 @@ from kafkascope.analyzer.filter.saved import (
     without_names,
     write_saved,
 )
-from kafkascope.tui.controllers.controller import Context, Controller
+from kafkascope.tui.controllers.controller import Controller, ControllerContext
 from kafkascope.tui.settings.config import filters_of, remember_filter
 from kafkascope.tui.settings.palette import NORMAL
 from kafkascope.tui.stack import ViewState
@@ -38,7 +38,7 @@ PLACEHOLDER: Final = "Type a filter, for example: api == Fetch"
 class FilterController(Controller):
     """Chooses which exchanges are shown."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self.box = SafeInput(id="filter", compact=True, placeholder=PLACEHOLDER)
         self.choices = Choices(self.shell.glyphs)
@@ -267,7 +267,7 @@ class FilterController(Controller):
 class PromptController(Controller):
     """Asks one question at a time."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self.line = Horizontal(id="promptline")
         self.box = SafeInput(id="prompt", compact=True)

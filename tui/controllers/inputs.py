@@ -8,7 +8,7 @@ from pathlib import Path
 
 from textual.app import SystemCommand
 
-from kafkascope.tui.controllers.controller import Context, Controller
+from kafkascope.tui.controllers.controller import Controller, ControllerContext
 from kafkascope.tui.document.values import ports
 from kafkascope.tui.settings.config import recent
 
@@ -16,7 +16,7 @@ from kafkascope.tui.settings.config import recent
 class InputsController(Controller):
     """Ends the program, and keeps for its caller what to show next."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self.wanted: str | None = None
         """The file to show in the place of this one; empty: this one again."""

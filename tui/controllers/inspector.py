@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from textual.timer import Timer
 
 from kafkascope.captures.inputs.spool import NotKept
-from kafkascope.tui.controllers.controller import Context, Controller
+from kafkascope.tui.controllers.controller import Controller, ControllerContext
 from kafkascope.tui.data.around import around
 from kafkascope.tui.data.decoding import Decoder
 from kafkascope.tui.document.tree import TABS, Item, Space, Tree
@@ -44,7 +44,7 @@ class InspectorState(NamedTuple):
 class InspectorController(Controller):
     """Fills the detail pane and the bytes pane."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self.tab = ""
         self.document: Document | None = None

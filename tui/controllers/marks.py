@@ -11,7 +11,7 @@ from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.text import plural
 from kafkascope.captures.errors import CaptureError
 from kafkascope.dissectors.values import Uuid
-from kafkascope.tui.controllers.controller import Context, Controller
+from kafkascope.tui.controllers.controller import Controller, ControllerContext
 from kafkascope.tui.document.values import joined, unnamed_ids
 from kafkascope.tui.settings.colours import colours_path
 from kafkascope.tui.settings.palette import NORMAL, STYLES
@@ -22,7 +22,7 @@ from kafkascope.tui.views.lines import Piece
 class MarksController(Controller):
     """Changes notes and updates what depends on them."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self.notes = self.workspace.notes
         self._announced = False
@@ -38,7 +38,7 @@ class MarksController(Controller):
         """Update rows, colours and the view after notes have changed."""
         self.workspace.colours.forget()
         self.list.changed()
-        if self.workspace.asks_about("marked", "ignored", "comment"):
+        if self.workspace.filters_by("marked", "ignored", "comment"):
             self.workspace.notes_changed()
         if self.notes.said:
             self.shell.say(self.notes.said, "warning")

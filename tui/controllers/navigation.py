@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkascope.tui.controllers.controller import Context, Controller
+from kafkascope.tui.controllers.controller import Controller, ControllerContext
 from kafkascope.tui.controllers.filter import FilterController
 from kafkascope.tui.controllers.inspector import InspectorController
 from kafkascope.tui.controllers.order import OrderController
@@ -17,7 +17,7 @@ class NavigationController(Controller):
 
     def __init__(
         self,
-        context: Context,
+        context: ControllerContext,
         panes: PanesController,
         filter_: FilterController,
         order: OrderController,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafkascope.analyzer.render.times import TIME_FORMATS
-from kafkascope.tui.controllers.controller import Context, Controller
+from kafkascope.tui.controllers.controller import Controller, ControllerContext
 from kafkascope.tui.stack import Order
 from kafkascope.tui.views.exchanges import SINCE_MARK
 
@@ -20,7 +20,7 @@ CLOCKS: Final = {
 class OrderController(Controller):
     """Sorts the list and keeps it at its end."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self.following = self.workspace.store.progress.ring
         """Whether the cursor stays on the newest row."""
@@ -72,7 +72,7 @@ class OrderController(Controller):
 
     def order_by(self, name: str) -> None:
         """Sort by a column; by the same one again, the other way round; empty: as captured."""
-        from kafkascope.tui.data.columns import sortable, usual
+        from kafkascope.tui.data.columns import default_order, sortable
 
         order = self.workspace.view.order
         if not name:
@@ -80,7 +80,7 @@ class OrderController(Controller):
         elif order is not None and order.name == name:
             self._order(Order(name, not order.downwards))
         elif sortable(name):
-            self._order(usual(name))
+            self._order(default_order(name))
         else:
             self.shell.say(f"Cannot sort by {name}: it is decoded from messages.", "warning")
 

@@ -8,9 +8,9 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
-from kafkascope.tui.controllers.controller import Context, Controller
+from kafkascope.tui.controllers.controller import Controller, ControllerContext
 from kafkascope.tui.views.exchanges import ListHeading
-from kafkascope.tui.views.lines import Lines
+from kafkascope.tui.views.lines import LineList
 from kafkascope.tui.views.screen_tabs import Bar, Splitter
 
 if TYPE_CHECKING:
@@ -33,17 +33,17 @@ LAYOUTS: Final = ("below", "beside", "no bytes")
 class PanesController(Controller):
     """Arranges list, detail and bytes; a board has the place of all three."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self.main, self.boards = Vertical(id="main"), Vertical(id="boards")
         self.upper, self.lower = Vertical(id="list"), Vertical(id="below")
         self.details = Horizontal(id="panes")
         self.bar = Bar(self.shell.glyphs.text("│"), self._drag_bar, id="bar")
-        self.entered: Lines = self.list
+        self.entered: LineList = self.list
         """The pane that had the focus last."""
         self.zoomed = False
         """Whether that pane has the screen for itself."""
-        self.all: tuple[Lines, ...] = (self.list, self.detail, self.hex)
+        self.all: tuple[LineList, ...] = (self.list, self.detail, self.hex)
         self._layout = LAYOUTS[0]
         self._share = 1.0
         """Height or width of the list as a multiple of what is below or beside it."""
@@ -112,7 +112,7 @@ class PanesController(Controller):
         """Arrange the panes again for the same size."""
         self.arrange(self.shell.size.width, self.shell.size.height)
 
-    def enter(self, pane: Lines, *, zoomed: bool = False) -> None:
+    def enter(self, pane: LineList, *, zoomed: bool = False) -> None:
         """Show a pane and give it the focus."""
         self.entered, self.zoomed = pane, zoomed
         pane.display = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from kafkascope.tui.controllers.controller import Context, Controller
+from kafkascope.tui.controllers.controller import Controller, ControllerContext
 from kafkascope.tui.controllers.inspector import InspectorController
 from kafkascope.tui.controllers.marks import MarksController
 from kafkascope.tui.controllers.order import OrderController
@@ -27,7 +27,7 @@ class FindingsController(Controller):
     few = 200_000
     """Exchanges up to which findings are counted without being asked for."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self.due = 0.0
         """When to update findings, on the monotonic clock."""
@@ -42,7 +42,7 @@ class FindingsController(Controller):
         """Whether something on the screen depends on findings."""
         work = self.workspace
         few = work.store.progress.done and 0 < len(work.store) <= self.few
-        filtered = work.asks_about("finding", "expected") or work.colours.asks("finding")
+        filtered = work.filters_by("finding", "expected") or work.colours.use("finding")
         return filtered or few or self.shell.shows_context()
 
     @property
@@ -78,7 +78,7 @@ class FindingsController(Controller):
 
                 self._version, causes = told
                 self._counts = counted(causes)
-                mentions.tell(unfolded(causes))
+                mentions.update(unfolded(causes))
                 self.due = now + max(AGAIN, SHARE * (time.monotonic() - now))
         begin = time.monotonic()
         looked = mentions.advance(SPENT)
@@ -87,7 +87,7 @@ class FindingsController(Controller):
         if looked:
             workspace.colours.forget()
             self.list.changed()
-            if workspace.asks_about("finding", "expected"):
+            if workspace.filters_by("finding", "expected"):
                 workspace.notes_changed()
         pending = self.pending()
         final, self._final = not pending and not self._final, not pending
@@ -103,7 +103,7 @@ class ReadingController(Controller):
 
     def __init__(
         self,
-        context: Context,
+        context: ControllerContext,
         marks: MarksController,
         order: OrderController,
         inspector: InspectorController,
@@ -135,7 +135,7 @@ class ReadingController(Controller):
         workspace.unsettled = grew or not store.progress.done
         self.marks.resolve()
         moved = store.session.dropped != dropped or (view.order is not None and grew)
-        if view.moved() or moved:
+        if view.has_reordered() or moved:
             self._stay_with(here)
         elif len(view) != before:
             if before < rows.size.height:

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.render.times import mark
-from kafkascope.tui.controllers.controller import Context, Controller
+from kafkascope.tui.controllers.controller import Controller, ControllerContext
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,7 +19,7 @@ SCOPES: Final = ("the list", "fields and records", "bytes")
 class SearchController(Controller):
     """Moves the cursor of the list to what the user searches."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self.wanted = ""
         """The text that was searched last."""

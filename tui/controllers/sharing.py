@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kafkascope.analyzer.text import json_safe, plural
 from kafkascope.captures.errors import CaptureError
-from kafkascope.tui.controllers.controller import Context, Controller
+from kafkascope.tui.controllers.controller import Controller, ControllerContext
 from kafkascope.tui.data.exports import FORMS, Job, default_name
 from kafkascope.tui.document.values import of_item, of_row
 
@@ -15,7 +15,7 @@ from kafkascope.tui.document.values import of_item, of_row
 class SharingController(Controller):
     """Copies what is under the cursor, and runs one export at a time, in a thread."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self._job: Job | None = None
 
@@ -134,7 +134,7 @@ class SharingController(Controller):
     def _more(self, which: str) -> str:
         """Return " so far" if more exchanges may still be shown."""
         workspace = self.workspace
-        pending = workspace.asks_about("finding") and bool(self.shell.findings_pending())
+        pending = workspace.filters_by("finding") and bool(self.shell.findings_pending())
         whole = workspace.store.progress.done and not workspace.view.behind and not pending
         return "" if whole or which != "shown" else " so far"
 
@@ -163,7 +163,7 @@ class SharingController(Controller):
         def ended(result: Exception | None) -> None:
             self._job = None
             if result is None:
-                self.shell.say(job.told())
+                self.shell.say(job.summary())
             else:
                 self.shell.say(f"{path}: {result}", "warning")
 

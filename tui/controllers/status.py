@@ -7,7 +7,7 @@ from typing import Final
 from rich.style import Style
 
 from kafkascope.analyzer.text import padded, plural
-from kafkascope.tui.controllers.controller import Context, Controller
+from kafkascope.tui.controllers.controller import Controller, ControllerContext
 from kafkascope.tui.controllers.filter import FilterController
 from kafkascope.tui.controllers.inspector import InspectorController
 from kafkascope.tui.controllers.navigation import NavigationController
@@ -33,7 +33,7 @@ class StatusController(Controller):
 
     def __init__(
         self,
-        context: Context,
+        context: ControllerContext,
         panes: PanesController,
         navigation: NavigationController,
         filter_: FilterController,
@@ -68,7 +68,7 @@ class StatusController(Controller):
         """Return the input, the screen, how much is shown and what is going on."""
         work, order = self.workspace, self.order
         count = plural(len(work.store), "exchange")
-        if work.view.wanted:
+        if work.view.filter_text:
             count = f"{len(work.view):,} of {len(work.store):,} shown"
         if work.notes.ignored:
             count += f", {len(work.notes.ignored):,} ignored"

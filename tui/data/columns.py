@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from kafkascope.analyzer.filter.backends.sources import LISTS, NUMBERS, RowRange, Told
+from kafkascope.analyzer.filter.backends.sources import LISTS, NUMBERS, KeyedValues, RowRange
 from kafkascope.analyzer.filter.bind import resolve
 from kafkascope.analyzer.filter.known import Known
 from kafkascope.analyzer.filter.language import compile_query
@@ -29,7 +29,7 @@ LAST: Final = 2**62
 WORST: Final = {"lost": 0, "orphan": 1}
 
 
-def usual(name: str) -> Order:
+def default_order(name: str) -> Order:
     """Return the usual order by a column: sizes and times largest first."""
     found = resolve(name)
     if found is None:
@@ -77,7 +77,7 @@ def _keys(session: Session, name: str, rows: int) -> NDArray[np.int64]:
     return values if there is None else np.where(there, values, LAST)
 
 
-def _ranks(told: Told) -> NDArray[np.int64]:
+def _ranks(told: KeyedValues) -> NDArray[np.int64]:
     """Return the rank of each row's value among all values."""
     keys, place = np.unique(told.keys, return_inverse=True)
     values = [_first(told.values(int(key))) for key in keys]

@@ -56,7 +56,7 @@ class Job:
             return f"no such folder: {self.path.parent}"
         return ""
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return a sentence about what was written."""
         text = f"{plural(self.written, 'exchange')} written to {self.path}"
         if self.stopped:

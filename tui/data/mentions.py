@@ -48,7 +48,7 @@ class Mentions:
         """Whether rows are left to look at."""
         return self._evidence is not None
 
-    def tell(self, findings: Iterable[Finding]) -> None:
+    def update(self, findings: Iterable[Finding]) -> None:
         """Take findings, and look at all rows again if they have changed."""
         found = list(findings)
         if found == self.told:

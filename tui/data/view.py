@@ -150,14 +150,14 @@ class View:
         """Whether that moved rows since somebody asked."""
 
     @property
-    def wanted(self) -> str:
+    def filter_text(self) -> str:
         """The whole filter: what was typed, without exchanges that are ignored."""
         if not (self._hides and self._known.ignored):
             return self.text
         return f"({self.text}) and not ignored" if self.text else "not ignored"
 
     def _compiled(self) -> Query | None:
-        text = self.wanted
+        text = self.filter_text
         query = compile_query(text, self._known) if text else None
         decoding, bound = self._known.decoding, None if query is None else query.bound
         self.close()
@@ -207,7 +207,7 @@ class View:
             self._placed = arrived
         return numbered
 
-    def moved(self) -> bool:
+    def has_reordered(self) -> bool:
         """Return whether rows have moved since the last call."""
         numbered = self._by_number
         found, numbered.moved = numbered.moved or self._anew, False

@@ -29,7 +29,7 @@ class Workspace:
         self.name = name
         """The input, as the user named it."""
         self.notes = notes or Notes()
-        self.notes.tell_names(self.session)
+        self.notes.give_names(self.session)
         self.decoding: Decoding | None = None
         """Decodes keys and values for filters; None where nobody wants that."""
         if feed.decodes:
@@ -75,7 +75,7 @@ class Workspace:
         """Return a view of the rows that a filter selects; `FilterError`."""
         return View(self.store, text, self.notes.known)
 
-    def asks_about(self, *words: str) -> bool:
+    def filters_by(self, *words: str) -> bool:
         """Return whether the filter contains one of these words."""
         return any(word in self.view.text for word in words)
 

@@ -12,7 +12,7 @@ from textual.widgets import Static
 from kafkascope.tui.app import ScopeApp
 
 
-class Step(NamedTuple):
+class TourStep(NamedTuple):
     """A step of the tour, which is reached when the screen of that number is shown."""
 
     question: str
@@ -22,7 +22,7 @@ class Step(NamedTuple):
 
 
 STEPS: Final = (
-    Step(
+    TourStep(
         "One minute of traffic from an online shop. A row is a request with its response. What is"
         " wrong?",
         "7",
@@ -30,48 +30,48 @@ STEPS: Final = (
         " causes with consequences: Enter expands them.",
         7,
     ),
-    Step(
+    TourStep(
         "Which listener is unreachable?",
         'down to "Broker 3 advertises", Enter',
         "The evidence: Metadata responses that send reports-ui to 172.17.0.4:29092, an address"
         " inside a container. Nothing answers there.",
         1,
     ),
-    Step(
+    TourStep(
         "Where is it in the bytes?",
         "Enter, then r",
         "The decoded response. The field under the cursor is highlighted in the bytes pane (tab). R"
         " shows records and packets. Esc goes back, as often as you like.",
     ),
-    Step(
+    TourStep(
         "Which client breaks on Kafka 4?",
         "3",
         "Clients with library and API versions. legacy-export supports Fetch up to v3 and Produce"
         " up to v2, removed in Kafka 4.0. crm-sync never completed authentication.",
         3,
     ),
-    Step(
+    TourStep(
         "Why does the group rebalance?",
         "5, down to billing, Enter",
         "One lane for each member: J join, = stable, x missed heartbeats, l left. Below: each"
         " rebalance with its cause: joined, expired, left.",
         5,
     ),
-    Step(
+    TourStep(
         "Slow, or waiting on purpose?",
         "6",
         "Latency and excess. Fetch waits because its client requests it; excess leaves that out."
         " Produce was slow while broker 2 stalled.",
         6,
     ),
-    Step(
+    TourStep(
         "Who gets these errors?",
         "1, then e a few times",
         "e goes to the next error or missing response, f follows its connection, client or group, a"
         " filters by the value under the cursor.",
         1,
     ),
-    Step(
+    TourStep(
         "And my own traffic?",
         "Q to quit, then: sudo tcpdump -i any -s 0 -w my.pcap port 9092",
         "kafkascope my.pcap opens it, kafkascope check my.pcap prints findings with an exit code"

@@ -22,13 +22,13 @@ from kafkascope.tui.host import Host
 from kafkascope.tui.keys import BOARD_KEYS, Key, Rows, bindings
 from kafkascope.tui.screens import TABS, evidence
 from kafkascope.tui.screens.activity import Activity
-from kafkascope.tui.screens.panes import StaticLines, Table, TablePane, TextLines
+from kafkascope.tui.screens.panes import SheetTable, StaticLines, TablePane, TextLines
 from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine
 from kafkascope.tui.settings.palette import STYLES
 from kafkascope.tui.stack import BoardState
 from kafkascope.tui.views.dialogs import HelpScreen, Section
 from kafkascope.tui.views.empty import sentence
-from kafkascope.tui.views.lines import Lines
+from kafkascope.tui.views.lines import LineList
 from kafkascope.tui.views.screen_tabs import Splitter, tab_at, tab_titles
 
 REST: Final = 0.03
@@ -106,7 +106,7 @@ class BoardSpec:
     """Whether a capture without exchanges has nothing for the table."""
     warns: bool = True
     """Whether a line warns that numbers are not final."""
-    table: type[Table] = Table
+    table: type[SheetTable] = SheetTable
     board: Callable[[Host, BoardSpec], Board] | None = None
 
     @property
@@ -147,7 +147,7 @@ class Board(Vertical):
         self.table.action_call = self.action_call
         self.table.identity = lambda line: spec.identity(self, line)
         self.upper = TablePane(self.table)
-        self.low_table = Table(Sheet(()), host.glyphs)
+        self.low_table = SheetTable(Sheet(()), host.glyphs)
         self.low_sheet = TablePane(self.low_table, classes="lower")
         self.low_text = TextLines(host.glyphs, classes="lower")
         self.low_text.display = False
@@ -203,7 +203,7 @@ class Board(Vertical):
         return self.host.store.session.context.names
 
     @property
-    def lower(self) -> Lines:
+    def lower(self) -> LineList:
         """The widget of the tab, for a table or for text."""
         return self.low_table if isinstance(self._content, Sheet) else self.low_text
 
@@ -425,8 +425,8 @@ class Board(Vertical):
 
     # --- moving -----------------------------------------------------------------------------
 
-    @on(Lines.CursorChanged)
-    def follow_cursor(self, event: Lines.CursorChanged) -> None:
+    @on(LineList.CursorChanged)
+    def follow_cursor(self, event: LineList.CursorChanged) -> None:
         """Let the tab follow when the cursor rests."""
         event.stop()
         if event.lines is self.table:

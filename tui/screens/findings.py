@@ -14,7 +14,7 @@ from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.text import wrapped
 from kafkascope.tui.keys import Key, bindings
 from kafkascope.tui.screens.board import OVER_TIME, Board, BoardSpec, Content, Tab
-from kafkascope.tui.screens.panes import Table
+from kafkascope.tui.screens.panes import SheetTable
 from kafkascope.tui.screens.sheet import Sheet, Spans
 
 ROLES: Final = {"error": "!", "warning": "?", "note": "label", "chat": "dim"}
@@ -42,7 +42,7 @@ FOLD_KEYS: Final = (
 )
 
 
-class FoldTable(Table):
+class FoldTable(SheetTable):
     """A table with lines below others; its keys come before those that scroll."""
 
     BINDINGS = bindings(FOLD_KEYS)

@@ -17,7 +17,7 @@ from kafkascope.analyzer.text import wrapped
 from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine
 from kafkascope.tui.settings.palette import NORMAL, STYLES, Glyphs
 from kafkascope.tui.stack import Position
-from kafkascope.tui.views.lines import Lines, Piece
+from kafkascope.tui.views.lines import LineList, Piece
 
 EDGE = 1
 """Columns at the left of a table."""
@@ -53,7 +53,7 @@ class TableHeading(Widget):
             self.pane.sort_by(column.name)
 
 
-class Table(Lines):
+class SheetTable(LineList):
     """Draws the lines of a sheet."""
 
     action_call: Callable[[str], None]
@@ -132,7 +132,7 @@ class Table(Lines):
             self.show_line(self.cursor)
 
 
-class TextLines(Lines):
+class TextLines(LineList):
     """Draws lines of text; those about an exchange open it."""
 
     def __init__(self, glyphs: Glyphs, *, classes: str = "") -> None:
@@ -177,9 +177,9 @@ class StaticLines(TextLines, can_focus=False):
 class TablePane(Vertical):
     """A table below its titles."""
 
-    DEFAULT_CSS = "TablePane { height: 1fr; } TablePane > Lines { height: 1fr; }"
+    DEFAULT_CSS = "TablePane { height: 1fr; } TablePane > LineList { height: 1fr; }"
 
-    def __init__(self, table: Table, *, classes: str = "") -> None:
+    def __init__(self, table: SheetTable, *, classes: str = "") -> None:
         super().__init__(classes=classes)
         self.table = table
         self.heading = TableHeading(self)

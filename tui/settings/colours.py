@@ -37,7 +37,7 @@ KEPT: Final = 5_000
 NO_RULE: Final = -1
 
 
-class Rule(NamedTuple):
+class ColourRule(NamedTuple):
     """One line of the file."""
 
     text: str
@@ -77,7 +77,7 @@ class Colours:
 
     def __init__(self, store: Store, known: Known) -> None:
         self.store, self.known = store, known
-        self.rules: list[Rule] = []
+        self.rules: list[ColourRule] = []
         self.said = ""
         """A sentence about what is wrong with the file."""
         self._found: dict[int, int] = {}
@@ -111,7 +111,7 @@ class Colours:
         """Forget which rules selected rows, as that may have changed."""
         self._found.clear()
 
-    def asks(self, word: str) -> bool:
+    def use(self, word: str) -> bool:
         """Return whether a rule contains a word."""
         return any(word in rule.text for rule in self.rules)
 
@@ -152,7 +152,7 @@ class Colours:
         return NO_RULE
 
 
-def _rule(text: str, words: Any, known: Known) -> Rule | str:
+def _rule(text: str, words: Any, known: Known) -> ColourRule | str:
     if not isinstance(words, str):
         return "a filter and a style in quotes are wanted"
     try:
@@ -168,4 +168,4 @@ def _rule(text: str, words: Any, known: Known) -> Rule | str:
     if fields_of(bound) & DECODED:
         # Somebody may have to be asked for a schema, and drawing never waits.
         return "rows are coloured without keys and values decoded with a schema"
-    return Rule(text, words, wanted, cost(bound) == "b")
+    return ColourRule(text, words, wanted, cost(bound) == "b")

@@ -55,7 +55,7 @@ class Notes:
             self.said = f"{path.name}: cannot be read ({error}); marks are not kept"
             self.path = None
 
-    def tell_names(self, session: Session) -> None:
+    def give_names(self, session: Session) -> None:
         """Give a session the names of topics; those that the capture tells replace them."""
         for topic_id, name in self.topics.items():
             session.context.names.learn(topic_id, name)

@@ -19,7 +19,7 @@ from textual.widgets.option_list import Option
 from kafkascope.analyzer.text import columns_taken, json_safe, padded, wrapped
 from kafkascope.dissectors.codec.jsonform import dumps_indented
 from kafkascope.tui.settings.palette import STYLES, Glyphs
-from kafkascope.tui.views.lines import Lines, Piece
+from kafkascope.tui.views.lines import LineList, Piece
 from kafkascope.tui.views.safe import SafeInput, SafeTextArea
 
 
@@ -273,7 +273,7 @@ class HelpScreen(ModalScreen[None]):
 # --- texts ----------------------------------------------------------------------------------------
 
 
-class PageLines(Lines):
+class PageLines(LineList):
     """Draws the lines of a page."""
 
     def __init__(self, lines: Sequence[Sequence[Piece]], glyphs: Glyphs) -> None:

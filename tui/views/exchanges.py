@@ -25,7 +25,7 @@ from kafkascope.tui.data.view import View
 from kafkascope.tui.data.workspace import Workspace
 from kafkascope.tui.settings.palette import NORMAL, STYLES, Glyphs
 from kafkascope.tui.views.empty import Empty, empty_lines
-from kafkascope.tui.views.lines import Lines, Piece
+from kafkascope.tui.views.lines import LineList, Piece
 
 EDGE: Final = 2
 """Columns for the signs of marks and of findings."""
@@ -42,7 +42,7 @@ EVERY: Final = 1.0
 """Seconds between two overviews of a list that grows."""
 
 
-class ExchangeList(Lines):
+class ExchangeList(LineList):
     """Draws one line per exchange of the workspace's view."""
 
     def __init__(self, workspace: Workspace, glyphs: Glyphs, times: str) -> None:

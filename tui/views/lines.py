@@ -25,7 +25,7 @@ CACHED: Final = 2_000
 Piece = tuple[str, Style]
 
 
-class Lines(ScrollView, can_focus=True):
+class LineList(ScrollView, can_focus=True):
     """A list with a cursor. Subclasses define `count` and the `pieces` of a line."""
 
     WHOLE: ClassVar[bool] = True
@@ -44,7 +44,7 @@ class Lines(ScrollView, can_focus=True):
     class CursorChanged(Message):
         """The cursor is on another line."""
 
-        lines: Lines
+        lines: LineList
 
     def __init__(self, glyphs: Glyphs, *, id: str | None = None, classes: str = "") -> None:
         super().__init__(id=id, classes=classes)

@@ -13,10 +13,10 @@ from textual.events import Blur, Click, Focus
 
 from kafkascope.tui.document.tree import Item, Space, Tree
 from kafkascope.tui.settings.palette import NORMAL, STYLES, Glyphs
-from kafkascope.tui.views.lines import Lines, Piece
+from kafkascope.tui.views.lines import LineList, Piece
 
 
-class DetailPane(Lines):
+class DetailPane(LineList):
     """Draws a tree whose lines fold."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -110,7 +110,7 @@ class DetailPane(Lines):
         self.changed()
 
 
-class HexPane(Lines):
+class HexPane(LineList):
     """Shows one space of bytes; left and right go byte by byte, and tell which field that is."""
 
     WHOLE = False

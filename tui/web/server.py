@@ -83,7 +83,7 @@ def _framed(kind: bytes, payload: bytes) -> bytes:
     return kind + len(payload).to_bytes(4, "big") + payload
 
 
-class Session:
+class BrowserSession:
     """Runs the UI of a tab until that is closed or the user leaves."""
 
     def __init__(self, command: Sequence[str], tab: web.WebSocketResponse) -> None:
@@ -257,7 +257,7 @@ class Site:
         size = measure(query.get("width"), 80), measure(query.get("height"), 24)
         self._tabs.add(tab)
         try:
-            await Session(self._command, tab).run(size)
+            await BrowserSession(self._command, tab).run(size)
         finally:
             self._tabs.discard(tab)
         return tab

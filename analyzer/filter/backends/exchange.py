@@ -173,7 +173,7 @@ class Ends(NamedTuple):
     via: str
 
 
-def asks_connections(bound: Bound | None) -> bool:
+def is_about_connections(bound: Bound | None) -> bool:
     """Return whether a filter can be applied to connections."""
     return fields_of(bound) <= set(FIELDS)
 

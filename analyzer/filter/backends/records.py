@@ -47,7 +47,7 @@ class Level(IntEnum):
 class RecordAt:
     """One record in the place where it was seen; the parts of levels that come later are unset."""
 
-    __slots__ = ("_said", "batch", "exchange", "field", "one", "row")
+    __slots__ = ("_decoded_fields", "batch", "exchange", "field", "one", "row")
 
     batch: Batch
     field: RecordField
@@ -56,20 +56,20 @@ class RecordAt:
     def __init__(self, row: Row, exchange: Exchange) -> None:
         self.row = row
         self.exchange = exchange
-        self._said: list[Any] | None = None
+        self._decoded_fields: list[Any] | None = None
 
     def record(self, one: One) -> None:
         """Go on to a record of the batch."""
         self.one = one
-        self._said = None
+        self._decoded_fields = None
 
-    def said(self, decoding: Decoding) -> list[Any]:
+    def decoded_fields(self, decoding: Decoding) -> list[Any]:
         """Return the fields of key and value, decoded once for all comparisons."""
-        if self._said is None:
-            self._said = []
+        if self._decoded_fields is None:
+            self._decoded_fields = []
             if not self.batch.control and not is_internal(self.field.topic, self.field.topic_id):
-                self._said += decoding.of_record(self.field.topic, self.one.record)
-        return self._said
+                self._decoded_fields += decoding.of_record(self.field.topic, self.one.record)
+        return self._decoded_fields
 
 
 class Leaf(NamedTuple):
@@ -189,7 +189,9 @@ class RecordFilter:
             holds = scoped(test)
             if decoding is None:
                 return Leaf(Level.EXCHANGE, lambda unit: holds(()))
-            return Leaf(Level.RECORD, lambda unit: holds(read(unit.said(decoding), name, path)))
+            return Leaf(
+                Level.RECORD, lambda unit: holds(read(unit.decoded_fields(decoding), name, path))
+            )
         if path or name not in GETTERS:
             return self._of_exchange(test)
         level, get = GETTERS[name]

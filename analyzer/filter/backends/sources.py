@@ -14,7 +14,7 @@ import numpy as np
 
 from kafkascope.analyzer.exchanges.column import NONE
 from kafkascope.analyzer.exchanges.rows import is_flexible
-from kafkascope.analyzer.filter.fields import COLUMNS, field_of, told_by
+from kafkascope.analyzer.filter.fields import COLUMNS, field_of, fields_from
 from kafkascope.analyzer.filter.getters import Values, removals
 from kafkascope.analyzer.model import STATES
 from kafkascope.analyzer.times import MS
@@ -90,7 +90,7 @@ def _numbers(column: array[int], begin: int, end: int) -> Numbers:
     ).astype(np.int64)
 
 
-class Told(NamedTuple):
+class KeyedValues(NamedTuple):
     """The values of rows, by key."""
 
     keys: Numbers
@@ -112,7 +112,7 @@ class Lookup:
         """Results by key: 1 yes, 0 no, -1 not evaluated yet."""
         self._scheme = 0
 
-    def __call__(self, told: Told) -> Bools:
+    def __call__(self, told: KeyedValues) -> Bools:
         """Return the result for each row."""
         keys = told.keys
         if not len(keys):
@@ -140,14 +140,14 @@ class Lookup:
         self._known[passing] = -1
         return answers > 0
 
-    def _sorted(self, told: Told) -> Bools:
+    def _sorted(self, told: KeyedValues) -> Bools:
         keys, place = np.unique(told.keys, return_inverse=True)
         judged = [self._judge(told.values(int(key))) for key in keys]
         found: Bools = np.array(judged, dtype=np.bool_)[place]
         return found
 
 
-Source: TypeAlias = Callable[[RowRange], Told]
+Source: TypeAlias = Callable[[RowRange], KeyedValues]
 NumberSource: TypeAlias = "Callable[[RowRange], tuple[Numbers, Bools | None]]"
 
 
@@ -216,13 +216,13 @@ def packets(rows: RowRange) -> list[tuple[Numbers, Bools]]:
 
 
 def _table(name: str, *, many: bool = False) -> Source:
-    def source(rows: RowRange) -> Told:
+    def source(rows: RowRange) -> KeyedValues:
         known = rows.session.tables[name].values
 
         def value(key: int) -> Values:
             return () if known[key] is None or known[key] == "" else (known[key],)
 
-        return Told(rows.numbers(name), known.__getitem__ if many else value)
+        return KeyedValues(rows.numbers(name), known.__getitem__ if many else value)
 
     return source
 
@@ -243,7 +243,7 @@ def _got(name: str, row: _Part) -> Values:
 
 def _ends(name: str) -> Source:
 
-    def source(rows: RowRange) -> Told:
+    def source(rows: RowRange) -> KeyedValues:
         connections = rows.session.connections
 
         def values(key: int) -> Values:
@@ -252,7 +252,7 @@ def _ends(name: str) -> Source:
             part = _Part(client_address=client, broker_address=broker, via=connection.via)
             return _got(name, part)
 
-        return Told(2 * rows.numbers("connection") + rows.numbers("client_side"), values)
+        return KeyedValues(2 * rows.numbers("connection") + rows.numbers("client_side"), values)
 
     return source
 
@@ -260,9 +260,11 @@ def _ends(name: str) -> Source:
 def _derived(name: str, column: str) -> Source:
     """Return the source of a field that its getter derives from one column."""
 
-    def source(rows: RowRange) -> Told:
+    def source(rows: RowRange) -> KeyedValues:
         known = STATES if column == "state" else rows.session.tables[column].values
-        return Told(rows.numbers(column), lambda key: _got(name, _Part(**{column: known[key]})))
+        return KeyedValues(
+            rows.numbers(column), lambda key: _got(name, _Part(**{column: known[key]}))
+        )
 
     return source
 
@@ -270,7 +272,7 @@ def _derived(name: str, column: str) -> Source:
 def _versioned(judge: Callable[[int | None, int | None], Values]) -> Source:
     """Return the source of a field that depends on the API key and version."""
 
-    def source(rows: RowRange) -> Told:
+    def source(rows: RowRange) -> KeyedValues:
         width = 1 << 16
         keys = (rows.numbers("api_key") + 1) * width + rows.numbers("api_version") + 1
 
@@ -278,7 +280,7 @@ def _versioned(judge: Callable[[int | None, int | None], Values]) -> Source:
             key, version = code // width - 1, code % width - 1
             return judge(None if key < 0 else key, None if version < 0 else version)
 
-        return Told(keys, values)
+        return KeyedValues(keys, values)
 
     return source
 
@@ -291,7 +293,7 @@ class _Error(NamedTuple):
 
 
 def _errors(name: str, column: str = "errors") -> Source:
-    def source(rows: RowRange) -> Told:
+    def source(rows: RowRange) -> KeyedValues:
         known = rows.session.tables[column].values
         answered = STATES.index("answered")
 
@@ -300,12 +302,12 @@ def _errors(name: str, column: str = "errors") -> Source:
             state = "answered" if key % 2 else ""
             return _got(name, _Part(errors=codes, state=state))
 
-        return Told(2 * rows.numbers(column) + (rows.numbers("state") == answered), values)
+        return KeyedValues(2 * rows.numbers(column) + (rows.numbers("state") == answered), values)
 
     return source
 
 
-def _topics(rows: RowRange) -> Told:
+def _topics(rows: RowRange) -> KeyedValues:
     """Return the topics listed and implied, with a key for each pair of lists."""
     session = rows.session
     tables = session.tables
@@ -320,10 +322,10 @@ def _topics(rows: RowRange) -> Told:
         return (*names.late_all(named[key % width]), *names.late_all(implied[key // width]))
 
     keys = rows.numbers("topics") + width * rows.numbers("implied_topics")
-    return Told(keys, values, lambda key: not any(map(nameless, both(key))), width)
+    return KeyedValues(keys, values, lambda key: not any(map(nameless, both(key))), width)
 
 
-def _undecoded(rows: RowRange) -> Told:
+def _undecoded(rows: RowRange) -> KeyedValues:
     """Return the undecoded bytes: each of the few rows that have any gets its own key, the others
     key 0."""
     session, indexes = rows.session, rows.indexes
@@ -336,7 +338,7 @@ def _undecoded(rows: RowRange) -> Told:
         parts = session.remarks(int(found[key - 1]))[0] if key else ()
         return _got("undecoded", _Part(undecoded=parts))
 
-    return Told(keys, values, lambda key: not key)
+    return KeyedValues(keys, values, lambda key: not key)
 
 
 LISTS: Final[dict[str, Source]] = {
@@ -348,9 +350,11 @@ LISTS: Final[dict[str, Source]] = {
     **{name: _ends(name) for name in ("client.ip", "client.port", "via", "broker")},
     **{name: _ends(name) for name in ("broker.ip", "broker.port", "ip", "port")},
     **{name: _derived(name, "state") for name in ("state", *STATES)},
-    **{name: _derived(name, "tls") for name in told_by("tls")},
-    **{name: _derived(name, "zookeeper") for name in told_by("zookeeper")},
-    "api": lambda rows: Told(rows.numbers("api_key") + 1, lambda key: (key - 1,) if key else ()),
+    **{name: _derived(name, "tls") for name in fields_from("tls")},
+    **{name: _derived(name, "zookeeper") for name in fields_from("zookeeper")},
+    "api": lambda rows: KeyedValues(
+        rows.numbers("api_key") + 1, lambda key: (key - 1,) if key else ()
+    ),
     "flexible": _versioned(lambda key, version: (is_flexible(key, version),)),
     "removed_in": _versioned(removals),
     "deprecated": _versioned(lambda key, version: (bool(removals(key, version)),)),
@@ -366,7 +370,7 @@ LISTS: Final[dict[str, Source]] = {
 
 
 TEXTS: Final[tuple[Source, ...]] = (
-    lambda rows: Told(
+    lambda rows: KeyedValues(
         rows.numbers("connection"),
         lambda key: tuple(map(str, rows.session.connections[key].ends())),
     ),

@@ -20,7 +20,7 @@ from kafkascope.analyzer.payloads.avro.linking import Linked
 from kafkascope.analyzer.payloads.avro.logical import conversion
 from kafkascope.analyzer.payloads.avro.types import FREE, MAX_DEPTH, MAX_EMPTY, AvroType
 from kafkascope.analyzer.payloads.model import of_bytes, of_double
-from kafkascope.dissectors.codec.source import Lines, compile_function
+from kafkascope.dissectors.codec.source import SourceLines, compile_function
 
 MAX_INLINE: Final = 4
 """Arrays and maps inside each other in one function: Python takes twenty loops."""
@@ -133,7 +133,7 @@ class AvroReader:
         return name
 
 
-class _Source(Lines):
+class _Source(SourceLines):
     """One function: `read(data, pos, depth) -> (value, pos)`. `depth` counts records, arrays and
     maps, this one included."""
 

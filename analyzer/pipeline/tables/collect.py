@@ -17,7 +17,7 @@ from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.pipeline.tables import values
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.buffers import RowBuffer, is_much
-from kafkascope.analyzer.pipeline.tables.facts import Facts, SentSchemas
+from kafkascope.analyzer.pipeline.tables.facts import SentSchemas, TableFacts
 from kafkascope.analyzer.pipeline.tables.numbers import exchange_place
 from kafkascope.analyzer.pipeline.tables.schemas import (
     COLLECTED,
@@ -112,7 +112,7 @@ class TableCollector:
         self._context = context
         self._options = options
         self._last_ns = last_ns
-        self.facts = Facts(schemas=schemas)
+        self.facts = TableFacts(schemas=schemas)
         # Schemas that the user gave to topics are found by the names of these.
         self._names = context.names if schemas and schemas.assigned else values.UNNAMED
         self._feed = Feed(self.facts.statistics.values())
@@ -341,7 +341,7 @@ class TableCollector:
         # Who takes a statistic's state has it for themselves: nobody here holds it any longer.
         self._feed = self._whole = Feed(())
         self._saws, self._nameds = [], []
-        for fact in self.facts.told():
+        for fact in self.facts.serialized():
             self._put(FACTS.name, record_batch([fact], FACTS.schema))
 
 

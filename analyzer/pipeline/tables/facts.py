@@ -31,7 +31,7 @@ WHOLE: Final = "whole"
 """Name of the state of findings that are not only of what a filter chose."""
 
 
-class Facts:
+class TableFacts:
     """Topic names, counts of traffic that is not Kafka, and the states of all statistics."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Facts:
     def names(self) -> TopicNames:
         return names_of(self.topics)
 
-    def told(self) -> Iterator[tuple[str, str]]:
+    def serialized(self) -> Iterator[tuple[str, str]]:
         """Yield all facts as (kind, JSON), to be merged elsewhere: see `states`."""
         yield "topics", dumped([[topic_id.hex(), name] for topic_id, name in self.topics.items()])
         rest = [dict(self.opaque), self.skipped_bytes, self.exchanges, dict(self.rows)]

@@ -31,9 +31,9 @@ from kafkascope.analyzer.statistics.cluster.addresses import (
 )
 from kafkascope.analyzer.statistics.cluster.model import (
     ClusterFacts,
+    ClusterNode,
     Coordinator,
     Leader,
-    Node,
     Registration,
     Served,
 )
@@ -90,7 +90,7 @@ class Cluster(Accumulator):
 
     facts: ClusterFacts = whole(ClusterFacts)
     reach: Reach = whole(Reach)
-    _nodes: Keyed[Node] = table(Node, MAX_NODES)
+    _nodes: Keyed[ClusterNode] = table(ClusterNode, MAX_NODES)
     """By role, node, host and port."""
     _leaders: Keyed[Leader] = table(Leader, MAX_PARTITIONS)
     """By topic and partition."""
@@ -242,7 +242,7 @@ class Cluster(Accumulator):
                 "advertised": node.count,
                 "sources": list(node.sources),
                 "clients": sorted({titles[client] for client in node.clients}),
-                "told_to": judged.told(key),
+                "told_to": judged.advertised_to(key),
                 "contacted": contact.word,
                 "attempts": contact.attempts,
                 "requests": contact.exchanges,

@@ -14,7 +14,7 @@ MAX_STARTS: Final = 64
 """Distinct connections of a client to an address."""
 
 
-class Node(Measures):
+class ClusterNode(Measures):
     """A node at one advertised address."""
 
     count: int = total()

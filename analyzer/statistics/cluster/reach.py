@@ -235,12 +235,14 @@ def contact_of(key: NodeKey, judged: JudgedReach, sums: Sums) -> Contacted:
 
 def _remarks(key: NodeKey, judged: JudgedReach) -> list[str]:
     host = key[2]
-    strangers = sorted({place for _, place in judged.told(key) if not is_loopback(place)})
+    strangers = sorted({place for _, place in judged.advertised_to(key) if not is_loopback(place)})
     if is_loopback(host) and strangers:
         return [f"loopback, advertised to {strangers[0]}"]
     if is_address(host) and ip_address(host).is_unspecified:
         return ["unspecified address"]
     if is_private(host):
-        outside = sorted({each[1] for each in judged.told(key) if judged.is_outside(key, each)})
+        outside = sorted(
+            {each[1] for each in judged.advertised_to(key) if judged.is_outside(key, each)}
+        )
         return [f"private, advertised to {outside[0]}"] if outside else []
     return []

@@ -117,10 +117,10 @@ class JudgedReach:
 
     def best(self, node: NodeKey) -> ReachWord:
         """Return the best result among clients that got the address."""
-        words = (self.word(node, each) for each in self.told(node))
+        words = (self.word(node, each) for each in self.advertised_to(node))
         return min(words, key=ORDER.index, default="unknown")
 
-    def told(self, node: NodeKey) -> list[ClientKey]:
+    def advertised_to(self, node: NodeKey) -> list[ClientKey]:
         """Return the clients that got a node's address; empty where there were too many to keep."""
         return self.advertised.get(node, [])
 
@@ -183,7 +183,7 @@ class JudgedReach:
         hosts = self.hosts_of(node)
         if hosts is not None:
             return {(each, port) for each in hosts}
-        clients = self.told(node)
+        clients = self.advertised_to(node)
         found = {(each, port) for client in clients for each in self._at(client, port)}
         if host == "localhost":
             return {place for place in found if is_loopback(place[0])}
@@ -198,7 +198,7 @@ class JudgedReach:
     def attempts(self, node: NodeKey) -> Attempts:
         sum_ = Attempts()
         hosts = {host for host, _ in self.places(node)}
-        for client_host in {client[1] for client in self.told(node)}:
+        for client_host in {client[1] for client in self.advertised_to(node)}:
             for host, each in self._attempted.get(client_host, {}).get(node[3], {}).items():
                 if host in hosts:
                     sum_.merge(each)

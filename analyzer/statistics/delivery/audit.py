@@ -264,7 +264,7 @@ class Audit:
         """Yield partitions that two members own at once, or none."""
         plans = list(self._judged(group))
         after: tuple[PartitionKey, ...] | None = None
-        heard = self.groups.last_heard(group) if self.groups is not None else {}
+        heard = self.groups.last_seen_ns(group) if self.groups is not None else {}
         until_ns = max(heard.values(), default=0)
         spared: dict[int, tuple[PartitionKey, ...]] = {}
         for generation, plan, _, judged in reversed(plans):
@@ -302,7 +302,7 @@ class Audit:
         of share groups own together; one that is not seen again is dead, and owns nothing."""
         if self.groups is None or "share" in self.groups.protocols(group):
             return
-        heard = self.groups.last_heard(group)
+        heard = self.groups.last_seen_ns(group)
         owners: dict[tuple[str, int], dict[str, int]] = {}
         for event in self.groups.events(group):
             about = event.about

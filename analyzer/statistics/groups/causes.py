@@ -30,7 +30,7 @@ class Causes(GroupIndex):
         member = self.members.get(name)
         if member is None:
             return name
-        return member.label if self.alone(member) else f"{member.label} ({name[-8:]})"
+        return member.label if self.has_unique_label(member) else f"{member.label} ({name[-8:]})"
 
     def labels(self, names: Sequence[str] | set[str]) -> str:
         shown = sorted(self.label(name) for name in names)

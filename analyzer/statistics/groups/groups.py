@@ -142,7 +142,7 @@ class Groups(Accumulator):
         """Return the protocols that its members spoke: classic, consumer, share, streams."""
         return tuple(self._groups.get((name,), Group()).protocols)
 
-    def last_heard(self, name: str) -> dict[str, int]:
+    def last_seen_ns(self, name: str) -> dict[str, int]:
         found: dict[str, int] = {}
         for (member, _), presence in self._by_group().get(name, {}).items():
             found[member] = max(found.get(member, 0), presence.last_ns or 0)

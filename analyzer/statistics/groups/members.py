@@ -72,7 +72,7 @@ class Members:
             if all((one.last_ns or 0) <= (two.first_ns or 0) for one, two in pairwise(lives)):
                 self.next_lives.update((one.id, two.id) for one, two in pairwise(lives))
 
-    def alone(self, member: Member) -> bool:
+    def has_unique_label(self, member: Member) -> bool:
         return self._alike[member.label] == 1
 
     def by_instance(self, instance: str | None) -> Member | None:
@@ -283,7 +283,7 @@ def fenced_text(code: int) -> str:
 def title_of(member: Member, known: Members) -> str:
     """Return the name of a member among others of its client id: with its host, or the end of its
     member id."""
-    if known.alone(member):
+    if known.has_unique_label(member):
         return member.label
     alone = known.at_hosts[member.label, member.host] == 1
     return f"{member.label} at {member.host}" if alone else f"{member.label} ({member.id[-8:]})"

@@ -12,7 +12,7 @@ import orjson
 from kafkascope.analyzer.transform.names.pseudonyms import Pseudonyms
 from kafkascope.dissectors.reference.words import WORDS
 from kafkascope.dissectors.zookeeper.nodes import HIDDEN, json_of
-from kafkascope.dissectors.zookeeper.paths import NODES, Step, place_of
+from kafkascope.dissectors.zookeeper.paths import NODES, PathPart, place_of
 from kafkascope.dissectors.zookeeper.paths import WORDS as UNNAMED
 
 NAMELESS: Final = "znodePath"
@@ -55,12 +55,12 @@ _KEYS: Final[dict[str, str]] = {"subscription": "topicName"}
 def renamed_path(names: Pseudonyms, path: str) -> str:
     """Return a path, or the name of one node, with other names in it."""
     if not path.startswith("/"):
-        return _part(names, Step(path, "unknown"))
+        return _part(names, PathPart(path, "unknown"))
     steps = place_of(path).steps
     return "/" + "/".join(_part(names, step) for step in steps) if steps else path
 
 
-def _part(names: Pseudonyms, step: Step) -> str:
+def _part(names: Pseudonyms, step: PathPart) -> str:
     text, kind = step
     if not text or not kind or kind in UNNAMED or _NUMBERED.fullmatch(text):
         return text

@@ -29,7 +29,7 @@ MOST_SESSIONS: Final = 100_000
 MOST_ORIGINS: Final = 8
 
 
-class Origin(NamedTuple):
+class FullHandshake(NamedTuple):
     """A full handshake: each name under which a key log may have its secret."""
 
     suite: int
@@ -62,7 +62,7 @@ class Sessions(Resumable):
     find the oldest in a dict, Python looks at the places of all that went before it."""
 
     def __init__(self) -> None:
-        self._origins: OrderedDict[bytes, tuple[Origin, ...]] = OrderedDict()
+        self._origins: OrderedDict[bytes, tuple[FullHandshake, ...]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._origins)
@@ -75,7 +75,7 @@ class Sessions(Resumable):
         self._origins = OrderedDict(state["_origins"])
         return self
 
-    def remember(self, name: bytes, origins: tuple[Origin, ...]) -> None:
+    def remember(self, name: bytes, origins: tuple[FullHandshake, ...]) -> None:
         """Remember the handshakes behind a ticket or session id."""
         if not name:
             return
@@ -85,7 +85,7 @@ class Sessions(Resumable):
         if len(self._origins) > MOST_SESSIONS:
             self._origins.popitem(last=False)
 
-    def of(self, name: bytes) -> tuple[Origin, ...]:
+    def of(self, name: bytes) -> tuple[FullHandshake, ...]:
         """Return the handshakes behind a ticket or session id."""
         return self._origins.get(_key(name), ()) if name else ()
 
@@ -115,7 +115,7 @@ class Epoch(NamedTuple):
     client_random: bytes
     server_random: bytes
     encrypt_then_mac: bool = False
-    origins: tuple[Origin, ...] = ()
+    origins: tuple[FullHandshake, ...] = ()
     """TLS 1.2: the handshakes whose master secret it uses, the likeliest first."""
 
     @property

@@ -135,7 +135,7 @@ def test_a_cut_is_a_capture_of_the_same(tmp_path: Path) -> None:
     for row, exchange in exchanges(told):
         assert not exchange.notes or "the proxy" not in exchange.notes[0].text
         found.add(ExchangeBatch.of(row, exchange))
-    assert found.told()
+    assert found.reported()
 
 
 def test_comments_of_names_are_not_anonymous(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from kafkascope.analyzer.exchanges.offline import Capture, open_capture
 from kafkascope.analyzer.exchanges.pairs import exchange_of
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.filter.backends.columns import Query
-from kafkascope.analyzer.filter.backends.exchange import Filter, asks_connections, ends_of
+from kafkascope.analyzer.filter.backends.exchange import Filter, ends_of, is_about_connections
 from kafkascope.analyzer.filter.backends.logdir import GETTERS, compile_at_rest
 from kafkascope.analyzer.filter.bind import IN_TABLES, IN_TASKS, bind, demand
 from kafkascope.analyzer.filter.decoded.reading import Decoding
@@ -187,8 +187,8 @@ def test_each_field_holds_for_some_exchanges_and_not_for_others(
 @pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
 def test_connections_answer_what_connections_tell(field: Field) -> None:
     bound = bind(field.example)
-    assert asks_connections(bound) == (field.told_by in ("connection", "tls"))
-    if asks_connections(bound):
+    assert is_about_connections(bound) == (field.told_by in ("connection", "tls"))
+    if is_about_connections(bound):
         line = {"connection": 3, "client_address": "10.0.0.4:51422", "opened": 5}
         line |= {"via": "10.0.1.9:443"}
         tls = {"tls": "TLS 1.3 TLS_AES_128_GCM_SHA256", "resumed": True}
@@ -229,7 +229,7 @@ def test_decoded_fields_hold_or_are_refused(text: str, samples: list[Sample]) ->
         assert Query(bound, KNOWN).mask(session).tolist() == told
         found |= set(told)
     assert found == {True, False}
-    assert not asks_connections(bound)
+    assert not is_about_connections(bound)
     for known in (IN_TABLES, IN_TASKS):
         with pytest.raises(FilterError, match=r"record\.(key|value)\.<path> is not known here"):
             demand(bound, text, known, "{} is not known here", "")

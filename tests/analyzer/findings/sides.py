@@ -47,7 +47,7 @@ def found_in(
             findings.saw(event)
     for exchange in told(events, context):
         findings.add(ExchangeBatch.of(row_of(exchange, context.names), exchange))
-    return {each.name: each for each in findings.told(context.names)}
+    return {each.name: each for each in findings.reported(context.names)}
 
 
 def time_of(event: StreamEvent) -> int:

@@ -211,7 +211,7 @@ def judged(path: Path) -> tuple[list[Finding], list[tuple[Row, Exchange]]]:
         pairs = [(row_of(exchange, names), exchange) for exchange in exchanges]
     for row, exchange in pairs:
         found.add(ExchangeBatch.of(row, exchange))
-    return found.told(names), pairs
+    return found.reported(names), pairs
 
 
 def capture_of(name: str, folder: Path = HERE) -> Path:

@@ -57,7 +57,7 @@ def test_columns_and_single_exchanges_agree(name: str) -> None:
         pairs = [(row_of(exchange, names), exchange) for exchange in exchanges]
         for row, exchange in pairs:
             findings.add(ExchangeBatch.of(row, exchange))
-        evidence = Evidence(findings.told(names))
+        evidence = Evidence(findings.reported(names))
         evidence.note_all(known, session)
         for row, exchange in pairs:
             evidence.note(single, row, exchange)
@@ -115,7 +115,7 @@ def test_who_is_asked_for_less_misses_nothing(name: str) -> None:
         pairs = [(row_of(exchange, names), exchange) for exchange in exchanges]
         for row, exchange in pairs:
             findings.add(ExchangeBatch.of(row, exchange))
-        evidence = Evidence(findings.told(names))
+        evidence = Evidence(findings.reported(names))
         wanted = [(each, compile_filter(each.filter)) for each in evidence.findings]
         for row, exchange in pairs:
             found = tuple(each for each, filter_ in wanted if filter_(row, exchange))
@@ -161,7 +161,7 @@ def test_a_finding_is_looked_up_where_its_client_is(
         for index in range(len(session)):
             each = session.exchange(index)
             found.add(ExchangeBatch.of(row_of(each, capture.context.names), each))
-        evidence = Evidence(found.told(capture.context.names))
+        evidence = Evidence(found.reported(capture.context.names))
         assert len(evidence.findings) >= count
         check_of = exchange_backend.check_of
 

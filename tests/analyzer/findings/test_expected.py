@@ -55,7 +55,7 @@ def counted(path: Path) -> Counted:
 def by_name(path: Path) -> tuple[Counter[str], Counter[str]]:
     """Return the errors that are expected, and the others."""
     found, names, failed = counted(path)
-    expected = ExpectedErrors(found.told(names))
+    expected = ExpectedErrors(found.reported(names))
     yes: Counter[str] = Counter()
     no: Counter[str] = Counter()
     for row, exchange in failed:
@@ -68,7 +68,7 @@ def test_the_demo_has_35_expected_errors() -> None:
     assert yes == {"UNSUPPORTED_VERSION": 20, "REBALANCE_IN_PROGRESS": 9, "MEMBER_ID_REQUIRED": 6}
     assert no.total() == 116
     found, names, _ = counted(DEMO)
-    words = errors_in_words(settled(found.base.errors, found.told(names)))
+    words = errors_in_words(settled(found.base.errors, found.reported(names)))
     assert words == "116 errors; 35 expected by the protocol"
 
 
@@ -123,7 +123,7 @@ def test_captures(name: str, expected: set[str], others: set[str]) -> None:
 )
 def test_exchanges_columns_and_the_table_agree(path: Path) -> None:
     found, names, failed = counted(path)
-    told = found.told(names)
+    told = found.reported(names)
     expected = ExpectedErrors(told)
     decided = {row.number: expected(row, exchange) for row, exchange in failed}
     with open_capture([path]) as capture:
@@ -143,7 +143,7 @@ def test_exchanges_columns_and_the_table_agree(path: Path) -> None:
 
 def test_the_table_leaves_out_what_is_expected_unless_asked() -> None:
     found, names, _ = counted(DEMO)
-    errors = settled(found.base.errors, found.told(names))
+    errors = settled(found.base.errors, found.reported(names))
     assert {line["error"] for line in errors.rows(names, ["code"])} == {
         "NOT_LEADER_OR_FOLLOWER",
         "SASL_AUTHENTICATION_FAILED",

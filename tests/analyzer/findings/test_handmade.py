@@ -33,7 +33,7 @@ def found(wires: Iterable[Wire]) -> dict[str, Finding]:
             findings.saw(event)
     for row, exchange in pairs:
         findings.add(ExchangeBatch.of(row, exchange))
-    out = {finding.name: finding for finding in findings.told(context.names)}
+    out = {finding.name: finding for finding in findings.reported(context.names)}
     for finding in out.values():
         if not finding.filter and finding.connects:
             continue  # connections without rows
@@ -198,7 +198,7 @@ def test_topics_that_get_their_names_later_have_them_in_the_text() -> None:
         # Nothing is known yet: each task of a job is in that place.
         findings.add(ExchangeBatch.of(row_of(exchange, Context().names), exchange))
     told(events, context)
-    texts = {finding.name: finding.text for finding in findings.told(context.names)}
+    texts = {finding.name: finding.text for finding in findings.reported(context.names)}
     assert states(texts["batch-damaged"], "topic orders", "app")
     assert states(texts["denied"], "app", "orders", "TOPIC_AUTHORIZATION_FAILED")
 

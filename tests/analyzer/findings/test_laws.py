@@ -30,7 +30,7 @@ def test_any_division_and_order_give_the_same(data: st.DataObject, file: str) ->
     sum_ = divided.pop(data.draw(st.integers(0, len(divided) - 1)))
     for each in data.draw(st.permutations(divided)):
         sum_.merge(each)
-    assert sum_.told(names) == whole.told(names)
+    assert sum_.reported(names) == whole.reported(names)
     assert sum_.dump() == whole.dump()
 
 
@@ -57,7 +57,7 @@ def test_a_state_comes_back_whole(file: str) -> None:
     pairs, names = traffic(file)
     whole = counted(Findings(), pairs)
     again = Findings().load(json.loads(json.dumps(whole.dump())))
-    assert again.told(names) == whole.told(names)
+    assert again.reported(names) == whole.reported(names)
     assert again.dump() == whole.dump()
 
 
@@ -68,7 +68,7 @@ def test_a_state_of_something_else_is_refused() -> None:
 
 
 def test_nothing_gives_nothing() -> None:
-    assert Findings().told() == []
+    assert Findings().reported() == []
 
 
 def test_lines_have_the_columns_that_are_declared() -> None:
@@ -82,9 +82,9 @@ def test_lines_have_the_columns_that_are_declared() -> None:
 
 def test_rules_can_be_chosen_and_left_out() -> None:
     pairs, names = traffic("java-old.pcap")
-    only = counted(Findings(only={"batch-old-format"}), pairs).told(names)
+    only = counted(Findings(only={"batch-old-format"}), pairs).reported(names)
     assert {each.name for each in only} == {"batch-old-format"}
-    others = counted(Findings(ignore={"batch-old-format"}), pairs).told(names)
+    others = counted(Findings(ignore={"batch-old-format"}), pairs).reported(names)
     assert "batch-old-format" not in {each.name for each in others}
     with pytest.raises(KeyError):
         Findings(only={"no-such-rule"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkascope.analyzer.exchanges.heard import Heard
+from kafkascope.analyzer.exchanges.captured_sides import CapturedSides
 from kafkascope.analyzer.findings import Finding
 from tests.analyzer.findings import sides
 from tests.analyzer.findings.stating import states
@@ -171,7 +171,7 @@ def test_what_is_no_version(wires: list[Wire]) -> None:
 
 def test_packets_without_bytes_are_a_direction() -> None:
     """A broker that resets each connection has sent SYN, ACK and RST."""
-    heard = Heard()
+    heard = CapturedSides()
     for exchange in told(first(0, 4).events):
         heard.note(exchange)
     assert heard.sides == {"client", "broker"}

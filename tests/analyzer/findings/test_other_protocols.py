@@ -38,7 +38,7 @@ def found(wires: Iterable[Wire]) -> list[Finding]:
             findings.saw(event)
     for row, exchange in pairs:
         findings.add(ExchangeBatch.of(row, exchange))
-    return findings.told(context.names)
+    return findings.reported(context.names)
 
 
 def events_told(wire: Wire) -> list[Exchange]:

@@ -89,7 +89,7 @@ def failing(times: int, *, commits: bool, stays: Seconds = 0.1, **fetch: int) ->
 @pytest.mark.parametrize(("times", "stuck"), [(1, False), (2, False), (3, True), (6, True)])
 @pytest.mark.parametrize("commits", [True, False])
 def test_who_comes_back_to_one_offset_is_stuck(times: int, stuck: bool, commits: bool) -> None:
-    told = failing(times, commits=commits).told()
+    told = failing(times, commits=commits).reported()
     assert ("reader-stuck" in told) == stuck
     if stuck:
         assert told["reader-stuck"].severity == "error"
@@ -102,13 +102,13 @@ def test_who_comes_back_to_one_offset_is_stuck(times: int, stuck: bool, commits:
 def test_who_is_stuck_on_a_codec_that_is_younger(codec: str, version: int, old: bool) -> None:
     """The version of Fetch tells the age of any client."""
     group = failing(4, commits=True, version=version, attributes=CODECS[codec])
-    text = group.told()["reader-stuck"].text
+    text = group.reported()["reader-stuck"].text
     assert f"compressed with {codec}" in text
     assert ("its Fetch is older than v10" in text) == (old and codec == "zstd")
 
 
 def test_who_commits_nothing_and_stays_is_not_stuck() -> None:
-    told = failing(4, commits=False, stays=5).told()
+    told = failing(4, commits=False, stays=5).reported()
     assert "reader-stuck" not in told
     assert "commits-lost" in told
     assert states(told["commits-lost"].text, "read 30 records", "orders-0", "twice")
@@ -118,7 +118,7 @@ def test_who_got_beyond_it_was_stuck() -> None:
     group = failing(4, commits=True)
     group.join("b", 50, 1, ("b",))
     group.commit("b", 52, 15)
-    told = group.told()
+    told = group.reported()
     assert told["reader-stuck"].severity == "warning"
     assert states(told["reader-stuck"].text, "Group g was stuck", "continued")
 
@@ -142,7 +142,7 @@ def test_one_offset_that_is_committed_while_the_log_grows(
     for number in range(1, commits + 1):
         group.commit("a", number * every, 6)
         group.fetch("b", number * every + 0.1, 0, high_watermark=20 + 9 * number * grows)
-    told = group.told()
+    told = group.reported()
     assert ("reader-stuck" in told) == stuck
     if stuck:
         assert told["reader-stuck"].severity == "warning"
@@ -157,7 +157,7 @@ def test_a_rebalance_is_no_restart() -> None:
     group.start("b", 5, -1)
     group.fetch("b", 6, 0)
     group.beat("b", 9, 1)
-    told = group.told()
+    told = group.reported()
     assert "commits-lost" not in told
     assert "redelivered" in told
 
@@ -172,7 +172,7 @@ def test_commits_that_fail_are_lost(error: int) -> None:
         group.fetch(name, life + 2, 0)
         group.commit(name, life + 5, 10, error)
         group.leave(name, life + 6)
-    told = group.told()
+    told = group.reported()
     assert ("commits-lost" in told) == bool(error)
     if error:
         assert "because all its 2 commits failed" in told["commits-lost"].text
@@ -189,7 +189,7 @@ def test_groups_that_begin_at_the_end(start: int, end: int, first: int, skips: b
     group.start("a", 1, start)
     group.list_end("a", 2, end)
     group.fetch("a", 3, first, 0)
-    told = group.told()
+    told = group.reported()
     assert ("latest-skips" in told) == skips
     if skips:
         assert states(told["latest-skips"].text, "skipping 100 records")
@@ -206,7 +206,7 @@ def refused(offset: int, *, start: int, before: int | None) -> dict[str, Finding
     group.fetch("a", 3, offset, 0, **more)
     group.list_end("a", 4, 60, stamp=-2)
     group.fetch("a", 5, 60, log_start_offset=60)
-    return group.told()
+    return group.reported()
 
 
 def test_offsets_that_are_gone() -> None:
@@ -236,7 +236,7 @@ def zstd(version: int, *, beats: Seconds, further: bool) -> dict[str, Finding]:
     if further:
         group.fetch("a", 2, 10, 0, version=version)
     group.beat("a", beats, 1)
-    return group.told()
+    return group.reported()
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def sharing(deliveries: list[int], types: list[int]) -> dict[str, Finding]:
     data["current_leader"] = {"leader_id": 0, "leader_epoch": 0}
     answer = {"responses": [{"topic_id": topic, "partitions": [data]}], "node_endpoints": []}
     group.ask("a", 1, "ShareFetch", 1, asked, answer, 0.1)
-    return group.told()
+    return group.reported()
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def rules(pairs: Pairs) -> set[str]:
     found = Findings(["batch-twice"])
     for row, exchange in pairs:
         found.add(ExchangeBatch.of(row, exchange))
-    return {finding.name for finding in found.told()}
+    return {finding.name for finding in found.reported()}
 
 
 def without(pairs: Pairs, *numbers: int) -> Pairs:
@@ -79,4 +79,4 @@ def test_the_order_and_the_division_of_a_capture_do_not_matter() -> None:
         for row, exchange in reversed(part):
             one.add(ExchangeBatch.of(row, exchange))
         whole.merge(Findings().load(one.dump()))
-    assert not whole.told()
+    assert not whole.reported()

@@ -43,7 +43,7 @@ def of_capture(path: Path, by: Payloads) -> list[Finding]:
     with open_capture([path]) as read:
         for exchange in read.exchanges():
             findings.add(ExchangeBatch.of(row_of(exchange, read.context.names), exchange))
-        return findings.told(read.context.names)
+        return findings.reported(read.context.names)
 
 
 def fetched(value: bytes) -> Wire:
@@ -170,8 +170,8 @@ def test_parts_merge_and_a_state_tells_the_same_elsewhere() -> None:
     parts[1].merge(parts[0])
     assert parts[1].dump() == whole.dump()
     again = Findings().load(json.loads(json.dumps(whole.dump())))
-    assert again.told(context.names) == whole.told(context.names)
-    assert {each.name for each in again.told()} >= {"schema-mixed", "schema-misfit"}
+    assert again.reported(context.names) == whole.reported(context.names)
+    assert {each.name for each in again.reported()} >= {"schema-mixed", "schema-misfit"}
 
 
 def test_much_is_sampled_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,7 @@ def test_a_request_that_the_link_paces_is_left_out_alone(paced: int) -> None:
     for exchange in told(wire.close("client").events, context):
         feed.add(row_of(exchange, context.names), exchange)
     feed.settle()
-    (finding,) = findings.told(context.names)
+    (finding,) = findings.reported(context.names)
     assert states(finding.text, "9 of 10 Produce requests")
 
 

@@ -14,7 +14,7 @@ from kafkascope.analyzer.exchanges.stages import COLUMNS
 from kafkascope.analyzer.pipeline import plain, runner
 from kafkascope.analyzer.pipeline.job import Engine, Job, Parts
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
-from kafkascope.analyzer.pipeline.tables.facts import Facts
+from kafkascope.analyzer.pipeline.tables.facts import TableFacts
 from kafkascope.analyzer.pipeline.tables.schemas import TABLES
 from kafkascope.captures.tls.keys.keylog import KeyLog
 
@@ -31,7 +31,7 @@ class Apart(Engine):
     def __init__(self, tasks: int = 3, rows: int = 7) -> None:
         self.tasks, self.most = tasks, rows
 
-    def rows(self, job: Job, earlier: Facts | None, folder: Path) -> Parts:
+    def rows(self, job: Job, earlier: TableFacts | None, folder: Path) -> Parts:
         return plain.shard_rows(job, earlier, folder, self.tasks, self.most)
 
 

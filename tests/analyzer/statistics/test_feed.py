@@ -13,7 +13,7 @@ from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import accumulators
 from kafkascope.analyzer.statistics import feed as feeding
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
-from kafkascope.analyzer.statistics.feed import Feed, is_odd, wants
+from kafkascope.analyzer.statistics.feed import Feed, is_out_of_ordinary, wants
 from kafkascope.kernel.pairs import OLDER
 from tests.analyzer.batches import batch
 from tests.analyzer.statistics.laws import SAMPLES, Pair, traffic
@@ -28,7 +28,7 @@ def one_by_one(pairs: Any) -> dict[str, Any]:
     takers = list(Feed(counted.values())._takers)
     for row, exchange in pairs:
         for taker in takers:
-            if wants(taker, row.api_key, odd=is_odd(row)):
+            if wants(taker, row.api_key, odd=is_out_of_ordinary(row)):
                 taker.add(ExchangeBatch.of(row, exchange))
     return {name: each.dump() for name, each in counted.items()}
 

@@ -32,7 +32,7 @@ def audited(name: str) -> tuple[Audit, Findings, list[Finding]]:
     return (
         Audit(base.delivery, base.groups, base.cluster, names),
         findings,
-        findings.told(names),
+        findings.reported(names),
     )
 
 

@@ -54,7 +54,7 @@ def told(path: Path) -> list[Finding]:
         capture.watch = findings.saw
         for exchange in capture.exchanges():
             findings.add(ExchangeBatch.of(row_of(exchange, capture.context.names), exchange))
-        return findings.told(capture.context.names)
+        return findings.reported(capture.context.names)
 
 
 def names(found: list[Finding], *severities: str) -> Counter[str]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.commands.capture import capture
 from kafkascope.bridges.wireshark import folders, protocol
-from kafkascope.bridges.wireshark.protocol import LIVE, PROXY, Asked, WrongCall, read_call
+from kafkascope.bridges.wireshark.protocol import LIVE, PROXY, ExtcapCall, WrongCall, read_call
 from kafkascope.proxy.cli import proxy
 
 SENTENCE = re.compile(r"(extcap|interface|dlt|arg|value) ((?:\{[^{}=]+=[^{}]*\})+)")
@@ -56,11 +56,11 @@ def test_options_of_an_interface(interface: str) -> None:
 
 def test_calls_are_read() -> None:
     assert read_call(["--extcap-interfaces", "--extcap-version=4.0"]).interfaces
-    assert read_call(["--extcap-interface", PROXY, "--extcap-dlts"]) == Asked(
+    assert read_call(["--extcap-interface", PROXY, "--extcap-dlts"]) == ExtcapCall(
         interface=PROXY, dlts=True
     )
     assert read_call([f"--extcap-interface={LIVE}", "--extcap-config"]).config
-    assert read_call(["--extcap-interface", LIVE, "--extcap-cleanup-postkill"]) == Asked(
+    assert read_call(["--extcap-interface", LIVE, "--extcap-cleanup-postkill"]) == ExtcapCall(
         interface=LIVE
     )
     asked = read_call(
@@ -108,7 +108,7 @@ def test_interfaces_that_are_none(interface: str) -> None:
     for ask in (
         lambda: protocol.dlt_sentences(interface),
         lambda: protocol.config_sentences(interface, []),
-        lambda: protocol.words_of(Asked(interface=interface)),
+        lambda: protocol.words_of(ExtcapCall(interface=interface)),
     ):
         with pytest.raises(WrongCall, match="unknown interface"):
             ask()
@@ -178,7 +178,7 @@ def test_secrets_are_captured_where_a_key_log_is_named() -> None:
 )
 def test_what_is_required_is_asked_for(interface: str, said: str) -> None:
     with pytest.raises(WrongCall, match=said):
-        protocol.words_of(Asked(interface=interface))
+        protocol.words_of(ExtcapCall(interface=interface))
 
 
 @pytest.mark.parametrize("ports", ["x", "0", "65536", "1-", "9-8", "1;2", "9092 or 1", "-1", "٣"])

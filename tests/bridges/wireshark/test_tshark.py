@@ -394,7 +394,7 @@ def test_installed_and_uninstalled(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     done = run("integrations", "wireshark", "install")
     assert done.exit_code == 0
     path = Path(done.stdout.strip())
-    assert path == (folders.ask_tshark().personal or folders.usual()) / "kafkascope"
+    assert path == (folders.ask_tshark().personal or folders.default_folder()) / "kafkascope"
     assert tmp_path in path.parents
     version = subprocess.run([path, "--extcap-interfaces"], capture_output=True, text=True)
     assert version.stdout.startswith("extcap {version=")

@@ -8,7 +8,7 @@ import pytest
 
 from kafkascope.captures.model import Connection, Endpoint, Piece, Tls
 from kafkascope.captures.tls import messages, search
-from kafkascope.captures.tls.keys.epoch import MOST_SESSIONS, Origin, Sessions
+from kafkascope.captures.tls.keys.epoch import MOST_SESSIONS, FullHandshake, Sessions
 from kafkascope.captures.tls.keys.keylog import KeyLog
 from kafkascope.captures.tls.negotiation import MOST_CERTIFICATE, Negotiation
 from kafkascope.captures.tls.search import Search
@@ -73,7 +73,7 @@ def test_what_is_kept_of_a_handshake_counts_as_held_and_is_given_up() -> None:
 
 def test_sessions_forget_the_oldest_as_fast_as_they_learn() -> None:
     # 60 times as long as before the first one went.
-    sessions, origins = Sessions(), (Origin(1, RANDOM, RANDOM),)
+    sessions, origins = Sessions(), (FullHandshake(1, RANDOM, RANDOM),)
     took = []
     for part in range(3):
         start = process_time()

@@ -123,7 +123,7 @@ def found_in(path: Path) -> tuple[list[Finding], dict[int, list[str]]]:
             findings.add(ExchangeBatch.of(row, exchange))
             if deeds_of(row.notes):
                 deeds[row.number] = deeds_of(row.notes)
-    return findings.told(), deeds
+    return findings.reported(), deeds
 
 
 ACTIONS = [

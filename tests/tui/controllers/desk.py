@@ -9,7 +9,7 @@ from queue import Queue
 from types import SimpleNamespace
 from typing import Any
 
-from kafkascope.tui.controllers.controller import Context
+from kafkascope.tui.controllers.controller import ControllerContext
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.data.workspace import Workspace
 from kafkascope.tui.settings.palette import Glyphs
@@ -149,9 +149,9 @@ class Shell:
     look_again = push_view = focus_view = update_status
 
 
-def desk(store: Store, **options: Any) -> tuple[Context, Shell]:
+def desk(store: Store, **options: Any) -> tuple[ControllerContext, Shell]:
     """What a controller is given, and the shell that notes what it does."""
     workspace, shell = Workspace(StillFeed(store), "libraries.pcap", **options), Shell()
     pane = SimpleNamespace(has_focus=False, item=None, space=None, span=(0, 0))
     context: Any = (workspace, shell, shell.host, Rows(workspace), pane, pane)
-    return Context(*context), shell
+    return ControllerContext(*context), shell

@@ -134,7 +134,7 @@ def test_a_topic_id_gets_a_name_by_hand(tmp_path: Path) -> None:
 
     again = Store()
     notes = Notes(kept)
-    notes.tell_names(again.session)
+    notes.give_names(again.session)
     assert "by-hand" in again.session.context.names.all().values()
 
 

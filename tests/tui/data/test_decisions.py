@@ -124,7 +124,7 @@ def test_schemas_that_come_later_serve_earlier_rows(store: Store) -> None:
     wanted = expected(store, FILTERS[0])
     assert finished(view, lambda: shown(view) == wanted) == wanted
     assert [view[place] for place in range(len(view))] == wanted
-    assert view.moved()
+    assert view.has_reordered()
     assert all(view.selects(index) == (index in wanted) for index in range(len(store)))
     # What is counted follows.
     while not numbers.done or numbers._revised():

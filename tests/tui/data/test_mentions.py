@@ -67,8 +67,8 @@ async def settled(app, pilot) -> None:
 def test_every_exchange_knows_the_findings_whose_filter_selects_it(shop) -> None:
     store, found = shop
     mentions = Mentions(store, Notes().known)
-    told = found.told(store.session.context.names)
-    mentions.tell(told)
+    told = found.reported(store.session.context.names)
+    mentions.update(told)
     while mentions.busy:
         mentions.advance(0.01)
     from kafkascope.analyzer.filter.language import compile_query
@@ -83,7 +83,7 @@ def test_every_exchange_knows_the_findings_whose_filter_selects_it(shop) -> None
     errors = mentions.worst("error")
     assert errors
     assert all(mentions.sign(number) == ("◆", "!") for number in errors)
-    mentions.tell(told)
+    mentions.update(told)
     assert not mentions.busy  # the same as before
 
 
@@ -153,8 +153,8 @@ def test_what_comes_while_rows_come_waits(shop, monkeypatch: pytest.MonkeyPatch)
 
     async def steps(app, pilot):
         told = []
-        tell = app.workspace.mentions.tell
-        app.workspace.mentions.tell = lambda each: (told.append(len(each)), tell(each))
+        tell = app.workspace.mentions.update
+        app.workspace.mentions.update = lambda each: (told.append(len(each)), tell(each))
         for version in range(3, 30):
             numbers.version = version
             app.tick()

@@ -32,7 +32,7 @@ class BadOption(Error):
     """An option of the source that it does not have, or with a value that means nothing."""
 
 
-class Wanted:
+class SourceOptions:
     """What the options say."""
 
     def __init__(self, options: dict[str, str]) -> None:
@@ -115,7 +115,7 @@ def _flag(options: dict[str, str], name: str) -> bool:
     return text == "true"
 
 
-def rows_of(name: str, wanted: Wanted, condition: Any = None) -> Iterator[pa.RecordBatch]:
+def rows_of(name: str, options: SourceOptions, condition: Any = None) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a table that the pipeline makes of one file, those that meet an expression
     of Arrow."""
     import pyarrow as pa
@@ -126,10 +126,10 @@ def rows_of(name: str, wanted: Wanted, condition: Any = None) -> Iterator[pa.Rec
     from kafkascope.analyzer.pipeline.tables.logs import chosen_by, log_rows, logs_in
     from kafkascope.captures.inputs.keylogs import read_key_logs
 
-    schema = wanted.schema()
+    schema = options.schema()
     if logs := logs_in([name]):
         for file in logs:
-            for _, batch in log_rows(file, {wanted.table}, chosen_by(wanted.filter)):
+            for _, batch in log_rows(file, {options.table}, chosen_by(options.filter)):
                 table = pa.Table.from_batches([batch])
                 if condition is not None:
                     table = table.filter(condition)
@@ -137,9 +137,9 @@ def rows_of(name: str, wanted: Wanted, condition: Any = None) -> Iterator[pa.Rec
                     yield pa.RecordBatch.from_arrays(part.columns, schema=schema)
         return
     with tempfile.TemporaryDirectory(prefix="kafkascope-") as folder:
-        keys = read_key_logs([wanted.keylog] if wanted.keylog else [])
-        result = run([name], folder, wanted.tables(), keys=keys)
-        files = Store(folder).files(wanted.table, result.manifest["batch_id"])
+        keys = read_key_logs([options.keylog] if options.keylog else [])
+        result = run([name], folder, options.tables(), keys=keys)
+        files = Store(folder).files(options.table, result.manifest["batch_id"])
         if not files:
             return
         scanner = ds.dataset(list(map(str, files)), format="parquet").scanner(
@@ -161,16 +161,16 @@ class File(InputPartition):
 class FileReader(DataSourceReader):
     """Reads captures, each in a task of its own."""
 
-    def __init__(self, wanted: Wanted) -> None:
-        self._wanted = wanted
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
         self._condition: Any = None
         """An expression of Arrow that rows have to meet."""
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return one partition for each file."""
-        return [File(name) for name in self._wanted.files()]
+        return [File(name) for name in self._options.files()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a file."""
         assert isinstance(partition, File)
-        yield from rows_of(partition.name, self._wanted, self._condition)
+        yield from rows_of(partition.name, self._options, self._condition)

@@ -17,7 +17,7 @@ Sender = Literal["client", "broker"]
 
 
 @dataclass(slots=True)
-class Heard:
+class CapturedSides:
     """Which sides of connections were captured, by the exchanges so far."""
 
     sides: set[Sender] = field(default_factory=set)
@@ -42,7 +42,7 @@ class Heard:
                 self.sides.add("broker")
         self.holes = self.holes or any(each.reason == "gap" for each in exchange.undecoded)
 
-    def add(self, other: Heard) -> None:
+    def add(self, other: CapturedSides) -> None:
         self.sides |= other.sides
         self.holes |= other.holes
 
