@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias, assert_never
 
 from kafkascope.dissectors.codec.jsonform import body_from_json, json_value
 from kafkascope.dissectors.codec.reader import BODY_LIMIT, Body, Refusal, too_large, weight
-from kafkascope.dissectors.codec.source import Lines, compile_function
+from kafkascope.dissectors.codec.source import SourceLines, compile_function
 from kafkascope.dissectors.errors import DissectError, Malformed, TooLarge
 from kafkascope.dissectors.layout import (
     ArrayWire,
@@ -163,7 +163,7 @@ def converter(layout: Layout) -> Converter:
     return function
 
 
-class _ConverterSource(Lines):
+class _ConverterSource(SourceLines):
     def __init__(self, message: str, names: dict[str, Any]) -> None:
         super().__init__()
         self.message = message
