@@ -89,6 +89,8 @@ class LineReader:
     def __init__(self) -> None:
         self._offset = 0
         """Of the first byte in `_rest`."""
+        self._end = 0
+        """Of the line that is read."""
         self._number = 1
         self._rest: list[bytes] = []
         """Bytes of a line whose end has not come."""
@@ -140,6 +142,7 @@ class LineReader:
         return out
 
     def _line(self, line: bytes, size: int) -> Iterator[LogLine | Unparsed]:
+        self._end = self._offset + size
         # Of most lines of other loggers no more is read than this.
         if MARKER in line or self._parts or self._open:
             yield from self._unwrapped(line, self._offset, self._number, "", 0)
@@ -188,8 +191,7 @@ class LineReader:
             if at:
                 yield from self._unwrapped(text, offset, number, time or arrived, depth + 1)
             else:
-                size = self._offset + len(line) - offset
-                level = _level(document)
+                size, level = self._end - offset, _level(document)
                 yield LogLine(offset, size, number, text, time, level, arrived)
             return
 
@@ -243,6 +245,7 @@ class LineReader:
             if at < 0 and not _BEGIN.match(text) and self._more_size < LONGEST_LINE:
                 self._more.append(text)
                 self._more_size += len(text)
+                self._open = self._open._replace(size=self._end - self._open.offset)
                 if _END not in text:
                     return
             yield self._closed()
@@ -255,7 +258,7 @@ class LineReader:
         levels = _LEVEL.findall(prefix)
         line = LogLine(
             offset,
-            self._offset + len(text) + 1 - offset,
+            self._end - offset,
             number,
             text[at:],
             stamps[-1][0].decode() if stamps else "",
@@ -273,7 +276,7 @@ class LineReader:
         assert line is not None
         message = b"\n".join((line.message, *self._more))
         self._open, self._more, self._more_size = None, [], 0
-        return line._replace(message=message, size=self._offset - line.offset)
+        return line._replace(message=message)
 
 
 def _instant(document: dict[str, Any]) -> str:
