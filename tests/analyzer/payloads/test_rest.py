@@ -37,6 +37,12 @@ def told(
     return found
 
 
+@pytest.mark.parametrize("artifact", ["", "a" * 5000])
+def test_references_of_an_artifact_without_a_usable_name_are_left_out(artifact: str) -> None:
+    path = f"/apis/registry/v2/groups/default/artifacts/{artifact}/versions/1/references"
+    assert told("GET", path, [{"name": "other", "artifactId": "o", "version": "1"}]) == []
+
+
 def made(*facts: list[Said]) -> list[Schema]:
     gathered = Gathered("capture")
     for several in facts:
