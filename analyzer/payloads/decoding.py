@@ -16,9 +16,8 @@ from kafkascope.analyzer.payloads.framing import (
     unpacked,
     worth,
 )
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import (
-    MOST_JSON,
-    MOST_VALUES,
     Codec,
     Format,
     PayloadError,
@@ -35,20 +34,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.known import KnownSchemas
     from kafkascope.dissectors.records.records import Header
 
-MOST_PREFIXES: Final = 10_000
-"""Beginnings of payloads whose schema is remembered."""
-MOST_DECODED: Final[dict[Format, int]] = {
-    "avro": 3 << 19,
-    "protobuf": 2 << 20,
-    "json": MOST_JSON,
-}
-"""Bytes of a payload that is decoded: each of Avro may become an object of 230, each of Protobuf
-150, and brokers take messages of 1 MB by default."""
-LEAST_LONG: Final = min(MOST_DECODED.values())
-UNUSUAL: Final = 100
-"""Times that a value becomes larger when it is unfolded, as texts never do."""
-MOST_UNFOLDED: Final = 256 << 20
-"""Bytes of such values together: each takes milliseconds, and a batch may have thousands."""
+SHORT: Final = min(map(LIMITS.payload, ("avro", "protobuf", "json")))
+"""Payloads of this size are decoded of all formats."""
 JSON_BEGINS: Final = (b"{", b"[", b'"')
 UNKNOWN: Final = "_unknown_fields"
 """Member of a Protobuf message, or of one inside, with fields that its type does not know."""
@@ -133,7 +120,7 @@ class Payloads:
         """Decode a key or value by its schema; None where it names none."""
         if data is None or not (worth(data, headers) or self.known.assigned):
             return None
-        if not headers and data[:1] == b"\0" and len(data) <= LEAST_LONG:
+        if not headers and data[:1] == b"\0" and len(data) <= SHORT:
             usual = self._prefixes.get((topic, side, data[:PREFIX]))
             if usual is not None:
                 schema, key, codec, subject = usual
@@ -215,14 +202,12 @@ class Payloads:
 
     def _unpacked(self, each: Candidate) -> Candidate:
         """Unfold a payload, unless very many unfold to very much."""
-        if self._unfolded > MOST_UNFOLDED:
-            why = (
-                f"more than {MOST_UNFOLDED >> 20} MB of values expand to more than {UNUSUAL} times"
-                " their size"
-            )
+        if self._unfolded > LIMITS.unusual_bytes:
+            most, ratio = LIMITS.unusual_bytes >> 20, LIMITS.unusual_ratio
+            why = f"more than {most} MB of values expand to more than {ratio} times their size"
             raise PayloadError("bad-schema", f"not read: {why}")
         found = unpacked(each)
-        if len(found.data) > UNUSUAL * len(each.data):
+        if len(found.data) > LIMITS.unusual_ratio * len(each.data):
             self._unfolded += len(found.data)
         return found
 
@@ -254,7 +239,7 @@ class Payloads:
         return FoundSchema(schema, each.key, codec, at, data, subject)
 
     def _remember(self, topic: str | None, side: Side, data: bytes, found: FoundSchema) -> None:
-        if len(self._prefixes) >= MOST_PREFIXES or self._forgotten != self.known.forgotten:
+        if len(self._prefixes) >= LIMITS.prefixes or self._forgotten != self.known.forgotten:
             self._prefixes.clear()
             self._forgotten = self.known.forgotten
         if found.key is not None:
@@ -301,12 +286,12 @@ class Payloads:
 def _refuse_too_much(format: Format, data: bytes) -> None:
     """Refuse a payload whose value could take too much memory. It may be valid, so the reason is
     not `does-not-fit`."""
-    most = MOST_DECODED[format]
+    most = LIMITS.payload(format)
     if len(data) > most:
         why = f"{len(data):,} bytes, more than {most:,} that are decoded of {format}"
         raise PayloadError("bad-schema", f"not read: {why}")
     if format == "json" and is_too_much(data):
-        raise PayloadError("bad-schema", f"not read: more than {MOST_VALUES:,} values")
+        raise PayloadError("bad-schema", f"not read: more than {LIMITS.json_values:,} values")
 
 
 def moved(piece: Piece, by: int) -> Piece:

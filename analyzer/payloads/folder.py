@@ -20,14 +20,13 @@ import orjson
 from kafkascope.analyzer.payloads.framing import Side
 from kafkascope.analyzer.payloads.gathered import (
     FORMATS,
-    MAX_LIST,
-    MAX_TEXT,
     guid_key,
     number_of,
     references_of,
     subject_of,
 )
 from kafkascope.analyzer.payloads.known import Assigned
+from kafkascope.analyzer.payloads.limits import LIMITS, Budget, Limits
 from kafkascope.analyzer.payloads.model import (
     Format,
     Namespace,
@@ -39,16 +38,6 @@ from kafkascope.analyzer.payloads.model import (
 from kafkascope.extras import require
 
 INDEX: Final = "index.json"
-MAX_FILES: Final = 20_000
-"""Files of a folder that are read, those of its folders included."""
-MAX_BYTES: Final = 256 << 20
-"""Bytes of all of them."""
-MAX_INDEX: Final = 32 << 20
-"""Bytes of the index."""
-MAX_DEPTH: Final = 16
-"""Folders inside folders: packages of Protobuf."""
-MAX_PROBLEMS: Final = 20
-
 ENDINGS: Final[dict[str, Format]] = {".avsc": "avro", ".proto": "protobuf", ".json": "json"}
 _ENDING: Final = {kind: ending for ending, kind in ENDINGS.items()}
 _TYPES: Final = {kind: name for name, kind in FORMATS.items()}
@@ -68,39 +57,38 @@ class Folder(NamedTuple):
 class _Reading:
     """Reads files below a folder, within limits for all of them."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, limits: Limits = LIMITS) -> None:
         self.root: Final = root
-        self.problems: list[str] = []
-        self._bytes = 0
-        self._more = 0
+        self.limits: Final = limits
+        self._budget: Final = Budget(limits.schema_bytes, limits.problems)
 
     def problem(self, name: str, text: str) -> None:
-        if len(self.problems) < MAX_PROBLEMS:
-            self.problems.append(f"{self.root / name}: {text}")
-        else:
-            self._more += 1
+        self._budget.refuse(f"{self.root / name}: {text}")
 
-    def ended(self) -> list[str]:
-        more = [f"{self.root}: {self._more} more files cannot be used"] if self._more else []
-        return self.problems + more
+    def problems(self) -> list[str]:
+        more = self._budget.more
+        said = [f"{self.root}: {more} more files cannot be used"] if more else []
+        return self._budget.problems + said
 
     def names(self) -> Iterator[str]:
         count = 0
         depth = len(self.root.parts)
         for place, folders, files in os.walk(self.root):
             inside = len(Path(place).parts) - depth
-            folders[:] = sorted(f for f in folders if f[0] != ".") if inside < MAX_DEPTH else []
+            deeper = inside < self.limits.folder_depth
+            folders[:] = sorted(each for each in folders if deeper and each[0] != ".")
             for name in sorted(files, key=lambda name: (number_of(Path(name).stem) or 0, name)):
                 if Path(name).suffix.lower() not in ENDINGS or name[0] == ".":
                     continue
                 count += 1
-                if count > MAX_FILES:
-                    self.problem("", f"more than {MAX_FILES} files; the rest is skipped")
+                if count > (most := self.limits.folder_files):
+                    self.problem("", f"more than {most} files; the rest is skipped")
                     return
                 yield str((Path(place) / name).relative_to(self.root))
 
-    def text(self, name: str, most: int = MAX_TEXT) -> str | None:
+    def text(self, name: str) -> str | None:
         """Return the text of a file, or None with a problem."""
+        most = self.limits.index_bytes if name == INDEX else self.limits.schema_chars
         try:
             # A FIFO would wait for a writer.
             descriptor = os.open(self.root / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -115,9 +103,8 @@ class _Reading:
         if len(data) > most:
             self.problem(name, f"larger than {most >> 20} MB")
             return None
-        self._bytes += len(data)
-        if self._bytes > MAX_BYTES:
-            self.problem(name, f"skipped: all files together exceed {MAX_BYTES >> 20} MB")
+        together = f"skipped: all files together exceed {self.limits.schema_bytes >> 20} MB"
+        if not self._budget.take(len(data), f"{self.root / name}: {together}"):
             return None
         try:
             return data.decode("utf-8-sig")
@@ -126,10 +113,10 @@ class _Reading:
             return None
 
 
-def read_folder(path: str | os.PathLike[str]) -> Folder:
+def read_folder(path: str | os.PathLike[str], limits: Limits = LIMITS) -> Folder:
     """Read a folder; what cannot be used, itself included, costs a sentence."""
     root = Path(path)
-    reading = _Reading(root)
+    reading = _Reading(root, limits)
     try:
         with os.scandir(root):
             pass
@@ -147,13 +134,13 @@ def read_folder(path: str | os.PathLike[str]) -> Folder:
             text = reading.text(name)
             if text is not None:
                 out.append(_unlisted(name, text, root))
-    return Folder(out, reading.ended())
+    return Folder(out, reading.problems())
 
 
 def _index(reading: _Reading, out: dict[str, list[dict[str, Any]]]) -> None:
     if not os.path.lexists(reading.root / INDEX):
         return
-    text = reading.text(INDEX, MAX_INDEX)
+    text = reading.text(INDEX)
     if text is None:
         return
     try:
@@ -166,7 +153,7 @@ def _index(reading: _Reading, out: dict[str, list[dict[str, Any]]]) -> None:
     if not isinstance(value, list):
         reading.problem(INDEX, "not a list of schemas")
         return
-    for at, entry in enumerate(value[:MAX_FILES]):
+    for at, entry in enumerate(value[: reading.limits.folder_files]):
         name = entry.get("file") if isinstance(entry, dict) else None
         if not isinstance(name, str) or not name or "\0" in name:
             reading.problem(INDEX, f"entry {at + 1} has no file")
@@ -209,7 +196,7 @@ def _listed(entries: list[dict[str, Any]], text: str, path: Path) -> Schema:
                 keys[SchemaKey(namespace, number)] = None
         keys.update(dict.fromkeys(guid_key(entry.get("guid"))))
         listed = entry.get("subjects")
-        for each in listed[:MAX_LIST] if isinstance(listed, list) else ():
+        for each in listed[: LIMITS.listed] if isinstance(listed, list) else ():
             if isinstance(each, dict):
                 there = subject_of(each.get("subject"), each.get("version"))
             else:
@@ -237,7 +224,7 @@ def assigned_of(text: str) -> tuple[tuple[str, Side], Assigned]:
     reading = _Reading(Path(path).parent)
     schema_text = reading.text(Path(path).name)
     if schema_text is None:
-        raise ValueError(reading.problems[0])
+        raise ValueError(reading.problems()[0])
     selector: Selector = message or None
     schema = Schema(form, schema_text, (), (), (), "folder", path)
     return (name, side), Assigned(schema, selector)

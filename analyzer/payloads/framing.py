@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import Namespace, PayloadError, SchemaKey, Selector
 
 if TYPE_CHECKING:
@@ -23,13 +24,6 @@ Typed: TypeAlias = 'Literal["", "index", "name"]'
 MOST_IDS: Final = 1 << 31
 PLAUSIBLE: Final = 1 << 24
 """Registries count from 1; larger numbers behind a byte 0 are more likely something else."""
-MOST_INFLATED: Final = 4 << 20
-"""Bytes that a compressed payload of AWS Glue may unfold to."""
-TRIED: Final = 4096
-"""Bytes of it that are unfolded to see whether it is one."""
-MOST_INDEXES: Final = 64
-"""Depth of a Protobuf message inside others."""
-
 APICURIO: Final[tuple[Namespace, ...]] = ("globalId", "contentId")
 
 _INT: Final = struct.Struct(">i")
@@ -192,7 +186,7 @@ def _glue(data: bytes) -> list[Candidate]:
     if packed:
         inflater = zlib.decompressobj()
         try:
-            inflater.decompress(payload, TRIED)
+            inflater.decompress(payload, LIMITS.inflated_probe)
         except zlib.error:
             return []
         if not inflater.eof and not inflater.unconsumed_tail:
@@ -206,14 +200,14 @@ def unpacked(each: Candidate) -> Candidate:
         return each
     inflater = zlib.decompressobj()
     try:
-        data = inflater.decompress(each.data, MOST_INFLATED)
+        data = inflater.decompress(each.data, LIMITS.inflated)
     except zlib.error:
         raise PayloadError(
             "does-not-fit", "the compressed data is damaged", offset=each.at
         ) from None
     if not inflater.eof:
-        much = len(data) >= MOST_INFLATED
-        why = f"it expands to more than {MOST_INFLATED >> 20} MB" if much else "it is truncated"
+        much = len(data) >= LIMITS.inflated
+        why = f"it expands to more than {LIMITS.inflated >> 20} MB" if much else "it is truncated"
         raise PayloadError("bad-schema" if much else "does-not-fit", why, offset=each.at)
     return each._replace(data=data, packed=False)
 
@@ -249,7 +243,7 @@ def message_index(data: bytes) -> tuple[tuple[int, ...], int]:
     count, at = _zigzag(data, 0)
     if count == 0:
         return (0,), at
-    if not 0 < count <= MOST_INDEXES:
+    if not 0 < count <= LIMITS.message_indexes:
         raise PayloadError("does-not-fit", f"a message index of {count} numbers")
     found = []
     for _ in range(count):

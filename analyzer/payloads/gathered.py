@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 import orjson
 
 from kafkascope.analyzer.payloads.avro.types import PRIMITIVES
+from kafkascope.analyzer.payloads.limits import LIMITS, Budget, Limits
 from kafkascope.analyzer.payloads.model import (
     Format,
     Namespace,
@@ -24,26 +25,8 @@ from kafkascope.analyzer.payloads.model import (
     size_of,
 )
 
-MAX_TEXT: Final = 8 << 20
-"""Characters of a schema; registries take 1 MB by default."""
-MAX_SCHEMAS: Final = 50_000
-"""Schemas that are kept; a registry with so many is larger than any that we heard of."""
-MAX_BYTES: Final = 128 << 20
-"""Memory of all of them, with the names of their references."""
 NAME_BYTES: Final = 200
 """Memory of a name, beside its characters."""
-MAX_LIST: Final = 10_000
-"""Items that are looked at of one list of subjects, versions or references."""
-MAX_NAME: Final = 4096
-"""Characters of a subject or of the name of a reference."""
-MOST_TEXTS: Final = 16
-"""Schemas that one id may have: two registries, contexts or a registry that began anew give it
-twice. A payload is tried with each."""
-MOST_NAMES: Final = 1000
-"""Subjects and ids that one schema may have: `"string"` has as many as there are topics."""
-MOST_ORIGINS: Final = 10
-"""Places that are named of one schema."""
-
 FORMATS: Final[dict[str, Format]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json"}
 """As all registries call them."""
 ARTIFACT_IDS: Final[tuple[Namespace, ...]] = ("globalId", "contentId")
@@ -103,18 +86,22 @@ def _versions(subjects: Iterable[tuple[str, int]]) -> list[Token]:
 class Gathered:
     """Merges observations into schemas. An id is unique within the place that assigned it."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, limits: Limits = LIMITS) -> None:
         self._source: Final[Source] = source
+        self._limits: Final = limits
+        self._budget: Final = Budget(limits.gathered_bytes, limits.problems)
         self._entries: dict[int, _Entry] = {}
         """By identity, in the order in which they were first named."""
         self._by_token: dict[tuple[str, Token], _Entry] = {}
-        self._bytes = 0
         self.changes = 0
         """Goes up with all that is said and is new."""
         self._changed: dict[int, tuple[int, _Entry]] = {}
         """Entries with `changes` as it was when something new was said; the latest are last."""
-        self.problems: list[str] = []
+
+    @property
+    def problems(self) -> list[str]:
         """Sentences about what was left out."""
+        return self._budget.problems
 
     def add(self, place: str, origin: str, said: Said) -> None:
         """`place`: the scope of ids, such as a registry's address. `origin`: for people."""
@@ -130,16 +117,15 @@ class Gathered:
         before = entry.extent()
         entry.missing = entry.missing or said.missing
         if not entry.references:
-            self._bytes += _names_size(
-                name for each in said.references for name in (each.name, each.subject)
-            )
+            names = [name for each in said.references for name in (each.name, each.subject)]
+            self._budget.used += _names_size(names)
         fresh = [name for name, version in said.subjects if (name, version) not in entry.subjects]
-        self._bytes += _names_size(fresh)
+        self._budget.used += _names_size(fresh)
         self._name(entry, said.keys, said.subjects)
         entry.format = entry.format or said.format
         entry.references = entry.references or said.references
         if text is not None and self._take(entry, _form(text), (text, said.firm)):
-            self._bytes += size_of(text)
+            self._budget.used += size_of(text)
         if joined or entry.extent() != before:
             self.changes += 1
             self._changed.pop(id(entry), None)
@@ -150,21 +136,20 @@ class Gathered:
     ) -> None:
         entry.keys |= dict.fromkeys(keys)
         entry.subjects |= dict.fromkeys(subjects)
-        if max(len(entry.keys), len(entry.subjects)) > MOST_NAMES:
+        most = self._limits.names_of_entry
+        if max(len(entry.keys), len(entry.subjects)) > most:
             for names in (entry.keys, entry.subjects):
-                while len(names) > MOST_NAMES:
+                while len(names) > most:
                     names.popitem()
             name = next(iter(entry.keys), "a schema")
-            self._problem(
-                f"{name} has more than {MOST_NAMES:,} subjects or other ids; the later ones are"
-                " left out"
-            )
+            names_of = f"{most:,} subjects or other ids"
+            self._budget.refuse(f"{name} has more than {names_of}; the later ones are left out")
 
     def _take(self, entry: _Entry, form: Form, text: tuple[str, bool]) -> bool:
         """Keep a text that the entry does not have yet; return whether it did."""
         if _same(form, entry.texts) is not None:
             return False
-        if len(entry.texts) >= MOST_TEXTS:
+        if len(entry.texts) >= self._limits.texts_of_entry:
             self._too_many(str(next(iter(entry.keys), "a subject")))
             return False
         entry.texts[form] = text
@@ -172,26 +157,23 @@ class Gathered:
 
     def _fits(self, said: Said, origin: str) -> bool:
         text = said.text or ""
-        if len(text) > MAX_TEXT:
-            self._problem(f"{origin}: a schema of {len(text) >> 20} MB is left out")
+        if len(text) > self._limits.schema_chars:
+            self._budget.refuse(f"{origin}: a schema of {len(text) >> 20} MB is left out")
             return False
-        full = said.text is not None and len(self._entries) >= MAX_SCHEMAS
-        if self._bytes + size_of(text) > MAX_BYTES or full:
-            self._problem(f"{origin}: too many schemas; the later ones are left out")
+        full = said.text is not None and len(self._entries) >= self._limits.schemas
+        if full or not self._budget.holds(size_of(text)):
+            self._budget.refuse(f"{origin}: too many schemas; the later ones are left out")
             return False
         return True
 
     def leave_out(self, origin: str, data: bytes) -> None:
         """Report the origin of a JSON text that is too large to read."""
         if is_too_much(data):
-            self._problem(f"{origin}: JSON of {len(data) >> 20} MB is left out")
+            self._budget.refuse(f"{origin}: JSON of {len(data) >> 20} MB is left out")
 
     def _too_many(self, name: str) -> None:
-        self._problem(f"{name} has more than {MOST_TEXTS} schemas; the later ones are left out")
-
-    def _problem(self, text: str) -> None:
-        if text not in self.problems and len(self.problems) < 20:
-            self.problems.append(text)
+        most = self._limits.texts_of_entry
+        self._budget.refuse(f"{name} has more than {most} schemas; the later ones are left out")
 
     def _entry(self, place: str, origin: str, tokens: list[Token]) -> _Entry | None:
         """Return the one entry of all these tokens, made of those that they had so far."""
@@ -200,7 +182,7 @@ class Gathered:
         if known:
             # The smaller ones go: what joins again and again would be moved each time.
             entry = max(known, key=lambda each: len(each.keys) + len(each.subjects))
-        elif tokens and len(self._entries) < MAX_SCHEMAS:
+        elif tokens and len(self._entries) < self._limits.schemas:
             entry = _Entry(origin)
             self._entries[id(entry)] = entry
         else:
@@ -245,7 +227,7 @@ class Gathered:
                 there = [places.setdefault(key, {}) for key in schema.keys]
                 same = next((one for each in there if (one := _same(form, each))), None)
                 if same is None:
-                    if any(len(each) >= MOST_TEXTS for each in there):
+                    if any(len(each) >= self._limits.texts_of_entry for each in there):
                         self._too_many(str(schema.keys[0]))
                         continue
                     same = []
@@ -279,13 +261,13 @@ class Gathered:
 
 def _merged(schemas: list[Schema]) -> Schema:
     origins = list(dict.fromkeys(each.origin for each in schemas))
-    more = len(origins) - MOST_ORIGINS
+    more = len(origins) - LIMITS.origins
     return replace(
         schemas[0],
         keys=tuple(dict.fromkeys(key for each in schemas for key in each.keys)),
         subjects=tuple(dict.fromkeys(one for each in schemas for one in each.subjects)),
         references=next((each.references for each in schemas if each.references), ()),
-        origin=", ".join(origins[:MOST_ORIGINS]) + (f" and {more:,} more" if more > 0 else ""),
+        origin=", ".join(origins[: LIMITS.origins]) + (f" and {more:,} more" if more > 0 else ""),
     )
 
 
@@ -383,7 +365,7 @@ def as_text(data: bytes) -> str | None:
 
 def subject_of(value: Any, version: Any = 0) -> tuple[tuple[str, int], ...]:
     """Return a subject with its version, if these are such."""
-    if isinstance(value, str) and 0 < len(value) <= MAX_NAME:
+    if isinstance(value, str) and 0 < len(value) <= LIMITS.name_chars:
         return ((value, number_of(version) or 0),)
     return ()
 
@@ -437,13 +419,13 @@ def confluent_schema(value: Any, keys: tuple[SchemaKey, ...] = ()) -> Said | Non
 def references_of(value: Any) -> tuple[Reference, ...]:
     """Return the references of a list: Confluent's, or Apicurio's by group and artifact."""
     out = []
-    for each in value[:MAX_LIST] if isinstance(value, list) else ():
+    for each in value[: LIMITS.listed] if isinstance(value, list) else ():
         if not isinstance(each, dict) or not isinstance(each.get("name"), str):
             continue
         subject = each.get("subject")
         if not isinstance(subject, str):
             subject = artifact_name(each.get("groupId"), each.get("artifactId"))
-        if len(each["name"]) <= MAX_NAME and len(subject) <= MAX_NAME:
+        if len(each["name"]) <= LIMITS.name_chars and len(subject) <= LIMITS.name_chars:
             out.append(Reference(each["name"], subject, number_of(each.get("version")) or 0))
     return tuple(out)
 

@@ -15,7 +15,6 @@ import struct
 from typing import Any, Final
 
 from kafkascope.analyzer.payloads.gathered import (
-    MAX_TEXT,
     Said,
     artifact_name,
     artifact_version,
@@ -27,10 +26,9 @@ from kafkascope.analyzer.payloads.gathered import (
     references_of,
     subject_of,
 )
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import SchemaKey
 
-MAX_KEY: Final = 8192
-"""Bytes of a key: a subject and little else."""
 KEY_TYPES: Final = frozenset(
     {
         *("SCHEMA", "CONFIG", "MODE", "NOOP", "DELETE_SUBJECT", "CLEAR_SUBJECT"),
@@ -49,7 +47,7 @@ USUAL_TENANTS: Final = ("", "_")
 
 def is_key(key: bytes | None) -> bool:
     """Return whether a record's key is one of a registry's journal."""
-    if not key or len(key) > MAX_KEY:
+    if not key or len(key) > LIMITS.journal_key:
         return False
     return any(kind(key) is not None for kind in (_key_type, _artifact_key, _command))
 
@@ -68,7 +66,7 @@ def _members(key: bytes, name: str) -> dict[str, Any]:
 def schema_in(key: bytes | None, value: bytes | None) -> Said | None:
     """Return the observations of a schema in a record. A deleted one stays: values that were
     written with its id are still there."""
-    if not key or not value or len(key) > MAX_KEY:
+    if not key or not value or len(key) > LIMITS.journal_key:
         return None
     kind = _key_type(key)
     if kind is None:
@@ -129,7 +127,7 @@ def _content(about: dict[str, Any], value: bytes) -> Said | None:
             return None
         parts.append(value[at : at + size])
         at += size
-    if number is None or len(parts) < 2 or len(parts[1]) > MAX_TEXT:
+    if number is None or len(parts) < 2 or len(parts[1]) > LIMITS.schema_chars:
         return None
     text = as_text(parts[1])
     if text is None:

@@ -15,31 +15,10 @@ from kafkascope.analyzer.payloads.json import changes
 from kafkascope.analyzer.payloads.json import text as json_text
 from kafkascope.analyzer.payloads.json.budget import Exhausted, SchemaBounds, bounds
 from kafkascope.analyzer.payloads.json.keywords import counted
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import Exact, Lookup, PayloadError, Piece, Selector, Value
 from kafkascope.analyzer.payloads.paths import Path, below
 
-MAX_TEXT: Final = 8 << 20
-"""Characters of a schema with all that it refers to."""
-
-MAX_STEPS_OF_SCHEMA: Final = 250_000
-"""Keywords applied when a schema is checked by that of its draft, those inside of references too;
-each costs some 10 us."""
-
-MAX_STEPS: Final = 30_000
-"""Keywords applied to a small value: less than a second."""
-
-STEPS_PER_BYTE: Final = 4
-"""More of them for larger values."""
-
-MAX_STEPS_OF_VALUE: Final = 400_000
-"""The most of them for any value: some seconds."""
-
-MAX_FAILURES: Final = 3
-"""Values that took too many steps, before a schema is given up."""
-
-
-MAX_PARTS: Final = 1000
-"""Parts of a schema that one object may consist of."""
 _BESIDE: Final = ("allOf", "anyOf", "oneOf", "prefixItems", "items", "then", "else")
 
 
@@ -50,7 +29,8 @@ def compile(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> JsonC
     the others by address.
     """
     schema = _schema_of(text)
-    return JsonCodec(schema, _documents(schema, dependencies, lookup, MAX_TEXT - len(text)))
+    left = LIMITS.schema_chars - len(text)
+    return JsonCodec(schema, _documents(schema, dependencies, lookup, left))
 
 
 def defined_names(text: str) -> list[str]:
@@ -76,7 +56,7 @@ def _properties(root: Any, node: Any) -> Iterator[tuple[str, Any]]:
     waiting = [node]
     while waiting:
         part = waiting.pop()
-        if not isinstance(part, dict) or id(part) in seen or len(seen) >= MAX_PARTS:
+        if not isinstance(part, dict) or id(part) in seen or len(seen) >= LIMITS.schema_parts:
             continue
         seen.add(id(part))
         properties = part.get("properties")
@@ -107,8 +87,8 @@ _DRAFTS: Final = ("http://json-schema.org/", "https://json-schema.org/")
 
 
 def _schema_of(text: str) -> Any:
-    if len(text) > MAX_TEXT:
-        raise PayloadError("bad-schema", f"{len(text)} characters, more than {MAX_TEXT}")
+    if len(text) > LIMITS.schema_chars:
+        raise PayloadError("bad-schema", f"{len(text)} characters, more than {LIMITS.schema_chars}")
     try:
         schema, _ = json_text.parse(text.encode("utf-8", "replace"))
     except PayloadError as error:
@@ -170,7 +150,7 @@ def _documents(
                 left -= len(text)
                 if left < 0:
                     raise PayloadError(
-                        "bad-schema", f"more than {MAX_TEXT} characters with references"
+                        "bad-schema", f"more than {LIMITS.schema_chars} characters with references"
                     )
                 out[address] = _schema_of(text)
                 todo.append((out[address], address))
@@ -199,7 +179,7 @@ class JsonCodec:
         draft = validators.validator_for(self._schema if known else {}, default=Draft7Validator)
         registry = _drafts()
         checking = counted(draft)(draft.META_SCHEMA, registry=registry)
-        error = _first_error(checking, self._schema, SchemaBounds(), MAX_STEPS_OF_SCHEMA)
+        error = _first_error(checking, self._schema, SchemaBounds(), LIMITS.schema_steps)
         if error is not None:
             path = _path(error.absolute_path)
             place = f"{path}: " if path else ""
@@ -244,7 +224,7 @@ class JsonCodec:
         one, for `Exact` text becomes plain text on its way through JSON."""
         data = json_text.dump(value)
         checked, _ = json_text.parse(data)
-        for _ in range(_MOST_NUMBERS):
+        for _ in range(LIMITS.numbers_as_text):
             error = self._error(checked, len(data))
             if error is None:
                 return data
@@ -264,9 +244,9 @@ class JsonCodec:
     def _error(self, value: Any, size: int) -> Any:
         from jsonschema.exceptions import best_match
 
-        if self._failures >= MAX_FAILURES:
+        if self._failures >= LIMITS.slow_values:
             raise PayloadError("bad-schema", "the schema took too many steps for an earlier value")
-        steps = min(MAX_STEPS + STEPS_PER_BYTE * size, MAX_STEPS_OF_VALUE)
+        steps = min(LIMITS.value_steps + LIMITS.steps_per_byte * size, LIMITS.most_steps)
         try:
             error = _first_error(self._validator, value, self._bounds, steps)
             return error and best_match(iter([error]))
@@ -290,10 +270,6 @@ def _drafts() -> Any:
     from jsonschema_specifications import REGISTRY
 
     return REGISTRY.crawl()
-
-
-_MOST_NUMBERS: Final = 100
-"""Numbers of one value that came as text."""
 
 
 def _of_libraries() -> tuple[type[Exception], ...]:

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.payloads.framing import Side
+from kafkascope.analyzer.payloads.limits import LIMITS, Budget, Limits
 from kafkascope.analyzer.payloads.model import (
     Compiled,
     Format,
@@ -31,31 +32,8 @@ if TYPE_CHECKING:
 
 RANK: Final[dict[Source, int]] = {"folder": 0, "registry": 1, "capture": 2}
 """The first that knows an id wins."""
-MOST_BYTES: Final = 256 << 20
-"""Memory of the texts of all schemas: those of a capture come from traffic."""
-MOST_REFERENCES: Final = 1000
-"""Schemas that one schema refers to, directly or through others."""
-MOST_LOOKED_UP: Final = 20_000
-"""References of all of these, however often one comes again."""
-MOST_REFERRED: Final = 32 << 20
-"""Text of all that one schema refers to."""
-MOST_COMPILED: Final = 5000
-"""Schemas that are kept ready; the oldest is compiled anew when it comes again."""
-MOST_KEPT_BYTES: Final = 16 << 20
-"""Text of those that are kept ready, with what it refers to: ready it takes up to 20 times that."""
-MOST_GONE: Final = MOST_KEPT_BYTES // 4
-"""Of what is let go, counted alike, before circles of it are collected; four times that where the
-last ones were in none."""
 READY_BYTES: Final = 300
 """What a schema counts beside its text when it is let go: ready a small one takes 20 times that."""
-MOST_COMPILED_BYTES: Final = 64 << 20
-"""Text that is compiled in all, with what it refers to, each time that it is: a megabyte takes up
-to two seconds. Five thousand schemas of 12 KB each are as much."""
-MOST_OF_A_KEY: Final = 32
-"""Schemas of one id: a payload is tried with each."""
-MOST_TOLD: Final = 20
-"""Sentences about what is left out."""
-
 MODULES: Final[dict[Format, str]] = {
     "avro": "avro.canonical",
     "protobuf": "protobuf",
@@ -118,6 +96,7 @@ class KnownSchemas:
         registry: Callable[[SchemaKey], Schema | None] | None = None,
         complete: Callable[[], Iterable[Schema]] | None = None,
         tell: Callable[[str], None] = lambda text: None,
+        limits: Limits = LIMITS,
     ) -> None:
         """`registry`: looks up ids that the schemas lack. `complete`: returns the schemas of the
         capture, called for an id that no other source has. `tell`: called once with each sentence
@@ -135,17 +114,16 @@ class KnownSchemas:
         self._compiled: dict[tuple[Format, str], tuple[Compiled, int]] = {}
         """With the size of the text."""
         self._kept_bytes = self._gone_bytes = self._gone = 0
-        self._most_gone = MOST_GONE
+        self._most_gone = limits.collected_chars
         self._refused: dict[tuple[Format, str], Callable[[], PayloadError]] = {}
         """Make the error anew: one that is kept would keep all that was read for it. Until another
         schema comes, which may be what one of them refers to."""
         self._asked: set[SchemaKey] = set()
         self._growing: dict[Gathered | ToldSchemas, int] = {}
         """Input that is still read, with its changes that were taken over."""
-        self._bytes = 0
+        self._limits: Final = limits
+        self._budget: Final = Budget(limits.schema_bytes, limits.problems, tell)
         self._compiled_bytes = 0
-        self._tell = tell
-        self._told: set[str] = set()
         self.spaces: frozenset[str] = frozenset()
         """Namespaces of which a schema is known."""
         self.forgotten = 0
@@ -181,19 +159,18 @@ class KnownSchemas:
                     self._by_key[key].remove(twin)
             schema = merged
         else:
-            size = size_of(schema.text)
-            if self._bytes + size > MOST_BYTES:
-                self._leave_out(f"more than {MOST_BYTES >> 20} MB of schemas")
+            many = f"more than {self._limits.schema_bytes >> 20} MB of schemas"
+            if not self._budget.take(size_of(schema.text), f"{many}; the later ones are left out"):
                 return
-            self._bytes += size
         rank = RANK[schema.source]
         keys = self._keys_of(schema)
         if not keys:
             self._keyless.append(schema)
         for key in keys:
             found = self._by_key[key]
-            if len(found) >= MOST_OF_A_KEY:
-                self._leave_out(f"{key} has more than {MOST_OF_A_KEY} schemas")
+            if len(found) >= self._limits.schemas_of_key:
+                many = f"{key} has more than {self._limits.schemas_of_key} schemas"
+                self._budget.refuse(f"{many}; the later ones are left out")
                 continue
             found.append(schema)
             found.sort(key=lambda each: RANK[each.source])
@@ -210,11 +187,6 @@ class KnownSchemas:
     def changes(self) -> int:
         """Goes up with every schema: what was not known may be known now."""
         return self._changes + sum(each.changes for each in self._growing)
-
-    def _leave_out(self, why: str) -> None:
-        if why not in self._told and len(self._told) < MOST_TOLD:
-            self._told.add(why)
-            self._tell(f"{why}; the later ones are left out")
 
     def _twin(self, schema: Schema) -> Schema | None:
         for key in schema.keys:
@@ -294,13 +266,13 @@ class KnownSchemas:
             dependencies = self._dependencies(schema)
             size = len(schema.text) + sum(map(len, dependencies.values()))
             self._compiled_bytes += size
-            if self._compiled_bytes > MOST_COMPILED_BYTES:
-                why = f"more than {MOST_COMPILED_BYTES >> 20} MB of schemas were needed"
-                self._leave_out(why)
+            if self._compiled_bytes > self._limits.compiling_chars:
+                why = f"more than {self._limits.compiling_chars >> 20} MB of schemas were needed"
+                self._budget.refuse(f"{why}; the later ones are left out")
                 raise PayloadError("bad-schema", f"not read: {why}")
             made: Compiled = compile(schema.text, dependencies, self._lookup(schema.format))
         except PayloadError as error:
-            while len(self._refused) >= MOST_COMPILED:
+            while len(self._refused) >= self._limits.compiled:
                 self._refused.pop(next(iter(self._refused)), None)
             self._refused[key] = partial(
                 PayloadError, error.reason, error.text, path=error.path, offset=error.offset
@@ -312,7 +284,8 @@ class KnownSchemas:
     def _keep(self, key: tuple[Format, str], made: Compiled, size: int) -> None:
         self._kept_bytes += size
         while self._compiled and (
-            len(self._compiled) >= MOST_COMPILED or self._kept_bytes > MOST_KEPT_BYTES
+            len(self._compiled) >= self._limits.compiled
+            or self._kept_bytes > self._limits.compiled_chars
         ):
             _, gone = self._compiled.pop(next(iter(self._compiled)))
             self._kept_bytes -= gone
@@ -323,7 +296,7 @@ class KnownSchemas:
             # Types that refer to themselves, and all of Protobuf, are in circles, which commands
             # collect rarely. Others are gone already, and looking at all objects takes long.
             in_circles = gc.collect() > self._gone
-            self._most_gone = MOST_GONE if in_circles else MOST_GONE * 4
+            self._most_gone = self._limits.collected_chars * (1 if in_circles else 4)
             self._gone_bytes = self._gone = 0
         self._compiled[key] = made, size
 
@@ -340,11 +313,11 @@ class KnownSchemas:
             if meant is None:
                 continue
             total += len(meant.text)
-            if len(found) >= MOST_REFERENCES or total > MOST_REFERRED:
+            if len(found) >= self._limits.references or total > self._limits.referred_chars:
                 raise PayloadError("bad-schema", "it has too many references")
             found[each.name] = meant.text
             waiting += meant.references
-            if looked_up + len(waiting) > MOST_LOOKED_UP:
+            if looked_up + len(waiting) > self._limits.lookups:
                 raise PayloadError("bad-schema", "it has too many references")
         return found
 

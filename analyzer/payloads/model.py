@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.errors import Error
 
 Format = Literal["avro", "protobuf", "json"]
@@ -86,16 +87,10 @@ def size_of(text: str) -> int:
     return len(text) * (1 if text.isascii() else 4)
 
 
-MOST_JSON: Final = 24 << 20
-"""Bytes of JSON that is read as a whole."""
-MOST_VALUES: Final = 1_500_000
-"""Values in it, about: three bytes may become an object of sixty."""
-
-
 def is_too_much(data: bytes) -> bool:
     """Return whether JSON would take too much memory; what is inside of strings counts, too."""
     values = sum(map(data.count, (b"[", b"{", b",")))
-    return len(data) > MOST_JSON or values > MOST_VALUES
+    return len(data) > LIMITS.json_bytes or values > LIMITS.json_values
 
 
 class Exact(str):

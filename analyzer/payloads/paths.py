@@ -7,17 +7,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.dissectors.codec.jsonform import dumps
 
 Path: TypeAlias = tuple[str | int, ...]
 """Names, and indexes of array elements."""
-
-MOST_PATHS: Final = 2000
-"""Paths of one schema: those in front come first."""
-MOST_NAMES: Final = 20_000
-"""Names that are looked at for them."""
-DEEPEST: Final = 8
-"""Steps of a path that is suggested."""
 
 _STEP: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|([^."\[\]\s]+)')
 _INDEX: Final = re.compile(r"\[(\d{1,9})\]")
@@ -51,19 +45,19 @@ def below(
     """Yield the paths of fields below some types, the shortest first. `fields`: gives the names of
     a type with the types below them."""
     seen: set[Path] = set()
-    left = MOST_NAMES
+    left = LIMITS.path_names
     waiting: deque[tuple[Path, Any]] = deque(((), root) for root in roots)
     while waiting:
         front, node = waiting.popleft()
         for name, inner in fields(node):
             left -= 1
-            if len(seen) >= MOST_PATHS or left < 0:
+            if len(seen) >= LIMITS.paths or left < 0:
                 return
             path = (*front, name)
             if path not in seen:
                 seen.add(path)
                 yield path
-            if len(path) < DEEPEST:
+            if len(path) < LIMITS.path_steps:
                 waiting.append((path, inner))
 
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, Final
 
+from kafkascope.analyzer.payloads.limits import LIMITS, Limits
 from kafkascope.analyzer.payloads.model import (
     Lookup,
     PayloadError,
@@ -25,20 +26,16 @@ from kafkascope.analyzer.payloads.proto.files import Loaded, load, messages_of, 
 from kafkascope.analyzer.payloads.proto.reader import HasUnknown, MessageReaders, Read
 from kafkascope.analyzer.payloads.proto.types import MessageType, Types
 
-WALKED: Final = 16
-"""Messages of a type that are walked before what reads them fast is made: that takes as long as to
-walk some twenty, and the memory of ten thousand times their schema."""
-MAX_ANY: Final = 16
-"""Messages of google.protobuf.Any inside of each other."""
 
-
-def compile(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> CompiledProtobuf:
+def compile(
+    text: str, dependencies: Mapping[str, str], lookup: Lookup, limits: Limits = LIMITS
+) -> CompiledProtobuf:
     """Compile a schema with all that it imports; `PayloadError` with reason `bad-schema`.
 
     `lookup` resolves paths of imports and full names of types that nothing else has, when a schema
     is compiled and when a google.protobuf.Any of another type comes.
     """
-    return CompiledProtobuf(load(text, dependencies, lookup), lookup)
+    return CompiledProtobuf(load(text, dependencies, lookup), lookup, limits)
 
 
 def defined_names(text: str) -> list[str]:
@@ -71,7 +68,8 @@ _WALK: Final = (HasUnknown, PayloadError, UnicodeDecodeError)
 class CompiledProtobuf:
     """A file with its messages."""
 
-    def __init__(self, loaded: Loaded, lookup: Lookup) -> None:
+    def __init__(self, loaded: Loaded, lookup: Lookup, limits: Limits) -> None:
+        self.limits: Final = limits
         self._loaded = loaded
         self._lookup = lookup
         self._types = Types(loaded)
@@ -150,7 +148,7 @@ class CompiledProtobuf:
             if text is None:
                 return None
             try:
-                codec = compile(text, {}, self._lookup).codec(name)
+                codec = compile(text, {}, self._lookup, self.limits).codec(name)
             except PayloadError:
                 # That its schema has an error is no reason to refuse what is around it.
                 return None
@@ -164,8 +162,8 @@ class CompiledProtobuf:
             return None
         self._depth += 1
         try:
-            if self._depth > MAX_ANY:
-                text = f"more than {MAX_ANY} nested Any messages"
+            if self._depth > self.limits.any_nesting:
+                text = f"more than {self.limits.any_nesting} nested Any messages"
                 raise PayloadError("does-not-fit", text)
             # Either way to its end: to try both at each depth would double the time there.
             value = codec.read(data) if fast else codec.walk(data)
@@ -235,7 +233,7 @@ class MessageCodec:
 
     def _ready(self) -> Read | None:
         self._walked += 1
-        if self._walked == WALKED + 1:
+        if self._walked == self._schema.limits.walked + 1:
             self._prepare()
         return self._read
 

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from kafkascope.analyzer.model import HttpHead
 from kafkascope.analyzer.payloads import rest
 from kafkascope.analyzer.payloads.gathered import FORMATS, Gathered
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import Reference, Schema, SchemaKey
 from kafkascope.analyzer.payloads.registry_cache import RegistryCache
 from kafkascope.analyzer.payloads.registry_http import (
@@ -20,13 +21,6 @@ from kafkascope.analyzer.payloads.registry_http import (
     address_of,
     credentials,
 )
-
-MOST_FAILURES: Final = 3
-"""One after another; then the registry is not asked any more."""
-MOST_MISSING: Final = 1000
-"""Ids that it does not have; more are no ids, but bytes that look like some."""
-MOST_REFERENCES: Final = 1000
-"""Schemas that one refers to, directly or through others."""
 
 _NATIVE: Final = re.compile(r"/apis/registry/v[23]$")
 _COMPATIBLE: Final = re.compile(r"/apis/ccompat/v\d+$")
@@ -85,7 +79,7 @@ class Registry:
         found = [first]
         seen = {each[1:] for each in first.references}
         waiting = list(first.references)
-        while waiting and len(found) <= MOST_REFERENCES:
+        while waiting and len(found) <= LIMITS.references:
             reference = waiting.pop()
             if not reference.subject or reference.version <= 0:
                 continue
@@ -148,10 +142,10 @@ class Registry:
             self._failures = 0
             self._cache.put(name, found or False)
             self._missing += found is None
-            if self._missing > MOST_MISSING:
+            if self._missing > LIMITS.missing:
                 self._given_up = True
                 self._problem(
-                    f"it lacks more than {MOST_MISSING} schemas; no more requests are sent to it"
+                    f"it lacks more than {LIMITS.missing} schemas; no more requests are sent to it"
                 )
         self._known[name] = found
         return found
@@ -188,7 +182,7 @@ class Registry:
 
     def _failed(self, error: RegistryError) -> None:
         self._failures += 1
-        if error.final or self._failures >= MOST_FAILURES:
+        if error.final or self._failures >= LIMITS.failures:
             self._given_up = True
             self._problem(f"{error}; no more requests are sent to it")
 

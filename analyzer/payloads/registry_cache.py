@@ -13,13 +13,9 @@ from typing import Any, Final
 
 import orjson
 
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.places import cache_home
 from kafkascope.captures.inputs.private import PrivateFile
-
-FOUND_SECONDS: Final = 24 * 3600.0
-"""Ids do not change their meaning, but registries of developers begin anew at 1."""
-MISSING_SECONDS: Final = 15 * 60.0
-MAX_FILE: Final = 32 << 20
 
 
 class RegistryCache:
@@ -38,10 +34,10 @@ class RegistryCache:
         """Return the value of a name, unless it is too old; None: there is none."""
         try:
             with self._file(name).open("rb") as file:
-                data = file.read(MAX_FILE + 1)
+                data = file.read(LIMITS.index_bytes + 1)
             kept = orjson.loads(data)
             age = self._clock() - kept["time"]
-            limit = MISSING_SECONDS if kept["value"] is False else FOUND_SECONDS
+            limit = LIMITS.missing_seconds if kept["value"] is False else LIMITS.found_seconds
             return kept["value"] if 0 <= age < limit else None
         except (OSError, ValueError, KeyError, TypeError):
             return None

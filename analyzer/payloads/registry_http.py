@@ -15,14 +15,9 @@ from typing import Final, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from kafkascope.analyzer.model import HttpHead
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.errors import Error
 
-CONNECT_SECONDS: Final = 5.0
-TOTAL_SECONDS: Final = 15.0
-"""Of one request with all redirects; a registry that sends a byte a second does not take longer."""
-MAX_ANSWER: Final = 10 << 20
-"""Bytes of an answer: a schema of 8 MB, with what JSON escapes."""
-MAX_REDIRECTS: Final = 3
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 _PORTS: Final = {"http": 80, "https": 443}
 HEADERS: Final = {
@@ -110,7 +105,7 @@ class Asking:
         *,
         authorization: str | None = None,
         ca_file: str | None = None,
-        total_seconds: float = TOTAL_SECONDS,
+        total_seconds: float = LIMITS.total_seconds,
     ) -> None:
         """`ca_file`: certificates that the registry's is verified with, in place of the system's;
         `OSError` where it cannot be read."""
@@ -150,7 +145,7 @@ class Asking:
 
     def _followed(self, target: str, line: _Line) -> Answer:
         asked = target
-        for _ in range(MAX_REDIRECTS + 1):
+        for _ in range(LIMITS.redirects + 1):
             head, body = self._once(target, line)
             if head.status not in _REDIRECTS:
                 return Answer(asked, head, body)
@@ -171,7 +166,9 @@ class Asking:
         return parts.path + (f"?{parts.query}" if parts.query else "")
 
     def _once(self, target: str, line: _Line) -> tuple[HttpHead, bytes]:
-        raw = socket.create_connection((self.address.host, self.address.port), CONNECT_SECONDS)
+        raw = socket.create_connection(
+            (self.address.host, self.address.port), LIMITS.connect_seconds
+        )
         line.hold(raw)
         connection = http.client.HTTPConnection(self.address.host, self.address.port)
         try:
@@ -196,9 +193,9 @@ class Asking:
         headers = {name.lower(): value for name, value in response.getheaders()}
         if headers.get("content-encoding", "identity").lower() != "identity":
             raise RegistryError("its response has a content encoding that was not requested")
-        body = response.read(MAX_ANSWER + 1)
-        if len(body) > MAX_ANSWER:
-            raise RegistryError(f"its response has more than {MAX_ANSWER >> 20} MB")
+        body = response.read(LIMITS.answer_bytes + 1)
+        if len(body) > LIMITS.answer_bytes:
+            raise RegistryError(f"its response has more than {LIMITS.answer_bytes >> 20} MB")
         if response.length:
             raise RegistryError("its response is truncated")
         return HttpHead("", "", response.status, headers), body

@@ -13,7 +13,6 @@ from urllib.parse import parse_qs, unquote
 
 from kafkascope.analyzer.model import HttpHead
 from kafkascope.analyzer.payloads.gathered import (
-    MAX_LIST,
     Said,
     artifact_name,
     artifact_version,
@@ -27,13 +26,11 @@ from kafkascope.analyzer.payloads.gathered import (
     references_of,
     subject_of,
 )
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import Format, Namespace, SchemaKey
 
 NOT_FOUND: Final = 40403
 """Confluent's error code: there is no such schema."""
-MAX_DESCRIBED: Final = 2000
-"""Characters of a path that are looked at."""
-
 _PATH: Final = re.compile(r"/(?:schemas(?:/(?:ids|guids)/|/?$)|subjects/)|/apis/registry/v\d")
 _GLUE: Final = "awsglue."
 _IDS: Final[dict[str, Namespace]] = {"globalIds": "globalId", "contentIds": "contentId"}
@@ -43,7 +40,7 @@ _MISSING: Final = ("Artifact", "Content", "Version")
 
 def wants(request: HttpHead) -> bool:
     """Return whether a request may be one to a registry."""
-    path = request.target[:MAX_DESCRIBED].partition("?")[0]
+    path = request.target[: LIMITS.path_chars].partition("?")[0]
     return bool(_PATH.search(path)) or _is_glue(request)
 
 
@@ -92,7 +89,7 @@ def _schemas(
     """/schemas, /schemas/ids/ID, /schemas/guids/GUID and what is below."""
     value = as_json(answer)
     if rest in ([], [""]):
-        for each in value[:MAX_LIST] if isinstance(value, list) else ():
+        for each in value[: LIMITS.listed] if isinstance(value, list) else ():
             if (said := _described(each)) is not None:
                 yield said
         return
@@ -114,7 +111,7 @@ def _schemas(
         if (plain := as_text(answer)) is not None:
             yield Said(keys, plain)
     elif isinstance(value, list):
-        yield from _lists(more, keys, value[:MAX_LIST])
+        yield from _lists(more, keys, value[: LIMITS.listed])
 
 
 def _lists(more: list[str], keys: tuple[SchemaKey, ...], value: list[Any]) -> Iterator[Said]:
@@ -300,7 +297,7 @@ def _meta(value: Any, group: str | None, artifact: str | None) -> Iterator[Said]
     if isinstance(value, dict):
         inner, versions = value.get("version"), value.get("versions")
         listed = [inner] if isinstance(inner, dict) else listed
-        listed = versions[:MAX_LIST] if isinstance(versions, list) else listed
+        listed = versions[: LIMITS.listed] if isinstance(versions, list) else listed
     for each in listed:
         if (said := artifact_version(each, group, artifact)) is not None:
             yield said

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.analyzer.payloads import gathered, json_schema, known
-from kafkascope.analyzer.payloads.decoding import MOST_DECODED, Payloads
-from kafkascope.analyzer.payloads.gathered import MOST_NAMES, MOST_TEXTS, Gathered, Said
-from kafkascope.analyzer.payloads.known import MOST_OF_A_KEY, KnownSchemas, ToldSchemas
+from kafkascope.analyzer.payloads import json_schema, known
+from kafkascope.analyzer.payloads.decoding import Payloads
+from kafkascope.analyzer.payloads.gathered import Gathered, Said
+from kafkascope.analyzer.payloads.known import KnownSchemas, ToldSchemas
+from kafkascope.analyzer.payloads.limits import LIMITS, Limits
 from kafkascope.analyzer.payloads.model import PayloadError, Reference, Schema, SchemaKey
 from kafkascope.tui.cli import main
 from tests.explosion.measuring import MEMORY_MB, measured
@@ -33,7 +34,7 @@ from tests.explosion.schemas import (
 from tests.explosion.turns import Turn, write_capture
 
 ONE = SchemaKey("id", 1)
-LEFT_OUT = f"id 1 has more than {MOST_TEXTS} schemas; the later ones are left out"
+LEFT_OUT = f"id 1 has more than {LIMITS.texts_of_entry} schemas; the later ones are left out"
 
 
 def enum(number: int) -> str:
@@ -46,7 +47,7 @@ def test_one_id_has_some_schemas_and_a_sentence() -> None:
     told = Gathered("capture")
     for number in range(20_000):
         told.add("here", "here", Said((ONE,), enum(number)))
-    assert [each.text for each in told.schemas()] == [enum(n) for n in range(MOST_TEXTS)]
+    assert [each.text for each in told.schemas()] == [enum(n) for n in range(LIMITS.texts_of_entry)]
     assert told.problems == [LEFT_OUT]
 
 
@@ -55,7 +56,7 @@ def test_one_id_of_very_many_registries_has_some_schemas() -> None:
     told = Gathered("capture")
     for number in range(20_000):
         told.add(f"host{number}", f"host{number}", Said((ONE,), enum(number)))
-    assert len(told.schemas()) == MOST_TEXTS
+    assert len(told.schemas()) == LIMITS.texts_of_entry
     assert told.problems == [LEFT_OUT]
 
 
@@ -77,13 +78,12 @@ def test_schemas_that_turn_out_to_be_one_are_not_moved_again_and_again() -> None
         told.add("here", "here", Said((key,), '"int"'))
         told.add("here", "here", Said((key,), '"int"', subjects=(("s", 1),)))
     (found,) = told.schemas()
-    assert len(found.keys) == MOST_NAMES
+    assert len(found.keys) == LIMITS.names_of_entry
     assert "subjects or other ids" in told.problems[0]
 
 
-def test_names_count_as_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gathered, "MAX_BYTES", 100_000)
-    told = Gathered("capture")
+def test_names_count_as_memory() -> None:
+    told = Gathered("capture", Limits(gathered_bytes=100_000))
     for number in range(100):
         names = tuple(Reference(f"{number}-{each}" + "x" * 4000) for each in range(10))
         told.add("here", "here", Said((SchemaKey("id", number),), '"int"', references=names))
@@ -91,9 +91,8 @@ def test_names_count_as_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told.problems == ["here: too many schemas; the later ones are left out"]
 
 
-def test_wide_characters_count_as_what_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gathered, "MAX_BYTES", 100_000)
-    told = Gathered("capture")
+def test_wide_characters_count_as_what_they_take() -> None:
+    told = Gathered("capture", Limits(gathered_bytes=100_000))
     for number in range(40):
         told.add(
             "here",
@@ -154,10 +153,9 @@ def refusal(schemas: KnownSchemas, schema: Schema) -> str:
     return ""
 
 
-def test_schemas_are_compiled_until_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known, "MOST_COMPILED_BYTES", 1000)
+def test_schemas_are_compiled_until_that_takes_too_long() -> None:
     told: list[str] = []
-    schemas = KnownSchemas(tell=told.append)
+    schemas = KnownSchemas(tell=told.append, limits=Limits(compiling_chars=1000))
     made = [Schema("avro", enum(number), (SchemaKey("id", number),)) for number in range(100)]
     said = [refusal(schemas, each) for each in made]
     assert 10 < said.count("") < 30
@@ -165,11 +163,10 @@ def test_schemas_are_compiled_until_that_takes_too_long(monkeypatch: pytest.Monk
     assert len(told) == 1
 
 
-def test_schemas_that_are_ready_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_schemas_that_are_ready_make_room() -> None:
     # 300 that refer to a large one took 400 MB.
-    monkeypatch.setattr(known, "MOST_KEPT_BYTES", 1000)
     made = [Schema("avro", enum(number), (SchemaKey("id", number),)) for number in range(1, 101)]
-    schemas = KnownSchemas(made)
+    schemas = KnownSchemas(made, limits=Limits(compiled_chars=1000))
     payloads = Payloads(schemas)
     for number in range(1, 101):
         decoded = payloads.decode("t", "value", value(number, b"\0"), ())
@@ -184,8 +181,7 @@ def test_small_schemas_that_are_let_go_are_collected(monkeypatch: pytest.MonkeyP
     # Only their texts counted: 40,000 of Protobuf took half a gigabyte.
     collected: list[int] = []
     monkeypatch.setattr(known.gc, "collect", lambda: collected.append(1) or 0)
-    monkeypatch.setattr(known, "MOST_COMPILED", 10)
-    schemas = KnownSchemas()
+    schemas = KnownSchemas(limits=Limits(compiled=10))
     for number in range(30_000):
         schemas.compiled(Schema("avro", enum(number), (SchemaKey("id", number),)))
     assert 0 < len(collected) < 4
@@ -219,8 +215,10 @@ def test_schemas_of_an_id_that_a_folder_has_without_end_are_limited() -> None:
     told: list[str] = []
     made = [Schema("avro", enum(number), (ONE,)) for number in range(2_000)]
     schemas = KnownSchemas(made, tell=told.append)
-    assert len(schemas.find(ONE)) == MOST_OF_A_KEY
-    assert told == [f"id 1 has more than {MOST_OF_A_KEY} schemas; the later ones are left out"]
+    assert len(schemas.find(ONE)) == LIMITS.schemas_of_key
+    assert told == [
+        f"id 1 has more than {LIMITS.schemas_of_key} schemas; the later ones are left out"
+    ]
 
 
 def test_names_are_looked_up_in_new_schemas_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,7 +278,7 @@ def test_a_payload_that_could_become_too_much_is_not_decoded(format: str) -> Non
     text, small = LARGE[format]
     spelled = text if isinstance(text, str) else json.dumps(text)
     payloads = Payloads(KnownSchemas([Schema(format, spelled, (ONE,))]))  # type: ignore[arg-type]
-    most = MOST_DECODED[format]  # type: ignore[index]
+    most = LIMITS.payload(format)
     for _ in range(2):
         decoded = payloads.decode("t", "value", value(1, small), ())
         assert decoded is not None

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 from kafkascope.analyzer.payloads.avro.parsing import Parsed, parse
 from kafkascope.analyzer.payloads.avro.types import NAMED, AvroType, inside
+from kafkascope.analyzer.payloads.limits import LIMITS
 
 PROMOTIONS: Final = {
     "int": ("long", "float", "double"),
@@ -19,14 +20,6 @@ PROMOTIONS: Final = {
 }
 """Kinds that read others."""
 
-MAX_SAID: Final = 100
-"""Sentences: nobody reads more."""
-
-MAX_PAIRS: Final = 100_000
-"""Pairs of types compared; schemas with more are compared in part."""
-
-MAX_NAMES: Final = 10
-"""Names in one sentence."""
 
 Pair: TypeAlias = tuple[AvroType, AvroType, str]
 """An old type, the new one, and the path."""
@@ -49,7 +42,9 @@ class _Comparison:
         """Branches of new unions by all their names."""
 
     def sentences(self) -> list[str]:
-        while self.pairs and len(self.changes) < MAX_SAID and len(self.seen) < MAX_PAIRS:
+        while self.pairs and len(self.changes) < LIMITS.changes:
+            if len(self.seen) >= LIMITS.compared_pairs:
+                break
             old, new, path = self.pairs.pop()
             old, new = self.old.find(old) or old, self.new.find(new) or new
             # A name that nothing defines has no identity: two of its mentions are two objects.
@@ -87,7 +82,9 @@ class _Comparison:
             case "enum" if new.default is None:
                 gone = [each for each in old.symbols if each not in new.index]
                 if gone:
-                    names = ", ".join(gone[:MAX_NAMES]) + ", ..." * (len(gone) > MAX_NAMES)
+                    names = ", ".join(gone[: LIMITS.names_listed]) + ", ..." * (
+                        len(gone) > LIMITS.names_listed
+                    )
                     self.add(path, f"{new.name} has no {names}, and no default")
             case "fixed" if old.size != new.size:
                 self.add(path, f"{new.name} has {new.size} bytes, not {old.size}")

@@ -6,20 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kafkascope.analyzer.payloads.avro.parsing import (
-    MAX_NAMED,
-    MAX_PARTS,
-    MAX_TEXT,
     Parsed,
     bad,
     parse,
 )
 from kafkascope.analyzer.payloads.avro.types import (
     CONTAINERS,
-    FREE,
-    MAX_DEPTH,
-    MAX_EMPTY,
     AvroType,
 )
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import Lookup
 
 
@@ -43,7 +38,7 @@ def link(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> Linked:
     while linker.unlinked:
         linker.link(linker.unlinked.pop())
     order, recursive = _inside_out(root)
-    return Linked(root, recursive or _depth(order) > MAX_DEPTH, _weigh(order))
+    return Linked(root, recursive or _depth(order) > LIMITS.nesting, _weigh(order))
 
 
 class _Linker:
@@ -68,9 +63,9 @@ class _Linker:
             self.unlinked.append(parsed)
             for name, node in parsed.defined.items():
                 self.defined.setdefault(name, node)
-            if self.bytes > MAX_TEXT:
-                bad(f"the schema and its references have more than {MAX_TEXT:,} bytes")
-            if self.parts > MAX_PARTS or len(self.defined) > MAX_NAMED:
+            if self.bytes > LIMITS.schema_chars:
+                bad(f"the schema and its references have more than {LIMITS.schema_chars:,} bytes")
+            if self.parts > LIMITS.avro_parts or len(self.defined) > LIMITS.avro_types:
                 bad("the schema and its references have too many types")
         return self.read[text].root
 
@@ -167,10 +162,13 @@ def _weigh(order: list[AvroType]) -> bool:
             state[id(record)] = True
             record.empty = all(part.empty for part in record.parts)
             record.weight = 1 + sum(part.weight for part in record.parts)
-            if record.weight > MAX_EMPTY:
-                bad(f"{record.name} consists of more than {MAX_EMPTY:,} records and nulls")
+            if record.weight > LIMITS.empty_values:
+                bad(
+                    f"{record.name} consists of more than {LIMITS.empty_values:,} records and nulls"
+                )
     return any(
-        node.parts[0].empty if node.kind == "array" else node.weight > FREE for node in order
+        node.parts[0].empty if node.kind == "array" else node.weight > LIMITS.empty_per_byte
+        for node in order
     )
 
 

@@ -21,12 +21,12 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-from kafkascope.analyzer.payloads.avro.parsing import MAX_DIGITS
 from kafkascope.analyzer.payloads.avro.types import AvroType
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import Exact, Moment
 from kafkascope.analyzer.times import SECOND, iso_ns
 
-MAX_DECIMAL: Final = MAX_DIGITS * 10 // 25
+MAX_DECIMAL: Final = LIMITS.decimal_digits * 10 // 25
 """Bytes of a decimal that have no more digits than we convert."""
 
 ZERO_DAY: Final = date(1970, 1, 1).toordinal()
@@ -87,7 +87,7 @@ def _show_decimal(scale: int, data: bytes) -> Exact:
 
 def _take_decimal(scale: int, text: str) -> int:
     matched = DECIMAL.fullmatch(text)
-    if not matched or len(text) > MAX_DIGITS:
+    if not matched or len(text) > LIMITS.decimal_digits:
         raise ValueError(f"{text[:80]!r} is not a decimal number")
     sign, _whole, part = matched.groups(default="")
     if len(part.rstrip("0")) > scale:

@@ -9,32 +9,14 @@ from typing import Any, Final, NoReturn
 import orjson
 
 from kafkascope.analyzer.payloads.avro.types import (
-    MAX_DEPTH,
     PRIMITIVES,
     AvroField,
     AvroType,
     Logical,
     inside,
 )
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import PayloadError, is_too_much
-
-MAX_TEXT: Final = 10_000_000
-"""Bytes of a schema with all that it refers to. Registries take 1 MB by default."""
-
-MAX_NAMED: Final = 10_000
-"""Records, enums and fixed of a schema with all that it refers to."""
-
-MAX_PARTS: Final = 200_000
-"""Types of any kind of a schema."""
-
-MAX_FIELDS: Final = 10_000
-"""Of a record: its reader is one function, which Python compiles in a second or two."""
-
-MAX_DIGITS: Final = 4096
-"""Of a decimal: more would make Python's own conversion refuse, after long thought."""
-
-MAX_SIZE: Final = 2**31 - 1
-"""Of a fixed: an int of Java."""
 
 NAME: Final = re.compile(r"[^\W\d]\w*")
 NAMESPACE: Final = re.compile(r"[^\s.]+(\.[^\s.]+)*")
@@ -85,8 +67,8 @@ def parse(text: str) -> Parsed:
         data = text.encode()
     except UnicodeEncodeError:
         bad("the schema is not UTF-8")
-    if len(data) > MAX_TEXT:
-        bad(f"the schema has {len(data):,} bytes, more than {MAX_TEXT:,}")
+    if len(data) > LIMITS.schema_chars:
+        bad(f"the schema has {len(data):,} bytes, more than {LIMITS.schema_chars:,}")
     if is_too_much(data):
         bad("the schema has too many values")
     try:
@@ -106,10 +88,10 @@ class _Parser:
     def type(self, spelled: Any, space: str, path: str, depth: int) -> AvroType:
         """One frame of Python's stack for each level, to stay far from its end."""
         self.parts += 1
-        if self.parts > MAX_PARTS:
-            bad(f"the schema has more than {MAX_PARTS:,} types", path)
-        if depth > MAX_DEPTH:
-            bad(f"the schema is nested deeper than {MAX_DEPTH} levels", path)
+        if self.parts > LIMITS.avro_parts:
+            bad(f"the schema has more than {LIMITS.avro_parts:,} types", path)
+        if depth > LIMITS.nesting:
+            bad(f"the schema is nested deeper than {LIMITS.nesting} levels", path)
         while isinstance(spelled, dict) and isinstance(spelled.get("type"), dict):
             spelled = spelled["type"]
         if isinstance(spelled, dict) and isinstance(spelled.get("type"), list):
@@ -177,8 +159,8 @@ class _Parser:
     def define(self, node: AvroType, path: str) -> AvroType:
         if node.name in self.defined:
             bad(f"{node.name} is defined twice", path)
-        if len(self.defined) >= MAX_NAMED:
-            bad(f"the schema defines more than {MAX_NAMED:,} types", path)
+        if len(self.defined) >= LIMITS.avro_types:
+            bad(f"the schema defines more than {LIMITS.avro_types:,} types", path)
         self.defined[node.name] = node
         return node
 
@@ -189,8 +171,8 @@ class _Parser:
         fields = spelled.get("fields")
         if not isinstance(fields, list):
             bad(f"record {record.name} without fields", path)
-        if len(fields) > MAX_FIELDS:
-            bad(f"{record.name} has more than {MAX_FIELDS:,} fields", path)
+        if len(fields) > LIMITS.avro_fields:
+            bad(f"{record.name} has more than {LIMITS.avro_fields:,} fields", path)
         names: set[str] = set()
         for each in fields:
             name = each.get("name") if isinstance(each, dict) else None
@@ -226,7 +208,7 @@ class _Parser:
     def fixed(self, spelled: dict[str, Any], space: str, path: str) -> AvroType:
         name = self.full_name(spelled, space, path)
         size = spelled.get("size")
-        if type(size) is not int or not 0 <= size <= MAX_SIZE:
+        if type(size) is not int or not 0 <= size <= LIMITS.fixed_size:
             bad(f"fixed {name} without a valid size", path)
         shown = logical(spelled, "fixed", size)
         return self.define(
@@ -253,9 +235,9 @@ def logical(spelled: dict[str, Any], kind: str, size: int) -> Logical | None:
     precision, scale = spelled.get("precision"), spelled.get("scale", 0)
     if type(precision) is not int or type(scale) is not int:
         return None
-    if not 0 < precision <= MAX_DIGITS or not 0 <= scale <= precision:
+    if not 0 < precision <= LIMITS.decimal_digits or not 0 <= scale <= precision:
         return None
-    # From 1750 bytes on more than MAX_DIGITS fit.
+    # From 1750 bytes on more than LIMITS.decimal_digits fit.
     if kind == "fixed" and size < 1750 and precision >= len(str(2 ** max(8 * size - 1, 0))):
         return None
     return Logical(name, precision, scale)

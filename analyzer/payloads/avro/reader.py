@@ -18,7 +18,8 @@ from typing import Any, Final, TypeAlias
 
 from kafkascope.analyzer.payloads.avro.linking import Linked
 from kafkascope.analyzer.payloads.avro.logical import conversion
-from kafkascope.analyzer.payloads.avro.types import FREE, MAX_DEPTH, MAX_EMPTY, AvroType
+from kafkascope.analyzer.payloads.avro.types import AvroType
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import of_bytes, of_double
 from kafkascope.dissectors.codec.source import SourceLines, compile_function
 
@@ -98,7 +99,9 @@ class AvroReader:
         """Return the value; one of `REFUSALS` where the bytes do not fit to the last one."""
         function = self._functions[self._root]
         if self.linked.empties:
-            value, end = function(data, 0, 1, [MAX_EMPTY + FREE * len(data)])
+            value, end = function(
+                data, 0, 1, [LIMITS.empty_values + LIMITS.empty_per_byte * len(data)]
+            )
         else:
             value, end = function(data, 0, 1)
         if end != len(data):
@@ -147,7 +150,7 @@ class _Source(SourceLines):
         self.depth += 1
         if node.kind == "record":
             self.check(0)
-            if self.reader.linked.empties and node.weight > FREE:
+            if self.reader.linked.empties and node.weight > LIMITS.empty_per_byte:
                 self.spend(str(node.weight))
             values = [self.value(part, 1, 0) for part in node.parts]
             pairs = zip(node.fields, values, strict=True)
@@ -159,7 +162,7 @@ class _Source(SourceLines):
 
     def check(self, level: int) -> None:
         if self.reader.linked.deep:
-            self.add(f"if depth > {MAX_DEPTH - level}: raise Refusal")
+            self.add(f"if depth > {LIMITS.nesting - level}: raise Refusal")
 
     def spend(self, count: str) -> None:
         """Count values without bytes before they are made."""

@@ -5,16 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-MAX_DEPTH: Final = 100
-"""Containers inside each other, in schemas and in payloads. Our walks have up to four frames for a
-level, of the thousand that Python allows; orjson writes 254 levels."""
-
-MAX_EMPTY: Final = 65_536
-"""Values without bytes (nulls, empty records) that one payload may have for nothing."""
-
-FREE: Final = 64
-"""Values without bytes that a byte pays for."""
-
 PRIMITIVES: Final = frozenset(
     ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 )

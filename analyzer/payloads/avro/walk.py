@@ -14,12 +14,10 @@ from kafkascope.analyzer.payloads.avro.linking import Linked
 from kafkascope.analyzer.payloads.avro.logical import conversion
 from kafkascope.analyzer.payloads.avro.types import (
     CONTAINERS,
-    FREE,
-    MAX_DEPTH,
-    MAX_EMPTY,
     AvroType,
     inside,
 )
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import UNREAD, PayloadError, Piece, of_bytes, of_double
 
 BRANCH: Final = "union branch"
@@ -47,7 +45,7 @@ class _Walk:
         self.linked = linked
         self.data = data
         self.at = 0
-        self.room = MAX_EMPTY + FREE * len(data)
+        self.room = LIMITS.empty_values + LIMITS.empty_per_byte * len(data)
         self.error: PayloadError | None = None
         """Why the walk ended early."""
 
@@ -136,8 +134,8 @@ class _Walk:
         pieces = list(heads)
         values = 0
         try:
-            if depth > MAX_DEPTH:
-                self.refuse(f"nested deeper than {MAX_DEPTH} levels", path, self.at)
+            if depth > LIMITS.nesting:
+                self.refuse(f"nested deeper than {LIMITS.nesting} levels", path, self.at)
             values = (self.fields if node.kind == "record" else self.blocks)(
                 node, path, depth + 1, pieces
             )
@@ -152,7 +150,7 @@ class _Walk:
         return Piece(name, node.label, empty, begin, self.at)
 
     def fields(self, node: AvroType, path: str, depth: int, pieces: list[Piece]) -> int:
-        if node.weight > FREE:
+        if node.weight > LIMITS.empty_per_byte:
             self.spend(node.weight, path)
         for field, part in zip(node.fields, node.parts, strict=True):
             pieces.append(self.value(part, field.name, inside(path, field.name), depth, ()))

@@ -8,12 +8,10 @@ from decimal import Decimal
 from typing import Any, Final
 
 from kafkascope.analyzer.payloads.avro.logical import conversion, decimal_bytes, take_uuid
-from kafkascope.analyzer.payloads.avro.types import CONTAINERS, MAX_DEPTH, AvroType, inside
+from kafkascope.analyzer.payloads.avro.types import CONTAINERS, AvroType, inside
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import NON_FINITE, PayloadError, of_double
 from kafkascope.dissectors.records.writer import varint
-
-MAX_STEPS: Final = 2_000_000
-"""Values tried for one value: unions of records that differ far inside try all of them."""
 
 PROPER: Final = 2
 EXACT: Final = 1
@@ -129,8 +127,8 @@ class ValueWriter:
                 return self.leaf(node, value, exact)
             except ValueError as error:
                 raise Misfit(str(error), path) from None
-        if depth > MAX_DEPTH:
-            raise Misfit(f"nested deeper than {MAX_DEPTH} levels", path)
+        if depth > LIMITS.nesting:
+            raise Misfit(f"nested deeper than {LIMITS.nesting} levels", path)
         if node.kind == "record":
             return self.record(node, value, path, depth + 1, exact)
         (inner,) = node.parts
@@ -161,7 +159,7 @@ class ValueWriter:
 
     def step(self) -> None:
         self.steps += 1
-        if self.steps > MAX_STEPS:
+        if self.steps > LIMITS.union_steps:
             raise TooLong
 
     def record(self, node: AvroType, value: Any, path: str, depth: int, exact: int) -> Any:

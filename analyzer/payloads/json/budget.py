@@ -7,14 +7,7 @@ import sys
 from contextvars import ContextVar
 from typing import Any, Final
 
-_FRAMES: Final = 4
-"""Frames of Python's stack for each keyword inside of another one, at most."""
-
-_MARGIN: Final = 120
-"""Frames that are left for what a keyword calls."""
-
-MAX_PATTERN: Final = 10_000
-"""Characters of a pattern; a longer one is not applied."""
+from kafkascope.analyzer.payloads.limits import LIMITS
 
 
 class Exhausted(Exception):
@@ -37,7 +30,9 @@ class SchemaBounds:
         used, frame = 0, sys._getframe()
         while frame.f_back is not None:
             used, frame = used + 1, frame.f_back
-        self._most = (sys.getrecursionlimit() - used - _MARGIN) // _FRAMES
+        self._most = (
+            sys.getrecursionlimit() - used - LIMITS.spare_frames
+        ) // LIMITS.frames_per_keyword
 
     def enter(self) -> None:
         """Go into a keyword; `RecursionError` where keywords nest too deep.
@@ -82,7 +77,7 @@ def _compiled(pattern: Any) -> Any:
 
     options = re2.Options()
     options.log_errors = False
-    if isinstance(pattern, str) and len(pattern) <= MAX_PATTERN:
+    if isinstance(pattern, str) and len(pattern) <= LIMITS.pattern_chars:
         try:
             return re2.compile(_of_ecma(pattern).encode("utf-8", "replace"), options)
         except re2.error:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
-MAX_DEPTH: Final = 50
-"""Properties inside of each other that are compared."""
+from kafkascope.analyzer.payloads.limits import LIMITS
 
 
 def breaking_changes(old: Any, new: Any) -> list[str]:
@@ -15,7 +14,7 @@ def breaking_changes(old: Any, new: Any) -> list[str]:
 
 
 def _compare(old: Any, new: Any, path: str, depth: int) -> Iterator[str]:
-    if not isinstance(old, dict) or not isinstance(new, dict) or depth > MAX_DEPTH:
+    if not isinstance(old, dict) or not isinstance(new, dict) or depth > LIMITS.compared_nesting:
         if new is False and old is not False:
             yield f"{path or 'value'}: no value is valid any more"
         return

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from kafkascope.analyzer.payloads.json import unevaluated
 from kafkascope.analyzer.payloads.json.budget import bounds, listed, misfit
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import nested
 
-_MOST_MESSAGE: Final = 200
 _NOTHING: Final[dict[str, Any]] = {"not": {}}
 """What `false` means, as an object: a library's message for `false` repeats the whole value."""
 
@@ -78,9 +78,9 @@ def _paid(keyword: Keyword, name: str) -> Keyword:
         try:
             for error in keyword(validator, value, instance, schema) or ():
                 # A message may repeat a value of megabytes, once for each branch that is wrong.
-                if len(error.message) > _MOST_MESSAGE:
+                if len(error.message) > LIMITS.message_chars:
                     bound.spend(len(error.message) >> 4)
-                    error.message = f"{error.message[:_MOST_MESSAGE]}..."
+                    error.message = f"{error.message[: LIMITS.message_chars]}..."
                 yield error
         finally:
             bound.leave()

@@ -14,13 +14,8 @@ from typing import Any, Final
 
 import orjson
 
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import UNFIT, Exact, PayloadError, Piece, Value, nested
-
-MAX_DEPTH: Final = 200
-"""Arrays and objects inside of each other: what is deeper could not be written again."""
-
-MAX_DIGITS: Final = 4000
-"""Digits of a number: Python's own limit is close, for the time that more of them take."""
 
 _LONG_NUMBER: Final = re.compile(rb"[0-9.]{16}|[eE][+-]?[0-9]{3}")
 """A double holds any number of 15 digits and of two digits in its exponent."""
@@ -102,7 +97,7 @@ def place(data: bytes, path: list[Any]) -> int:
 
 def _fragment(value: Any) -> Any:
     if isinstance(value, Exact):
-        if len(value) > MAX_DIGITS or not NUMBER.fullmatch(value):
+        if len(value) > LIMITS.json_digits or not NUMBER.fullmatch(value):
             raise TypeError("no number")
         return orjson.Fragment(value.encode("ascii"))
     if isinstance(value, str):
@@ -119,7 +114,7 @@ class _Numbers:
         self.lossy = False
 
     def number(self, text: str) -> Any:
-        if len(text) > MAX_DIGITS:
+        if len(text) > LIMITS.json_digits:
             raise PayloadError("does-not-fit", f"a number of {len(text)} characters")
         number = int(text) if text.lstrip("-").isdigit() else float(text)
         whole = isinstance(number, int)
@@ -165,15 +160,15 @@ def _constant(text: str) -> Any:
 
 
 def _too_deep() -> PayloadError:
-    return PayloadError("does-not-fit", f"nested deeper than {MAX_DEPTH}")
+    return PayloadError("does-not-fit", f"nested deeper than {LIMITS.json_nesting}")
 
 
 def _check_depth(data: bytes, value: Value) -> None:
     # Few brackets cannot nest deep: counting them is fast, and most often enough.
-    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
+    if data.count(b"[") + data.count(b"{") <= LIMITS.json_nesting:
         return
     level = [value]
-    for _ in range(MAX_DEPTH):
+    for _ in range(LIMITS.json_nesting):
         level = [
             each
             for one in level
@@ -205,8 +200,8 @@ class _Scan:
         start = at if begin is None else begin
         sign = self._data[at : at + 1]
         if sign in (b"{", b"["):
-            if depth >= MAX_DEPTH:
-                raise _Stop(f"nested deeper than {MAX_DEPTH}", start)
+            if depth >= LIMITS.json_nesting:
+                raise _Stop(f"nested deeper than {LIMITS.json_nesting}", start)
             return self._container(name, start, at, depth, sign == b"{")
         found = (_STRING if sign == b'"' else _PLAIN).match(self._data, at)
         if found is None:

@@ -9,14 +9,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import Lookup, PayloadError
 from kafkascope.analyzer.payloads.proto.grammar import parse
-
-MAX_TEXT: Final = 8 << 20
-"""Characters of a schema with its imports: more costs too much memory and time."""
-
-MAX_FILES: Final = 1000
-"""Files of a schema with its imports."""
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 
@@ -59,9 +54,9 @@ def proto_of(text: str, name: str) -> Any:
     """Return the FileDescriptorProto of a schema's text: source, or base64 of one."""
     from google.protobuf import descriptor_pb2, message
 
-    if len(text) > MAX_TEXT:
+    if len(text) > LIMITS.schema_chars:
         raise PayloadError(
-            "bad-schema", f"a schema of {len(text)} characters, more than {MAX_TEXT}"
+            "bad-schema", f"a schema of {len(text)} characters, more than {LIMITS.schema_chars}"
         )
     if is_source(text):
         return parse(text, name)
@@ -112,7 +107,7 @@ class _Loading:
         self._paths: dict[str, str | None] = {}
         """Name of the file behind each path of an import; None where nobody has it."""
         self._missing: list[str] = []
-        self._left = MAX_TEXT
+        self._left = LIMITS.schema_chars
         self._shown: dict[str, str] = {}
         """The path by which a file was asked for."""
         self._main = self._add(text, "the schema")
@@ -142,7 +137,9 @@ class _Loading:
         """
         self._left -= len(text)
         if self._left < 0 and self._protos:
-            raise PayloadError("bad-schema", f"more than {MAX_TEXT} characters with imports")
+            raise PayloadError(
+                "bad-schema", f"more than {LIMITS.schema_chars} characters with imports"
+            )
         proto = proto_of(text, path)
         proto.name = ""
         content = proto.SerializeToString(deterministic=True)
@@ -154,8 +151,8 @@ class _Loading:
         self._same[content] = name
         self._protos[name] = proto
         self._shown[name] = path
-        if len(self._protos) > MAX_FILES:
-            raise PayloadError("bad-schema", f"more than {MAX_FILES} files")
+        if len(self._protos) > LIMITS.references:
+            raise PayloadError("bad-schema", f"more than {LIMITS.references} files")
         return name
 
     def _follow(self, first: str) -> None:

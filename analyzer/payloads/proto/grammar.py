@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.proto.options import option, options
 from kafkascope.analyzer.payloads.proto.tokens import Tokens
-
-MAX_NESTED: Final = 32
-"""Messages inside of each other; protoc has the same limit."""
 
 SCALARS: Final = {
     "double": 1,
@@ -148,8 +146,8 @@ class _Parser:
 
     def _message(self, message: Any, depth: int) -> None:
         tokens = self._tokens
-        if depth > MAX_NESTED:
-            raise tokens.wrong(f"messages nested deeper than {MAX_NESTED}")
+        if depth > LIMITS.message_nesting:
+            raise tokens.wrong(f"messages nested deeper than {LIMITS.message_nesting}")
         optional: list[Any] = []
         for _ in self._block():
             at = tokens.next

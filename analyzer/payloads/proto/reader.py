@@ -11,15 +11,12 @@ import keyword
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import Value, of_bytes, of_double
 from kafkascope.analyzer.payloads.proto import forms
 from kafkascope.analyzer.payloads.proto.types import WRAPPERS, MessageField, MessageType
 from kafkascope.analyzer.payloads.proto.walk import AnyForm, key_name
 from kafkascope.dissectors.codec.source import compile_function
-
-MAX_FIELDS: Final = 400
-"""Fields of a type for which a function is generated: the function asks for each of them, even if
-few are there. Larger types are walked."""
 
 Read = Callable[[Any], Value]
 """Returns the JSON form of protobuf's object of a message."""
@@ -64,7 +61,7 @@ class MessageReaders:
 
     def _only_walked(self, message: MessageType) -> bool:
         return (
-            len(message.fields) > MAX_FIELDS
+            len(message.fields) > LIMITS.message_fields
             or message.is_set
             # Names that hide methods of protobuf's object.
             or not self._hidden.isdisjoint(message.names)

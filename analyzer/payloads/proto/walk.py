@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import (
     UNFIT,
     PayloadError,
@@ -30,7 +31,6 @@ from kafkascope.analyzer.payloads.proto.types import (
     MessageType,
 )
 from kafkascope.analyzer.payloads.proto.wire import (
-    MAX_DEPTH,
     WIRES,
     Fault,
     length,
@@ -123,8 +123,8 @@ class WireWalk:
         self, held: Held, at: int, end: int, depth: int, out: Pieces | None = None, group: int = 0
     ) -> int:
         """Read fields up to the end, or to the one of a group; return where it stopped."""
-        if depth > MAX_DEPTH:
-            raise Fault(f"messages nested deeper than {MAX_DEPTH}", at)
+        if depth > LIMITS.nesting:
+            raise Fault(f"messages nested deeper than {LIMITS.nesting}", at)
         fields = held.type.fields
         while at < end:
             begin = at

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import PayloadError, of_bytes
 from kafkascope.analyzer.payloads.proto.types import (
     FIXED32,
@@ -14,9 +15,6 @@ from kafkascope.analyzer.payloads.proto.types import (
     VARINT,
     MessageField,
 )
-
-MAX_DEPTH: Final = 100
-"""Messages and groups inside of each other; protobuf has the same limit."""
 
 WIRES: Final = ("varint", "fixed64", "bytes", "group", "end of group", "fixed32")
 FIXED: Final = {
@@ -137,8 +135,8 @@ def raw(
         value = int.from_bytes(data[at : at + size], "little")
         at += size
     else:
-        if depth > MAX_DEPTH:
-            raise Fault(f"groups nested deeper than {MAX_DEPTH}", at)
+        if depth > LIMITS.nesting:
+            raise Fault(f"groups nested deeper than {LIMITS.nesting}", at)
         value = []
         while True:
             begin = at

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import NON_FINITE, Value
 from kafkascope.analyzer.payloads.proto import forms
 from kafkascope.analyzer.payloads.proto.types import (
@@ -18,7 +19,7 @@ from kafkascope.analyzer.payloads.proto.types import (
     MessageField,
     MessageType,
 )
-from kafkascope.analyzer.payloads.proto.wire import FIXED, MAX_DEPTH, Fault
+from kafkascope.analyzer.payloads.proto.wire import FIXED, Fault
 from kafkascope.dissectors.values import varint_of
 
 AnyBytes = Callable[[Any], dict[str, Any] | None]
@@ -54,8 +55,8 @@ class _Writer:
         self._any_bytes = any_bytes
 
     def message(self, message: MessageType, value: Any, depth: int) -> bytes:
-        if depth > MAX_DEPTH:
-            raise Fault(f"messages nested deeper than {MAX_DEPTH}")
+        if depth > LIMITS.nesting:
+            raise Fault(f"messages nested deeper than {LIMITS.nesting}")
         if message.special == "google.protobuf.Any":
             value = self._any_bytes(value) or value
         elif message.special:
@@ -170,8 +171,8 @@ class _Writer:
         return found.number
 
     def _unknown(self, value: Any, depth: int) -> bytes:
-        if depth > MAX_DEPTH:
-            raise Fault(f"groups nested deeper than {MAX_DEPTH}")
+        if depth > LIMITS.nesting:
+            raise Fault(f"groups nested deeper than {LIMITS.nesting}")
         if not isinstance(value, list):
             raise _wrong(value, "an array")
         out = bytearray()

@@ -6,13 +6,12 @@ import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.payloads import folder
 from kafkascope.analyzer.payloads.folder import read_folder, write_folder
 from kafkascope.analyzer.payloads.known import KnownSchemas
+from kafkascope.analyzer.payloads.limits import LIMITS, Limits
 from kafkascope.analyzer.payloads.model import Reference, Schema, SchemaKey
 from tests.analyzer.schema_samples import SAMPLES
 
@@ -27,7 +26,7 @@ def test_the_index_says_what_files_are() -> None:
 
 
 def test_files_that_cannot_be_used_cost_a_sentence_each(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     (tmp_path / "1.avsc").write_text('"int"')
     (tmp_path / "2.avsc").write_bytes(b"\xff\xfe")
@@ -38,17 +37,15 @@ def test_files_that_cannot_be_used_cost_a_sentence_each(
     found = read_folder(tmp_path)
     assert [s.keys[0].value for s in found.schemas] == [1]
     assert len(found.problems) == 4
-    monkeypatch.setattr(folder, "MAX_BYTES", 3)
-    assert "together" in read_folder(tmp_path).problems[0]
+    assert "together" in read_folder(tmp_path, Limits(schema_bytes=3)).problems[0]
 
 
-def test_thousands_of_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder, "MAX_FILES", 50)
+def test_thousands_of_files_are_bounded(tmp_path: Path) -> None:
     for number in range(200):
         (tmp_path / f"{number}.avsc").write_bytes(b"\xff" if number % 2 else b'"int"')
-    found = read_folder(tmp_path)
+    found = read_folder(tmp_path, Limits(folder_files=50))
     assert len(found.schemas) == 25
-    assert len(found.problems) <= folder.MAX_PROBLEMS + 1
+    assert len(found.problems) <= LIMITS.problems + 1
     assert "more files" in found.problems[-1]
 
 

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.payloads.framing import (
-    MOST_INFLATED,
     candidates,
     message_index,
     message_name,
     plausible,
     unpacked,
 )
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import PayloadError, SchemaKey
 
 GUID = "f0225c91-ba20-f19f-3f5c-d09fa528d344"
@@ -105,7 +105,7 @@ def test_apicurios_header_of_a_message_has_it_before_the_message_as_well(
 
 
 def test_a_payload_that_unfolds_without_end_is_not_unfolded() -> None:
-    packed = zlib.compress(bytes(MOST_INFLATED + 1), 9)
+    packed = zlib.compress(bytes(LIMITS.inflated + 1), 9)
     (found,) = candidates("value", b"\3\5" + GUID_BYTES + packed, [])
     assert found.packed
     with pytest.raises(PayloadError, match="more than 4 MB"):

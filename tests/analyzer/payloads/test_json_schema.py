@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.payloads import json_schema
 from kafkascope.analyzer.payloads.json import text as json_text
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import Exact, PayloadError, Piece
 from kafkascope.dissectors.codec import jsonform
 from tests.matrix import each_nth
@@ -248,7 +249,7 @@ def test_of_members_with_one_name_the_last_one_counts() -> None:
 
 
 def test_texts_nest_as_deep_as_can_be_written_again() -> None:
-    deep = b"[" * json_text.MAX_DEPTH + b"]" * json_text.MAX_DEPTH
+    deep = b"[" * LIMITS.json_nesting + b"]" * LIMITS.json_nesting
     value = ANYTHING.decode(deep)
     jsonform.dumps({"record": {"value": value}})
     assert refusal(ANYTHING, b"[" + deep + b"]").text == "nested deeper than 200"
@@ -473,7 +474,7 @@ def test_unique_items_cost_time_in_proportion() -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "5", "[]", "{", '{"type": "foo"}', '{"pattern": 5}', '{"minimum": "x"}', '{"allOf": []}',
-     "[" * 100000, "x" * (json_schema.MAX_TEXT + 1), '{"properties": {"a": 5}}'],
+     "[" * 100000, "x" * (LIMITS.schema_chars + 1), '{"properties": {"a": 5}}'],
     ids=range(11),
 )  # fmt: skip
 def test_what_is_no_schema_is_refused(text: str) -> None:

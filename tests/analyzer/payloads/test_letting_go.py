@@ -10,6 +10,7 @@ import pytest
 
 from kafkascope.analyzer.payloads import known
 from kafkascope.analyzer.payloads.known import KnownSchemas
+from kafkascope.analyzer.payloads.limits import Limits
 from kafkascope.analyzer.payloads.model import Format, Schema
 
 MANY = 300
@@ -31,9 +32,7 @@ def collections_of(kind: Format, monkeypatch: pytest.MonkeyPatch) -> int:
         return found[-1]
 
     monkeypatch.setattr(known, "gc", SimpleNamespace(collect=collect))
-    monkeypatch.setattr(known, "MOST_COMPILED", 5)
-    monkeypatch.setattr(known, "MOST_GONE", 20 * known.READY_BYTES)
-    schemas = KnownSchemas()
+    schemas = KnownSchemas(limits=Limits(compiled=5, collected_chars=20 * known.READY_BYTES))
     schemas.compiled(schema(kind, MANY))  # What is imported for it is no circle of its own.
     gc.collect()
     gc.freeze()  # What other tests left in this process is not looked at a hundred times.

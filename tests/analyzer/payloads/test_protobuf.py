@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.payloads import protobuf
+from kafkascope.analyzer.payloads.limits import LIMITS, Limits
 from kafkascope.analyzer.payloads.model import Moment, PayloadError, Piece
 from kafkascope.analyzer.payloads.proto import walk
 from kafkascope.analyzer.payloads.proto.types import WIRE
-from kafkascope.analyzer.payloads.proto.wire import MAX_DEPTH
 from tests.analyzer.payloads.protobuf_values import mapped, messages
 
 RECORDS = json.loads((Path(__file__).parent / "samples" / "records.json").read_text())
@@ -65,20 +64,16 @@ def nothing(_: str) -> None:
     return None
 
 
-@pytest.fixture(autouse=True, scope="module")
-def fast() -> Iterator[None]:
-    """The first messages of a type are read the fast way, too."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(protobuf, "WALKED", 0)
-        yield
-
-
 def parsed(codec: protobuf.MessageCodec, data: bytes) -> Any:
     return GetMessageClass(codec._message.descriptor).FromString(data)
 
 
-def codec_of(text: str) -> protobuf.MessageCodec:
-    return protobuf.compile(text, {}, nothing).codec()
+AT_ONCE = Limits(walked=0)
+"""The first messages of a type are read the fast way, too."""
+
+
+def codec_of(text: str, limits: Limits = AT_ONCE) -> protobuf.MessageCodec:
+    return protobuf.compile(text, {}, nothing, limits).codec()
 
 
 CODEC3, CODEC2 = codec_of(PROTO3), codec_of(PROTO2)
@@ -103,7 +98,7 @@ def failure(codec: protobuf.MessageCodec, data: bytes) -> PayloadError | None:
 @pytest.mark.parametrize("record", RECORDS["protobuf"], ids=lambda each: each["hex"][:24])
 def test_what_real_serializers_wrote(record: dict[str, Any]) -> None:
     schema = RECORDS["schemas"][record["schema"]]
-    compiled = protobuf.compile(schema["text"], schema["dependencies"], nothing)
+    compiled = protobuf.compile(schema["text"], schema["dependencies"], nothing, AT_ONCE)
     codec = compiled.codec(tuple(record["index"]) or None)
     assert codec.type_name == record["message"]
     data = bytes.fromhex(record["hex"])
@@ -375,7 +370,7 @@ def test_a_message_in_any_is_decoded_if_its_type_is_known() -> None:
     )
     other = 'syntax = "proto3"; package u; message Other { string s = 1; }'
     asked = {"u.Other": other}
-    codec = protobuf.compile(text, {}, asked.get).codec()
+    codec = protobuf.compile(text, {}, asked.get, AT_ONCE).codec()
     for value in (
         {"a": {"@type": "type.googleapis.com/t.A", "i": 5, "a": {"@type": "x/t.A"}}},
         {"a": {"@type": "x/google.protobuf.Timestamp", "value": "2026-01-01T00:00:00Z"}},
@@ -404,11 +399,8 @@ def test_any_inside_of_any_costs_no_more_than_its_bytes() -> None:
     assert "more than 16 nested Any messages" in refusal(codec, data).text
 
 
-def test_what_reads_fast_is_made_for_types_that_come_often(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(protobuf, "WALKED", 3)
-    codec = codec_of('syntax = "proto3"; message A { int32 a = 1; }')
+def test_what_reads_fast_is_made_for_types_that_come_often() -> None:
+    codec = codec_of('syntax = "proto3"; message A { int32 a = 1; }', Limits(walked=3))
     for count in range(6):
         assert codec.decode(b"\x08\5") == {"a": 5}
         assert (codec._read is not None) == (count >= 3)
@@ -422,13 +414,13 @@ def nested(depth: int) -> bytes:
 
 
 def test_depth_is_bounded_where_protobuf_bounds_it() -> None:
-    assert CODEC3.decode(nested(MAX_DEPTH)) == CODEC3.walk(nested(MAX_DEPTH))
-    assert "nested deeper" in refusal(CODEC3, nested(MAX_DEPTH + 1)).text
+    assert CODEC3.decode(nested(LIMITS.nesting)) == CODEC3.walk(nested(LIMITS.nesting))
+    assert "nested deeper" in refusal(CODEC3, nested(LIMITS.nesting + 1)).text
     with pytest.raises(DecodeError):
-        parsed(CODEC3, nested(MAX_DEPTH + 1))
+        parsed(CODEC3, nested(LIMITS.nesting + 1))
     assert "nested deeper" in refusal(CODEC3, b"\x93\x03" * 100000).text
     value: dict[str, Any] = {}
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(LIMITS.nesting + 1):
         value = {"r": value}
     with pytest.raises(PayloadError):
         CODEC3.encode(value)
@@ -498,9 +490,9 @@ def test_text_of_proto2_that_is_not_utf8_stays_bytes() -> None:
 
 
 def test_keys_of_proto2_that_are_not_utf8_are_refused() -> None:
-    codec = codec_of('syntax = "proto2"; message A { map<string, int32> m = 1; }')
+    codec = codec_of('syntax = "proto2"; message A { map<string, int32> m = 1; }', LIMITS)
     good, bad = b"\x0a\x05\x0a\x01a\x10\1", b"\x0a\x05\x0a\x01\xff\x10\1"
-    for _ in range(protobuf.WALKED + 2):
+    for _ in range(LIMITS.walked + 2):
         assert codec.decode(good) == {"m": {"a": 1}}
     for data in (bad, good + bad):
         assert refusal(codec, data).text == "a key that is not UTF-8"

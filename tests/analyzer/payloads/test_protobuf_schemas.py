@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import random
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.payloads import protobuf
+from kafkascope.analyzer.payloads.limits import LIMITS, Limits
 from kafkascope.analyzer.payloads.model import PayloadError
 from kafkascope.analyzer.payloads.proto import changes, files, grammar
 
 SAMPLES = Path(__file__).parent / "samples"
 KEPT = {"packed", "map_entry", "message_set_wire_format", "allow_alias", "deprecated", "features"}
 PROTO3 = 'syntax = "proto3"; package p;\n'
+AT_ONCE = Limits(walked=0)
+"""The first messages of a type are read the fast way, too."""
 
 
 def nothing(_: str) -> None:
@@ -28,7 +30,7 @@ def nothing(_: str) -> None:
 
 
 def compiled(text: str, dependencies: dict[str, str] | None = None) -> protobuf.CompiledProtobuf:
-    return protobuf.compile(text, dependencies or {}, nothing)
+    return protobuf.compile(text, dependencies or {}, nothing, AT_ONCE)
 
 
 def refusal(text: str, dependencies: dict[str, str] | None = None) -> str:
@@ -68,14 +70,6 @@ def clear_options(options: Any) -> None:
         if field.name not in KEPT:
             options.ClearField(field.name)
     options.DiscardUnknownFields()
-
-
-@pytest.fixture(autouse=True, scope="module")
-def fast() -> Iterator[None]:
-    """The first messages of a type are read the fast way, too."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(protobuf, "WALKED", 0)
-        yield
 
 
 @pytest.mark.parametrize("name", ["odd2", "odd3", "ed"])
@@ -151,7 +145,7 @@ def test_imports_are_found_by_path_by_protobuf_and_by_asking() -> None:
         return known.get(name)
 
     money = PROTO3.replace("p;", "a;") + "message Money { int64 units = 1; }"
-    schema = protobuf.compile(text, {"a/money.proto": money}, lookup)
+    schema = protobuf.compile(text, {"a/money.proto": money}, lookup, AT_ONCE)
     codec = schema.codec()
     value = {"m": {"units": 5}, "t": "2026-01-01T00:00:00Z", "q": {"i": 1}, "r": {"i": 2}}
     assert codec.decode(codec.encode(value)) == value
@@ -187,7 +181,7 @@ def test_one_file_may_be_imported_by_two_paths() -> None:
         (PROTO3 + "message \x00", "unexpected '\\x00'"),
         ("AAAA", "neither source text nor base64"),
         (base64.b64encode(bytes(range(200))).decode(), "neither source text nor base64"),
-        ("x" * (files.MAX_TEXT + 1), "more than"),
+        ("x" * (LIMITS.schema_chars + 1), "more than"),
     ],
 )
 def test_an_error_says_what_is_wrong(text: str, said: str) -> None:

@@ -20,9 +20,10 @@ import orjson
 import pytest
 
 from kafkascope.analyzer.payloads import registry_http
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import Reference, SchemaKey
-from kafkascope.analyzer.payloads.registry import MOST_FAILURES, Registry
-from kafkascope.analyzer.payloads.registry_cache import FOUND_SECONDS, RegistryCache
+from kafkascope.analyzer.payloads.registry import Registry
+from kafkascope.analyzer.payloads.registry_cache import RegistryCache
 from kafkascope.analyzer.payloads.registry_http import Asking, address_of
 from tests.authority import Authority
 
@@ -145,7 +146,7 @@ def test_what_was_kept_grows_old(home: Path) -> None:
     assert (cache.get("a"), cache.get("b"), cache.get("c")) == ({"x": 1}, False, None)
     now[0] += 3600
     assert (cache.get("a"), cache.get("b")) == ({"x": 1}, None)
-    now[0] += FOUND_SECONDS
+    now[0] += LIMITS.found_seconds
     assert cache.get("a") is None
     for file in cache.path.iterdir():
         file.write_bytes(b'{"value": ')
@@ -251,7 +252,7 @@ def test_what_goes_wrong_is_one_sentence_after_a_few_requests(name: str) -> None
         begun = time.monotonic()
         assert [registry.schema(key(n)) for n in range(9)] == [None] * 9
         assert time.monotonic() - begun < 4
-        assert len(fake.asked) <= MOST_FAILURES
+        assert len(fake.asked) <= LIMITS.failures
         (problem,) = registry.problems
         assert problem.startswith(f"registry {fake.url}: ")
         assert re.search(sentence, problem)
@@ -289,7 +290,7 @@ def test_redirects_stay_at_the_host(location: str, follows: bool) -> None:
         registry = quick(fake.url, 5)
         assert (registry.schema(key(1)) is not None) is follows
         assert all(path in fake.answers or path.endswith("/versions") for path in fake.asked)
-        assert len(fake.asked) <= 4 * MOST_FAILURES
+        assert len(fake.asked) <= 4 * LIMITS.failures
 
 
 @pytest.mark.parametrize("status", [401, 403])

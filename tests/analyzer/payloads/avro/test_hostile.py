@@ -13,7 +13,7 @@ import pytest
 from kafkascope.analyzer.payloads.avro.canonical import canonical, fingerprint
 from kafkascope.analyzer.payloads.avro.changes import breaking_changes
 from kafkascope.analyzer.payloads.avro.codec import compile as compile_avro
-from kafkascope.analyzer.payloads.avro.types import MAX_DEPTH, MAX_EMPTY
+from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import PayloadError
 from tests.analyzer.payloads.avro.schemas import compiled
 
@@ -21,6 +21,7 @@ HUGE = b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f"
 """2^62 - 1."""
 MORE = b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"
 """2^63 - 1."""
+DEEPER = f"nested deeper than {LIMITS.nesting} levels"
 LEAST = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
 """-2^63."""
 NULLS = {"type": "array", "items": "null"}
@@ -95,8 +96,18 @@ def refused(call: Callable[..., Any], *args: Any) -> PayloadError:
         ("long", b"\xff" * 100, 0, "a number long of more than 10 bytes"),
         ("double", b"\0" * 7, 0, "a double of 8 bytes, 7 are left"),
         ({"type": "fixed", "name": "F", "size": 2**31 - 1}, b"\0", 0, "F of 2,147,483,647 bytes"),
-        (TREE, b"\2" * 100_000 + b"\0", MAX_DEPTH, f"nested deeper than {MAX_DEPTH} levels"),
-        (LISTS, b"\2" * 100_000, MAX_DEPTH // 2, f"nested deeper than {MAX_DEPTH} levels"),
+        (
+            TREE,
+            b"\2" * 100_000 + b"\0",
+            LIMITS.nesting,
+            DEEPER,
+        ),
+        (
+            LISTS,
+            b"\2" * 100_000,
+            LIMITS.nesting // 2,
+            DEEPER,
+        ),
         (
             {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1},
             b"\xc0\x84\x3d" + b"\x7f" * 500_000,
@@ -132,7 +143,7 @@ def test_paths_lead_to_what_broke() -> None:
 def test_as_many_nulls_as_the_payload_pays_for() -> None:
     codec = compiled(NULLS).codec()
     some = b"\x80\x80\x08\0"
-    assert len(codec.decode(some)) == MAX_EMPTY
+    assert len(codec.decode(some)) == LIMITS.empty_values
     assert len(codec.encode([None] * 1000)) == 3
 
 
@@ -245,12 +256,17 @@ def test_bad_schemas(text: str) -> None:
 
 
 def test_schemas_have_a_size() -> None:
-    long = '{"type": "string", "doc": "' + "x" * 10_000_000 + '"}'
-    assert "more than 10,000,000" in refused(compile_avro, long, {}, lambda _: None).text
+    long = '{"type": "string", "doc": "' + "x" * LIMITS.schema_chars + '"}'
+    assert (
+        f"more than {LIMITS.schema_chars:,}" in refused(compile_avro, long, {}, lambda _: None).text
+    )
     assert compile_avro(long.replace("xx", ""), {}, lambda _: None).codec().decode(b"\0") == ""
     half = '{"type": "record", "name": "%s", "doc": "' + "x" * 4_000_000 + '", "fields": []}'
     texts = {name: half % name for name in "ABC"}
-    assert "more than 10,000,000" in refused(compile_avro, '["A","B","C"]', texts, texts.get).text
+    assert (
+        f"more than {LIMITS.schema_chars:,}"
+        in refused(compile_avro, '["A","B","C"]', texts, texts.get).text
+    )
 
 
 def records(count: int) -> list[dict[str, Any]]:
@@ -316,11 +332,11 @@ def test_branches_that_differ_deep_inside_are_found_in_time() -> None:
     ]
     codec = compiled(types).codec()
     value: Any = None
-    for _ in range(MAX_DEPTH):
+    for _ in range(LIMITS.nesting):
         value = {"next": value, "x": "s"}
     assert codec.decode(codec.encode(value)) == value
     value = None
-    for at in range(MAX_DEPTH):
+    for at in range(LIMITS.nesting):
         value = {"next": value, "x": "s" if at else 1.5}
     error = refused(codec.encode, value)
     assert error.reason == "does-not-fit"
@@ -344,12 +360,12 @@ def deep(levels: int) -> Any:
 def test_the_deepest_value() -> None:
     codec = compiled(TREE).codec()
     json = compiled(TREE).json_codec()
-    value = deep(MAX_DEPTH)
+    value = deep(LIMITS.nesting)
     data = codec.encode(value)
     assert codec.decode(data) == value
     assert codec.explain(data).end == len(data)
     assert json.decode(json.encode(value)) == value
-    assert "nested deeper" in refused(codec.encode, deep(MAX_DEPTH + 1)).text
+    assert "nested deeper" in refused(codec.encode, deep(LIMITS.nesting + 1)).text
     assert "nested deeper" in refused(codec.encode, deep(5000)).text
     spelled = b'{"next":{"T":' * 101 + b'{"next":null}' + b"}}" * 101
     assert "nested deeper" in refused(json.decode, spelled).text
