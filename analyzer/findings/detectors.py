@@ -137,7 +137,7 @@ def _keys(*names: str) -> frozenset[int]:
 
 DATA: Final = _keys("Produce", "Fetch", "ShareFetch")
 DETECTORS: Final = (
-    Detector("versions", "Versions", odd=True, needs=_always),
+    Detector("versions", "VersionCounts", odd=True, needs=_always),
     Detector("batches", "Batches", DATA),
     Detector("codecs", "Codecs", _keys("Fetch"), _keys("Produce", "ShareFetch")),
     Detector("framing", "Framing", odd=True, kafka_only=False),
