@@ -42,6 +42,7 @@ SECTIONS: Final[Sections] = {
         "producers": "Show producer sequences, duplicates, and transactions",
         "schemas": "List record schemas: used, known, and missing",
         "map": "Map applications and the topics between them",
+        "journey": "Follow a record from its producer to its readers",
         "topics": "Show traffic by topic, with producers and consumers",
         "latency": "Measure latency by API, long-poll waits excluded",
         "errors": "Count unexpected errors by API, client, and topic",

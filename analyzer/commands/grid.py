@@ -52,6 +52,7 @@ NO_LINES: Final = {
     "producer/1": "producers with IDs",
     "producer-partition/1": "producers with IDs",
     "transaction/1": "transactions",
+    "journeys/1": "records that were produced and fetched",
     "known-schema/1": "record schemas",
     "zk-session/1": "ZooKeeper sessions",
     "zk-election/1": "controller elections in ZooKeeper",

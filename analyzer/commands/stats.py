@@ -15,6 +15,7 @@ from kafkascope.analyzer.commands.atrest import RecordsAtRest, kafka_files
 from kafkascope.analyzer.commands.cluster import zookeeper
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.help import CommandGroup, command, refusing, setting
+from kafkascope.analyzer.commands.journey import journeys
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.filter.backends.exchange import CHOSEN_BY, is_about_connections, selected
@@ -357,6 +358,7 @@ def rates(options: ReadOptions, every: int = SECOND) -> int:
 
 
 stats.add_command(zookeeper)
+stats.add_command(journeys)
 
 
 @command()

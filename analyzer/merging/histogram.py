@@ -43,7 +43,10 @@ class Histogram(Measures):
     def add_all(self, values: Iterable[int | None], times: int = 1) -> None:
         """Count values so many times each, but for None; negative ones (clocks that went back)
         count as 0."""
-        counts: Counter[Any] = Counter(values)
+        self.add_counts(Counter(values), times)
+
+    def add_counts(self, counts: Counter[Any], times: int = 1) -> None:
+        """Do the same with values that were counted: value -> how often."""
         counts.pop(None, None)
         if not counts:
             return

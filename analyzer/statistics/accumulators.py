@@ -11,6 +11,7 @@ from kafkascope.analyzer.statistics.delivery.delivery import Delivery
 from kafkascope.analyzer.statistics.errors import Errors
 from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.journeys.applications import Applications
+from kafkascope.analyzer.statistics.journeys.journeys import Journeys
 from kafkascope.analyzer.statistics.model import Accumulator
 from kafkascope.analyzer.statistics.producers.producers import Producers
 from kafkascope.analyzer.statistics.rates import Rates
@@ -33,6 +34,7 @@ STATISTICS: Final[dict[str, type[Accumulator]]] = {
     "delivery": Delivery,
     "zookeeper": ZooKeeper,
     "map": Applications,
+    "journeys": Journeys,
 }
 """Name of the state -> accumulator."""
 

@@ -98,3 +98,8 @@ class Journey(NamedTuple):
     """The same of the last stable offset, for read_committed."""
     replicated: tuple[tuple[int, int], ...]
     """(follower, time) of replication, where that is in the capture."""
+    created_ms: int | None = None
+    """CreateTime, also where the Produce request is not in the capture."""
+    key: str | None = None
+    traceparent: str | None = None
+    """Header of W3C Trace Context, by which its spans belong to a trace."""
