@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
@@ -26,7 +25,7 @@ from kafkascope.analyzer.requestlog.model import (
     LogLine,
     Unparsed,
 )
-from kafkascope.analyzer.requestlog.times import STAMP
+from kafkascope.analyzer.requestlog.times import has_zone, instant, stamps_in
 
 LONGEST_LINE: Final = 16 << 20
 """Bytes of a line, and of all parts of lines that wait. Metadata of a cluster with 100 000
@@ -42,16 +41,18 @@ HEAD: Final = 64 << 10
 """Bytes that `looks_like` reads."""
 
 _CRI: Final = re.compile(rb"(\d{4}-\d\d-\d\dT\S{8,24}) (stdout|stderr) ([FP])(?:\S*) ", re.A)
-_LEVEL: Final = re.compile(rb"\b(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
+_LEVEL: Final = re.compile(r"\b(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
 _BEGIN: Final = re.compile(rb"\W{0,2}\d{4}-\d\d-\d\d[T ]")
 _MESSAGE: Final = re.compile(re.escape(MARKER) + rb'(?:\{\\?"|RequestHeader\(|\{api_key=| ?Name:)')
-_BROKER_LOGGER: Final = re.compile(
-    rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\n]{0,400}\b(?:TRACE|DEBUG|INFO|WARN|ERROR)\b[^\n]*"
-    rb"\b(?:kafka\.(?:\w+\.)*\w+\$?|org\.apache\.kafka\.(?:common\.utils|controller|coordinator|"
-    rb"image|metadata|network|raft|security|server|storage)\.[\w.$]+|state\.change\.logger)\)"
+_EVENT: Final = re.compile(
+    rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d.{0,80}\b(?:TRACE|DEBUG|INFO|WARN|ERROR)\b"
 )
-"""An event of a broker's own loggers, in Kafka's pattern. Those of clients, Connect and Streams
-have other names."""
+_BROKER_LOGGER: Final = re.compile(
+    rb"(?<![\w.])(?:state\.change\.logger|kafka\.(?:cluster|controller|coordinator|log|network|raft"
+    rb"|request|security|server|utils|zk)\.\w|org\.apache\.kafka\.(?:common\.utils|controller"
+    rb"|coordinator|image|metadata|network|raft|security|server|storage)\.\w)"
+)
+"""A broker's own loggers. Those of clients, Connect and Streams have other names."""
 
 _END: Final = b";totalTime:"
 """Stands near the end of each message in a text form."""
@@ -69,7 +70,9 @@ def looks_like(head: bytes) -> bool:
         return False
     if _MESSAGE.search(head):
         return True
-    return any(_BROKER_LOGGER.search(line) for line in head.split(b"\n", 50)[:50])
+    return any(
+        _EVENT.search(line, 0, 200) and _BROKER_LOGGER.search(line) for line in head.split(b"\n")
+    )
 
 
 @dataclass(slots=True)
@@ -251,18 +254,18 @@ class LineReader:
             yield self._closed()
         if at < 0:
             return
-        prefix = text[max(0, at - LONGEST_PREFIX) : at]
-        stamps = list(STAMP.finditer(prefix))
-        if len(stamps) > 1 and stamps[0][3]:
-            arrived = stamps[0][0].decode()
+        prefix = text[max(0, at - LONGEST_PREFIX) : at].decode("ascii", "replace")
+        stamps = stamps_in(prefix)
+        if len(stamps) > 1 and has_zone(stamps[0]):
+            arrived = stamps[0]
         levels = _LEVEL.findall(prefix)
         line = LogLine(
             offset,
             self._end - offset,
             number,
             text[at:],
-            stamps[-1][0].decode() if stamps else "",
-            levels[-1].decode() if levels else "",
+            stamps[-1] if stamps else "",
+            levels[-1] if levels else "",
             arrived,
         )
         if line.message.startswith(b'{"', len(MARKER)) or _END in line.message:
@@ -283,22 +286,16 @@ def _instant(document: dict[str, Any]) -> str:
     """Return the time stamp of a JSON event, as text."""
     for name in ("@timestamp", "time", "timestamp", "ts"):
         value = document.get(name)
-        if type(value) is str and value:
-            return value[:64]
-    instant = document.get("instant")
-    if type(instant) is dict:
-        seconds, nanos = instant.get("epochSecond"), instant.get("nanoOfSecond", 0)
+        if type(value) is str and (stamps := stamps_in(value[:64])):
+            return stamps[0]
+    moment = document.get("instant")
+    if type(moment) is dict:
+        seconds, nanos = moment.get("epochSecond"), moment.get("nanoOfSecond", 0)
     else:
         millis = document.get("timeMillis")
         seconds, nanos = divmod(millis, 1000) if type(millis) is int else (None, 0)
         nanos *= 1_000_000
-    if type(seconds) is not int or type(nanos) is not int or not 0 <= nanos < 10**9:
-        return ""
-    try:
-        moment = datetime.fromtimestamp(seconds, UTC)
-    except (ValueError, OverflowError, OSError):
-        return ""
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{nanos:09d}Z"
+    return instant(seconds, nanos) if type(seconds) is int and type(nanos) is int else ""
 
 
 def _level(document: dict[str, Any]) -> str:

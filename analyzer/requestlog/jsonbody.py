@@ -30,7 +30,7 @@ from kafkascope.dissectors.layout import (
     Wire,
     default_of,
 )
-from kafkascope.dissectors.registry import variants_of
+from kafkascope.dissectors.registry import variants_of, write_layout
 from kafkascope.dissectors.values import Uuid
 
 REFUSALS: Final = (Refusal, DissectError, KeyError, TypeError, ValueError)
@@ -54,7 +54,9 @@ def body_of(layout: Layout, value: Any) -> tuple[Body, Layout]:
             raise
         except REFUSALS:
             continue
-    return body_from_json(layout, _renamed(layout.message.name, layout.body, value)), layout
+    body = body_from_json(layout, _renamed(layout.message.name, layout.body, value))
+    write_layout(layout, body)  # its numbers may be too large
+    return body, layout
 
 
 @cache

@@ -44,7 +44,7 @@ class LogLine(NamedTuple):
     message: bytes
     """From `Completed request:` on, with what the pattern writes behind it."""
     time: str
-    """The broker's time stamp as it stands there, "" without one."""
+    """The broker's time stamp in the form of ISO 8601, mostly without a zone; "" without one."""
     level: str
     """In capitals, "" without one."""
     arrived: str

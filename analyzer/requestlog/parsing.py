@@ -14,8 +14,10 @@ from kafkascope.analyzer.requestlog.textline import parse_text
 from kafkascope.analyzer.requestlog.times import LogClock
 
 
-def parse(line: LogLine, clock: LogClock) -> Completed | Unparsed:
+def parse(line: LogLine | Unparsed, clock: LogClock) -> Completed | Unparsed:
     """Return the completed request of a line, or why nothing of it can be used."""
+    if isinstance(line, Unparsed):
+        return line
     moment = clock.at(line.time or line.arrived, line.arrived)
     if moment is None:
         return Unparsed(line.offset, line.number, NO_TIME)

@@ -133,8 +133,8 @@ def read_scala(text: str) -> ScalaRequest | None:
     if number is None or not -(1 << 31) <= int(number[1]) < 1 << 31:
         raise NotUnderstood(NOT_UNDERSTOOD)
     client_id: str | None = fields.get("ClientId")
-    if client_id is not None and (option := _OPTION.fullmatch(client_id)):
-        client_id = option[1]
+    if name == "ControlledShutdown" and client_id is not None:  # a Scala Option
+        client_id = option[1] if (option := _OPTION.fullmatch(client_id)) else None
     layouts = layouts_of(key, version) if key >= 0 else f"unknown API {name}"
     sizes: dict[Any, int] = {}
     if isinstance(layouts, str):

@@ -39,7 +39,10 @@ _COUNT: Final = re.compile(r"[0-9]{1,9}")
 _BOOL: Final = re.compile("true|false")
 _FLOAT: Final = re.compile(r"NaN|-?Infinity|-?\d{1,400}(?:\.\d{1,400})?(?:E-?\d{1,3})?")
 _NEXT_FIELD: Final = re.compile(r",[a-z_][a-z0-9_]*=")
-_LAST_FIELD: Final = re.compile(r"\}(?=\}|\]|,\{|,[a-z_][a-z0-9_]*=|,response:|$)")
+_END_OF_BODY: Final = re.compile(r"\}(?=,response:|$)")
+_END_OF_ELEMENT: Final = re.compile(r"\}(?=\]|,\{)")
+_END_OF_STRUCT: Final = re.compile(r"\}(?=\}|,[a-z_][a-z0-9_]*=)")
+"""Where a text ends that is the last field of a body, of an element of an array, of a struct."""
 _PLAIN: Final = re.compile(r"[^,\]]*")
 _BRACE: Final = re.compile(r"[{}]")
 _BYTES: Final = re.compile(r"null|java\.nio\.\w+\[[^\]]*\]|\[B@\w+")
@@ -67,7 +70,7 @@ def read_text(layout: Layout, text: str, at: int) -> tuple[LoggedBody, int, dict
     for variant in (layout, *variants_of(layout.message.name, layout.version)):
         source = _Source(variant, text, at)
         try:
-            body = source.struct(variant.body, "")
+            body = source.struct(variant.body, "", _END_OF_BODY)
         except TooLarge:
             raise
         except Malformed as refused:
@@ -129,6 +132,8 @@ class _Source:
         self.unknown: set[str] = set()
         self.sizes: dict[Any, int] = {}
         self.fetch = layout.message.name == "FetchResponse"
+        self._end = _END_OF_BODY
+        """Of the struct that is read."""
         self._room = BODY_LIMIT
         self._topic: Any = ""
         self._partition = 0
@@ -147,8 +152,9 @@ class _Source:
     def refuse(self, reason: str) -> None:
         raise Malformed(reason, offset=self.at)
 
-    def struct(self, wire: StructWire, path: str) -> Body:
+    def struct(self, wire: StructWire, path: str, end: re.Pattern[str]) -> Body:
         """Read a struct that is not null."""
+        outer, self._end = self._end, end
         self.expect("{")
         body: Body = {}
         inside = False
@@ -160,7 +166,7 @@ class _Source:
                 self.expect(",")
             if self.text.startswith(_WRAPPERS, self.at):
                 self.at = self.text.index("{", self.at) + 1
-                inside = True
+                inside, self._end = True, _END_OF_STRUCT
             name = _NAME.match(self.text, self.at)
             if name is None:
                 self.refuse(f"{slot.name} is missing")
@@ -176,6 +182,7 @@ class _Source:
         if wire.flexible and self.take(",_tagged_fields=" if wire.slots else "_tagged_fields="):
             self.tagged_fields(wire, dot)
         self.expect("}")
+        self._end = outer
         return body
 
     @staticmethod
@@ -230,7 +237,9 @@ class _Source:
             case ArrayWire():
                 return self.array(wire, path)
             case StructWire():
-                return None if wire.nullable and self.take("null") else self.struct(wire, path)
+                if wire.nullable and self.take("null"):
+                    return None
+                return self.struct(wire, path, _END_OF_STRUCT)
             case _:
                 assert_never(wire)
         raise AssertionError
@@ -254,7 +263,7 @@ class _Source:
         """Read a text up to where the next field begins, or its struct ends."""
         start = self.at
         if not following:
-            match = _LAST_FIELD.search(self.text, start)
+            match = self._end.search(self.text, start)
         else:
             match = _NEXT_FIELD.search(self.text, start)
             # A text may hold what looks like a field; today's name of the next one is better, if
@@ -319,7 +328,7 @@ class _Source:
                 body: Body = {slot.name: self.plain(slot.wire)}
                 body.update((tag.name, default_of(tag)) for tag in wire.tags)
                 return body
-            return self.struct(wire, path)
+            return self.struct(wire, path, _END_OF_ELEMENT)
         if braced:
             self.at += 1
             self.matched(_NAME)

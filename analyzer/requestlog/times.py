@@ -7,20 +7,61 @@ import re
 from datetime import UTC, datetime, tzinfo
 from typing import Final, Literal
 
+from kafkascope.analyzer.times import FIRST_SECOND, LAST_SECOND, SECOND, clock_of
+
 ZoneSource = Literal["", "option", "line", "container", "machine"]
 """Where the zone of the last time came from; "" before the first."""
 
-STAMP: Final = re.compile(
-    rb"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)([.,]\d{1,9})?( ?Z\b| ?[+-]\d\d:?\d\d\b)?"
+_STAMP: Final = re.compile(
+    r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)([.,]\d{1,9})?( ?Z\b| ?[+-]\d\d:?\d\d\b)?", re.A
 )
-"""Date, time, fraction and zone: ISO 8601 and the formats of log4j (`DEFAULT`, `ISO8601`,
-`ISO8601_OFFSET_DATE_TIME_HHCMM`)."""
+"""Date, time, fraction and zone: ISO 8601 and most formats of log4j."""
 
-SECOND: Final = 1_000_000_000
+_OTHER_STAMP: Final = re.compile(
+    r"\b(?:(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d)[.,]?(\d{0,9})"
+    r"|(\d{4})(\d\d)(\d\d)T?(\d\d)(\d\d)(\d\d)[.,]?(\d{3})"
+    r"|(\d\d) (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) (\d{4}) (\d\d:\d\d:\d\d,\d{3})"
+    r"|(\d{13}))\b",
+    re.A,
+)
+"""log4j's COMPACT and ISO8601_BASIC, DATE, UNIX_MILLIS, and a common one of operators."""
+_MONTHS: Final = "JanFebMarAprMayJunJulAugSepOctNovDec"
+
 QUARTER: Final = 900 * SECOND
 BACK: Final = 300 * SECOND
 """Several threads write, so that lines are out of order by milliseconds. A stamp that goes back by
 five minutes is after the end of summer time."""
+
+
+def stamps_in(text: str) -> list[str]:
+    """Return the time stamps in a text, in the form of ISO 8601."""
+    if iso := [match[0] for match in _STAMP.finditer(text)]:
+        return iso
+    out = []
+    for match in _OTHER_STAMP.finditer(text):
+        *numbers, day, month, year, time, millis = match.groups()
+        parts = [number for number in numbers if number is not None]
+        if parts:
+            date, clock, fraction = "-".join(parts[:3]), ":".join(parts[3:6]), parts[6]
+            out.append(f"{date}T{clock}" + (f".{fraction}" if fraction else ""))
+        elif month:
+            out.append(f"{year}-{1 + _MONTHS.index(month) // 3:02d}-{day}T{time}")
+        else:
+            out.append(instant(int(millis[:-3]), int(millis[-3:]) * 1_000_000))
+    return out
+
+
+def instant(seconds: int, nanos: int) -> str:
+    """Return an instant as a time stamp with a zone; "" when it is none."""
+    if not 0 <= nanos < SECOND or not FIRST_SECOND <= seconds <= LAST_SECOND:
+        return ""
+    return f"{clock_of(seconds).decode()}{nanos:09d}Z"
+
+
+def has_zone(stamp: str) -> bool:
+    """Return whether a time stamp has a zone."""
+    match = _STAMP.fullmatch(stamp)
+    return match is not None and match[3] is not None
 
 
 class LogClock:
@@ -43,10 +84,10 @@ class LogClock:
     def at(self, stamp: str, arrived: str = "") -> tuple[int, bool] | None:
         """Return a stamp in ns since 1970 UTC and whether it has whole seconds only; None when it
         is no time. `arrived`: the container runtime's."""
-        match = STAMP.fullmatch(stamp.encode("ascii", "replace"))
+        match = _STAMP.fullmatch(stamp)
         if match is None:
             return None
-        local, fraction, zone = (part.decode() if part else "" for part in match.groups())
+        local, fraction, zone = match.groups()
         nanos = int(fraction[1:].ljust(9, "0")) if fraction else 0
         try:
             if zone:

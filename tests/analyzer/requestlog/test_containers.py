@@ -1,0 +1,249 @@
+"""Lines of the request logger in what containers, layouts and operators' patterns make of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kafkascope.analyzer.requestlog import containers
+from kafkascope.analyzer.requestlog.containers import LineReader, looks_like
+from kafkascope.analyzer.requestlog.model import (
+    CUT,
+    NO_TIME,
+    NOT_UNDERSTOOD,
+    TOO_LONG,
+    Completed,
+    LogLine,
+    Unparsed,
+)
+from kafkascope.analyzer.requestlog.parsing import parse
+from kafkascope.analyzer.requestlog.times import LogClock
+from kafkascope.dissectors.registry import layout_of
+from tests.analyzer.requestlog.kafka_json import line as printed_line
+from tests.analyzer.requestlog.samples import lines_of
+
+HEARTBEAT = layout_of("HeartbeatRequest", 3)
+BODY = {"group_id": "g", "generation_id": 4, "member_id": "m", "group_instance_id": None}
+PLAIN = printed_line(HEARTBEAT, BODY)
+STAMP, LEVEL, MESSAGE = (
+    PLAIN[:25].decode(),
+    "DEBUG",
+    PLAIN[32 : PLAIN.index(b" (kafka.request.logger)")].decode(),
+)
+ARRIVED = "2026-11-28T12:48:52.137215518Z"
+
+
+def docker(text: str, stream: str = "stdout") -> bytes:
+    return json.dumps({"log": text, "stream": stream, "time": ARRIVED}).encode() + b"\n"
+
+
+def only(data: bytes) -> LogLine:
+    (line,) = lines_of(data)
+    assert isinstance(line, LogLine), line
+    request = parse(line, LogClock())
+    assert isinstance(request, Completed), request
+    assert request.request.body == BODY
+    return line
+
+
+def ecs(**more: Any) -> bytes:
+    event = {"@timestamp": "2026-11-28T18:18:52.136Z", "log.level": "DEBUG", "message": MESSAGE}
+    return json.dumps(event | more).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "time", "level", "arrived"),
+    [
+        (PLAIN, "2026-11-28 18:18:52,136", "DEBUG", ""),
+        (PLAIN.replace(b"\n", b"\r\n"), "2026-11-28 18:18:52,136", "DEBUG", ""),
+        (PLAIN[:-1], "2026-11-28 18:18:52,136", "DEBUG", ""),
+        (docker(PLAIN.decode()), "2026-11-28 18:18:52,136", "DEBUG", ARRIVED),
+        (
+            docker(PLAIN[:90].decode()) + docker(PLAIN[90:].decode()),
+            "2026-11-28 18:18:52,136",
+            "DEBUG",
+            ARRIVED,
+        ),
+        (f"{ARRIVED} stdout F ".encode() + PLAIN, "2026-11-28 18:18:52,136", "DEBUG", ARRIVED),
+        (
+            f"{ARRIVED} stdout P ".encode()
+            + PLAIN[:90]
+            + f"\n{ARRIVED} stderr F other\n{ARRIVED} stdout F ".encode()
+            + PLAIN[90:],
+            "2026-11-28 18:18:52,136",
+            "DEBUG",
+            ARRIVED,
+        ),
+        (f"{ARRIVED} ".encode() + PLAIN, "2026-11-28 18:18:52,136", "DEBUG", ARRIVED),
+        (b"[pod/kafka-0/kafka] " + PLAIN, "2026-11-28 18:18:52,136", "DEBUG", ""),
+        (
+            f"[pod/kafka-0/kafka] {ARRIVED} ".encode() + PLAIN,
+            "2026-11-28 18:18:52,136",
+            "DEBUG",
+            ARRIVED,
+        ),
+        (b"kafka-0-1  | " + PLAIN, "2026-11-28 18:18:52,136", "DEBUG", ""),
+        (ecs(), "2026-11-28T18:18:52.136Z", "DEBUG", ""),
+        (docker(ecs().decode()), "2026-11-28T18:18:52.136Z", "DEBUG", ARRIVED),
+        (f"{ARRIVED} stdout F ".encode() + ecs(), "2026-11-28T18:18:52.136Z", "DEBUG", ARRIVED),
+        (
+            json.dumps(
+                {
+                    "instant": {"epochSecond": 1795889932, "nanoOfSecond": 136000000},
+                    "level": "DEBUG",
+                    "loggerName": "kafka.request.logger",
+                    "message": MESSAGE,
+                }
+            ).encode(),
+            "2026-11-28T18:18:52.136000000Z",
+            "DEBUG",
+            "",
+        ),
+        (
+            json.dumps({"timeMillis": 1795889932136, "level": "INFO", "message": MESSAGE}).encode(),
+            "2026-11-28T18:18:52.136000000Z",
+            "INFO",
+            "",
+        ),
+        (
+            json.dumps({"ts": ARRIVED, "line": PLAIN.decode()}).encode(),
+            "2026-11-28 18:18:52,136",
+            "DEBUG",
+            ARRIVED,
+        ),
+        (
+            f"2026-11-28 18:18:52 DEBUG {MESSAGE} (kafka.request.logger) [data-plane-kafka-network-"
+            "thread-1-ListenerName(PLAINTEXT)-PLAINTEXT-0] {}\n".encode(),
+            "2026-11-28 18:18:52",
+            "DEBUG",
+            "",
+        ),
+        (
+            f"DEBUG  [2026-11-28T18:18:52,136+0530] kafka.request.logger - {MESSAGE}\n".encode(),
+            "2026-11-28T18:18:52,136+0530",
+            "DEBUG",
+            "",
+        ),
+    ],
+)
+def test_what_surrounds_a_line_is_undone(data: bytes, time: str, level: str, arrived: str) -> None:
+    line = only(data)
+    assert (line.time, line.level, line.arrived) == (time, level, arrived)
+    assert (line.offset, line.number, line.size) == (0, 1, len(data))
+
+
+def test_lines_of_other_loggers_are_skipped() -> None:
+    trace = b"java.io.IOException: Broken pipe\n\tat sun.nio.ch.Net.write(Net.java:1)\n"
+    other = b"[2026-11-28 18:18:52,136] INFO Completed load of log (kafka.log.UnifiedLog)\n"
+    line = only(other + trace + PLAIN + trace)
+    assert (line.offset, line.number) == (len(other + trace), 4)
+
+
+def test_parts_of_two_streams_are_not_mixed() -> None:
+    text = PLAIN.decode()
+    pieces = docker(text[:60]) + docker(text[:70], "stderr") + docker(text[60:])
+    first, second = lines_of(pieces + docker(text[70:], "stderr"))
+    assert isinstance(first, LogLine)
+    assert first[3:] == second[3:]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (PLAIN[:300] + b"\n", CUT),
+        (PLAIN[:300], CUT),
+        (docker(PLAIN[:300].decode()), CUT),
+        (docker(PLAIN[:300].decode()) + docker("[2026-11-28 18:18:53,000] INFO x\n"), CUT),
+        (docker(PLAIN.decode())[:400], CUT),
+        (PLAIN.replace(b'"localTimeMs":', b'"localTimeMs"'), NOT_UNDERSTOOD),
+        (PLAIN.replace(b'"requestApiKey":12', b'"requestApiKey":"12"'), NOT_UNDERSTOOD),
+        (PLAIN.replace(b"35.264", b"1e300"), NOT_UNDERSTOOD),
+        (b"[2026-11-28 18:18:52,136] DEBUG Completed request:what\n", CUT),
+        (f"DEBUG {MESSAGE}\n".encode(), NO_TIME),
+        (PLAIN.replace(b'"response":""', b'"response":' + b"[" * 5000), "nested too deep"),
+    ],
+)
+def test_lines_that_cannot_be_used_have_a_reason(data: bytes, reason: str) -> None:
+    clock = LogClock()
+    found = [parse(line, clock) for line in lines_of(data)]
+    assert found == [Unparsed(0, 1, reason)]
+
+
+def test_a_line_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(containers, "LONGEST_LINE", 5000)
+    long = PLAIN[:-1] + b"x" * 9000 + b"\n"
+    for block in (100, 1 << 20):
+        found = lines_of(long + b"y" * 20_000 + b"\n" + PLAIN, block)
+        if block == 100:
+            assert found[0] == Unparsed(0, 1, TOO_LONG)
+        assert isinstance(found[-1], LogLine)
+        assert (found[-1].offset, found[-1].number) == (len(long) + 20_001, 3)
+
+
+def test_parts_have_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(containers, "LONGEST_LINE", 5000)
+    reader = LineReader()
+    found = reader.feed(docker(PLAIN[:200].decode()) + docker("x" * 900) * 9)
+    assert found == [Unparsed(0, 1, TOO_LONG)]
+    assert reader.feed(docker("\n") + PLAIN)[-1].number == 12
+
+
+def test_streams_are_bounded() -> None:
+    pieces = b"".join(docker(PLAIN[:90].decode(), f"s{n}") for n in range(100))
+    found = lines_of(pieces)
+    assert [line.number for line in found] == list(range(1, 101))
+    assert {line.reason for line in found} == {CUT}  # type: ignore[union-attr]
+
+
+def test_texts_of_old_releases_may_hold_line_feeds() -> None:
+    head = b"[2026-11-28 18:18:52,136] DEBUG Completed request:"
+    tail = b" from connection 1.2.3.4:9092-1.2.3.5:4000-0;totalTime:1.0,sendTime:0.1\n"
+    text = b"RequestHeader(apiKey=FETCH, apiVersion=4, clientId=a\n\nb, correlationId=1) -- {}"
+    first, second = lines_of(head + text + tail + PLAIN)
+    request = parse(first, LogClock())
+    assert isinstance(request, Completed)
+    assert request.client_id == "a\n\nb"
+    assert first.size == len(head + text + tail)  # type: ignore[union-attr]
+    assert second.number == 4
+    cut, whole = lines_of(head + text + b"\nmore\n" + PLAIN)
+    assert parse(cut, LogClock()) == Unparsed(0, 1, CUT)
+    assert isinstance(whole, LogLine)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        PLAIN,
+        PLAIN[:200],
+        docker(PLAIN.decode()),
+        ecs(),
+        b"[2026-11-28 18:37:29,284] INFO starting (kafka.server.KafkaServer)\n" * 4,
+        docker("[2026-11-28 18:37:29,284] INFO up (org.apache.kafka.raft.KafkaRaftClient)\n"),
+        b"===> User\nuid=1000(appuser)\n===> Configuring ...\n"
+        b"[2026-11-28 18:37:29,284] INFO [ControllerServer id=1] Starting (kafka.server.X)\n",
+    ],
+)
+def test_logs_of_brokers_are_recognised(head: bytes) -> None:
+    assert looks_like(head)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"",
+        b"Completed request: nothing of ours\n",
+        b"a,b,c\n1,2,3\n",
+        b'{"time": "2026-11-28T18:37:29Z", "api": "Fetch"}\n',
+        b"[2026-11-28 18:37:29,284] INFO x (org.apache.kafka.clients.consumer.KafkaConsumer)\n",
+        b"\xd4\xc3\xb2\xa1\x02\x00\x04\x00" + PLAIN,
+        b"\x0a\x0d\x0d\x0a" + bytes(24) + PLAIN,
+        b"\x1f\x8b\x08\x00" + PLAIN,
+        b"PK\x03\x04" + PLAIN,
+        bytes(61) + PLAIN,
+        b"CLIENT_RANDOM 00 11\n",
+    ],
+)
+def test_other_inputs_are_none(head: bytes) -> None:
+    assert not looks_like(head)
