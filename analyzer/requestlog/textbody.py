@@ -14,6 +14,7 @@ import re
 from functools import cache
 from typing import Any, Final, assert_never
 
+from kafkascope.analyzer.requestlog.jsonbody import uuid_of
 from kafkascope.analyzer.requestlog.model import LoggedBody
 from kafkascope.dissectors.codec.reader import BODY_LIMIT, Body, weight
 from kafkascope.dissectors.errors import Malformed, TooLarge
@@ -31,7 +32,7 @@ from kafkascope.dissectors.layout import (
     default_of,
 )
 from kafkascope.dissectors.registry import variants_of
-from kafkascope.dissectors.values import Uuid, finite
+from kafkascope.dissectors.values import finite
 
 _NAME: Final = re.compile(r"(\w+)=")
 _NUMBER: Final = re.compile(r"-?\d{1,20}(?![\w.])")
@@ -225,10 +226,7 @@ class _Source:
                 text = self.string(following)
                 return None if wire.nullable and text == "null" else text
             case UuidWire():
-                try:
-                    return Uuid.parse(self.string(following))
-                except ValueError:
-                    self.refuse(f"{path} is no uuid")
+                return uuid_of(self.string(following))
             case BytesWire() if wire.records:
                 return self.records()
             case BytesWire():
@@ -242,7 +240,6 @@ class _Source:
                 return self.struct(wire, path, _END_OF_STRUCT)
             case _:
                 assert_never(wire)
-        raise AssertionError
 
     def matched(self, pattern: re.Pattern[str]) -> str:
         match = pattern.match(self.text, self.at)
@@ -343,5 +340,5 @@ class _Source:
         if isinstance(wire, StringWire):
             return self.matched(_PLAIN)
         if isinstance(wire, UuidWire):
-            return Uuid.parse(self.matched(_PLAIN))
+            return uuid_of(self.matched(_PLAIN))
         return self.value(wire, "", "")

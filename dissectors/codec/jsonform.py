@@ -205,7 +205,10 @@ def _float(value: Any) -> float:
         raise _wrong(value, "a number")
     if isinstance(value, str) and value not in ("NaN", "Infinity", "-Infinity"):
         raise _wrong(value, "a number")
-    return finite(float(value))
+    try:
+        return finite(float(value))
+    except OverflowError:  # an integer beyond doubles
+        raise _wrong("it", "a number that a double holds") from None
 
 
 def _bool(value: Any) -> bool:
