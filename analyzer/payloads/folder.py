@@ -26,7 +26,7 @@ from kafkascope.analyzer.payloads.gathered import (
     subject_of,
 )
 from kafkascope.analyzer.payloads.known import Assigned
-from kafkascope.analyzer.payloads.limits import LIMITS, Budget, Limits
+from kafkascope.analyzer.payloads.limits import LIMITS, Limits, SchemaBudget
 from kafkascope.analyzer.payloads.model import (
     Format,
     Namespace,
@@ -60,7 +60,7 @@ class _Reading:
     def __init__(self, root: Path, limits: Limits = LIMITS) -> None:
         self.root: Final = root
         self.limits: Final = limits
-        self._budget: Final = Budget(limits.schema_bytes, limits.problems)
+        self._budget: Final = SchemaBudget(limits.schema_bytes, limits.problems)
 
     def problem(self, name: str, text: str) -> None:
         self._budget.refuse(f"{self.root / name}: {text}")

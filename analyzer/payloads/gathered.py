@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 import orjson
 
 from kafkascope.analyzer.payloads.avro.types import PRIMITIVES
-from kafkascope.analyzer.payloads.limits import LIMITS, Budget, Limits
+from kafkascope.analyzer.payloads.limits import LIMITS, Limits, SchemaBudget
 from kafkascope.analyzer.payloads.model import (
     Format,
     Namespace,
@@ -89,7 +89,7 @@ class Gathered:
     def __init__(self, source: Source, limits: Limits = LIMITS) -> None:
         self._source: Final[Source] = source
         self._limits: Final = limits
-        self._budget: Final = Budget(limits.gathered_bytes, limits.problems)
+        self._budget: Final = SchemaBudget(limits.gathered_bytes, limits.problems)
         self._entries: dict[int, _Entry] = {}
         """By identity, in the order in which they were first named."""
         self._by_token: dict[tuple[str, Token], _Entry] = {}

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.payloads.framing import Side
-from kafkascope.analyzer.payloads.limits import LIMITS, Budget, Limits
+from kafkascope.analyzer.payloads.limits import LIMITS, Limits, SchemaBudget
 from kafkascope.analyzer.payloads.model import (
     Compiled,
     Format,
@@ -122,7 +122,7 @@ class KnownSchemas:
         self._growing: dict[Gathered | ToldSchemas, int] = {}
         """Input that is still read, with its changes that were taken over."""
         self._limits: Final = limits
-        self._budget: Final = Budget(limits.schema_bytes, limits.problems, tell)
+        self._budget: Final = SchemaBudget(limits.schema_bytes, limits.problems, tell)
         self._compiled_bytes = 0
         self.spaces: frozenset[str] = frozenset()
         """Namespaces of which a schema is known."""

@@ -201,7 +201,7 @@ class Limits:
 LIMITS: Final = Limits()
 
 
-class Budget:
+class SchemaBudget:
     """Counts what is taken of one limit, and reports once what was left out."""
 
     def __init__(

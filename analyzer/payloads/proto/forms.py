@@ -7,9 +7,8 @@ A well-known type is first decoded as any message; `special` turns that into its
 from __future__ import annotations
 
 import math
-import re
 import struct
-from functools import lru_cache
+from functools import cache
 from typing import Any, Final
 
 from kafkascope.analyzer.payloads.model import Moment, of_bytes, of_double
@@ -18,13 +17,12 @@ from kafkascope.analyzer.payloads.proto.types import EMPTY, WRAPPERS
 UNKNOWN: Final = "_unknown_fields"
 
 _FLOAT: Final = struct.Struct("<f")
-_SECONDS_OF_DAY: Final = 86400
-_FIRST_SECOND: Final = -62135596800
-_LAST_SECOND: Final = 253402300799
-_MOST_DURATION: Final = 315576000000
-"""Seconds of ten thousand years: google.protobuf.Duration's bound."""
-
-_BILLION: Final = 1_000_000_000
+TEXTS: Final = {
+    "google.protobuf.Timestamp": "a time such as 2026-03-01T12:00:00.5Z",
+    "google.protobuf.Duration": "seconds such as 1.5s",
+    "google.protobuf.FieldMask": "paths separated by commas",
+}
+"""Types whose form is text, which protobuf's own classes write and read."""
 
 
 def of_text(value: str | bytes) -> Any:
@@ -54,38 +52,35 @@ def is_negative_zero(value: Any) -> bool:
     return isinstance(value, float) and math.copysign(1.0, value) < 0
 
 
-@lru_cache(maxsize=256)
-def _date(day: int) -> str:
-    from datetime import date
-
-    return date.fromordinal(719163 + day).isoformat()
-
-
-def _fraction(nanos: int) -> str:
-    """Return 0, 3, 6 or 9 digits with the point before them."""
-    if not nanos:
-        return ""
-    if nanos % 1_000_000 == 0:
-        return f".{nanos // 1_000_000:03}"
-    return f".{nanos // 1000:06}" if nanos % 1000 == 0 else f".{nanos:09}"
-
-
-def timestamp(seconds: int, nanos: int) -> Moment | None:
-    """Return ISO 8601 in UTC; None for what is no time between the years 1 and 9999."""
-    if not (_FIRST_SECOND <= seconds <= _LAST_SECOND and 0 <= nanos < _BILLION):
+def json_text(name: str, message: Any) -> str | None:
+    """Return the text of a type in `TEXTS`, given protobuf's object; None for values without
+    such a form: a year above 9999, a path with a capital letter."""
+    try:
+        text: str = message.ToJsonString()
+        if name.endswith("FieldMask") and _parsed(name, text).get("paths", []) != message.paths:
+            return None  # a path with a comma
+    except ValueError:
         return None
-    day, second = divmod(seconds, _SECONDS_OF_DAY)
-    minute, second = divmod(second, 60)
-    hour, minute = divmod(minute, 60)
-    return Moment(f"{_date(day)}T{hour:02}:{minute:02}:{second:02}{_fraction(nanos)}Z")
+    return Moment(text) if name.endswith("Timestamp") else text
 
 
-def duration(seconds: int, nanos: int) -> str | None:
-    """Return seconds with `s`; None for what is out of range or has two signs."""
-    if abs(seconds) > _MOST_DURATION or abs(nanos) >= _BILLION or seconds * nanos < 0:
-        return None
-    sign = "-" if seconds < 0 or nanos < 0 else ""
-    return f"{sign}{abs(seconds)}{_fraction(abs(nanos))}s"
+@cache
+def _class(name: str) -> Any:
+    from google.protobuf import duration_pb2, field_mask_pb2, timestamp_pb2
+
+    last = name.rpartition(".")[2]
+    modules = (duration_pb2, field_mask_pb2, timestamp_pb2)
+    return next(getattr(each, last) for each in modules if hasattr(each, last))
+
+
+def _parsed(name: str, text: Any) -> dict[str, Any]:
+    """Return the fields of a type in `TEXTS`, given its text; `ValueError` for other text."""
+    message = _class(name)()
+    if not isinstance(text, str):
+        raise ValueError("not text")
+    message.FromJsonString(text)
+    many = name.endswith("FieldMask")
+    return {each.name: [*value] if many else value for each, value in message.ListFields()}
 
 
 def special(name: str, value: dict[str, Any]) -> Any:
@@ -95,17 +90,10 @@ def special(name: str, value: dict[str, Any]) -> Any:
     if name in WRAPPERS:
         empty = EMPTY[WRAPPERS[name]]
         return value.get("value", of_bytes(empty) if empty == b"" else empty)
+    if name in TEXTS:
+        text = json_text(name, _class(name)(**value))
+        return value if text is None else text
     match name.rpartition(".")[2]:
-        case "Timestamp":
-            text = timestamp(value.get("seconds", 0), value.get("nanos", 0))
-            return value if text is None else text
-        case "Duration":
-            span = duration(value.get("seconds", 0), value.get("nanos", 0))
-            return value if span is None else span
-        case "FieldMask":
-            paths = value.get("paths", [])
-            mask = ",".join(_camel(path) for path in paths)
-            return mask if _paths(mask) == paths else value
         case "Struct":
             return value.get("fields", {})
         case "ListValue":
@@ -122,17 +110,12 @@ def plain(name: str, value: Any) -> Any:
     if name in WRAPPERS:
         # Bytes are an object, too: of one member with another name.
         return value if _is_plain(value, {"value"}) else {"value": value}
+    if name in TEXTS:
+        try:
+            return value if isinstance(value, dict) else _parsed(name, value)
+        except ValueError:
+            raise ValueError(f"expected {TEXTS[name]}") from None
     match name.rpartition(".")[2]:
-        case "Timestamp":
-            return value if isinstance(value, dict) else _plain_timestamp(value)
-        case "Duration":
-            return value if isinstance(value, dict) else _plain_duration(value)
-        case "FieldMask":
-            if isinstance(value, dict):
-                return value
-            if not isinstance(value, str):
-                raise ValueError("expected paths separated by commas")
-            return {"paths": _paths(value)}
         case "Struct":
             return value if _is_plain(value, {"fields"}) else {"fields": value}
         case "ListValue":
@@ -178,48 +161,3 @@ def _plain_value(value: Any) -> Any:
     if isinstance(value, str):
         return {"string_value": value}
     return {"list_value" if isinstance(value, list) else "struct_value": value}
-
-
-_TIMESTAMP: Final = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?"
-    r"(Z|[+-][0-9]{2}:[0-9]{2})"
-)
-_DURATION: Final = re.compile(r"(-?)([0-9]{1,12})(?:\.([0-9]{1,9}))?s")
-
-
-def _plain_timestamp(value: Any) -> dict[str, int]:
-    from datetime import UTC, datetime
-
-    matched = _TIMESTAMP.fullmatch(value) if isinstance(value, str) else None
-    if matched is None:
-        raise ValueError("expected a time such as 2026-03-01T12:00:00.5Z")
-    try:
-        when = datetime.fromisoformat(matched[1] + matched[3])
-    except ValueError as error:
-        raise ValueError(f"not a time: {error}") from None
-    since = when - datetime(1970, 1, 1, tzinfo=UTC)
-    seconds = since.days * _SECONDS_OF_DAY + since.seconds
-    if not _FIRST_SECOND <= seconds <= _LAST_SECOND:
-        raise ValueError("expected a time between the years 1 and 9999")
-    return {"seconds": seconds, "nanos": int((matched[2] or "").ljust(9, "0"))}
-
-
-def _plain_duration(value: Any) -> dict[str, int]:
-    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
-        raise ValueError("expected seconds such as 1.5s")
-    sign = -1 if found[1] else 1
-    seconds, nanos = int(found[2]) * sign, int((found[3] or "").ljust(9, "0")) * sign
-    if abs(seconds) > _MOST_DURATION:
-        raise ValueError("expected at most 10000 years")
-    return {"seconds": seconds, "nanos": nanos}
-
-
-def _camel(path: Any) -> str:
-    return re.sub(r"_([a-z])", lambda found: found[1].upper(), path) if type(path) is str else ","
-
-
-def _paths(text: str) -> list[str]:
-    if not text:
-        return []
-    return [re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", path) for path in text.split(",")]

@@ -47,7 +47,7 @@ class MessageReaders:
             "Negative": forms.is_negative_zero,
             "Key": key_name,
             "Texts": _texts,
-            "Timestamp": forms.timestamp,
+            "JsonText": forms.json_text,
             "Special": forms.special,
             "Any": any_form,
         }
@@ -87,8 +87,8 @@ class MessageReaders:
     def _function(self, message: MessageType, names: dict[str, Any]) -> list[str]:
         lines = ["def read(m):", "    if U(m): raise HasUnknown"]
         match message.special:
-            case "google.protobuf.Timestamp":
-                lines += ["    t = Timestamp(m.seconds, m.nanos)", "    if t is not None: return t"]
+            case name if name in forms.TEXTS:
+                lines += [f"    t = JsonText({name!r}, m)", "    if t is not None: return t"]
             case "google.protobuf.Any":
                 lines += ["    v = Any(m.type_url, m.value)", "    if v is not None: return v"]
             case name if name in WRAPPERS:

@@ -34,11 +34,19 @@ def messages(message: MessageType, depth: int = 3) -> st.SearchStrategy[Any]:
     match name:
         case "Timestamp":
             seconds = st.integers(-62135596800, 253402300799)
-            return st.builds(forms.timestamp, seconds, st.integers(0, 999_999_999))
+            return st.builds(
+                lambda seconds, nanos: forms.special(
+                    message.special, {"seconds": seconds, "nanos": nanos}
+                ),
+                seconds,
+                st.integers(0, 999_999_999),
+            )
         case "Duration":
             signs = st.sampled_from([1, -1])
             return st.builds(
-                lambda sign, seconds, nanos: forms.duration(sign * seconds, sign * nanos),
+                lambda sign, seconds, nanos: forms.special(
+                    message.special, {"seconds": sign * seconds, "nanos": sign * nanos}
+                ),
                 signs,
                 st.integers(0, 315576000000),
                 st.integers(0, 999_999_999),
