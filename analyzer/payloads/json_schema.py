@@ -13,8 +13,7 @@ from urllib.parse import urldefrag, urljoin
 
 from kafkascope.analyzer.payloads.json import changes
 from kafkascope.analyzer.payloads.json import text as json_text
-from kafkascope.analyzer.payloads.json.budget import Exhausted, SchemaBounds, bounds
-from kafkascope.analyzer.payloads.json.keywords import counted
+from kafkascope.analyzer.payloads.json.keywords import Exhausted, SchemaBounds, bounds, counted
 from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import Exact, Lookup, PayloadError, Piece, Selector, Value
 from kafkascope.analyzer.payloads.paths import Path, below
