@@ -10,10 +10,10 @@ import sys
 from functools import cache
 from typing import Any, Final, TextIO
 
+from kafkascope.proxy.limits import LIMITS
+
 # Goes up with requests and members that clients may need. What is there keeps its meaning.
 PROTOCOL: Final = 3
-# An edited body may be large.
-MAX_LINE: Final = 64 * 1024 * 1024
 NO_PIPES: Final = "--control - needs pipes as stdin and stdout"
 REFUSED: Final = (ValueError, KeyError, TypeError)
 
@@ -64,7 +64,7 @@ def has_pipes() -> bool:
 
 async def standard_pipes() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=MAX_LINE)
+    reader = asyncio.StreamReader(limit=LIMITS.control_line_bytes)
     # Copies: these close what they are given, and the command still flushes stdout at its end.
     stdin = os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0)
     stdout = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)

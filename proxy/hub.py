@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from kafkascope.analyzer.text import safe, spelled
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.registry import APIS
+from kafkascope.proxy.limits import LIMITS, Limits, remember
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _BUCKETS_NS: Final = tuple(int(bound * 1e9) for bound in BUCKETS_S)
 
-# Of a counter: upstreams and rules may be any number in time. Those of all others count as one.
-MOST_LABELS: Final = 1_000
 OTHERS: Final = "others"
 # Stands for the key of every API that is none of Kafka's: a client may send any.
 UNKNOWN: Final = -1
@@ -64,7 +63,8 @@ class Metrics:
     many = 256
     """Responses that are noted before they are counted."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self._limits = limits
         self.counters: dict[str, Counter[str]] = {name: Counter() for name in HELP}
         self.requests: Counter[int] = Counter()
         self.responses: Counter[int] = Counter()
@@ -76,7 +76,7 @@ class Metrics:
 
     def add(self, name: str, label: str = "", count: int = 1) -> None:
         counter = self.counters[name]
-        if label not in counter and len(counter) >= MOST_LABELS:
+        if label not in counter and len(counter) >= self._limits.metric_labels:
             label = OTHERS
         counter[label] += count
 
@@ -162,12 +162,6 @@ def _escaped(text: str) -> str:
 
 _log = logging.getLogger("kafkascope.proxy")
 
-# That are not said again; the oldest ones may be.
-MAX_NOTICES: Final = 10_000
-KEPT_NOTICES: Final = 100
-# Letters; names that peers say may be of any length.
-LONGEST_NOTICE: Final = 2_000
-
 
 # Frames, contexts and rules know the hub. Their types would close a circle of imports: Any.
 class Rules(Protocol):
@@ -221,8 +215,9 @@ class Recording(Protocol):
 class Hub:
     """Shared by all connections."""
 
-    def __init__(self) -> None:
-        self.metrics = Metrics()
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self.limits = limits
+        self.metrics = Metrics(limits)
         self.names = TopicNames()
         self.chain: Rules | None = None
         self.endpoints: Addresses | None = None
@@ -243,7 +238,7 @@ class Hub:
         self.with_secrets = False
         """Recordings keep secrets."""
         self.numbers = itertools.count(1)
-        self.notices: deque[tuple[int, str]] = deque(maxlen=KEPT_NOTICES)
+        self.notices: deque[tuple[int, str]] = deque(maxlen=limits.notices)
         """What was said last, with times."""
         self.said = 0
         """How many notices there were."""
@@ -257,17 +252,15 @@ class Hub:
 
     def once(self, key: str, sentence: str) -> None:
         """Log a sentence the first time that it is true."""
-        key = key[:LONGEST_NOTICE]
+        key = key[: self.limits.notice_chars]
         if key not in self._said:
-            if len(self._said) >= MAX_NOTICES:
-                self._said.pop(next(iter(self._said)))
-            self._said[key] = None
+            remember(self._said, key, None, self.limits.notices_once)
             self.say(sentence)
 
     def say(self, sentence: str) -> None:
         """Log a sentence, and show it in the UI."""
-        if len(sentence) > LONGEST_NOTICE:
-            sentence = f"{sentence[:LONGEST_NOTICE]}..."
+        if len(sentence) > self.limits.notice_chars:
+            sentence = f"{sentence[: self.limits.notice_chars]}..."
         sentence = safe(sentence)  # names that brokers and clients say
         self.notices.append((time.time_ns(), sentence))
         self.said += 1

@@ -10,12 +10,12 @@ import secrets
 from collections.abc import Generator
 from typing import Final, NamedTuple
 
+from kafkascope.proxy.limits import LIMITS
+
 SCRAM: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MECHANISMS: Final = ("PLAIN", *SCRAM)
 # As Kafka's clients want it: with fewer, who pretends to be the broker could try out passwords.
 LEAST_ITERATIONS: Final = 4096
-# A hostile broker may name any number.
-MOST_ITERATIONS: Final = 1_000_000
 
 
 class Credentials(NamedTuple):
@@ -67,8 +67,8 @@ def _scram(credentials: Credentials, name: str) -> Generator[bytes, bytes, None]
         raise LoginRefused("the SCRAM challenge has the wrong nonce")
     if "m" in parts:
         raise LoginRefused("the SCRAM challenge requires an unknown extension")  # RFC 5802, 5.1
-    if not LEAST_ITERATIONS <= count <= MOST_ITERATIONS:
-        limits = f"{LEAST_ITERATIONS} to {MOST_ITERATIONS}"
+    if not LEAST_ITERATIONS <= count <= LIMITS.scram_iterations:
+        limits = f"{LEAST_ITERATIONS} to {LIMITS.scram_iterations}"
         raise LoginRefused(f"the SCRAM challenge requires {count} iterations, not {limits}")
     salted = hashlib.pbkdf2_hmac(name, credentials.password.encode(), salt, count)
     last = f"c=biws,r={theirs}"

@@ -30,6 +30,7 @@ from kafkascope.proxy.control.expecting import Expected, Judges
 from kafkascope.proxy.control.live import Live
 from kafkascope.proxy.control.steering import Steering, text_of
 from kafkascope.proxy.engine.held import NotHeld
+from kafkascope.proxy.limits import LIMITS
 from kafkascope.proxy.rules.faults import FaultError
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class Control:
         """Serve on a socket; `OSError`, also when a living process has it."""
         sock = _bound(path)
         self._server = await asyncio.start_unix_server(
-            self._serve, sock=sock, limit=answers.MAX_LINE
+            self._serve, sock=sock, limit=LIMITS.control_line_bytes
         )
         self.path = path
 

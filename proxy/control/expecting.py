@@ -15,16 +15,12 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from kafkascope.proxy import answers
+from kafkascope.proxy.limits import LIMITS
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.reading.options import SchemaOptions
 
 KINDS: Final = ("exchanges", "records", "findings")
-# In an answer, unless another number is wanted.
-LISTED: Final = 100
-MOST_LISTED: Final = 10_000
-LONGEST_S: Final = 3600.0
 # Between two looks at what is recorded.
 LOOK_S: Final = 0.05
 VERDICTS: Final = "kafkascope.proxy.control.verdicts"
@@ -42,7 +38,7 @@ class Expected(NamedTuple):
     """Only exchanges that began then or later are looked at."""
     within_s: float = 0.0
     """How long it may take until it is met."""
-    limit: int = LISTED
+    limit: int = LIMITS.expected_listed
     """How many of those that match are wanted in the answer."""
     level: str = "chat"
     """The mildest severity of a finding that matches."""
@@ -59,6 +55,7 @@ class Expected(NamedTuple):
 
         of, count = request.get("of", "exchanges"), request.get("count")
         within, allow = request.get("within", 0), request.get("allow", [])
+        limit = request.get("limit", LIMITS.expected_listed)
         number = isinstance(within, int | float) and not isinstance(within, bool)
         named = isinstance(allow, list) and all(isinstance(each, str) for each in allow)
         _checked("of", of, of in KINDS, f"one of {', '.join(KINDS)}")
@@ -69,8 +66,8 @@ class Expected(NamedTuple):
             spelled(text or ""),
             None if count is None else _natural("count", count),
             _natural("since_ns", request.get("since_ns", 0)),
-            min(float(within), LONGEST_S),
-            min(_natural("limit", request.get("limit", LISTED)), MOST_LISTED),
+            min(float(within), LIMITS.expected_s),
+            min(_natural("limit", limit), LIMITS.expected_listed_most),
             str(request.get("level", "chat")),
             tuple(allow),
         )
@@ -121,7 +118,7 @@ class Judges:
                     *(sys.executable, "-m", VERDICTS, json.dumps(self._schemas)),
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
-                    limit=answers.MAX_LINE,
+                    limit=LIMITS.control_line_bytes,
                     start_new_session=True,  # ctrl+c is for the proxy, which ends this one's input
                 )
             process = self._process

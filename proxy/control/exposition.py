@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from kafkascope.proxy.engine.directory import Address
     from kafkascope.proxy.engine.server import KafkaProxy
 
-SECONDS: Final = 5.0
-MAX_REQUEST: Final = 16 * 1024
 
 BAD: Final = "400 Bad Request"
 FORBIDDEN: Final = "403 Forbidden"
@@ -31,9 +29,8 @@ class Exposition:
 
     async def listen(self, address: Address) -> None:
         """Serve on that address; `OSError`."""
-        self._server = await asyncio.start_server(
-            self._serve, address.host, address.port, limit=MAX_REQUEST
-        )
+        limit = self._proxy.hub.limits.metrics_request_bytes
+        self._server = await asyncio.start_server(self._serve, *address, limit=limit)
         named = address_named(address.host)
         if named is None or not named.is_unspecified:
             self._names.add(address.host.lower())
@@ -47,7 +44,7 @@ class Exposition:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             writer.transport.set_write_buffer_limits(0)  # `drain` waits for all of it
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(self._proxy.hub.limits.metrics_s):
                 head = await reader.readuntil(b"\r\n\r\n")
                 writer.write(self.respond(head, writer.get_extra_info("sockname")[0]))
                 await writer.drain()

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 HOLD: Final = "hold"
 SIDES: Final = ("request", "response")
-# Held frames in a state, which is told each time that one comes or goes.
-MOST_HELD: Final = 1_000
 
 
 class Steering:
@@ -123,7 +121,7 @@ class Steering:
         ]
 
     def state(self) -> dict[str, Any]:
-        held = self.proxy.held.list(MOST_HELD)
+        held = self.proxy.held.list(self.proxy.hub.limits.state_held)
         return {
             "event": "state",
             "status": self.status(),

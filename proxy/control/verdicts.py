@@ -31,14 +31,12 @@ from kafkascope.analyzer.text import safe
 from kafkascope.errors import Error
 from kafkascope.proxy import answers
 from kafkascope.proxy.control.expecting import Expected
+from kafkascope.proxy.limits import LIMITS, Limits
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.findings import Cause
     from kafkascope.analyzer.model import Exchange
-MOST_TERMS: Final = 8
-# Characters of a value.
-LONGEST: Final = 80
 
 
 class _Term(NamedTuple):
@@ -71,7 +69,9 @@ class Nearest:
 
 def _terms(text: str) -> list[_Term]:
     tree = parse(text)
-    if not isinstance(tree, And) or len(tree.terms) > MOST_TERMS or fields_of(bind(text)) & DECODED:
+    if not isinstance(tree, And) or len(tree.terms) > LIMITS.nearest_terms:
+        return []
+    if fields_of(bind(text)) & DECODED:
         return []
     return [
         _Term(compile_filter(str(term)), tuple(dict.fromkeys(_names(term)))) for term in tree.terms
@@ -105,18 +105,12 @@ def _had(name: str, row: Row, exchange: Exchange) -> str:
     except FilterError:
         return f"{name} is another"
     value = column.cell(row, exchange)
-    if len(value) > LONGEST:
-        value = f"{value[:LONGEST]}..."
+    if len(value) > LIMITS.value_chars:
+        value = f"{value[: LIMITS.value_chars]}..."
     return f"{name} is {value}" if value else f"{name} has no value"
 
 
-# Of what matches, in an answer.
-MOST_BYTES: Final = 32 << 20
-# Of what there was, in an answer; a topic's name may be another one in each record.
-MOST_NAMES: Final = 1_000
 OTHERS: Final = "others"
-# Findings in a sentence.
-MOST_SHOWN: Final = 20
 NOUNS: Final = {"exchanges": "request", "records": "record", "findings": "finding"}
 
 
@@ -134,17 +128,18 @@ class Seen:
     remark: str = ""
     """A line behind the sentence: what came nearest, or what is in the way."""
     size: int = 0
+    limits: Limits = LIMITS
 
     def count(self, name: str) -> None:
         """Count one that is there."""
-        if name not in self.there and len(self.there) >= MOST_NAMES:
+        if name not in self.there and len(self.there) >= self.limits.expected_names:
             name = OTHERS
         self.there[name] += 1
 
     def add(self, line: bytes) -> None:
         """Count one that matches, as JSON."""
         self.found += 1
-        if len(self.listed) < self.limit and self.size < MOST_BYTES:
+        if len(self.listed) < self.limit and self.size < self.limits.expected_bytes:
             self.size += len(line)
             self.listed.append(json.loads(line))
 
@@ -276,13 +271,13 @@ def _finding_lines(bad: Sequence[tuple[Cause, str]], times: Times, source: str) 
         for cause, because in bad
         if not (because and places.intersection(cause.finding.because))
     ]
-    for cause, because in heads[:MOST_SHOWN]:
+    for cause, because in heads[: LIMITS.shown_findings]:
         for text, _ in block(cause, times, UNBROKEN, source):
             yield text
         if because:
             yield f"{INDENT}because: {because}"
-    if len(heads) > MOST_SHOWN:
-        yield f"and {len(heads) - MOST_SHOWN} more"
+    if len(heads) > LIMITS.shown_findings:
+        yield f"and {len(heads) - LIMITS.shown_findings} more"
 
 
 def main() -> None:

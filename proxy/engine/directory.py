@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafkascope.proxy.limits import LIMITS, Limits, remember
+
 if TYPE_CHECKING:
     from kafkascope.proxy.relay.context import Context
 
-# Listeners that a cluster may make us open; large clusters have some hundreds of brokers.
-MAX_NODES: Final = 2_000
 BACKLOG: Final = 512
-# Letters of a name that can be looked up (RFC 1035); a response may tell a longer one.
-LONGEST_HOST: Final = 255
 # A node that the cluster no longer lists keeps its listener for so long: clients refresh their
 # metadata every five minutes (metadata.max.age.ms), and a broker that restarts is back by then.
 GONE_NS: Final = 5 * 60 * 1_000_000_000
@@ -136,7 +134,9 @@ class Nodes:
         host: str,
         port_base: int | None = None,
         advertise: str | None = None,
+        limits: Limits = LIMITS,
     ) -> None:
+        self._limits = limits
         self.upstreams = upstreams
         self.generation = 0
         self.known: dict[int, Address] = {}
@@ -153,7 +153,7 @@ class Nodes:
         """Of listeners that were taken back: a node that returns gets its port if it is free."""
 
     def advertise(self, context: Context, node_id: int, host: str, port: int) -> tuple[str, int]:
-        if len(host) > LONGEST_HOST:
+        if len(host) > self._limits.host_chars:
             raise OSError(f"broker {node_id} has an advertised host name of {len(host)} characters")
         listener = self.listeners.get(node_id)
         if listener is None:
@@ -202,9 +202,7 @@ class Nodes:
         listener.close()
         for known in (self.listeners, self.known, self._gone):
             del known[node_id]
-        self._ports[node_id] = listener.address.port
-        if len(self._ports) > MAX_NODES:
-            del self._ports[next(iter(self._ports))]
+        remember(self._ports, node_id, listener.address.port, self._limits.nodes)
         self.generation += 1
         return True
 
@@ -227,8 +225,8 @@ class Nodes:
             return open_socket(Address(self._host, 0))
 
     def _open(self, node_id: int) -> Listener:
-        if len(self.listeners) >= MAX_NODES and not self._take_back_one():
-            raise OSError(f"the cluster advertises more than {MAX_NODES} brokers")
+        if len(self.listeners) >= self._limits.nodes and not self._take_back_one():
+            raise OSError(f"the cluster advertises more than {self._limits.nodes} brokers")
         try:
             sock = self._socket(node_id)
         except OSError as error:

@@ -13,7 +13,7 @@ import socket
 from collections import deque
 from collections.abc import Callable
 from time import time_ns
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from mitmproxy.connection import Connection, ConnectionState, Server
 from mitmproxy.proxy import commands, events, layer
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
     from kafkascope.proxy.hub import Hub
     from kafkascope.proxy.relay.connection import Connection as Relay
 
-# For one upstream address; clients give up after 10 to 30 seconds themselves.
-CONNECT_SECONDS: Final = 10.0
-# For the last bytes of a connection that is over, then it is cut.
-LINGER_SECONDS: Final = 10.0
 
 _log = logging.getLogger("kafkascope.proxy")
 
@@ -308,7 +304,7 @@ class Handler(LiveConnectionHandler):
         errors = []
         for host, port in self.route.upstreams(server):
             try:
-                async with asyncio.timeout(CONNECT_SECONDS):
+                async with asyncio.timeout(self.route.hub.limits.connect_s):
                     if self.route.given(host, port):
                         stream = await self._reach(host, port)
                         self.route.destinations.trust(stream.get_extra_info("peername")[0])
@@ -416,7 +412,8 @@ class Handler(LiveConnectionHandler):
             closing = self.route.closing
             closing.add(stream)
             stream.gone.add_done_callback(lambda _: closing.discard(stream))
-            asyncio.get_running_loop().call_later(LINGER_SECONDS, stream.abort)
+            linger_s = self.route.hub.limits.linger_s
+            asyncio.get_running_loop().call_later(linger_s, stream.abort)
 
     def kill(self) -> None:
         for stream in self.streams:

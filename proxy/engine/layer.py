@@ -16,6 +16,7 @@ from mitmproxy.net.tls import starts_like_tls_record
 from mitmproxy.proxy import commands, events, layer, layers
 
 from kafkascope.captures.model import Endpoint
+from kafkascope.proxy.limits import LIMITS
 from kafkascope.proxy.relay.connection import Connection
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Action, End, Read, Send
 
@@ -56,9 +57,7 @@ class Steer(events.Event):
         self.what = what
 
 
-# Of a ClientHello with its records; OpenSSL takes 128 KB.
-MOST_BYTES: Final = 256 * 1024
-TOO_LONG: Final = f"a ClientHello of more than {MOST_BYTES >> 10} KB"
+TOO_LONG: Final = f"a ClientHello of more than {LIMITS.client_hello_bytes >> 10} KB"
 RECORD_HEAD: Final = 5
 HANDSHAKE_HEAD: Final = 4
 
@@ -112,7 +111,7 @@ class ClientHelloLayer(layers.ClientTLSLayer):
         if hello is None:
             return (yield from super().receive_handshake_data(data))
         whole = hello.feed(data)
-        if len(hello.data) > MOST_BYTES:
+        if len(hello.data) > LIMITS.client_hello_bytes:
             return False, TOO_LONG
         if not whole:
             return False, None

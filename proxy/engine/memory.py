@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
-LIMIT: Final = 512 * 1024 * 1024
+from kafkascope.proxy.limits import LIMITS
+
 # It is looked each time when so large a part of the bound was added.
 STEPS: Final = 64
 # Up to such a part of the bound nobody waits. The rest is for the one that goes on: a frame may be
@@ -45,7 +46,10 @@ class Memory:
     """Counts what is kept, and lets connections wait."""
 
     def __init__(
-        self, holders: Callable[[], Iterable[Holder]], again: Callable[[], None], limit: int = LIMIT
+        self,
+        holders: Callable[[], Iterable[Holder]],
+        again: Callable[[], None],
+        limit: int = LIMITS.buffer_bytes,
     ) -> None:
         """`again` is called when `look` has to be called again after a while."""
         self.limit = limit

@@ -14,11 +14,12 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kafkascope.analyzer.filter.known import Known
 from kafkascope.analyzer.payloads.known import ToldSchemas
 from kafkascope.analyzer.reading.options import SchemaOptions
+from kafkascope.proxy.limits import LIMITS
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
@@ -28,16 +29,6 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.payloads.model import Schema, SchemaKey
     from kafkascope.proxy.hub import Hub
-
-# Bytes of keys, values and headers of one frame that rules look at; records behind them count as if
-# they were not there.
-MOST_BYTES: Final = 16 << 20
-# For the records of one frame: others wait behind it, and checks by JSON Schema take long.
-MOST_SECONDS: Final = 1.0
-
-
-# Ids that a registry is asked for: what looks like an id may be anything.
-MOST_WANTED: Final = 10_000
 
 
 class LateSchemas(ToldSchemas):
@@ -54,7 +45,7 @@ class LateSchemas(ToldSchemas):
     def want(self, key: SchemaKey) -> None:
         """Have the registry asked, once; never waits."""
         with self._lock:
-            if self._ask is None or key in self._wanted or len(self._wanted) >= MOST_WANTED:
+            if self._ask is None or key in self._wanted or len(self._wanted) >= LIMITS.registry_ids:
                 return
             begun = bool(self._wanted)
             self._wanted.add(key)
@@ -134,10 +125,12 @@ class ProxySchemas:
                 "its records",
             )
         if cut:
+            limits = self._hub.limits
             self._hub.once(
                 "decoded records",
-                f"a frame has more records than {MOST_BYTES >> 20} MB, or than can be decoded in "
-                f"{MOST_SECONDS:g} s: rules about decoded keys and values see only the first ones",
+                f"a frame has more records than {limits.rule_record_bytes >> 20} MB, or than can "
+                f"be decoded in {limits.rule_record_s:g} s: rules about decoded keys and values "
+                "see only the first ones",
             )
         return found
 
@@ -149,7 +142,7 @@ class ProxySchemas:
         self._seen.exchange(exchange)
         if self._seen.changes != before:
             self.late.take(self._seen.since(before))
-        self._until = time.monotonic() + MOST_SECONDS
+        self._until = time.monotonic() + self._hub.limits.rule_record_s
         decoding = self._known.decoding
         assert decoding is not None
         decoding.begin()
@@ -164,7 +157,7 @@ class ProxySchemas:
         payloads = self._payloads()
 
         def enough(size: int) -> bool:
-            return size > MOST_BYTES or time.monotonic() > self._until
+            return size > self._hub.limits.rule_record_bytes or time.monotonic() > self._until
 
         return Known(decoding=Decoding(lambda: payloads, lambda: self._hub.names, enough=enough))
 

@@ -19,11 +19,12 @@ from kafkascope.proxy.engine import descriptors
 from kafkascope.proxy.engine.destinations import Destinations, parse_network
 from kafkascope.proxy.engine.directory import Address, Listener, Nodes, open_socket, parse_address
 from kafkascope.proxy.engine.held import HeldFrames
-from kafkascope.proxy.engine.memory import LIMIT, Memory
+from kafkascope.proxy.engine.memory import Memory
 from kafkascope.proxy.engine.schemas import ProxySchemas
 from kafkascope.proxy.engine.stream import DRAINING, Arena, Data, Stream
 from kafkascope.proxy.engine.tls import ClientTls, Tls, UpstreamTls
 from kafkascope.proxy.hub import Hub
+from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.relay.endpoints import Endpoints, Versions
 from kafkascope.proxy.relay.proxy_header import NO_HEADERS, Balancer, HeaderReader, ProxyProtocol
 from kafkascope.proxy.rules.rules import Chain, Rule
@@ -33,12 +34,6 @@ if TYPE_CHECKING:
     from kafkascope.proxy.engine.route import Mode, Route
     from kafkascope.proxy.recording.recorder import Recorder
 
-# Between two looks at memory while much of it is in use.
-LOOK_S: Final = 0.1
-# Recorded files that a state names, the newest; a proxy may run for weeks.
-MOST_FILES: Final = 1_000
-# For the PROXY protocol header of a new connection.
-HEADER_S: Final = 10.0
 # For answers that are still to come when the proxy stops.
 STOP_SECONDS: Final = 5.0
 
@@ -63,10 +58,11 @@ class KafkaProxy:
         tls: ClientTls | None = None,
         upstream_tls: UpstreamTls | None = None,
         folder: Path | None = None,
-        buffer_bytes: int = LIMIT,
+        buffer_bytes: int = LIMITS.buffer_bytes,
         allow_brokers: Iterable[str] = (),
         schemas: SchemaOptions | None = None,
         proxy_protocol: ProxyProtocol = NO_HEADERS,
+        limits: Limits = LIMITS,
     ) -> None:
         """`upstream`: addresses that are tried in order, `host:port[,host:port]`. `listen` with
         port 0 takes any free one. `folder` keeps the CA of generated certificates. `buffer_bytes`:
@@ -80,7 +76,7 @@ class KafkaProxy:
             raise ValueError("an upstream broker is required")
         self._listen_at = parse_address(listen, port=0)
         self.mode: Mode = mode
-        self.hub = Hub()
+        self.hub = Hub(limits)
         self.held = HeldFrames(
             lambda: {h.relay.context: h.steer for h in self.handlers if h.relay is not None}
         )
@@ -97,6 +93,7 @@ class KafkaProxy:
             host=self._listen_at.host,
             port_base=port_base,
             advertise=advertise,
+            limits=limits,
         )
         self.destinations = Destinations(map(parse_network, allow_brokers))
         for each in upstreams:
@@ -120,7 +117,7 @@ class KafkaProxy:
         self.memory = Memory(lambda: self.handlers, self._look_again, buffer_bytes)
         self.hub.grew = self.memory.grew
         self._looking: asyncio.TimerHandle | None = None
-        self.arena = Arena()
+        self.arena = Arena(limits)
         self.hub.lease = self.arena.keep
         self._proxy_protocol = proxy_protocol
         self._greeting: set[Stream] = set()
@@ -237,7 +234,9 @@ class KafkaProxy:
             },
             "connections": len(self.handlers),
             "held": len(self.held),
-            "files": list(map(str, recorder.files[-MOST_FILES:])) if recorder is not None else [],
+            "files": list(map(str, recorder.files[-self.hub.limits.status_files :]))
+            if recorder is not None
+            else [],
         }
 
     def count_sinks(self) -> None:
@@ -254,7 +253,9 @@ class KafkaProxy:
             self.memory.look()
 
         if self._looking is None:
-            self._looking = asyncio.get_running_loop().call_later(LOOK_S, look)
+            self._looking = asyncio.get_running_loop().call_later(
+                self.hub.limits.memory_look_s, look
+            )
 
     # --- listening
 
@@ -356,7 +357,8 @@ class KafkaProxy:
                 over()
                 stream.close()
 
-        late = loop.call_later(HEADER_S, refuse, f"no PROXY protocol header within {HEADER_S:g} s")
+        wait_s = self.hub.limits.header_s
+        late = loop.call_later(wait_s, refuse, f"no PROXY protocol header within {wait_s:g} s")
         stream.ended.add_done_callback(ended)
         # Not at once: uvloop reads on when told so in `connection_made`.
         loop.call_soon(stream.start, receive)

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.recording.direct import Lease
 
 if TYPE_CHECKING:
@@ -22,15 +23,11 @@ if TYPE_CHECKING:
 
 # One read. Larger ones fall out of the cache, smaller ones cost more calls.
 READ_BYTES: Final = 512 * 1024
-# One read, while a recording holds all slabs, or...
+# One read, while a recording holds all slabs, or many streams cannot send.
 SCARCE_BYTES: Final = 64 * 1024
-# ... more streams than these could not send what was read: each keeps up to a read.
-MANY: Final = 64
 # With less room than that the next slab is taken.
 LEAST_BYTES: Final = 128 * 1024
 SLAB_BYTES: Final = 2 * READ_BYTES
-# Of one arena. When all are in use nothing more is leased: then one has to copy.
-MAX_SLABS: Final = 48
 
 
 class Arena:
@@ -40,9 +37,10 @@ class Arena:
     in the cache. A recording, or a transport that could not send all, keeps a lease on the slab; a
     slab without a lease is reused."""
 
-    __slots__ = ("_at", "_free", "_lease", "_made", "held", "piles", "view")
+    __slots__ = ("_at", "_free", "_lease", "_made", "held", "limits", "piles", "view")
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self.limits = limits
         self._free: deque[bytearray] = deque()
         self._made = 0
         self.held = False
@@ -54,14 +52,14 @@ class Arena:
     @property
     def scarce(self) -> bool:
         """Whether all slabs are in use: nothing more is leased."""
-        return self._made >= MAX_SLABS and not self._free
+        return self._made >= self.limits.arena_slabs and not self._free
 
     @property
     def room(self) -> memoryview:
         """Where the next read goes, and how much it may be."""
-        if self.piles <= MANY and self._made < MAX_SLABS:
-            return self.view  # as a rule
-        return self.view[:SCARCE_BYTES] if self.piles > MANY or self.scarce else self.view
+        if self.piles > self.limits.unsent_streams or self.scarce:
+            return self.view[:SCARCE_BYTES]
+        return self.view
 
     def keep(self, data: memoryview) -> Lease[bytearray] | None:
         """A lease on what was just read; None when it lies elsewhere, or too much is leased."""
@@ -115,7 +113,6 @@ DRAINING: Final = 8
 # Reason not to read: all connections together keep too much.
 MEMORY: Final = 32
 
-GONE_CHECK_S: Final = 1.0
 
 _LINGER_RESET: Final = struct.pack("ii", 1, 0)
 
@@ -251,7 +248,7 @@ class Stream(asyncio.BufferedProtocol):
         self._update()
         if reason in (LAYER, MEMORY) and not self._asks:
             self._asks = True
-            asyncio.get_running_loop().call_later(GONE_CHECK_S, self._check_gone)
+            asyncio.get_running_loop().call_later(self._arena.limits.gone_check_s, self._check_gone)
 
     def _check_gone(self) -> None:
         """Find out whether the other end has left: a socket that is not read does not tell."""
@@ -267,7 +264,7 @@ class Stream(asyncio.BufferedProtocol):
                 self.ended.set_result(True)
                 return
         self._asks = True
-        asyncio.get_running_loop().call_later(GONE_CHECK_S, self._check_gone)
+        asyncio.get_running_loop().call_later(self._arena.limits.gone_check_s, self._check_gone)
 
     def allow(self, reason: int) -> None:
         self._why &= ~reason

@@ -14,16 +14,14 @@ import stat
 from collections import deque
 from typing import Final, Generic, TypeAlias, TypeVar
 
+from kafkascope.proxy.limits import LIMITS
+
 Part: TypeAlias = bytes | memoryview
 M = TypeVar("M", bytearray, memoryview)
 
 # Of files that are written past the page cache: offsets and addresses are multiples of it.
 BLOCK: Final = 4096
 CHUNK: Final = 2 << 20
-# Chunks of one recording. When all wait for the disk, or for a reader, packets are left out.
-MOST: Final = 16
-# More chunks than these, for small packets: how connections begin and end.
-RESERVE: Final = 4
 
 
 def huge(size: int) -> memoryview:
@@ -67,11 +65,11 @@ class Chunks:
     def take(self, *, reserve: bool = False) -> Lease[memoryview] | None:
         """Return a free chunk; None when there is none. `reserve`: use the last ones, too."""
         free = self._free
-        if len(free) + MOST - self._made <= 0 and not reserve:
+        if len(free) + LIMITS.chunks - self._made <= 0 and not reserve:
             return None
         if free:
             return Lease(free.pop(), free)  # the last one: it may still be in a cache
-        if self._made >= MOST + RESERVE:
+        if self._made >= LIMITS.chunks + LIMITS.reserve_chunks:
             return None
         self._made += 1
         return Lease(huge(CHUNK), free)

@@ -14,12 +14,11 @@ from kafkascope.captures.build import MAX_MSS, Composer
 from kafkascope.captures.formats.write import PcapngWriter, around
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.packets.tcp import ACK, MASK, PSH
+from kafkascope.proxy.limits import LIMITS
 from kafkascope.proxy.recording.direct import BLOCK, CHUNK, Chunks, Lease, Part
 
 # Bytes of the beginning of a frame: its header, and the names before the first records.
 KEPT: Final = 1024
-# Bytes of a frame, above the brokers' limit for requests: other sizes are no sizes.
-MOST: Final = 128 << 20
 _SIZE: Final = 4
 
 
@@ -67,7 +66,7 @@ class FrameFollower:
             at += len(more)
             if len(self.head) == _SIZE:
                 self.left = int.from_bytes(self.head, "big")
-                self.lost = self.left > MOST
+                self.lost = self.left > LIMITS.recorded_frame_bytes
                 self._pass(0)
 
     def skip(self, size: int) -> None:
@@ -95,8 +94,6 @@ SCALE: Final = 7
 UNACKNOWLEDGED: Final = 1 << 20
 # Payloads from this size on are not read for checksums.
 LARGE: Final = 4096
-# Frames whose beginnings a file begins with.
-MOST_BEGUN: Final = 1_000
 # No block has more bytes around payload and comment.
 AROUND: Final = 256
 
@@ -271,7 +268,7 @@ class Packing:
     def _beginnings(self) -> bytes:
         """Return packets with the beginnings of all frames that are not over."""
         blocks: list[bytes] = []
-        for number, leg, side in list(self._inside)[:MOST_BEGUN]:
+        for number, leg, side in list(self._inside)[: LIMITS.begun_frames]:
             conversation = self._conversations.get(number)
             composer = None if conversation is None else conversation.legs[leg]
             if conversation is None or composer is None:

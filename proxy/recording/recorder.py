@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.captures.model import Endpoint
+from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.recording.direct import Part
 from kafkascope.proxy.recording.packing import CLOSE, LARGE, OPEN, Packing, TapEvent, preamble
 from kafkascope.proxy.recording.sinks import FileSink, PipeSink, Sink
@@ -26,18 +27,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("kafkascope.proxy")
 
-# Copied bytes between the event loop and the thread; more is dropped. What waits where it was read
-# is bounded by the arena.
-MAX_QUEUED: Final = 16 * 1024 * 1024
-# Events between the two, at 200 bytes each beside what they carry. From half of them on the thread
-# takes its part of the interpreter; what is more is dropped.
-MAX_EVENTS: Final = 400_000
 # With so much in the queue the thread does not wait for more.
 HURRY: Final = 2 * 1024 * 1024
 BATCH: Final = 1024 * 1024
-# How long the thread waits for more before it writes what it has. Each time two threads wake up,
-# which in cold caches costs as much as recording 100 KB.
-REST_S: Final = 0.05
 # Small events after which the thread lets the event loop have the interpreter.
 BREATH: Final = 16
 BREATH_S: Final = 5e-5
@@ -111,18 +103,20 @@ class Recorder:
         keep_bytes: int = 0,
         overwrite: bool = False,
         secrets: bool = False,
+        limits: Limits = LIMITS,
     ) -> None:
         """`rotate_*`: begin a new file then; 0: never. `keep_bytes`: of all files together, the
         oldest are deleted; 0: all. A file that is there is not replaced unless `overwrite` (an
         empty one is); a row of files goes on behind an earlier one. Without a path only sinks that
         are added get anything."""
+        self.limits = limits
         self.path = path
         self.secrets = secrets
         self.hub: Hub | None = None
         self._file: FileSink | None = None
         if path is not None:
-            limits = rotate_bytes, rotate_s, keep_bytes
-            self._file = FileSink(path, *limits, overwrite=overwrite)
+            sizes = rotate_bytes, rotate_s, keep_bytes
+            self._file = FileSink(path, *sizes, overwrite=overwrite, limits=limits)
         self.sinks: list[Sink] = [] if self._file is None else [self._file]
         """The files and pipes that packets go to; replaced, never changed, once it runs."""
         self._queue: deque[TapEvent] = deque()
@@ -174,7 +168,9 @@ class Recorder:
     @property
     def full(self) -> bool:
         """Whether nothing more is queued until the thread has taken something out."""
-        return self.copies > MAX_QUEUED or len(self._queue) >= MAX_EVENTS
+        return (
+            self.copies > self.limits.queued_bytes or len(self._queue) >= self.limits.queued_events
+        )
 
     @property
     def dropped(self) -> int:
@@ -278,7 +274,7 @@ class Recorder:
             if over and not self._queue:
                 return
             # Gather a little: a write per read would cost more than the composing.
-            if not self._over and self._hurry.wait(REST_S):
+            if not self._over and self._hurry.wait(self.limits.collect_s):
                 self._hurry.clear()
 
     def _compose(self) -> None:
@@ -295,7 +291,7 @@ class Recorder:
                 del event  # its memory is wanted
                 if size < LARGE:
                     small += 1
-                    if small % BREATH == 0 and len(queue) < MAX_EVENTS // 2:
+                    if small % BREATH == 0 and len(queue) < self.limits.queued_events // 2:
                         time.sleep(BREATH_S)
             batch = packing.take()
             if batch.packets:

@@ -21,13 +21,12 @@ from typing import Final
 from kafkascope.captures.formats.pcapng import ENHANCED_PACKET
 from kafkascope.captures.formats.write import dropped_block
 from kafkascope.captures.inputs.private import PrivateFile, is_special
+from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.recording.direct import Direct, Part
 from kafkascope.proxy.recording.packing import Batch
 
 _log = logging.getLogger("kafkascope.proxy")
 
-MAX_QUEUED: Final = 16 * 1024 * 1024
-PIPE_QUEUED: Final = 4 * 1024 * 1024
 # Until a pipe that is full is tried again: then it may be over.
 WAIT_MS: Final = 500
 # For a reader that takes nothing when it is over; what is left then is for nobody.
@@ -41,15 +40,9 @@ CACHED: Final = 64 * 1024 * 1024
 RELEASE: Final = 8 * 1024 * 1024
 # Batches from this size on go past the page cache, while the disk keeps up.
 BULK: Final = 256 * 1024
-# Until the last bytes of such batches, which fill no block, are written, too; longer than what
-# comes steadily takes to be a batch (`recorder.REST_S`).
-SETTLE_S: Final = 0.06
 
 FULL: Final = {errno.ENOSPC, errno.EDQUOT}
 """Errors of a disk, or of a quota, without space."""
-# Until a disk without space is tried again. What was written of a batch then is taken back, so each
-# trial costs others a moment of what is left.
-RETRY_S: Final = 1.0
 
 SETTLE: Final = Batch((), 0, 0)
 """In a queue: nothing is kept back any longer."""
@@ -59,11 +52,12 @@ class Sink:
     """Writes blocks of packets in a thread."""
 
     name = "sink"
-    limit = MAX_QUEUED
+    limit = LIMITS.file_queue_bytes
     patience_s = 0.0
     """How long the composing thread may wait for this sink."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self.limits = limits
         self.dropped = 0
         """Packets that were lost because this sink was too slow."""
         self.failed = ""
@@ -148,7 +142,7 @@ class Sink:
         try:
             while True:
                 try:
-                    batch = queue.get(timeout=SETTLE_S if self._unsettled else None)
+                    batch = queue.get(timeout=self.limits.settle_s if self._unsettled else None)
                 except Empty:
                     self._settle()
                     continue
@@ -223,8 +217,9 @@ class FileSink(Sink):
         keep_bytes: int = 0,
         *,
         overwrite: bool = False,
+        limits: Limits = LIMITS,
     ) -> None:
-        super().__init__()
+        super().__init__(limits)
         self.path = path
         self._overwrite = overwrite
         self._rotate_bytes = rotate_bytes
@@ -357,7 +352,7 @@ class FileSink(Sink):
             self.tell(f"recording stopped: {self.path}: {self.failed}")
             return
         now_s = time.monotonic()
-        self._again_s = now_s + RETRY_S
+        self._again_s = now_s + self.limits.disk_retry_s
         first = not self.full
         if first:
             self.full = self.trouble = f"{error.strerror}"
@@ -503,7 +498,7 @@ class PipeSink(Sink):
     """Writes to a process that reads the packets while they come."""
 
     name = "pipe"
-    limit = PIPE_QUEUED
+    limit = LIMITS.pipe_queue_bytes
 
     def __init__(self, fd: int, name: str = "pipe") -> None:
         super().__init__()

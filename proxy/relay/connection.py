@@ -34,7 +34,7 @@ class Connection:
 
     def __init__(self, hub: Hub, number: int, client: Endpoint, broker: Endpoint) -> None:
         self.context = context = Context(hub, number, client, broker)
-        self.pairing = pairing = Pairing()
+        self.pairing = pairing = Pairing(hub.limits.pending_requests)
         self.taps = taps = TapWriter(context)
         self.rules = rules = RuleExecution(context, taps)
         self.responses = Responses(context, taps, pairing, rules)

@@ -36,10 +36,6 @@ if TYPE_CHECKING:
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
     from kafkascope.proxy.rules.verdicts import Data, Verdict
 
-# A frame that is kept for a change; brokers take such requests (socket.request.max.bytes).
-MAX_COLLECT: Final = 100 * 1024 * 1024
-# Of a SASL token (sasl.server.max.receive.size).
-MAX_TOKEN: Final = 512 * 1024
 # A throttled frame goes in pieces of so much time.
 SLICE_S: Final = 0.05
 

@@ -25,6 +25,7 @@ from kafkascope.dissectors.registry import (
     unsupported_response,
     write_layout,
 )
+from kafkascope.proxy.limits import LIMITS
 from kafkascope.proxy.relay.pairing import SIZE, PendingRequest
 from kafkascope.proxy.relay.skipping import Program, Unwalkable, program, tail_of
 
@@ -62,9 +63,6 @@ CENSUS: Final = frozenset({METADATA, DESCRIBE_CLUSTER})
 """Their `brokers` are all that the cluster has."""
 # DescribeCluster's endpoint_type for controllers, which are no brokers of ours.
 CONTROLLERS: Final = 2
-CACHED: Final = 256
-# Changed responses that are kept, and their largest size.
-CACHED_BYTES: Final = 64 * 1024
 # A tag that no release uses; readers skip what they do not know (KIP-482).
 PADDING_TAG: Final = 100
 
@@ -109,10 +107,10 @@ class Endpoints:
         known = self._known.get(what)
         if known is None:
             changed, comment, listed = self._response(context, request, frame)
-            if len(frame) <= CACHED_BYTES:
+            if len(frame) <= LIMITS.cached_response_bytes:
                 # The directory may have learned something from this very frame.
                 what = (what[0], what[1], self.directory.generation, what[3], key)
-                if len(self._known) >= CACHED:
+                if len(self._known) >= LIMITS.cached_responses:
                     self._known.clear()
                 self._known[what] = (None if changed is frame else changed, comment, listed)
             return changed, comment
@@ -286,7 +284,7 @@ class Versions:
         frame when nothing is. `DissectError` when it cannot be read."""
         rest = frame[4 + ID_BYTES :]
         # Brokers offer the same on every connection.
-        cap = _capped if len(frame) <= CACHED_BYTES else _capped.__wrapped__
+        cap = _capped if len(frame) <= LIMITS.cached_response_bytes else _capped.__wrapped__
         capped, text = cap(version, rest)
         if not text:
             return frame, ""
@@ -299,7 +297,7 @@ class Versions:
         return SIZE.pack(len(payload)) + payload, f"versions capped: {text}"
 
 
-@lru_cache(CACHED)
+@lru_cache(LIMITS.cached_responses)
 def _capped(version: int, rest: bytes) -> tuple[bytes, str]:
     """What follows the correlation id, capped, and a text that says what was ("": nothing)."""
     decoded = decode_response(bytes(ID_BYTES) + rest, API_VERSIONS, version)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kafkascope.captures.proxy_protocol import V2
 from kafkascope.dissectors.registry import APIS, layout_of, request_header_version
+from kafkascope.proxy.limits import LIMITS
 
 if TYPE_CHECKING:
     from kafkascope.dissectors.registry import Decoded
@@ -20,8 +21,6 @@ Bytes: TypeAlias = bytes | bytearray | memoryview
 
 # Size, key, version, correlation id and the client id's length.
 FIXED_BYTES: Final = 14
-# Of a Produce, until its acks: a client id and a transactional id have 32 KB at most.
-MAX_HEAD: Final = 128 * 1024
 PRODUCE: Final = 0
 
 _FIXED = struct.Struct(">ihhih")
@@ -72,7 +71,7 @@ def read_head(data: Bytes, at: int, end: int) -> Head | int:
         try:
             answered = _acks(data, body, end, version) != 0
         except _Short:
-            most = min(size + 4, MAX_HEAD)
+            most = min(size + 4, LIMITS.produce_head_bytes)
             if have < most:
                 return int(min(most, max(2 * have, 64)))
     return Head(size, key, version, correlation_id, client_id, answered)
@@ -147,11 +146,6 @@ def sane(view: memoryview, at: int) -> bool:
     return first < 0x20
 
 
-# Clients keep 5 to 1000 in flight. More means that no responses come (a Produce of an unknown
-# version with acks=0): the oldest are forgotten.
-MAX_PENDING: Final = 65_536
-
-
 SIZE: Final = struct.Struct(">i")
 """Of a frame: bytes that follow the field."""
 
@@ -197,8 +191,8 @@ class Pairing:
 
     __slots__ = ("_last", "_numbered", "_places", "own", "requests")
 
-    def __init__(self) -> None:
-        self.requests: deque[PendingRequest] = deque(maxlen=MAX_PENDING)
+    def __init__(self, limit: int = LIMITS.pending_requests) -> None:
+        self.requests: deque[PendingRequest] = deque(maxlen=limit)
         self.own = 0
         """Responses of our own that wait for their turn."""
         self._places: dict[int, int] = {}
@@ -272,7 +266,7 @@ class Pairing:
         responses. Requests leave from the front, so the last numbers are pending."""
         requests, last = self.requests, self._last
         new = list(takewhile(lambda each: each is not last, reversed(requests)))
-        if len(self._places) + len(new) > 2 * MAX_PENDING:
+        if len(self._places) + len(new) > 2 * (requests.maxlen or 0):
             self._places.clear()
             self._numbered, new = 0, list(reversed(requests))
         for number, each in enumerate(reversed(new), self._numbered):

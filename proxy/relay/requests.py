@@ -13,7 +13,7 @@ from kafkascope.analyzer.conversation.sasl import is_token
 from kafkascope.analyzer.transform import secrets
 from kafkascope.captures.signatures import HEAD, protocol_of
 from kafkascope.dissectors.registry import API_VERSIONS, APIS
-from kafkascope.proxy.relay.direction import MAX_COLLECT, MAX_TOKEN, Direction, FrameHandler
+from kafkascope.proxy.relay.direction import Direction, FrameHandler
 from kafkascope.proxy.relay.endpoints import ENDPOINTS, WHOLE
 from kafkascope.proxy.relay.modes import COLLECT, Event
 from kafkascope.proxy.relay.pairing import (
@@ -50,9 +50,6 @@ if TYPE_CHECKING:
 SASL_HANDSHAKE: Final = 17
 # Bytes of a frame that tell whether it has the form of a token.
 LOOKED_AT: Final = 1024
-# Kinds of requests that are known to be nothing for the rules; a client that has more may send
-# anything.
-MOST_HEADS: Final = 1_000
 # Bytes of a request that `skim` wants to see.
 SKIMMED_BYTES: Final = 18
 SKIMMED: Final = frozenset(key for key in APIS if key not in (7, SASL_HANDSHAKE, API_VERSIONS))
@@ -114,7 +111,7 @@ class QuietHeads:
             self.heads.clear()
         if chain.quiet(frame):
             frame.pending.quiet = chain.edition
-            if len(self.heads) >= MOST_HEADS:
+            if len(self.heads) >= frame.context.hub.limits.quiet_heads:
                 self.heads.clear()
             self.heads.add((frame.key, frame.version))
 
@@ -256,7 +253,7 @@ class Requests(FrameHandler):
             self.quiet.learn(hub.chain, frame)
             if whole or hub.chain.responses(frame, tap) or (tap and rules):
                 direction.switch(Event.NEEDED)  # the recording tells what was done to which request
-        if direction.mode is COLLECT and head.size > MAX_COLLECT:
+        if direction.mode is COLLECT and head.size > hub.limits.frame_bytes:
             hub.once(f"large {key}", f"a request of {head.size} bytes is too large to inspect")
             direction.switch(Event.TOO_LARGE_FOR_A_SECRET if secret else Event.TOO_LARGE)
             direction.shown = FIXED_BYTES + len(head.client_id or "")
@@ -346,7 +343,7 @@ class Requests(FrameHandler):
         if end - at < 4:
             return 4
         (size,) = SIZE.unpack_from(view, at)
-        if not 0 <= size <= MAX_TOKEN:
+        if not 0 <= size <= self.context.hub.limits.token_bytes:
             self.tokens = False
             return None
         need: int = min(size + 4, 16)
@@ -381,7 +378,7 @@ class Requests(FrameHandler):
         if end - at < 4:
             return None
         (size,) = SIZE.unpack_from(view, at)
-        if not 0 < size <= MAX_TOKEN:
+        if not 0 < size <= self.context.hub.limits.token_bytes:
             return None
         need: int = min(size + 4, 8)
         if end - at >= need == 8:

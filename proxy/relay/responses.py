@@ -10,7 +10,7 @@ from kafkascope.analyzer.transform import secrets
 from kafkascope.captures.signatures import HEAD, protocol_of
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import API_VERSIONS, APIS
-from kafkascope.proxy.relay.direction import MAX_COLLECT, MAX_TOKEN, Direction, FrameHandler
+from kafkascope.proxy.relay.direction import Direction, FrameHandler
 from kafkascope.proxy.relay.endpoints import WHOLE, empty, filled, walk_of
 from kafkascope.proxy.relay.modes import COLLECT, Event
 from kafkascope.proxy.relay.pairing import SIZE, Pairing, PendingRequest, sane, token_request
@@ -132,7 +132,7 @@ class Responses(FrameHandler):
             # The last token of an exchange need not be answered: what comes may be the response to
             # the request after it.
             known = size >= 4 and pairing.knows(_SIZE_AND_ID.unpack_from(view, at)[1])
-            if 0 <= size <= MAX_TOKEN and not known:
+            if 0 <= size <= self.context.hub.limits.token_bytes and not known:
                 direction.request = front
                 direction.begin(size)
                 direction.switch(Event.NEEDED)
@@ -220,7 +220,7 @@ class Responses(FrameHandler):
             rules, whole = hub.chain.look(frame)
             if whole or (rules and context.tap is not None):
                 direction.switch(Event.NEEDED)
-        if direction.mode is COLLECT and size > MAX_COLLECT:
+        if direction.mode is COLLECT and size > hub.limits.frame_bytes:
             hub.once(
                 f"large answer {request.key}", f"a response of {size} bytes is too large to change"
             )

@@ -18,6 +18,7 @@ from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe, spelled
 from kafkascope.proxy.engine.directory import Address, whole_address, without_listener
+from kafkascope.proxy.limits import LIMITS, Limits
 
 if TYPE_CHECKING:
     import ssl
@@ -118,6 +119,7 @@ def replay(
             _tls(cafile) if tls or cafile else None,
             _credentials(sasl, user) if sasl and user else None,
             timeout,
+            click.get_current_context().find_object(Limits) or LIMITS,
         ),
     )
     return _replay(options, settings)

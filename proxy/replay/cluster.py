@@ -10,6 +10,7 @@ from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.codec.walk import fitted
 from kafkascope.dissectors.registry import APIS, api_named, layout_of
 from kafkascope.dissectors.schema import Versions
+from kafkascope.proxy.limits import remember
 from kafkascope.proxy.replay.peer import Peer, PeerError, Reach, Unreadable
 from kafkascope.proxy.replay.sessions import Leaders
 
@@ -18,13 +19,6 @@ NOT_AVAILABLE: Final = frozenset({14, 15, 16})
 LEADER_NOT_AVAILABLE: Final = 5
 DEFAULT_FACTOR: Final = Versions.parse("4+")
 """Of CreateTopics: -1 asks for the cluster's own replication factor (KIP-464)."""
-# Groups and transactional ids whose coordinators are known, the last ones.
-MOST_KNOWN: Final = 100_000
-# Partitions that one request asks for: a controller refuses more than 10,000 (since 3.7), and has
-# to answer in time.
-CREATED_AT_ONCE: Final = 1_000
-TRIES: Final = 40
-PAUSE: Final = 0.25
 
 
 class LiveCluster:
@@ -35,6 +29,7 @@ class LiveCluster:
         self.bootstrap = self._bootstrap[0]
         """The broker that answered."""
         self._reach = reach
+        self.limits = reach.limits
         self._peer: Peer | None = None
         self.nodes: dict[int, tuple[str, int]] = {}
         self.controller = -1
@@ -136,7 +131,7 @@ class LiveCluster:
         if found is not None:
             return found
         version = self.best("FindCoordinator", 4)
-        for _ in range(TRIES):
+        for _ in range(self.limits.tries):
             body = {"key": key, "key_type": kind, "coordinator_keys": [key]}
             response = await self.ask("FindCoordinator", version, body)
             found = next(iter(response.get("coordinators", [response])), None)
@@ -144,13 +139,12 @@ class LiveCluster:
                 break  # no response to what was asked: the request goes to the bootstrap broker
             if found["error_code"] == 0:
                 self.nodes[found["node_id"]] = (found["host"], found["port"])
-                self._coordinators[kind, key] = found["node_id"]
-                if len(self._coordinators) > MOST_KNOWN:
-                    del self._coordinators[next(iter(self._coordinators))]
+                node_id, most = found["node_id"], self.limits.coordinators
+                remember(self._coordinators, (kind, key), node_id, most)
                 return int(found["node_id"])
             if found["error_code"] not in NOT_AVAILABLE:
                 break
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(self.limits.pause_s)
         return -1
 
     async def create(self, topics: dict[str, int]) -> list[str]:
@@ -158,11 +152,11 @@ class LiveCluster:
         the peer refused, each with its error."""
         refused: list[str] = []
         part: dict[str, int] = {}
-        left = CREATED_AT_ONCE
+        left = self.limits.created_at_once
         for name, count in topics.items():
             if part and count > left:
                 refused += await self._create(part)
-                part, left = {}, CREATED_AT_ONCE
+                part, left = {}, self.limits.created_at_once
             part[name] = count
             left -= count
         return refused + await self._create(part)
@@ -187,11 +181,11 @@ class LiveCluster:
             if each["error_code"] not in (0, 36)
         }
         waited_for = topics.keys() - refused.keys()
-        for _ in range(TRIES):
+        for _ in range(self.limits.tries):
             if not waited_for:
                 break
             waited_for -= await self.refresh(waited_for)
-            await asyncio.sleep(PAUSE * bool(waited_for))
+            await asyncio.sleep(self.limits.pause_s * bool(waited_for))
         return [f"{name} (error {code})" for name, code in refused.items()]
 
 

@@ -16,6 +16,7 @@ from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.registry import APIS
+from kafkascope.proxy.limits import LIMITS, Limits, remember
 from kafkascope.proxy.replay.split import topic_of
 from kafkascope.proxy.replay.streams import Streams
 
@@ -60,16 +61,8 @@ PLACED: Final = frozenset(
     }
 )
 """Configs that say where a broker is, so they differ between any two."""
-# Differences that are told one by one.
-MOST_FINDINGS: Final = 20_000
 MORE: Final = "(other differences)"
 """The path of all later ones."""
-# Of a list that each node has a part of.
-MOST_LISTED: Final = 100_000
-# Partitions of which it is known how far their logs are.
-MOST_SHIFTED: Final = 100_000
-# Members whose assignment is known, the last ones.
-MOST_ASSIGNED: Final = 100_000
 LABELLED: Final = frozenset({"configs", "supported_features", "finalized_features"})
 """Arrays of which an element's name is worth a line of its own."""
 
@@ -126,7 +119,8 @@ class Comparison:
     streams: Streams = field(init=False)
     shared: Streams = field(init=False)
     """What share groups got."""
-    assigned: Assigned = field(default_factory=lambda: Assigned())
+    assigned: Assigned = field(init=False)
+    limits: Limits = LIMITS
     topic_name: Callable[[bytes], str | None] = lambda topic_id: None
     spread: bool = False
     """The capture's cluster has several nodes: lists of what each of them has are put together."""
@@ -137,7 +131,8 @@ class Comparison:
     """Partition -> how much further on the target's log is than the captured one."""
 
     def __post_init__(self) -> None:
-        self.streams, self.shared = Streams(self.topic_name), Streams(self.topic_name)
+        self.streams, self.shared = (Streams(self.topic_name, self.limits) for _ in range(2))
+        self.assigned = Assigned(self.limits.assigned_members)
 
     def compare(
         self, api: str, version: int, number: int, layout: Layout, captured: Body, live: Body
@@ -147,7 +142,7 @@ class Comparison:
         found = self.differences(api, layout, captured, live)
         if api == "Produce":
             for place, shift in _shifts(captured, live):
-                if len(self._shifts) < MOST_SHIFTED or place in self._shifts:
+                if len(self._shifts) < self.limits.shifted_partitions or place in self._shifts:
                     self._shifts[place] = shift
         if api in STREAMS:
             (self.streams if api == "Fetch" else self.shared).add(captured, live)
@@ -155,7 +150,7 @@ class Comparison:
             known = self._lists.setdefault(api, (layout, {}, {}))
             for elements, body in zip(known[1:], (captured, live), strict=True):
                 for each in body[OTHERS[api]]:
-                    if len(elements) < MOST_LISTED or each[SPREAD[api]] in elements:
+                    if len(elements) < self.limits.listed or each[SPREAD[api]] in elements:
                         elements[each[SPREAD[api]]] = each
                     else:
                         self.unlisted += 1
@@ -218,15 +213,15 @@ class Comparison:
         return named if isinstance(named, str) else self.topic_name(named) or named.hex()
 
     def is_new(self, api: str, version: int, found: list[Difference]) -> bool:
-        """Return whether one of these has not occurred before; false once `MOST_FINDINGS` are
+        """Return whether one of these has not occurred before; false once too many are
         kept."""
-        return len(self.findings) < MOST_FINDINGS and any(
+        return len(self.findings) < self.limits.differences and any(
             _key(api, version, *_sides(each)) not in self.findings for each in found
         )
 
     def note(self, api: str, version: int, number: int, path: str, then: Any, now: Any) -> None:
         key = _key(api, version, path, then, now)
-        if key not in self.findings and len(self.findings) >= MOST_FINDINGS:
+        if key not in self.findings and len(self.findings) >= self.limits.differences:
             key = (api, version, MORE, "-", "-")
         self.findings.setdefault(key, [0, number])[0] += 1
 
@@ -235,7 +230,7 @@ class Comparison:
         """What was not compared, in sentences."""
         said = []
         if any(path == MORE for _, _, path, *_ in self.findings):
-            said.append(f"differences beyond {MOST_FINDINGS:,} are only counted")
+            said.append(f"differences beyond {self.limits.differences:,} are only counted")
         if self.unlisted:
             said.append(f"{self.unlisted:,} groups or transactions of lists were not compared")
         for streams in (self.streams, self.shared):
@@ -357,7 +352,8 @@ class Assigned:
     """What members of groups have been assigned by heartbeats. A coordinator sends an assignment
     once, when it has worked it out: in the response to one heartbeat or to another."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._live: dict[tuple[str, str], Any] = {}
 
     def completed(self, captured: Body, live: Body) -> tuple[Body, Body]:
@@ -366,9 +362,7 @@ class Assigned:
         tells = [name for name in ASSIGNMENTS if name in captured]
         for name in tells:
             if live.get(name) is not None:
-                self._live[member, name] = live[name]
-                if len(self._live) > MOST_ASSIGNED:
-                    del self._live[next(iter(self._live))]
+                remember(self._live, (member, name), live[name], self._limit)
         then, now = dict(captured), dict(live)
         for name in tells:
             if captured[name] is None:

@@ -7,17 +7,16 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, TypeAlias
 
+from kafkascope.proxy.limits import LIMITS
 from kafkascope.proxy.replay.compare import CLOSED, NOT_SERVED, Comparison, Finding
-
-# Of an API; of more a sample is kept.
-MOST_LATENCIES: Final = 100_000
 
 
 class Latencies:
     """The latencies of an API's exchanges, in nanoseconds: all of them, or a sample in which each
     is as likely as the others."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = LIMITS.latencies) -> None:
+        self._limit = limit
         self.count = 0
         self.kept: list[tuple[int, int]] = []
         """In the capture, and now."""
@@ -25,9 +24,9 @@ class Latencies:
 
     def add(self, then_ns: int, now_ns: int) -> None:
         self.count += 1
-        if len(self.kept) < MOST_LATENCIES:
+        if len(self.kept) < self._limit:
             self.kept.append((then_ns, now_ns))
-        elif (place := self._random.randrange(self.count)) < MOST_LATENCIES:
+        elif (place := self._random.randrange(self.count)) < self._limit:
             self.kept[place] = then_ns, now_ns
 
 

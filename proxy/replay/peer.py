@@ -20,15 +20,12 @@ from kafkascope.dissectors.registry import (
     request_header_version,
     write_layout,
 )
+from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.sasl import Credentials, LoginRefused, tokens
 
 CLIENT_ID: Final = "kafkascope-replay"
-# More than brokers give at once (fetch.max.bytes is 50 MB).
-MAX_RESPONSE: Final = 128 << 20
 BUFFER: Final = 256 << 10
 CLOSE_SECONDS: Final = 5.0
-# Columns of what a broker says in a sentence of ours: it may send 32 KB, thousands of names.
-MOST_WORDS: Final = 300
 _SIZE: Final = struct.Struct(">i")
 # Where correlation ids of requests of our own begin: captured ones keep theirs.
 OWN: Final = 0x4000_0000
@@ -41,6 +38,7 @@ class Reach(NamedTuple):
     credentials: Credentials | None = None
     timeout: float = 30.0
     """Seconds for a connection, and for any answer."""
+    limits: Limits = LIMITS
 
 
 class PeerError(Exception):
@@ -119,7 +117,7 @@ class Peer(asyncio.BufferedProtocol):
         at, end = 0, len(data)
         while end - at >= _SIZE.size:
             (size,) = _SIZE.unpack_from(data, at)
-            if not 4 <= size <= MAX_RESPONSE:
+            if not 4 <= size <= self._reach.limits.response_bytes:
                 self._end(f"the broker announces a response of {size} bytes")
                 return
             if at + 4 + size > end:
@@ -161,7 +159,7 @@ class Peer(asyncio.BufferedProtocol):
         response = await self.ask("SaslHandshake", 1, {"mechanism": credentials.mechanism})
         if response["error_code"]:
             known = ", ".join(response["mechanisms"])
-            known = cut(known, MOST_WORDS) or "no mechanism"
+            known = cut(known, self._reach.limits.peer_text_chars) or "no mechanism"
             raise PeerError(f"the broker has {known}, not {credentials.mechanism}")
         steps = tokens(credentials)
         try:
@@ -170,7 +168,8 @@ class Peer(asyncio.BufferedProtocol):
                 response = await self.ask("SaslAuthenticate", 1, {"auth_bytes": token})
                 if response["error_code"]:
                     why = response["error_message"] or f"error {response['error_code']}"
-                    raise PeerError(f"authentication failed: {cut(why, MOST_WORDS)}")
+                    why = cut(why, self._reach.limits.peer_text_chars)
+                    raise PeerError(f"authentication failed: {why}")
                 token = steps.send(response["auth_bytes"])
         except StopIteration:
             return

@@ -6,11 +6,12 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafkascope.analyzer.topics import TopicNames, nameless
 from kafkascope.dissectors.registry import APIS
 from kafkascope.dissectors.zookeeper.types import is_zookeeper
+from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.replay.split import partitions
 
 if TYPE_CHECKING:
@@ -55,13 +56,6 @@ def _of_replica(body: dict[str, Any] | None) -> bool:
     return isinstance(replica, int) and replica >= 0
 
 
-# Partitions of a topic that are believed because a request names the last of them.
-MOST_NAMED: Final = 1_000
-# Requests of one replay, at 600 bytes each with what the session keeps of them.
-MOST_STEPS: Final = 500_000
-TOO_MANY: Final = f"one replay has at most {MOST_STEPS:,} requests (choose others with --begin)"
-
-
 @dataclass(slots=True)
 class Step:
     """A request that will be sent."""
@@ -90,6 +84,7 @@ class Plan:
     """Topics that the capture itself creates."""
     nodes: set[int] = field(default_factory=set)
     cluster_id: str | None = None
+    limits: Limits = LIMITS
     _steps: list[Step] = field(default_factory=list)
 
     def add(self, exchange: Exchange, keep: Callable[[], int]) -> None:
@@ -104,10 +99,14 @@ class Plan:
             self.skipped[exchange.api or "?", reason] += 1
             return
         done = None if exchange.response is None else exchange.response.frame.last_ns
-        if len(self._steps) >= MOST_STEPS:
-            self.skipped[exchange.api or "?", TOO_MANY] += 1
+        if len(self._steps) >= self.limits.steps:
+            self.skipped[exchange.api or "?", self.too_many] += 1
             return
         self._steps.append(Step(keep(), exchange.time_ns, done))
+
+    @property
+    def too_many(self) -> str:
+        return f"one replay has at most {self.limits.steps:,} requests (choose others with --begin)"
 
     def _learn(self, exchange: Exchange) -> None:
         if exchange.response is None or exchange.response.body is None:
@@ -162,6 +161,6 @@ class Plan:
                 continue
             for topic, number in partitions(request.decoded.layout, request.decoded.body):
                 name = topic if isinstance(topic, str) else names.get(bytes(topic))
-                if name in found and found[name] <= number < MOST_NAMED:
+                if name in found and found[name] <= number < self.limits.named_partitions:
                     found[name] = number + 1
         return found

@@ -16,6 +16,7 @@ from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import BytesWire, Layout, Slot, UuidWire
 from kafkascope.dissectors.records.records import Partial, batches, crc_of
 from kafkascope.dissectors.values import Uuid
+from kafkascope.proxy.limits import LIMITS, remember
 from kafkascope.proxy.replay.split import Picks, innermost
 
 GENERATIONS: Final = frozenset({"generation_id", "generation_id_or_member_epoch", "member_epoch"})
@@ -41,27 +42,17 @@ _CRC: Final = struct.Struct(">I")
 _CRC_AT: Final = 17
 
 
-# Ids of a kind that are known, the last ones.
-MOST_IDS: Final = 200_000
-
-
-def _forget(known: dict[Any, Any]) -> None:
-    if len(known) > MOST_IDS:
-        del known[next(iter(known))]
-
-
 class IdMap:
     """Captured id -> live id, and back. Unknown ids stay as they are."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = LIMITS.ids) -> None:
+        self._limit = limit
         self._live: dict[Any, Any] = {}
         self._captured: dict[Any, Any] = {}
 
     def learn(self, captured: Any, live: Any) -> None:
-        self._live[captured] = live
-        self._captured[live] = captured
-        _forget(self._live)
-        _forget(self._captured)
+        remember(self._live, captured, live, self._limit)
+        remember(self._captured, live, captured, self._limit)
 
     def live(self, captured: Any) -> Any:
         return self._live.get(captured, captured)
@@ -84,12 +75,11 @@ class ProducerIds:
         """Note a response that tells id and epoch (EndTxn does from version 5 on)."""
         if captured.get("producer_id", -1) < 0 or live.get("producer_id", -1) < 0:
             return
-        place = (captured["producer_id"], captured["producer_epoch"])
-        self._live[place] = (live["producer_id"], live["producer_epoch"])
-        self._last[place[0]] = (place[1], self._live[place])
-        self._captured[live["producer_id"]] = place[0]
-        for known in (self._live, self._last, self._captured):
-            _forget(known)
+        then = captured["producer_id"], captured["producer_epoch"]
+        now = live["producer_id"], live["producer_epoch"]
+        remember(self._live, then, now, LIMITS.ids)
+        remember(self._last, then[0], (then[1], now), LIMITS.ids)
+        remember(self._captured, now[0], then[0], LIMITS.ids)
 
     def live(self, producer: int, epoch: int) -> tuple[int, int]:
         found = self._live.get((producer, epoch))
@@ -236,8 +226,7 @@ class Remap:
             if not captured["error_code"] and not live["error_code"]:
                 member = captured["member_id"] or request["member_id"]
                 place = (request["group_id"], member, captured["member_epoch"])
-                self._generations[place] = live["member_epoch"]
-                _forget(self._generations)
+                remember(self._generations, place, live["member_epoch"], LIMITS.ids)
         elif api == "DescribeLogDirs":
             sides = (sorted(e["log_dir"] for e in body["results"]) for body in (captured, live))
             for then, now in zip(*sides, strict=False):
@@ -247,8 +236,8 @@ class Remap:
         self._member(captured["member_id"], live["member_id"])
         group = request["group_id"]
         if captured["error_code"] == 0 and live["error_code"] == 0:
-            self._generations[group, "", captured["generation_id"]] = live["generation_id"]
-            _forget(self._generations)
+            place = group, "", captured["generation_id"]
+            remember(self._generations, place, live["generation_id"], LIMITS.ids)
         rest = [each["member_id"] for each in live["members"]]
         known = {self.members.captured(each) for each in rest}
         missing = [e["member_id"] for e in captured["members"] if e["member_id"] not in known]

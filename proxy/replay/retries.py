@@ -23,24 +23,16 @@ REBALANCE_IN_PROGRESS: Final = 27
 REPEATABLE: Final = frozenset({"Heartbeat", "OffsetCommit"})
 """Of a member: these tell of a rebalance as soon as the coordinator has another's JoinGroup."""
 MOVES_GROUPS: Final = frozenset({"JoinGroup", "LeaveGroup"})
-TRIES: Final = 40
 SETTLES: Final = {api.name for api in APIS.values() if api.effect == "read"} - {
     "Fetch",
     "ApiVersions",
 }
 """What the replay itself has changed is known to all brokers a little later."""
 SETTLING_TRIES: Final = 8
-PAUSE: Final = 0.25
 
 
 MISSING: Final = frozenset({3})
 """UNKNOWN_TOPIC_OR_PARTITION: passes where a topic is new, never where a target has fewer."""
-# Partitions of which it is known that they are not there.
-MOST_MISSING: Final = 100_000
-
-
-# Exchanges of an API: each takes up to ten seconds.
-MOST_IN_A_ROW: Final = 20
 
 
 class Retries:
@@ -48,6 +40,7 @@ class Retries:
 
     def __init__(self, comparison: Comparison, remap: Remap) -> None:
         self._comparison = comparison
+        self._limits = comparison.limits
         self._remap = remap
         self._missing: dict[tuple[Any, int], None] = {}
         self._in_a_row: Counter[str] = Counter()
@@ -58,21 +51,21 @@ class Retries:
         that the peer is not ready (an error that passes and that the capture lacks, no assignment
         yet where the capture has one, a change that not all of its brokers know yet), and earlier
         retries of the API were not all useless."""
-        if self._in_a_row[exchange.api] >= MOST_IN_A_ROW:
+        if self._in_a_row[exchange.api] >= self._limits.failed_in_a_row:
             return 0
         captured = None if exchange.response is None else exchange.response.decoded
         now = split.errors(decoded.layout, body)
         if captured is None:
-            return (TRIES - 1) * self._may_pass(decoded, body, now, TRANSIENT)
+            return (self._limits.tries - 1) * self._may_pass(decoded, body, now, TRANSIENT)
         then = split.errors(captured.layout, captured.body)
         if now and self._may_pass(decoded, body, now, TRANSIENT.difference(then)):
-            return TRIES - 1
+            return self._limits.tries - 1
         if exchange.api in REPEATABLE and REBALANCE_IN_PROGRESS in then:
             return SETTLING_TRIES * (not now)
         remap, comparison = self._remap, self._comparison
         if exchange.api in HEARTBEATS:
             live = remap.response(decoded.layout, body)
-            return (TRIES - 1) * comparison.assigned.lacks(captured.body, live)
+            return (self._limits.tries - 1) * comparison.assigned.lacks(captured.body, live)
         if not remap.writes or exchange.api not in SETTLES:
             return 0
         live = remap.response(decoded.layout, body)
@@ -99,7 +92,7 @@ class Retries:
             self._in_a_row[exchange.api] = 0
             return
         self._in_a_row[exchange.api] += 1
-        room = MOST_MISSING - len(self._missing)
+        room = self._limits.missing_partitions - len(self._missing)
         missing = split.failed_partitions(decoded.layout, body, MISSING)
         self._missing.update(dict.fromkeys(islice(missing, room)))
 
@@ -109,7 +102,7 @@ class Retries:
         return [
             f"{api} was retried {count} times without success, then no longer"
             for api, count in sorted(self._in_a_row.items())
-            if count >= MOST_IN_A_ROW
+            if count >= self._limits.failed_in_a_row
         ]
 
     def changed(self) -> None:

@@ -23,7 +23,7 @@ from kafkascope.proxy.replay.outcome import Latencies, Outcome
 from kafkascope.proxy.replay.peer import Peer, PeerError, Reach
 from kafkascope.proxy.replay.plan import Plan, Step
 from kafkascope.proxy.replay.remap import Remap
-from kafkascope.proxy.replay.retries import MOVES_GROUPS, PAUSE, REPEATABLE, TRANSIENT, Retries
+from kafkascope.proxy.replay.retries import MOVES_GROUPS, REPEATABLE, TRANSIENT, Retries
 from kafkascope.proxy.replay.sessions import Sessions
 
 if TYPE_CHECKING:
@@ -36,10 +36,6 @@ MEMBER_ID_REQUIRED: Final = 79
 MAKES_PARTITIONS: Final = frozenset({"CreateTopics", "CreatePartitions"})
 Answers: TypeAlias = "dict[int, asyncio.Future[bytes]]"
 """Node of the peer -> its answer to come."""
-# Requests without a response yet, over all connections.
-IN_FLIGHT: Final = 1_000
-# Of their bytes, and of those of the captured responses that theirs are compared with.
-IN_FLIGHT_BYTES: Final = 64 << 20
 
 
 @dataclass(eq=False)
@@ -79,7 +75,10 @@ class Replay:
         """What went wrong where nobody waits."""
         self._group: asyncio.TaskGroup
         spread = len(self.plan.nodes) > 1
-        comparison = Comparison(strict, topic_name=self.context.names.get, spread=spread)
+        self.limits = self.reach.limits
+        comparison = Comparison(
+            strict, topic_name=self.context.names.get, spread=spread, limits=self.limits
+        )
         self.outcome = Outcome(comparison)
         self._retries = Retries(comparison, self.remap)
 
@@ -142,7 +141,9 @@ class Replay:
 
     @property
     def _full(self) -> bool:
-        return self._in_flight >= IN_FLIGHT or self._bytes >= IN_FLIGHT_BYTES
+        return (
+            self._in_flight >= self.limits.in_flight or self._bytes >= self.limits.in_flight_bytes
+        )
 
     async def _wait(self) -> None:
         """Wait for a response; raises what went wrong with one."""
@@ -308,7 +309,7 @@ class Replay:
                     if turn:
                         self._retries.ended(exchange, decoded, body, well=not most)
                     break
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(self.limits.pause_s)
                 await self._look_again(exchange, decoded, body)
                 sent = time.monotonic_ns()
                 parts = await self._again(exchange, decoded, body, settled)
@@ -328,7 +329,9 @@ class Replay:
 
     def _timed(self, exchange: Exchange, took_ns: int) -> None:
         if exchange.latency_ns is not None:
-            latencies = self.outcome.latencies.setdefault(exchange.api, Latencies())
+            latencies = self.outcome.latencies.setdefault(
+                exchange.api, Latencies(self.limits.latencies)
+            )
             latencies.add(exchange.latency_ns, took_ns)
 
     async def _again(

@@ -17,18 +17,10 @@ from typing import Any, Final, TypeAlias
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Batch, Partial, batches, open_batch
+from kafkascope.proxy.limits import LIMITS, Limits
 
-# Of both sides together, once opened.
-RECORDS_KEPT: Final = 1_000_000
-# Of batches that wait for their like; with more the oldest are opened.
-BYTES_KEPT: Final = 64 << 20
 # That a batch takes beside its own.
 ENTRY_BYTES: Final = 400
-# Batches that both sides gave alike, and are known when they come again.
-BATCHES_KEPT: Final = 500_000
-# Partitions.
-PLACES_KEPT: Final = 100_000
-REASONS_KEPT: Final = 1_000
 
 _ATTRIBUTES_AT: Final = 21
 # Of a magic 2 batch: attributes, offset delta and times stand before the producer.
@@ -42,13 +34,14 @@ Place: TypeAlias = tuple[Any, int]
 class Streams:
     """Collects the records of responses; `differences` says what is missing or other."""
 
-    def __init__(self, topic_name: Callable[[bytes], str | None]) -> None:
+    def __init__(self, topic_name: Callable[[bytes], str | None], limits: Limits = LIMITS) -> None:
+        self._limits = limits
         self._topic_name = topic_name
         self._places: dict[Place, _Pair] = {}
         self._waiting: dict[tuple[Place, int, int], bytes] = {}
         """(place, side, base offset) -> batch, the oldest first."""
         self._bytes = 0
-        self._left = RECORDS_KEPT
+        self._left = limits.compared_records
         self._agreed = 0
         self.left_out = 0
         """Records, and batches, that are not compared: there are too many."""
@@ -65,7 +58,7 @@ class Streams:
     def _take(self, place: Place, side: int, data: bytes) -> None:
         pair = self._places.get(place)
         if pair is None:
-            if len(self._places) >= PLACES_KEPT:
+            if len(self._places) >= self._limits.compared_partitions:
                 self.left_out += 1
                 return
             pair = self._places[place] = _Pair()
@@ -78,7 +71,7 @@ class Streams:
 
     def _cannot(self, error: Exception) -> None:
         reason = str(error)
-        if reason in self.unreadable or len(self.unreadable) < REASONS_KEPT:
+        if reason in self.unreadable or len(self.unreadable) < self._limits.unreadable_reasons:
             self.unreadable[reason] += 1
 
     def _batch(self, place: Place, pair: _Pair, side: int, data: bytes, batch: Batch) -> None:
@@ -97,11 +90,11 @@ class Streams:
         if other is not None and _same_records(whole, other):
             self._bytes -= len(self._waiting.pop((place, 1 - side, base))) + ENTRY_BYTES
             self._agreed += 1
-            pair.agree(data, batch, known=self._agreed <= BATCHES_KEPT)
+            pair.agree(data, batch, known=self._agreed <= self._limits.equal_batches)
             return
         self._waiting[place, side, base] = whole
         self._bytes += len(whole) + ENTRY_BYTES
-        while self._bytes > BYTES_KEPT:
+        while self._bytes > self._limits.waiting_batch_bytes:
             self._open_oldest()
 
     def _open_oldest(self) -> None:

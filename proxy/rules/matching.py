@@ -26,6 +26,7 @@ from kafkascope.analyzer.filter.message import OFFSETS
 from kafkascope.analyzer.filter.paths import of_message
 from kafkascope.analyzer.filter.saved import spelled
 from kafkascope.dissectors.registry import APIS, layout_of
+from kafkascope.proxy.limits import LIMITS
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
 
 if TYPE_CHECKING:
@@ -37,9 +38,6 @@ CanHarm: TypeAlias = Callable[[int, int, int], bool]
 Unable: TypeAlias = Callable[[int, int, int], str]
 """Of the same: why nothing can be done; empty where nobody knows more."""
 
-MAX_KNOWN: Final = 10_000
-# Letters of a client id; frames with a longer one are looked at each time.
-LONGEST_KNOWN: Final = 1_000
 KINDS: Final[tuple[Kind, Kind]] = ("request", "response")
 
 API_FIELDS: Final = frozenset({"api", "version", "flexible", "removed_in", "deprecated"})
@@ -102,9 +100,6 @@ LONE: Final = frozenset(
 EQUAL: Final = frozenset({"==", "!=", "in"})
 EXACT: Final = EQUAL | {"<", "<=", ">", ">="}
 """Relations of texts, and of numbers, for which a few values tell all that a test may give."""
-# Sampled frames on which a filter is tried. One that needs more is taken as it is: a rule that
-# never fires does no harm, one that is refused by mistake does.
-MAX_SAMPLES: Final = 64
 
 Sample: TypeAlias = dict[str, Any]
 """Values of a frame, by the names of `LONE` fields; None: it has none."""
@@ -135,8 +130,9 @@ class Matcher:
         if key in self._known:
             return self._known[key]
         settled = settle(self.bound, lambda test: _by_head(test, frame))
-        if len(frame.client_id or "") <= LONGEST_KNOWN:
-            if len(self._known) >= MAX_KNOWN:
+        limits = frame.context.hub.limits
+        if len(frame.client_id or "") <= limits.matcher_client_id_chars:
+            if len(self._known) >= limits.matcher_heads:
                 self._known.clear()
             self._known[key] = settled
         return settled
@@ -284,7 +280,7 @@ def _samples(bound: Bound | None, side: int) -> list[Sample]:
             values[name] = [None, *dict.fromkeys(ends), "".join(ends) + "?"]
     if side == BROKER and "acks" in values:
         values["acks"] = [value for value in values["acks"] if value]
-    if prod(map(len, values.values())) > MAX_SAMPLES:
+    if prod(map(len, values.values())) > LIMITS.filter_samples:
         return [{}]
     return [dict(zip(values, each, strict=True)) for each in product(*values.values())]
 

@@ -17,6 +17,7 @@ from kafkascope.dissectors.codec.walk import changed, fitted, leaves
 from kafkascope.dissectors.embedded.masking import masked
 from kafkascope.dissectors.layout import Layout, Slot
 from kafkascope.dissectors.registry import APIS, Decoded, layout_of
+from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.cluster import ServedCluster
 from kafkascope.proxy.serve.coordinators.consumers import ConsumerGroups
@@ -25,26 +26,17 @@ from kafkascope.proxy.serve.coordinators.producers import Offsets, Producers
 from kafkascope.proxy.serve.coordinators.shares import ShareGroups
 from kafkascope.proxy.serve.partitions import Partitions
 from kafkascope.proxy.serve.request import (
-    LONGEST_WAIT_S,
-    STATE_LIMIT,
     Code,
     Handler,
     MemoryBudget,
     Request,
 )
 
-# Exchanges of an API that are kept: the similarity of each is computed for each request.
-MOST: Final = 256
-# Values of a request that are compared, the first ones.
-MOST_LEAVES: Final = 20_000
-# Of all requests that are kept, at 250 bytes each; of an API one is always kept.
-MOST_VALUES: Final = 400_000
 # Share of a request's values that have to be the same; below it the response is to something else.
 NEAR: Final = 0.5
-# Characters of a value in a line for people.
-LONGEST: Final = 40
-# Values in a line for people.
+# Values in a line for people, and characters of one.
 VALUES: Final = 3
+CHARACTERS: Final = 40
 
 Said = tuple[str, Any]
 """A field's path without indexes, and its value."""
@@ -66,8 +58,9 @@ class Match(NamedTuple):
 class Library:
     """Exchanges with a response, by API."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, limits: Limits = LIMITS) -> None:
         self._session = session
+        self._limits = limits
         self._indexes: dict[int, list[int]] = {}
         self._values: dict[int, dict[Said, str]] = {}
         self._kept = 0
@@ -82,12 +75,15 @@ class Library:
         if exchange.api_key is None or exchange.response.decoded.version != exchange.api_version:
             return
         if exchange.latency_ns is not None:
-            known = self._latencies.setdefault(exchange.api_key, deque(maxlen=MOST))
+            known = self._latencies.setdefault(
+                exchange.api_key, deque(maxlen=self._limits.captured_exchanges)
+            )
             known.append(exchange.latency_ns)
         found = self._indexes.setdefault(exchange.api_key, [])
-        if not found or (len(found) < MOST and self._kept < MOST_VALUES):
+        most, most_values = self._limits.captured_exchanges, self._limits.captured_values
+        if not found or (len(found) < most and self._kept < most_values):
             decoded = exchange.request.decoded
-            values = _values(decoded.layout, decoded.body)
+            values = _values(decoded.layout, decoded.body, self._limits)
             index = self._session.add(exchange)
             found.append(index)
             self._values[index] = values
@@ -101,7 +97,7 @@ class Library:
     def nearest(self, key: int, version: int, layout: Layout, body: Body) -> Match | None:
         """The captured exchange with the most similar request. Of several the one of the same
         version, then the first."""
-        wanted = _values(layout, body)
+        wanted = _values(layout, body, self._limits)
         best: tuple[float, bool, int] | None = None
         for index in self._indexes.get(key, ()):
             had = self._values[index]
@@ -147,7 +143,7 @@ def brief(said: Iterable[Said]) -> str:
         if value in (None, "", b"", "[]"):
             continue
         text = value.hex() if isinstance(value, bytes) else str(value)
-        text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+        text = text if len(text) <= CHARACTERS else text[: CHARACTERS - 1] + "…"
         short.append(f"{path.rpartition('.')[2]}={text}")
         if len(short) > VALUES:
             short[-1] = "…"
@@ -155,11 +151,11 @@ def brief(said: Iterable[Said]) -> str:
     return ", ".join(short) or "nothing more"
 
 
-def _values(layout: Layout, body: Body) -> dict[Said, str]:
+def _values(layout: Layout, body: Body, limits: Limits) -> dict[Said, str]:
     """The fields and values of a body in wire order, arrays flattened, each with what it names.
     Volatile ones are left out, secrets are asterisks."""
     found: dict[Said, str] = {}
-    for leaf in islice(leaves(layout, masked(layout, body)), MOST_LEAVES):
+    for leaf in islice(leaves(layout, masked(layout, body)), limits.compared_values):
         if leaf.slot.field.volatile or leaf.slot.wire is None:
             continue
         path = ".".join(part for part in leaf.path.split(".") if not part.isdigit())
@@ -174,7 +170,7 @@ PATIENT: Final = frozenset({"Fetch", "ShareFetch", "JoinGroup", "SyncGroup"})
 """They wait for something that happens here, not as long as they waited in the capture."""
 
 
-FULL: Final = f"{{}} v{{}} refused: state of clients exceeds {STATE_LIMIT >> 20} MB"
+FULL: Final = "{} v{} refused: state of clients exceeds {} MB"
 
 
 class Response(NamedTuple):
@@ -206,7 +202,7 @@ class Broker:
         self.places = places
         self._library = library
         self._original_pace = original_pace
-        budget = self._budget = MemoryBudget()
+        budget = self._budget = MemoryBudget(model.limits)
         groups = self._groups = Groups(budget)
         consumers = self._consumers = ConsumerGroups(model, budget)
         partitions = Partitions(model)
@@ -259,11 +255,13 @@ class Broker:
         if handler is None:
             return await self._captured(key, version, decoded)
         if self._original_pace and api.name not in PATIENT:
-            await asyncio.sleep(min(self._library.latency_s(key), LONGEST_WAIT_S))
+            await asyncio.sleep(min(self._library.latency_s(key), self.model.limits.wait_s))
         refusals = self._budget.refusals
         body = await handler(Request(version, decoded.body, client_id))
         layout = layout_of(f"{api.name}Response", version)
-        note = FULL.format(api.name, version) if self._budget.refusals > refusals else ""
+        note = ""
+        if self._budget.refusals > refusals:
+            note = FULL.format(api.name, version, self.model.limits.state_bytes >> 20)
         return Response(None if body is None else fitted(layout, body), note)
 
     async def _captured(self, key: int, version: int, decoded: Decoded) -> Response:
@@ -277,7 +275,8 @@ class Broker:
                 raise NoResponse(said)
             return Response(error, f"{said}; answered UNKNOWN_SERVER_ERROR")
         if self._original_pace:
-            await asyncio.sleep(min((match.exchange.latency_ns or 0) / 1e9, LONGEST_WAIT_S))
+            latency_s = (match.exchange.latency_ns or 0) / 1e9
+            await asyncio.sleep(min(latency_s, self.model.limits.wait_s))
         response = match.exchange.response
         assert response is not None
         assert response.decoded is not None

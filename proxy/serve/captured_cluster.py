@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.registry import APIS
 from kafkascope.dissectors.values import Uuid
+from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.serve.log import Log
 
 if TYPE_CHECKING:
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 DEFAULT_NODE: Final = 1
 # Leads what nobody told the leader of, until all of the capture was read.
 NOBODY: Final = -1
-# Bytes of memory for captured records.
-MOST_RECORDS: Final = 256 << 20
-# Of which each gets a listener; large clusters have some hundreds.
-MOST_NODES: Final = 1_000
 
 
 @dataclass(slots=True)
@@ -49,6 +46,7 @@ class CapturedCluster:
     """The captured cluster, learned from exchanges."""
 
     names: TopicNames
+    limits: Limits = LIMITS
     nodes: dict[int, tuple[str, int]] = field(default_factory=dict)
     """Captured addresses."""
     racks: dict[int, str | None] = field(default_factory=dict)
@@ -155,7 +153,7 @@ class CapturedCluster:
             node: int = each["node_id"] if "node_id" in each else each["broker_id"]
             if node < 0:
                 continue
-            if node in self.nodes or len(self.nodes) < MOST_NODES:
+            if node in self.nodes or len(self.nodes) < self.limits.served_nodes:
                 self.nodes[node] = (each["host"], each["port"])
                 self.racks[node] = each.get("rack")
             else:
@@ -223,7 +221,7 @@ class CapturedCluster:
         if request["acks"] != 0:
             return
         for name, part in self._parts(request["topic_data"], "partition_data"):
-            if part["records"] and self._kept > MOST_RECORDS:
+            if part["records"] and self._kept > self.limits.captured_bytes:
                 self.left_out += 1
             elif part["records"]:
                 self._kept += len(part["records"])
@@ -231,7 +229,7 @@ class CapturedCluster:
 
     def _keep(self, log: Log, records: bytes, base: int | None = None) -> None:
         """Keep records, fetched ones or those that were written at `base`, while there is room."""
-        if self._kept > MOST_RECORDS:
+        if self._kept > self.limits.captured_bytes:
             self.left_out += 1
             return
         before = log.bytes
@@ -241,7 +239,7 @@ class CapturedCluster:
             self._written.setdefault(producer, {})[id(log)] = log
 
     def _keep_aborted(self, log: Log, told: list[Body]) -> None:
-        if told and self._kept > MOST_RECORDS:
+        if told and self._kept > self.limits.captured_bytes:
             self.left_out += 1
             return
         before = log.bytes

@@ -21,6 +21,7 @@ from kafkascope.extras import require
 from kafkascope.proxy import answers
 from kafkascope.proxy.engine.directory import Address, whole_address
 from kafkascope.proxy.hosts import HIGHEST_PORT, refuse_wildcard
+from kafkascope.proxy.limits import LIMITS
 
 if TYPE_CHECKING:
     import ssl
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 BUSY: Final = 3
 PASSWORD: Final = "KAFKASCOPE_PASSWORD"
-# Lines that a state names.
-MOST_NOTICES: Final = 100
 
 
 class ServeOptions(NamedTuple):
@@ -249,7 +248,7 @@ def _read_and_serve(options: ReadOptions, settings: ServeOptions) -> int:
     from kafkascope.analyzer.reading.reading import Reading
     from kafkascope.analyzer.session.session import Session
     from kafkascope.proxy.serve.broker import Library
-    from kafkascope.proxy.serve.captured_cluster import MOST_NODES, MOST_RECORDS, CapturedCluster
+    from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 
     with Reading(options, spool=True) as reading:
         capture = reading.capture
@@ -269,11 +268,14 @@ def _read_and_serve(options: ReadOptions, settings: ServeOptions) -> int:
             say(f"{plural(zookeepers, 'message')} of ZooKeeper skipped: only Kafka is served")
         if model.left_out:
             say(
-                f"records beyond {MOST_RECORDS >> 20} MB are not served, of "
+                f"records beyond {model.limits.captured_bytes >> 20} MB are not served, of "
                 f"{plural(model.left_out, 'message')}: select a part with --from and --to"
             )
         if model.more_nodes:
-            say(f"brokers beyond {MOST_NODES} are not served: {min(model.nodes)} stands for them")
+            say(
+                f"brokers beyond {model.limits.served_nodes} are not served: "
+                f"{min(model.nodes)} stands for them"
+            )
         if not model.asked:
             say(
                 "there is nothing to serve: no Kafka responses are selected; see what the capture"
@@ -291,7 +293,7 @@ async def _serve(
     from kafkascope.proxy.serve.logins import Accounts
     from kafkascope.proxy.serve.server import Server
 
-    notices: deque[str] = deque(maxlen=MOST_NOTICES)
+    notices: deque[str] = deque(maxlen=LIMITS.notices)
 
     def report(text: str) -> None:
         notices.append(text)

@@ -13,8 +13,6 @@ from kafkascope.proxy.serve.request import Code, Request, naming
 
 ALL_WHEN_EMPTY: Final = Versions.parse("0")
 """Of Metadata: an empty list asks for all topics, as null does later."""
-# In all topics that clients make.
-MOST_PARTITIONS: Final = 10_000
 
 
 class ServedCluster:
@@ -143,7 +141,7 @@ class ServedCluster:
             result |= {"error_code": Code.TOPIC_ALREADY_EXISTS}
         elif count < 1:
             result |= {"error_code": Code.INVALID_PARTITIONS}
-        elif count > MOST_PARTITIONS - self._made:
+        elif count > self._model.limits.created_partitions - self._made:
             result |= {"error_code": Code.POLICY_VIOLATION}
         elif not only:
             self._to_make.discard(name)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from kafkascope.dissectors.codec.reader import Body
+from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.serve.request import Code, naming, size_of
 
 # The epoch of a request that wants none, and ends the one that it names.
@@ -16,10 +17,6 @@ NO_SESSION: Final = -1
 # The epoch of a request that wants one.
 FIRST: Final = 0
 LAST_EPOCH: Final = 0x7FFFFFFF
-# Sessions, as max.incremental.fetch.session.cache.slots of brokers.
-MOST: Final = 1_000
-# Of memory for all sessions; some 70,000 partitions.
-MOST_BYTES: Final = 32 << 20
 # The first id is one of these: what a client still holds of an earlier run is not ours.
 IDS: Final = 1 << 30
 
@@ -117,8 +114,9 @@ class FetchSession:
 class FetchSessions:
     """The sessions of all clients; the one that was not used for longest makes room for others."""
 
-    def __init__(self, changes: Changes) -> None:
+    def __init__(self, changes: Changes, limits: Limits) -> None:
         self._changes = changes
+        self._limits = limits
         self._kept: dict[int, FetchSession] = {}
         """By id, in the order of their last use."""
         self._bytes = 0
@@ -150,10 +148,11 @@ class FetchSessions:
 
     def _keep(self, session: FetchSession) -> None:
         """Keep a session; it loses its id when there is no room, or nothing to keep."""
-        if not session.partitions or session.bytes > MOST_BYTES:
+        most, most_bytes = self._limits.fetch_sessions, self._limits.fetch_session_bytes
+        if not session.partitions or session.bytes > most_bytes:
             session.id = 0
             return
-        while len(self._kept) >= MOST or self._bytes + session.bytes > MOST_BYTES:
+        while len(self._kept) >= most or self._bytes + session.bytes > most_bytes:
             self._end(next(iter(self._kept)))
         self._kept[session.id] = session
         self._bytes += session.bytes

@@ -36,7 +36,7 @@ ENTRY_BYTES: Final = 300
 # That an aborted transaction takes.
 ABORTED_BYTES: Final = 250
 # No offset is larger: whatever a damaged capture tells, sums of offsets stay representable.
-MOST: Final = 1 << 62
+LAST_OFFSET: Final = 1 << 62
 
 
 class Entry(NamedTuple):
@@ -145,12 +145,12 @@ class Log:
 
     def starts_at(self, offset: int) -> None:
         """Note the log start offset of the capture; it counts while the log is empty."""
-        if offset < MOST:
+        if offset < LAST_OFFSET:
             self._captured_start = max(self._captured_start, offset)
 
     def reaches(self, offset: int) -> None:
         """Note an offset that the capture mentions; what lies before it may be unknown."""
-        if offset < MOST:
+        if offset < LAST_OFFSET:
             self._captured_end = max(self._captured_end, offset)
 
     def aborted(self, producer: int, first: int) -> None:
@@ -319,7 +319,7 @@ def _fetched(data: bytes) -> Iterator[Entry]:
     """Yield the batches of a Fetch, at their offsets."""
     for batch, piece in _whole(data):
         base, last = batch.base_offset, batch.last_offset
-        if not 0 <= last < MOST:
+        if not 0 <= last < LAST_OFFSET:
             continue
         if batch.magic != 2:  # a message set's entry says the last one
             records = open_batch(data, batch).records
@@ -329,7 +329,7 @@ def _fetched(data: bytes) -> Iterator[Entry]:
 
 def _placed(data: bytes, at: int) -> Iterator[Entry]:
     """Yield the batches of a Produce, from an offset on."""
-    if at + len(data) >= MOST:
+    if at + len(data) >= LAST_OFFSET:
         return
     for batch, piece in _whole(data):
         if batch.magic == 2:
@@ -341,7 +341,7 @@ def _placed(data: bytes, at: int) -> Iterator[Entry]:
             rows = [r._replace(offset=at + n) for n, r in enumerate(records)]
             piece = encode_message_set(batch.magic, rows) if rows else piece
         last = at + max(count, 1) - 1
-        if last >= MOST:
+        if last >= LAST_OFFSET:
             return
         yield _entry(at, last, batch, piece)
         at = last + 1

@@ -14,7 +14,6 @@ from kafkascope.proxy.serve.fetch_sessions import Changes, FetchSession, FetchSe
 from kafkascope.proxy.serve.log import Entry, Log
 from kafkascope.proxy.serve.request import (
     ENTRY,
-    LONGEST_WAIT_S,
     Code,
     Request,
     by_partition,
@@ -26,10 +25,6 @@ NEWEST: Final = -3
 EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 READ_COMMITTED: Final = 1
-# Of records in a response.
-MOST_BYTES: Final = 50 << 20
-# Bytes of memory for what clients write; then nothing more is taken.
-MOST_KEPT: Final = 192 << 20
 
 
 Result: TypeAlias = tuple[Key, Body, bool]
@@ -42,10 +37,11 @@ class Partitions:
 
     def __init__(self, model: CapturedCluster) -> None:
         self._model = model
+        self._limits = model.limits
         self._kept = 0
         self._written = asyncio.Event()
         self._changes = Changes()
-        self._sessions = FetchSessions(self._changes)
+        self._sessions = FetchSessions(self._changes, model.limits)
         self._open: dict[int, dict[Place, None]] = {}
         """Producer id -> the partitions that its transaction wrote to."""
 
@@ -80,7 +76,7 @@ class Partitions:
         session = self._sessions.of(request.body)
         if isinstance(session, Code):
             return {"error_code": session, "session_id": 0, "responses": []}
-        until = time.monotonic() + min(request.body["max_wait_ms"] / 1000, LONGEST_WAIT_S)
+        until = time.monotonic() + min(request.body["max_wait_ms"] / 1000, self._limits.wait_s)
         found, ready = self._read(request.version, request.body, session)
         while not ready and await self._news(session, until):
             found, ready = self._read(request.version, request.body, session)
@@ -97,7 +93,7 @@ class Partitions:
     def _read(self, version: int, body: Body, session: FetchSession) -> tuple[list[Result], bool]:
         """Return the results of the partitions that are due, and whether to respond at once."""
         magic = magic_of("FetchResponse", version)
-        left = min(body.get("max_bytes", MOST_BYTES), MOST_BYTES)
+        left = min(body.get("max_bytes", self._limits.fetch_bytes), self._limits.fetch_bytes)
         committed = body.get("isolation_level", 0) == READ_COMMITTED
         found, ready = [], False
         for key in session.due:
@@ -156,7 +152,7 @@ class Partitions:
         part = self.find(name, data["index"])
         if part is None:
             result["error_code"] = _unknown(topic, name)
-        elif self._kept + len(data["records"] or b"") > MOST_KEPT:
+        elif self._kept + len(data["records"] or b"") > self._limits.written_bytes:
             result["error_code"] = Code.KAFKA_STORAGE_ERROR
         elif data["records"]:
             before = part.log.bytes

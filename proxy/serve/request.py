@@ -9,18 +9,10 @@ from enum import IntEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.dissectors.codec.reader import Body
+from kafkascope.proxy.limits import LIMITS, Limits
 
-# Bytes of state that clients may make. A thousand members with subscriptions of a hundred topics
-# take 5 MB.
-STATE_LIMIT: Final = 64 << 20
 # Bytes that a small object takes beside its texts, with its place in a dict.
 ENTRY: Final = 400
-# A full account is counted anew so often at most: to count takes milliseconds, a flood goes on.
-RECOUNT_S: Final = 1.0
-
-
-# Of one kind, where each has an epoch.
-MAX_GROUPS: Final = 1_000
 
 
 class MemoryBudget:
@@ -29,8 +21,8 @@ class MemoryBudget:
     Sizes are estimates. What is freed is not paid back one by one: when the account seems full,
     everybody who holds something counts anew."""
 
-    def __init__(self, limit: int = STATE_LIMIT) -> None:
-        self._limit = limit
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self.limits = limits
         self._taken = 0
         self._holders: list[Callable[[], int]] = []
         self._counted = float("-inf")
@@ -43,7 +35,7 @@ class MemoryBudget:
 
     def admit(self, size: int) -> bool:
         """Whether so many bytes more may be kept; if so they are accounted for."""
-        if self._taken + size > self._limit and not self._recounted(size):
+        if self._taken + size > self.limits.state_bytes and not self._recounted(size):
             self.refusals += 1
             return False
         self._taken += size
@@ -51,11 +43,11 @@ class MemoryBudget:
 
     def _recounted(self, size: int) -> bool:
         now = time.monotonic()
-        if now - self._counted < RECOUNT_S:
+        if now - self._counted < self.limits.recount_s:
             return False
         self._counted = now
         self._taken = sum(holder() for holder in self._holders)
-        return self._taken + size <= self._limit
+        return self._taken + size <= self.limits.state_bytes
 
 
 def size_of(*texts: str | bytes | None) -> int:
@@ -72,7 +64,7 @@ def size_of_protocols(protocols: list[Body]) -> int:
     return sum(size_of(each["name"], each["metadata"]) for each in protocols)
 
 
-def has_place(groups: dict[str, Any], name: str, most: int = MAX_GROUPS) -> bool:
+def has_place(groups: dict[str, Any], name: str, most: int) -> bool:
     """Whether a group is known or may be added: an empty one makes room when there are too many."""
     if name in groups or len(groups) < most:
         return True
@@ -81,10 +73,6 @@ def has_place(groups: dict[str, Any], name: str, most: int = MAX_GROUPS) -> bool
         return False
     del groups[empty]
     return True
-
-
-# Whatever a request asks for: no wait for records is longer.
-LONGEST_WAIT_S: Final = 60.0
 
 
 class Request(NamedTuple):

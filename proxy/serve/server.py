@@ -32,15 +32,11 @@ from kafkascope.dissectors.registry import (
     unsupported_response,
 )
 from kafkascope.proxy.hosts import ON_PLAINTEXT
+from kafkascope.proxy.limits import LIMITS, Limits, remember
 from kafkascope.proxy.serve.broker import Broker, NoResponse, Response
 from kafkascope.proxy.serve.logins import Accounts, Denied, Login
 from kafkascope.proxy.serve.request import Code
 
-# Different lines that are counted.
-MOST_LINES: Final = 1_000
-LONGEST_LINE: Final = 400
-# Lines that may come at once.
-BURST: Final = 200
 # Seconds until there is room for another one after that: 20 MB a day at most.
 LINE_S: Final = 1.0
 
@@ -52,24 +48,27 @@ class Lines:
     without end, and a flood of different ones cannot fill a disk."""
 
     def __init__(
-        self, out: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+        self,
+        out: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+        limits: Limits = LIMITS,
     ) -> None:
+        self._limits = limits
         self._out = out
         self._clock = clock
         self._said: Counter[str] = Counter()
-        self._room = float(BURST)
+        self._room = float(limits.log_burst)
         self._last = clock()
         self._left_out = 0
 
     def log(self, who: str, text: str, about: str = "") -> None:
         """Write a line the first time, the tenth, the hundredth that `about` (else the text) is
         told."""
-        who, text = safe(who[:LONGEST_LINE]), safe(text[:LONGEST_LINE])
-        key = about[:LONGEST_LINE] or text
-        if key not in self._said and len(self._said) >= MOST_LINES:
-            self._said.pop(next(iter(self._said)))
-        self._said[key] += 1
-        count = self._said[key]
+        most = self._limits.log_chars
+        who, text = safe(who[:most]), safe(text[:most])
+        key = about[:most] or text
+        count = self._said[key] + 1
+        remember(self._said, key, count, self._limits.log_lines)
         if count == 1:
             self._write(f"{who}: {text}")
         elif str(count).strip("0") == "1":
@@ -77,7 +76,7 @@ class Lines:
 
     def _write(self, line: str) -> None:
         now = self._clock()
-        self._room = min(self._room + (now - self._last) / LINE_S, BURST)
+        self._room = min(self._room + (now - self._last) / LINE_S, self._limits.log_burst)
         self._last = now
         if self._room < 1:
             self._left_out += 1
@@ -89,20 +88,12 @@ class Lines:
         self._out(line)
 
 
-MAX_REQUEST: Final = 100 << 20
-MAX_CONNECTIONS: Final = 800
 BUFFER: Final = 1 << 20
 BACKLOG: Final = 512
-# Bytes of requests and answers of all connections together.
-MAX_BUFFERED: Final = 160 << 20
 # Requests up to here are not counted in that.
 SMALL: Final = 64 << 10
 # How long to wait for more of something that is no request, to say what it is.
 BEGUN_S: Final = 0.2
-# As connections.max.idle.ms of brokers.
-IDLE_S: Final = 600.0
-# For a request to arrive, once it has begun, and for a response to be taken.
-FRAME_S: Final = 60.0
 _SIZE: Final = struct.Struct(">i")
 
 
@@ -115,8 +106,10 @@ class Server:
         *,
         accounts: Accounts | None = None,
         tls: ssl.SSLContext | None = None,
+        limits: Limits = LIMITS,
     ) -> None:
-        self.log = Lines(log or (lambda text: None)).log
+        self.limits = limits
+        self.log = Lines(log or (lambda text: None), limits=limits).log
         self._accounts = accounts or Accounts()
         self._tls = tls
         self._servers: list[asyncio.Server] = []
@@ -180,12 +173,13 @@ class Server:
         self._tasks.add(task)
         who = ":".join(map(str, (writer.get_extra_info("peername") or ("?",))[:2]))
         try:
-            if len(self._tasks) > MAX_CONNECTIONS:
-                self.log(who, f"more than {MAX_CONNECTIONS} connections; closed")
+            most = self.limits.serve_connections
+            if len(self._tasks) > most:
+                self.log(who, f"more than {most} connections; closed")
                 return
             await self._serves.wait()
             if self._tls is not None:
-                await writer.start_tls(self._tls, ssl_handshake_timeout=FRAME_S)
+                await writer.start_tls(self._tls, ssl_handshake_timeout=self.limits.frame_s)
             await _Connection(self, self._accounts, reader, writer, who).serve()
         except ssl.SSLError as error:
             self.log(who, f"TLS failed ({error.reason or error}); closed")
@@ -199,7 +193,7 @@ class Server:
 
     def take(self, size: int) -> bool:
         """Reserve so many bytes of the buffers; False: there is no room. `give` them back."""
-        if size > SMALL and self._buffered + size > MAX_BUFFERED:
+        if size > SMALL and self._buffered + size > self.limits.serve_buffer_bytes:
             return False
         self._buffered += size
         return True
@@ -250,13 +244,13 @@ class _Connection:
     async def _one(self) -> bool:
         """Respond to one request; False when the connection is over."""
         try:
-            async with asyncio.timeout(IDLE_S):
+            async with asyncio.timeout(self.server.limits.idle_s):
                 size = await self.reader.readexactly(4)
         except TimeoutError:
             return False
         (length,) = _SIZE.unpack(size)
         least = 0 if self._login.raw else 8
-        if not least <= length <= MAX_REQUEST:
+        if not least <= length <= self.server.limits.serve_request_bytes:
             raise NoResponse(_looks(size + await self._begun()))
         if not self.server.take(length):
             raise NoResponse(
@@ -272,11 +266,11 @@ class _Connection:
 
     async def _payload(self, length: int) -> bytes:
         try:
-            async with asyncio.timeout(FRAME_S):
+            async with asyncio.timeout(self.server.limits.frame_s):
                 return await self.reader.readexactly(length)
         except TimeoutError:
             raise NoResponse(
-                f"a request of {length} bytes did not arrive in {FRAME_S:g} s"
+                f"a request of {length} bytes did not arrive in {self.server.limits.frame_s:g} s"
             ) from None
         except asyncio.IncompleteReadError as error:
             raise NoResponse(
@@ -290,11 +284,13 @@ class _Connection:
             )
         try:
             self.writer.write(_SIZE.pack(len(response)) + response)
-            async with asyncio.timeout(FRAME_S):
+            async with asyncio.timeout(self.server.limits.frame_s):
                 await self.writer.drain()
         except TimeoutError:
             self.writer.transport.abort()
-            raise NoResponse(f"a response was not read within {FRAME_S:g} s") from None
+            raise NoResponse(
+                f"a response was not read within {self.server.limits.frame_s:g} s"
+            ) from None
         finally:
             self.server.give(len(response))
 

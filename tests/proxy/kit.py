@@ -21,6 +21,7 @@ from kafkascope.dissectors.registry import (
 )
 from kafkascope.proxy.engine.directory import Address, Listener, Nodes
 from kafkascope.proxy.hub import Hub
+from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.relay.connection import Connection
 from kafkascope.proxy.relay.endpoints import Endpoints, Versions
 from kafkascope.proxy.rules.verdicts import Action, Send
@@ -119,10 +120,10 @@ class Listening:
 class Bench:
     """A relay without a network: what goes in, what comes out."""
 
-    def __init__(self, *, rewrite: bool = True) -> None:
-        self.hub = Hub()
+    def __init__(self, *, rewrite: bool = True, limits: Limits = LIMITS) -> None:
+        self.hub = Hub(limits)
         self.listening = Listening()
-        self.nodes = Nodes([Address("b", 9092)], self.listening, host="127.0.0.1")
+        self.nodes = Nodes([Address("b", 9092)], self.listening, host="127.0.0.1", limits=limits)
         if rewrite:
             self.hub.endpoints = Endpoints(self.nodes)
             self.hub.versions = Versions()

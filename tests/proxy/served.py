@@ -12,6 +12,7 @@ from kafkascope.analyzer.session.session import Session
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.dissectors.records.records import Partial, Record, batches, open_batch
 from kafkascope.dissectors.records.writer import encode_batch
+from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.replay.peer import Peer, Reach
 from kafkascope.proxy.serve.broker import Broker, Library
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
@@ -43,10 +44,10 @@ def batch(*values: bytes, base: int = 0, transaction: bool = False, **more: Any)
     return encode_batch(rows(*values, base=base), **more)
 
 
-def library_of(name: str) -> tuple[CapturedCluster, Library, Any]:
+def library_of(name: str, limits: Limits = LIMITS) -> tuple[CapturedCluster, Library, Any]:
     capture = open_capture([SAMPLES / name], spool=Spool())
     session = Session(capture.context, capture.source.read)
-    model, library = CapturedCluster(capture.context.names), Library(session)
+    model, library = CapturedCluster(capture.context.names, limits), Library(session, limits)
     for exchange in capture.exchanges():
         model.add(exchange)
         library.add(exchange)
@@ -59,13 +60,14 @@ async def with_server(
     use: Callable[[str, int, list[str]], Awaitable[None]],
     *,
     users: dict[str, str] | None = None,
+    limits: Limits = LIMITS,
     **more: Any,
 ) -> None:
     """Serve a sample while `use(host, port, told)` runs; `told` are the lines for people."""
-    model, library, capture = library_of(name)
+    model, library, capture = library_of(name, limits)
     told: list[str] = []
     accounts = Accounts(users)
-    server = Server(told.append, accounts=accounts, **more)
+    server = Server(told.append, accounts=accounts, limits=limits, **more)
     try:
         places = {node: await server.listen("127.0.0.1", 0) for node in sorted(model.nodes)}
         server.broker = Broker(model, library, places, login=accounts.required)

@@ -34,8 +34,6 @@ CRC_AT: Final = {0: 12, 1: 12, 2: 17}
 """Where the checksum stands, by magic."""
 METADATA: Final = 3
 UNKNOWN_MEMBER_ID: Final = 25
-# First responses that `stale-metadata` keeps.
-MAX_REPEATED: Final = 1_000
 
 
 def _always(
@@ -205,7 +203,7 @@ class StaleAction(Action):
         known = self._first.get(key)
         if known is not None:
             return Replace(frame.payload[:4] + known[4:])
-        if len(self._first) < MAX_REPEATED:
+        if len(self._first) < frame.context.hub.limits.stale_responses:
             self._first[key] = frame.payload
         return None
 

@@ -18,6 +18,7 @@ from kafkascope.dissectors.layout import BytesWire, Slot
 from kafkascope.dissectors.records.records import Batch, Partial, Record, batches, open_batch
 from kafkascope.dissectors.records.writer import encode_like
 from kafkascope.dissectors.registry import Decoded
+from kafkascope.proxy.limits import LIMITS
 from kafkascope.proxy.rules.faults.fault import Action, FaultError, reason_of
 from kafkascope.proxy.rules.faults.plain import CorruptAction
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 # Bytes of Confluent's framing.
 PREFIX: Final = 5
-# Values that are kept, one for each schema.
-MOST_MADE: Final = 1000
 
 
 class GivenValue:
@@ -76,7 +75,7 @@ class GivenValue:
         usual = found.key is None or found.at == PREFIX
         # Of Protobuf an index follows, which may be another one.
         if short is not None and usual and found.schema.format != "protobuf":
-            if len(self._made) >= MOST_MADE:
+            if len(self._made) >= LIMITS.encoded_values:
                 self._made.clear()
             self._made[short] = new
         return new

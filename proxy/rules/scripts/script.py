@@ -124,9 +124,6 @@ class Script:
         return f"{where}: {type(error).__name__}: {error}"
 
 
-MOST_S: Final = 1.0
-
-
 class TooLong(Exception):
     """A function took too long, and was interrupted."""
 
@@ -142,7 +139,7 @@ class Runner:
         self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] | None = None
         self._thread: threading.Thread | None = None
 
-    async def run(self, function: Callable[[], Any]) -> Any:
+    async def run(self, function: Callable[[], Any], limit_s: float) -> Any:
         """Return what a function returns; `TooLong`."""
         if self._jobs is None:
             self._jobs = queue.SimpleQueue()
@@ -151,7 +148,7 @@ class Runner:
         job: Future[Any] = Future()
         self._jobs.put((function, job))
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(job), MOST_S)
+            return await asyncio.wait_for(asyncio.wrap_future(job), limit_s)
         except TimeoutError:
             self._abandon()
             raise TooLong from None
@@ -221,16 +218,17 @@ class ScriptRule:
         if function is None:
             return None
         seen = ScriptFrame(frame, shared.state(frame.context))
+        limit_s = hub.limits.script_s
 
         def called() -> Verdict | None:
             function(seen)
             return seen.verdict()
 
         try:
-            verdict: Verdict | None = await shared.runner.run(called)
+            verdict: Verdict | None = await shared.runner.run(called, limit_s)
         except TooLong:
             about = f"script slow {self._kind}"
-            told = f"{path}: {self._kind}() took more than {MOST_S:g} s and was interrupted"
+            told = f"{path}: {self._kind}() took more than {limit_s:g} s and was interrupted"
         except (DissectError, ScriptMistake) as error:
             about = told = f"{path}: {self._kind}() of {seen.api} {seen.version}: {error}"
         except Exception as error:

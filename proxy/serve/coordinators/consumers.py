@@ -24,7 +24,6 @@ from kafkascope.proxy.serve.request import (
 
 HEARTBEAT_MS: Final = 1_000
 SESSION_S: Final = 45.0
-MAX_MEMBERS: Final = 1_000
 
 Place = tuple[bytes, int]
 """Topic id and partition."""
@@ -91,7 +90,8 @@ class MemberGroups(ABC, Generic[M, G]):
         known = name in self._groups and member_id in self._groups[name].members
         size = size_of(name, member_id, client_id, regex) + size_of_names(names or ())
         fits = (known and not (names or regex)) or self._budget.admit(size)
-        if not has_place(self._groups, name) or not fits:
+        limits = self._budget.limits
+        if not has_place(self._groups, name, limits.epoch_groups) or not fits:
             return refused(member_id, Code.GROUP_MAX_SIZE_REACHED)
         group = self._groups.setdefault(name, self.new_group())
         self._expire(group, member_id)
@@ -102,7 +102,7 @@ class MemberGroups(ABC, Generic[M, G]):
         if member is None:
             if epoch > 0:
                 return refused(member_id, Code.UNKNOWN_MEMBER_ID)
-            if len(group.members) >= MAX_MEMBERS:
+            if len(group.members) >= limits.group_members:
                 return refused(member_id, Code.GROUP_MAX_SIZE_REACHED)
             member = group.members[member_id] = self._joined(group, member_id, client_id, body)
             group.epoch += 1

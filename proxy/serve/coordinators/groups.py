@@ -21,18 +21,10 @@ from kafkascope.proxy.serve.request import (
     size_of_protocols,
 )
 
-# Seconds that the first members of a group have to come together.
-FORMING: Final = 0.15
-# Whatever a member asks for: nobody waits longer for a rebalance.
-LONGEST_S: Final = 300.0
 EMPTY, JOINING, SYNCING, STABLE = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable")
 """States, as DescribeGroups names them."""
 MEMBER_ID_NEEDED: Final = Versions.parse("4+")
 """Of JoinGroup: members come twice, the second time with the id that they were given (KIP-394)."""
-MAX_GROUPS: Final = 10_000
-MAX_MEMBERS: Final = 1_000
-# Member ids of a group that were handed out and are not used yet.
-MAX_OFFERED: Final = 1_000
 
 
 @dataclass(slots=True)
@@ -72,6 +64,7 @@ class Groups:
     def __init__(self, budget: MemoryBudget | None = None) -> None:
         self._groups: dict[str, Group] = {}
         self._budget = budget or MemoryBudget()
+        self._limits = self._budget.limits
         self._budget.holds(self._held)
 
     async def respond_heartbeat(self, request: Request) -> Body:
@@ -86,7 +79,7 @@ class Groups:
     def _group(self, name: str) -> Group | None:
         """The group of that name, made when it is not known. None: there are too many."""
         if name not in self._groups:
-            room = has_place(self._groups, name, MAX_GROUPS)
+            room = has_place(self._groups, name, self._limits.classic_groups)
             if not room or not self._budget.admit(size_of(name)):
                 return None
             self._groups[name] = Group(name)
@@ -110,10 +103,10 @@ class Groups:
         instance = body.get("group_instance_id")
         if not member_id:
             member_id = f"{instance or client_id or 'member'}-{uuid.uuid4()}"
-            if len(group.members) >= MAX_MEMBERS:
+            if len(group.members) >= self._limits.group_members:
                 return _joined(Code.GROUP_MAX_SIZE_REACHED, "")
             if version in MEMBER_ID_NEEDED and not instance:
-                if len(group.known) >= MAX_OFFERED:
+                if len(group.known) >= self._limits.offered_ids:
                     group.known.pop(next(iter(group.known)))
                 elif not self._budget.admit(size_of(member_id)):
                     return _joined(Code.GROUP_MAX_SIZE_REACHED, "")
@@ -131,9 +124,9 @@ class Groups:
         group.known.pop(member_id, None)
         if member is None:
             member = group.members[member_id] = ClassicMember(member_id, instance, 0, 0, [], 0)
-        member.session_s = min(max(body["session_timeout_ms"] / 1000, 1), LONGEST_S)
+        member.session_s = min(max(body["session_timeout_ms"] / 1000, 1), self._limits.rebalance_s)
         limit_ms: int = body.get("rebalance_timeout_ms") or body["session_timeout_ms"]
-        member.rebalance_s = min(max(limit_ms, 1) / 1000, LONGEST_S)
+        member.rebalance_s = min(max(limit_ms, 1) / 1000, self._limits.rebalance_s)
         had, member.protocols = member.protocols, body["protocols"]
         member.seen = time.monotonic()
         alone = len(group.members) == 1
@@ -182,7 +175,7 @@ class Groups:
         if group.timer is not None:
             group.timer.cancel()
         longest = max((m.rebalance_s for m in group.members.values()), default=1.0)
-        delay = FORMING if not waiting else min(longest, 30.0)
+        delay = self._limits.forming_s if not waiting else min(longest, 30.0)
         group.timer = asyncio.get_running_loop().call_later(delay, self._complete, group)
 
     def _complete(self, group: Group) -> None:

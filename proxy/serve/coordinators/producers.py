@@ -25,9 +25,6 @@ from kafkascope.proxy.serve.request import (
 Committed: TypeAlias = dict[tuple[str, int], tuple[int, str | None]]
 """(topic, partition) -> offset, metadata."""
 
-# Of the text beside an offset: offset.metadata.max.bytes of brokers.
-METADATA_LIMIT: Final = 4096
-
 
 class Offsets:
     """The committed offsets of all groups."""
@@ -83,7 +80,7 @@ class Offsets:
     def _keep(self, groups: dict[str, Committed], group: str, each: Body, part: Body) -> int:
         """Keep an offset. Returns the error; 0: none."""
         number, metadata = part["partition_index"], part.get("committed_metadata")
-        if len(metadata or "") > METADATA_LIMIT:
+        if len(metadata or "") > self._budget.limits.offset_metadata_chars:
             return Code.OFFSET_METADATA_TOO_LARGE
         topic = self._model.topics.get(self._model.name_of(each))
         if topic is None or number not in topic.partitions:
@@ -155,8 +152,6 @@ class Offsets:
 # Beyond all ids that a captured cluster gave away.
 FIRST_ID: Final = 1 << 40
 LAST_EPOCH: Final = 0x7FFE
-# Transactional ids.
-MOST: Final = 10_000
 PRODUCERS_FENCED: Final = Versions.parse("2+")
 """Of the APIs of transactions: an old epoch gets PRODUCER_FENCED (KIP-588), INVALID_PRODUCER_EPOCH
 before."""
@@ -190,7 +185,7 @@ class Producers:
             if not self._budget.admit(size_of(name)):
                 error = Code.UNKNOWN_SERVER_ERROR
                 return {"error_code": error, "producer_id": -1, "producer_epoch": -1}
-            if len(self._known) >= MOST:
+            if len(self._known) >= self._budget.limits.transactional_ids:
                 self._known.pop(next(iter(self._known)))
             known = self._fresh()
         else:

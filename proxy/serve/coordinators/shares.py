@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from kafkascope.dissectors.codec.reader import Body
+from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.coordinators.consumers import (
     EpochGroup,
@@ -22,17 +23,11 @@ from kafkascope.proxy.serve.log import Log
 from kafkascope.proxy.serve.partitions import Partitions
 from kafkascope.proxy.serve.request import (
     ENTRY,
-    LONGEST_WAIT_S,
     Code,
     MemoryBudget,
     Request,
 )
 
-# So long a record is a member's; then it is for others again.
-LOCK_S: Final = 30.0
-# Records of a partition that members have at once.
-MOST_LOCKS: Final = 2_000
-MOST_DELIVERIES: Final = 5
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 
 
@@ -47,7 +42,8 @@ class Acquired(NamedTuple):
 class Delivery:
     """How far a group is with a partition."""
 
-    def __init__(self, start: int) -> None:
+    def __init__(self, start: int, limits: Limits = LIMITS) -> None:
+        self._limits = limits
         self.next = start
         """The first offset that nobody had yet."""
         self.held: dict[int, Acquired] = {}
@@ -65,13 +61,16 @@ class Delivery:
 
     def _release(self, offset: int) -> None:
         held = self.held.pop(offset)
-        if held.deliveries < MOST_DELIVERIES:
+        if held.deliveries < self._limits.share_deliveries:
             self.free[offset] = held.deliveries
 
     def settle(self, member: str, first: int, last: int, kinds: list[int]) -> int:
         """Apply a batch of acknowledgements. One type counts for all offsets. Returns the error; 0:
         none."""
-        if not 0 <= last - first < MOST_LOCKS or len(kinds) not in (1, last - first + 1):
+        if not 0 <= last - first < self._limits.share_locks or len(kinds) not in (
+            1,
+            last - first + 1,
+        ):
             return Code.INVALID_RECORD_STATE
         error = 0
         for index, offset in enumerate(range(first, last + 1)):
@@ -82,19 +81,21 @@ class Delivery:
             elif kind == RELEASE:
                 self._release(offset)
             elif kind == RENEW:
-                self.held[offset] = held._replace(until=time.monotonic() + LOCK_S)
+                self.held[offset] = held._replace(
+                    until=time.monotonic() + self._limits.share_lock_s
+                )
             else:
                 del self.held[offset]
         return error
 
     def take(self, log: Log, member: str, most: int, most_bytes: int) -> tuple[bytes, list[Body]]:
         """Acquire records for a member. Returns the records and the ranges of offsets acquired."""
-        most = min(most, MOST_LOCKS - len(self.held))
+        most = min(most, self._limits.share_locks - len(self.held))
         start = min([*self.free, self.next])
         data: list[bytes] = []
         taken: list[tuple[int, int]] = []
         size = 0
-        until = time.monotonic() + LOCK_S
+        until = time.monotonic() + self._limits.share_lock_s
         for entry in log.entries(start):
             if len(taken) >= most or (data and size + len(entry.data) > most_bytes):
                 break
@@ -129,9 +130,6 @@ def _ranges(taken: list[tuple[int, int]]) -> Iterator[Body]:
         yield found
 
 
-MOST_BYTES: Final = 50 << 20
-# Of a partition in a response, when the request does not say.
-MOST_RECORDS: Final = 500
 OPENS: Final = 0
 CLOSES: Final = -1
 
@@ -267,7 +265,7 @@ class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
             place: {"acknowledge_error_code": error}
             for place, error in self._settled(group, body).items()
         }
-        until = time.monotonic() + min(body["max_wait_ms"] / 1000, LONGEST_WAIT_S)
+        until = time.monotonic() + min(body["max_wait_ms"] / 1000, self._budget.limits.wait_s)
         if body["share_session_epoch"] == CLOSES:
             member.session = None
             self._leave(group, body["member_id"])
@@ -278,7 +276,7 @@ class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
                     break
         return {
             "error_code": 0,
-            "acquisition_lock_timeout_ms": int(LOCK_S * 1000),
+            "acquisition_lock_timeout_ms": int(self._budget.limits.share_lock_s * 1000),
             "responses": _by_topic(parts),
             "node_endpoints": [],
         }
@@ -286,8 +284,9 @@ class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
     def _taken(
         self, group: ShareGroup, member: ShareMember, body: Body, parts: dict[Place, Body]
     ) -> bool:
-        left = min(body["max_bytes"], MOST_BYTES)
-        records = body.get("max_records") or MOST_RECORDS
+        limits = self._budget.limits
+        left = min(body["max_bytes"], limits.fetch_bytes)
+        records = body.get("max_records") or limits.share_records
         some = False
         for place in member.session or ():
             name = self._model.ids.get(place[0], "")
@@ -297,12 +296,12 @@ class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
                 some = True
                 continue
             delivery = group.deliveries.get(place)
-            if delivery is None and not self._budget.admit(ENTRY * MOST_LOCKS):
+            if delivery is None and not self._budget.admit(ENTRY * limits.share_locks):
                 parts.setdefault(place, {})["error_code"] = Code.GROUP_MAX_SIZE_REACHED
                 some = True
                 continue
             if delivery is None:
-                delivery = group.deliveries[place] = Delivery(part.log.start)
+                delivery = group.deliveries[place] = Delivery(part.log.start, limits)
             delivery.expire(time.monotonic())
             if left <= 0 or records <= 0:
                 break
@@ -319,7 +318,11 @@ def _change(session: dict[Place, None], body: Body, budget: MemoryBudget) -> Non
     for topic in body["topics"]:
         for part in topic["partitions"]:
             place = bytes(topic["topic_id"]), part["partition_index"]
-            if place not in session and len(session) < MOST_LOCKS and budget.admit(ENTRY):
+            if (
+                place not in session
+                and len(session) < budget.limits.share_locks
+                and budget.admit(ENTRY)
+            ):
                 session[place] = None
     for topic in body["forgotten_topics_data"]:
         for number in topic["partitions"]:

@@ -15,8 +15,8 @@ import pytest
 
 from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.engine import descriptors
-from kafkascope.proxy.engine import stream as stream_module
-from kafkascope.proxy.engine.stream import KEEP_ALIVE, MAX_SLABS, READ_BYTES, SCARCE_BYTES, Arena
+from kafkascope.proxy.engine.stream import KEEP_ALIVE, READ_BYTES, SCARCE_BYTES, Arena
+from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.rules.faults import parse_fault
 from tests.proxy.engine.test_hostile import leave, memory_bytes, run, works
 from tests.proxy.kit import (
@@ -145,21 +145,20 @@ def test_reads_are_small_while_all_slabs_are_in_use() -> None:
         leases.append(lease)
         arena.advance(len(arena.view))
     assert arena.keep(arena.view) is None
-    assert len({id(each.memory) for each in leases}) <= MAX_SLABS
+    assert len({id(each.memory) for each in leases}) <= LIMITS.arena_slabs
     leases.pop(0)
     leases.pop(0)
     assert not arena.scarce
 
 
-def test_consumers_that_take_nothing_cost_little_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_consumers_that_take_nothing_cost_little_each() -> None:
     count, many = 40, 8
-    monkeypatch.setattr(stream_module, "MANY", many)
     answer = fetched(12, [], records=4 * MB)
 
     async def main() -> None:
         async with (
             broker(lambda key, *_: answer if key == FETCH else response(HEARTBEAT, 4)) as up,
-            KafkaProxy(str(up)) as proxy,
+            KafkaProxy(str(up), limits=Limits(unsent_streams=many)) as proxy,
         ):
             peers = []
             for _ in range(count):

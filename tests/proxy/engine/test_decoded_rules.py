@@ -21,6 +21,7 @@ from kafkascope.dissectors.records.records import Batch, Record, batches, crc_ok
 from kafkascope.dissectors.registry import decode_request
 from kafkascope.proxy.engine.schemas import LateSchemas
 from kafkascope.proxy.engine.server import KafkaProxy
+from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.recording.recorder import Recorder
 from kafkascope.proxy.rules.faults import FaultError, parse_fault
 from tests.analyzer.filter.decoded.orders import (
@@ -235,11 +236,7 @@ def test_schemas_that_pass_serve_what_follows() -> None:
     run(steps)
 
 
-def test_of_a_large_frame_the_first_records_count(
-    schemas: SchemaOptions, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kafkascope.proxy.engine.schemas.MOST_BYTES", 1000)
-
+def test_of_a_large_frame_the_first_records_count(schemas: SchemaOptions) -> None:
     async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
         fault = parse_fault(f"{RULE} -> delay 1ms")
         proxy.rules.add(fault)
@@ -250,14 +247,10 @@ def test_of_a_large_frame_the_first_records_count(
         said = [text for _, text in proxy.hub.notices if "see only the first ones" in text]
         assert len(said) == 1
 
-    run(steps, schemas=schemas)
+    run(steps, schemas=schemas, limits=Limits(rule_record_bytes=1000))
 
 
-def test_a_frame_that_takes_too_long_goes_on(
-    schemas: SchemaOptions, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kafkascope.proxy.engine.schemas.MOST_SECONDS", -1.0)
-
+def test_a_frame_that_takes_too_long_goes_on(schemas: SchemaOptions) -> None:
     async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
         fault = parse_fault(f"{RULE} -> delay 1ms")
         proxy.rules.add(fault)
@@ -265,7 +258,7 @@ def test_a_frame_that_takes_too_long_goes_on(
         assert fault.trigger.fired == 0
         assert any("see only the first ones" in text for _, text in proxy.hub.notices)
 
-    run(steps, schemas=schemas)
+    run(steps, schemas=schemas, limits=Limits(rule_record_s=-1.0))
 
 
 def test_where_there_are_no_records_such_a_rule_is_refused() -> None:

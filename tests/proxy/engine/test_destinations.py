@@ -14,9 +14,9 @@ from click.testing import CliRunner
 from kafkascope.dissectors.registry import decode_response
 from kafkascope.proxy import KafkaProxy
 from kafkascope.proxy.cli import proxy as command
-from kafkascope.proxy.engine import directory
 from kafkascope.proxy.engine.destinations import Destinations, kind_of, parse_network, reached
 from kafkascope.proxy.engine.directory import GONE_NS, Address
+from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
 from tests.proxy.kit import (
     HEARTBEAT,
@@ -279,9 +279,8 @@ def tell(bench: Bench, ids: list[int], key: int = METADATA) -> list[int]:
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    monkeypatch.setattr(directory, "MAX_NODES", 20)
-    made = Bench()
+def bench() -> Iterator[Bench]:
+    made = Bench(limits=Limits(nodes=20))
     yield made
     made.nodes.close()
     made.listening.close()

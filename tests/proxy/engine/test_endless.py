@@ -17,15 +17,14 @@ from kafkascope.proxy import ClientTls, KafkaProxy, hub
 from kafkascope.proxy.control import verdicts
 from kafkascope.proxy.control.control import Control
 from kafkascope.proxy.control.exposition import Exposition
-from kafkascope.proxy.control.steering import MOST_HELD, Steering
+from kafkascope.proxy.control.steering import Steering
 from kafkascope.proxy.engine import layer
 from kafkascope.proxy.engine.directory import Address
 from kafkascope.proxy.engine.schemas import LateSchemas
-from kafkascope.proxy.hub import MOST_LABELS, OTHERS, Hub, Metrics
+from kafkascope.proxy.hub import OTHERS, Hub, Metrics
+from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.relay.edits import edited, shown
-from kafkascope.proxy.relay.pairing import MAX_PENDING, Pairing, PendingRequest
-from kafkascope.proxy.relay.requests import MOST_HEADS
-from kafkascope.proxy.rules import matching
+from kafkascope.proxy.relay.pairing import Pairing, PendingRequest
 from kafkascope.proxy.rules.faults import parse_fault
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.rules import Chain
@@ -58,12 +57,12 @@ def unknown(key: int, version: int = 0, client: bytes = b"c") -> bytes:
 
 def test_counters_have_no_more_labels_than_are_allowed() -> None:
     counted = Metrics()
-    for number in range(MOST_LABELS + 500):
+    for number in range(LIMITS.metric_labels + 500):
         counted.add("upstream_failures_total", f"10.0.0.1:{number}")
     told = counted.snapshot()["upstream_failures_total"]
-    assert len(told) == MOST_LABELS + 1
+    assert len(told) == LIMITS.metric_labels + 1
     assert told[OTHERS] == 500
-    assert sum(told.values()) == MOST_LABELS + 500
+    assert sum(told.values()) == LIMITS.metric_labels + 500
 
 
 def test_apis_that_nobody_knows_are_counted_as_one() -> None:
@@ -81,9 +80,9 @@ def test_apis_that_nobody_knows_are_counted_as_one() -> None:
 def test_heads_that_no_rule_cares_for_are_forgotten_when_there_are_too_many() -> None:
     bench = Bench()
     bench.hub.chain = Chain([parse_fault("api == Produce -> drop")])
-    for version in range(3 * MOST_HEADS):
+    for version in range(3 * LIMITS.quiet_heads):
         bench.relay.feed(0, unknown(HEARTBEAT, version), 1_000)
-    assert len(bench.relay.requests.quiet.heads) <= MOST_HEADS
+    assert len(bench.relay.requests.quiet.heads) <= LIMITS.quiet_heads
     assert bench.relay.requests.quiet.heads
 
 
@@ -104,7 +103,7 @@ def test_rules_do_not_keep_long_client_ids() -> None:
     for number in range(100):
         bench.relay.feed(0, unknown(HEARTBEAT, 4, b"%d" % number * 9_000), 1_000)
     assert len(rule.matcher._known) <= 1
-    bench.relay.feed(0, unknown(HEARTBEAT, 4, b"x" * matching.LONGEST_KNOWN), 1_000)
+    bench.relay.feed(0, unknown(HEARTBEAT, 4, b"x" * LIMITS.matcher_client_id_chars), 1_000)
     assert rule.matcher._known
 
 
@@ -123,8 +122,8 @@ def test_notices_are_short_whatever_peers_say() -> None:
     said.once("x" * LONG, "y" * LONG)
     said.once("x" * LONG, "again")
     ((_, text),) = said.notices
-    assert len(text) < hub.LONGEST_NOTICE + 10
-    assert max(map(len, said._said)) <= hub.LONGEST_NOTICE
+    assert len(text) < LIMITS.notice_chars + 10
+    assert max(map(len, said._said)) <= LIMITS.notice_chars
 
 
 def test_a_broker_at_a_name_that_cannot_be_one_costs_the_connection_and_is_not_kept() -> None:
@@ -171,19 +170,19 @@ def test_pairing_knows_what_waits_and_nothing_else() -> None:
 
 def test_pairing_forgets_numbers_of_requests_that_are_long_gone() -> None:
     pairing = Pairing()
-    for number in range(5 * MAX_PENDING):
+    for number in range(5 * LIMITS.pending_requests):
         pairing.requests.append(pending(number))
         if number % 1_000 == 0:
             assert pairing.knows(number)
             assert not pairing.knows(-1)
-    assert len(pairing._places) <= 2 * MAX_PENDING
-    assert not pairing.knows(4 * MAX_PENDING - 1)
-    assert pairing.knows(4 * MAX_PENDING)
+    assert len(pairing._places) <= 2 * LIMITS.pending_requests
+    assert not pairing.knows(4 * LIMITS.pending_requests - 1)
+    assert pairing.knows(4 * LIMITS.pending_requests)
 
 
 def test_responses_to_nothing_cost_the_same_however_many_requests_wait() -> None:
     took = []
-    for waiting in (1_000, MAX_PENDING):
+    for waiting in (1_000, LIMITS.pending_requests):
         bench = Bench()
         for number in range(waiting):
             bench.relay.pairing.add(pending(number))
@@ -235,7 +234,7 @@ def test_a_state_lists_some_held_frames_and_all_are_released_together() -> None:
             assert [each["number"] for each in proxy.held.list(5)] == list(proxy.held)[:5]
             state = Steering(proxy).state()
             assert state["status"]["held"] == len(state["held"]) == 12
-            assert MOST_HELD < 10_000
+            assert LIMITS.state_held < 10_000
             assert proxy.held.release_all() == 12
             for reader, writer in clients:
                 assert await read_frame(reader) == response(HEARTBEAT, 4)
@@ -297,8 +296,7 @@ def test_a_hello_without_end_is_refused_and_nobody_waits(tmp_path: Path) -> None
 
 def test_a_scraper_that_never_reads_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
-        proxy = KafkaProxy("127.0.0.1:1")
-        monkeypatch.setattr("kafkascope.proxy.control.exposition.SECONDS", 0.3)
+        proxy = KafkaProxy("127.0.0.1:1", limits=Limits(metrics_s=0.3))
         monkeypatch.setattr(type(proxy.hub.metrics), "text", lambda _: "x" * (8 << 20))
         exposition = Exposition(proxy)
         await exposition.listen(Address("127.0.0.1", 0))
@@ -336,11 +334,8 @@ def test_the_thread_that_asks_a_registry_ends_with_the_proxy() -> None:
         assert asked == [1, 2][:turn]
 
 
-def test_what_there_was_names_so_many_and_counts_the_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(verdicts, "MOST_NAMES", 3)
-    seen = verdicts.Seen(1)
+def test_what_there_was_names_so_many_and_counts_the_others() -> None:
+    seen = verdicts.Seen(1, limits=Limits(expected_names=3))
     for name in ("a", "b", "c", "d", "a", "e"):
         seen.count(name)
     assert seen.there == {"a": 2, "b": 1, "c": 1, verdicts.OTHERS: 2}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.proxy import KafkaProxy
 from kafkascope.proxy.engine.memory import LEAST, PATIENCE, QUIET, Memory
+from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.rules.faults import parse_fault
 from tests.proxy.engine.test_hostile import leave, run, works
 from tests.proxy.kit import HEARTBEAT, broker, connect, echo, produce, read_frame, request, until
@@ -132,11 +132,14 @@ def test_frames_of_many_clients_are_kept_one_after_the_other() -> None:
     run(main())
 
 
-def test_frames_that_are_held_end_at_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafkascope.proxy.engine.server.LOOK_S", 0.01)
+def test_frames_that_are_held_end_at_the_bound() -> None:
+    limits = Limits(memory_look_s=0.01)
 
     async def main() -> None:
-        async with broker(echo) as up, KafkaProxy(str(up), buffer_bytes=LIMIT) as proxy:
+        async with (
+            broker(echo) as up,
+            KafkaProxy(str(up), buffer_bytes=LIMIT, limits=limits) as proxy,
+        ):
             proxy.rules.add(parse_fault("topic == orders -> hold"))
             peers = [await connect(proxy.bootstrap) for _ in range(10)]
             small, small_writer = await connect(proxy.bootstrap)

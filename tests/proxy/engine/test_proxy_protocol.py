@@ -14,8 +14,8 @@ from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.proxy_protocol import ProxyHeader, header_of, read_header
 from kafkascope.proxy import KafkaProxy, Recorder
-from kafkascope.proxy.engine import server
 from kafkascope.proxy.engine.tls import ClientTls
+from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.relay.proxy_header import MODES
 from tests.proxy.kit import (
     HEARTBEAT,
@@ -169,13 +169,13 @@ def test_a_header_that_nobody_asked_for_ends_the_connection(
     assert "--proxy-protocol accept" in caplog.text
 
 
-def test_who_sends_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "HEADER_S", 0.2)
+def test_who_sends_nothing_is_let_go() -> None:
+    limits = Limits(header_s=0.2)
 
     async def main() -> None:
         async with (
             broker(echo) as up,
-            KafkaProxy(str(up), proxy_protocol=MODES["accept"]) as proxy,
+            KafkaProxy(str(up), proxy_protocol=MODES["accept"], limits=limits) as proxy,
         ):
             reader, writer = await connect(proxy.bootstrap)
             writer.write(b"PROXY TCP4 ")

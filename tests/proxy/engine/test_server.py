@@ -15,6 +15,7 @@ import pytest
 
 from kafkascope.dissectors.registry import decode_response
 from kafkascope.proxy import KafkaProxy, Recorder
+from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.rules.faults import parse_fault
 from tests.matrix import each_nth
 from tests.proxy.kit import (
@@ -602,14 +603,13 @@ async def answer_and_leave(reader: asyncio.StreamReader, writer: asyncio.StreamW
 
 
 @pytest.mark.parametrize("action", ["hold", "black-hole"])
-def test_an_answer_that_nobody_waits_for_is_not_kept(
-    action: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kafkascope.proxy.engine.stream.GONE_CHECK_S", 0.02)
-
+def test_an_answer_that_nobody_waits_for_is_not_kept(action: str) -> None:
     async def main() -> None:
         rule = parse_fault(f"api == Heartbeat -> {action} on response")
-        async with sink(answer_and_leave) as up, KafkaProxy(str(up), rules=[rule]) as made:
+        async with (
+            sink(answer_and_leave) as up,
+            KafkaProxy(str(up), rules=[rule], limits=Limits(gone_check_s=0.02)) as made,
+        ):
             _, writer = await connect(made.bootstrap)
             writer.write(request(HEARTBEAT, 4))
             await until(lambda: rule.trigger.fired)
@@ -624,14 +624,13 @@ def test_an_answer_that_nobody_waits_for_is_not_kept(
     ("action", "half"),
     [("delay 300ms", False), ("delay 300ms", True), ("throttle 60B/s", True), ("hold", False)],
 )
-def test_an_answer_that_waits_is_given_though_its_broker_has_left(
-    action: str, half: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kafkascope.proxy.engine.stream.GONE_CHECK_S", 0.02)
-
+def test_an_answer_that_waits_is_given_though_its_broker_has_left(action: str, half: bool) -> None:
     async def main() -> None:
         rule = parse_fault(f"api == Heartbeat -> {action} on response")
-        async with sink(answer_and_leave) as up, KafkaProxy(str(up), rules=[rule]) as made:
+        async with (
+            sink(answer_and_leave) as up,
+            KafkaProxy(str(up), rules=[rule], limits=Limits(gone_check_s=0.02)) as made,
+        ):
             reader, writer = await connect(made.bootstrap)
             writer.write(request(HEARTBEAT, 4))
             if action == "hold":

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures.model import Endpoint
-from kafkascope.proxy.recording import recorder
+from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.recording.recorder import Recorder
 from tests.proxy.kit import HEARTBEAT, request, response
 
@@ -17,11 +15,8 @@ CLIENT, BROKER = Endpoint("10.0.0.1", 5000), Endpoint("10.0.0.2", 9092)
 MOST = 50
 
 
-def test_a_flood_of_small_reads_does_not_pile_up(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(recorder, "MAX_EVENTS", MOST)
-    made = Recorder(tmp_path / "flood.pcapng")
+def test_a_flood_of_small_reads_does_not_pile_up(tmp_path: Path) -> None:
+    made = Recorder(tmp_path / "flood.pcapng", limits=Limits(queued_events=MOST))
     tap = made.tap(1, CLIENT, BROKER, 1)
     assert tap is not None
     asked = request(HEARTBEAT, 4, correlation_id=1)
@@ -44,19 +39,17 @@ def test_a_flood_of_small_reads_does_not_pile_up(
     assert made.dropped == left_out
 
 
-def test_what_comes_behind_a_flood_is_recorded_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_comes_behind_a_flood_is_recorded_again(tmp_path: Path) -> None:
     made = Recorder(tmp_path / "again.pcapng")
     tap = made.tap(1, CLIENT, BROKER, 1)
     assert tap is not None
     tap.client(0, request(HEARTBEAT, 4, correlation_id=1), 2)
     tap.client(1, response(HEARTBEAT, 4, correlation_id=1), 3)
-    monkeypatch.setattr(recorder, "MAX_EVENTS", 0)
+    made.limits = Limits(queued_events=0)
     for number in range(2, 100):
         tap.client(0, request(HEARTBEAT, 4, correlation_id=number), number * 10)
         tap.client(1, response(HEARTBEAT, 4, correlation_id=number), number * 10 + 1)
-    monkeypatch.setattr(recorder, "MAX_EVENTS", 1_000)
+    made.limits = Limits(queued_events=1_000)
     for number in range(100, 103):
         tap.client(0, request(HEARTBEAT, 4, correlation_id=number), number * 10)
         tap.client(1, response(HEARTBEAT, 4, correlation_id=number), number * 10 + 1)

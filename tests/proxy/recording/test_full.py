@@ -12,7 +12,7 @@ import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures.model import Endpoint
-from kafkascope.proxy.recording import sinks
+from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.recording.recorder import ConnectionTap, Recorder
 from tests.proxy.kit import echo, produce
 from tests.proxy.small_disk import SmallDisk
@@ -23,8 +23,10 @@ MS = 1_000_000
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> SmallDisk:
-    monkeypatch.setattr(sinks, "RETRY_S", 0.0)
     return SmallDisk(monkeypatch)
+
+
+AT_ONCE = Limits(disk_retry_s=0.0)
 
 
 class Session:
@@ -75,7 +77,7 @@ class Session:
 def test_recording_goes_on_when_there_is_space_again(
     disk: SmallDisk, tmp_path: Path, size: int, rotate: int
 ) -> None:
-    session = Session(Recorder(tmp_path / "r.pcapng", rotate_bytes=rotate), [])
+    session = Session(Recorder(tmp_path / "r.pcapng", rotate_bytes=rotate, limits=AT_ONCE), [])
     file = session.recorder.sinks[0]
     session.send(8, size)
     assert session.said == []
@@ -104,7 +106,7 @@ def test_recording_goes_on_when_there_is_space_again(
 
 def test_a_disk_that_is_full_twice_is_said_twice(disk: SmallDisk, tmp_path: Path) -> None:
     disk.errno = errno.EDQUOT
-    session = Session(Recorder(tmp_path / "r.pcapng"), [])
+    session = Session(Recorder(tmp_path / "r.pcapng", limits=AT_ONCE), [])
     for _ in range(2):
         session.send(2, 50_000)
         disk.room = 1000
@@ -116,7 +118,7 @@ def test_a_disk_that_is_full_twice_is_said_twice(disk: SmallDisk, tmp_path: Path
 
 
 def test_a_part_that_cannot_be_begun_is_begun_later(disk: SmallDisk, tmp_path: Path) -> None:
-    session = Session(Recorder(tmp_path / "r.pcapng", rotate_bytes=300_000), [])
+    session = Session(Recorder(tmp_path / "r.pcapng", rotate_bytes=300_000, limits=AT_ONCE), [])
     session.send(2, 120_000)
     disk.room = 10
     session.send(3, 120_000)
@@ -132,7 +134,7 @@ def test_a_part_that_cannot_be_begun_is_begun_later(disk: SmallDisk, tmp_path: P
 
 def test_another_error_ends_the_recording_and_is_said(disk: SmallDisk, tmp_path: Path) -> None:
     disk.errno = errno.EIO
-    session = Session(Recorder(tmp_path / "r.pcapng"), [])
+    session = Session(Recorder(tmp_path / "r.pcapng", limits=AT_ONCE), [])
     session.send(2, 50_000)
     disk.room = 1000
     session.send(2, 50_000)

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.captures import Endpoint, Gap
-from kafkascope.proxy.recording.direct import BLOCK, CHUNK, MOST, RESERVE, Chunks
+from kafkascope.proxy.limits import LIMITS
+from kafkascope.proxy.recording.direct import BLOCK, CHUNK, Chunks
 from kafkascope.proxy.recording.packing import (
     CLOSE,
     LARGE,
@@ -84,7 +85,7 @@ def test_chunks_are_left_alone_as_long_as_somebody_has_to_write_them() -> None:
         packing.add(TapEvent(1, 0, 1, made.randbytes(300_000), 1))
         kept.append(packing.take())
     before = written(kept)
-    assert (MOST - 1) * CHUNK < len(before) <= MOST * CHUNK
+    assert (LIMITS.chunks - 1) * CHUNK < len(before) <= LIMITS.chunks * CHUNK
     # How a connection goes on and ends is told all the same.
     packing.add(TapEvent(1, 0, 0, b"small", 2))
     kept.append(packing.take())
@@ -104,10 +105,10 @@ def test_chunks_are_left_alone_as_long_as_somebody_has_to_write_them() -> None:
 
 def test_there_are_so_many_chunks_and_they_serve_again() -> None:
     chunks = Chunks()
-    leases = [chunks.take() for _ in range(MOST)]
+    leases = [chunks.take() for _ in range(LIMITS.chunks)]
     assert None not in leases
     assert chunks.take() is None
-    last = [chunks.take(reserve=True) for _ in range(RESERVE)]
+    last = [chunks.take(reserve=True) for _ in range(LIMITS.reserve_chunks)]
     assert None not in last
     assert chunks.take(reserve=True) is None
     last.clear()

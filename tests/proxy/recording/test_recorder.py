@@ -18,6 +18,7 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures.model import Endpoint
 from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.control.attach import Attached
+from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.recording.packing import LARGE
 from kafkascope.proxy.rules.faults import parse_fault
 from tests.proxy.kit import (
@@ -284,12 +285,8 @@ def test_a_frame_that_ends_early_shows_no_secret_either(tmp_path: Path, side: st
 
 
 @pytest.mark.parametrize("throttled", [False, True])
-def test_frames_that_are_too_large_to_keep_show_no_secret(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, throttled: bool
-) -> None:
+def test_frames_that_are_too_large_to_keep_show_no_secret(tmp_path: Path, throttled: bool) -> None:
     """They pass as they come; what is recorded of them is as long, and is paired."""
-    for module in ("requests", "responses"):
-        monkeypatch.setattr(f"kafkascope.proxy.relay.{module}.MAX_COLLECT", 1000)
     path = tmp_path / "large.pcapng"
     secret = SECRET * 40_000
     seen: list[bytes] = []
@@ -304,7 +301,9 @@ def test_frames_that_are_too_large_to_keep_show_no_secret(
         rules = [parse_fault("api == SaslAuthenticate -> throttle 4MB/s")] if throttled else []
         async with (
             broker(large) as up,
-            KafkaProxy(str(up), recorder=Recorder(path), rules=rules) as proxy,
+            KafkaProxy(
+                str(up), recorder=Recorder(path), rules=rules, limits=Limits(frame_bytes=1000)
+            ) as proxy,
         ):
             reader, writer = await connect(proxy.bootstrap)
             writer.write(request(17, 1, {"mechanism": "PLAIN"}, correlation_id=2))
@@ -546,14 +545,11 @@ def test_recording_loads_no_scapy() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_who_asks_for_the_recording_does_not_wait_for_more_to_come(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kafkascope.proxy.recording.recorder.REST_S", PATIENCE_S)
-    monkeypatch.setattr("kafkascope.proxy.recording.sinks.SETTLE_S", PATIENCE_S)
+def test_who_asks_for_the_recording_does_not_wait_for_more_to_come(tmp_path: Path) -> None:
+    patient = Limits(collect_s=PATIENCE_S, settle_s=PATIENCE_S)
 
     async def main() -> None:
-        recorder = Recorder(tmp_path / "s.pcapng")
+        recorder = Recorder(tmp_path / "s.pcapng", limits=patient)
         recorder.start()
         client, server = Endpoint("127.0.0.1", 1), Endpoint("127.0.0.1", 2)
         tap = recorder.tap(1, client, server, 1)

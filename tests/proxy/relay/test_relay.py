@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.dissectors.registry import decode_response
-from kafkascope.proxy.hub import MAX_NOTICES
+from kafkascope.proxy.limits import LIMITS
 from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.verdicts import (
     BROKER,
@@ -320,9 +320,9 @@ def test_a_version_of_api_versions_that_is_too_new_is_answered_by_us() -> None:
 
 def test_however_much_was_said_what_is_new_is_said() -> None:
     hub = Bench().hub
-    for number in range(MAX_NOTICES + 5):
+    for number in range(LIMITS.notices_once + 5):
         hub.once(f"connection {number}", "one of many")
     hub.once("listener", "something else")
     hub.once("listener", "something else")
-    assert hub.said == MAX_NOTICES + 6
+    assert hub.said == LIMITS.notices_once + 6
     assert [text for _, text in hub.notices][-2:] == ["one of many", "something else"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.proxy.replay import cluster, run
+from kafkascope.proxy.limits import Limits
 from kafkascope.tui.cli import main
 from tests.analyzer.broken import SAMPLES, broken, heard_from
 from tests.proxy.dummy import bad_answer, blank, broker
@@ -26,20 +25,11 @@ def replay(path: Path, port: int, *options: str, answer_s: float = 30) -> Result
     begun = time.monotonic()
     arguments = ["replay", str(path), "--to", f"PLAINTEXT://127.0.0.1:{port}", "--speed", "max"]
     arguments += ["--timeout", str(answer_s), *options]
-    result = CliRunner().invoke(main, arguments)
+    result = CliRunner().invoke(main, arguments, obj=Limits(pause_s=0.001))
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert "Traceback" not in result.output
     assert time.monotonic() - begun < PATIENT_SECONDS
     return result
-
-
-@pytest.fixture(scope="module", autouse=True)
-def hurried() -> Iterator[None]:
-    """What is asked again is asked again at once."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (cluster, run):
-            patch.setattr(module, "PAUSE", 0.001)
-        yield
 
 
 @pytest.fixture(scope="module")

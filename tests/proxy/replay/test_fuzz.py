@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.proxy.replay import cluster, retries, run
+from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.sasl import MECHANISMS
 from kafkascope.tui.cli import main
 from tests.analyzer.broken import SAMPLES
@@ -23,14 +21,7 @@ SAMPLE_NAMES = (
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def hurried() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (cluster, run):
-            patch.setattr(module, "PAUSE", 0.001)
-        for module in (cluster, retries):
-            patch.setattr(module, "TRIES", 3)
-        yield
+HURRIED = Limits(pause_s=0.001, tries=3)
 
 
 def replayed(sample: str, seed: int, count: int = 60) -> tuple[int, str]:
@@ -42,7 +33,7 @@ def replayed(sample: str, seed: int, count: int = 60) -> tuple[int, str]:
         arguments += ["--timeout", "0.1", "--create-topics", "-c", str(count)]
         if seed % 2:
             arguments += ["--allow-writes", "--group-prefix", "p-"]
-        result = CliRunner().invoke(main, arguments)
+        result = CliRunner().invoke(main, arguments, obj=HURRIED)
     error = result.exception
     assert error is None or isinstance(error, SystemExit), (sample, seed, error)
     assert result.exit_code in (0, 1, 2, 3), (sample, seed, result.output)
@@ -58,7 +49,9 @@ def logged_in(mechanism: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> tup
     with broker(keeper) as port:
         arguments = ["replay", str(SAMPLES / "sasl.pcap"), "--to", f"127.0.0.1:{port}"]
         arguments += ["--speed", "max", "--timeout", "0.5", "-c", "5"]
-        result = CliRunner().invoke(main, [*arguments, "--sasl", mechanism, "--user", "u"])
+        result = CliRunner().invoke(
+            main, [*arguments, "--sasl", mechanism, "--user", "u"], obj=HURRIED
+        )
     error = result.exception
     assert error is None or isinstance(error, SystemExit), (mechanism, seed, error)
     # 2 would mean that the capture or the command line is wrong.
@@ -118,6 +111,6 @@ def test_no_coordinator_at_all() -> None:
         to = f"127.0.0.1:{port}"
         options = ["--speed", "max", "--timeout", "1", "--allow-writes", "--group-prefix", "p-"]
         path = str(SAMPLES / "transactions.pcap")
-        result = CliRunner().invoke(main, ["replay", path, "--to", to, *options])
+        result = CliRunner().invoke(main, ["replay", path, "--to", to, *options], obj=HURRIED)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert "requests sent" in result.output

@@ -5,10 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from kafkascope.analyzer.transform.diff import Difference
-from kafkascope.proxy.replay import compare, outcome, plan, remap, streams
+from kafkascope.proxy.limits import Limits
+from kafkascope.proxy.replay import compare, streams
 from kafkascope.proxy.replay.compare import Comparison
 from kafkascope.proxy.replay.outcome import Latencies
 from kafkascope.proxy.replay.plan import Permit, Plan
@@ -17,9 +16,8 @@ from kafkascope.proxy.replay.run import Replay
 from tests.proxy.served import batch
 
 
-def test_differences_beyond_a_limit_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compare, "MOST_FINDINGS", 3)
-    comparison = Comparison()
+def test_differences_beyond_a_limit_are_counted() -> None:
+    comparison = Comparison(limits=Limits(differences=3))
     assert not comparison.remarks
     for number in range(10):
         comparison.note("ListOffsets", 7, number + 1, "offset", number, number + 1)
@@ -34,9 +32,8 @@ def test_differences_beyond_a_limit_are_counted(monkeypatch: pytest.MonkeyPatch)
     assert not comparison.is_new("ListOffsets", 7, [Difference("x", "changed", 1, 2)])
 
 
-def test_latencies_of_many_exchanges_are_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outcome, "MOST_LATENCIES", 100)
-    latencies = Latencies()
+def test_latencies_of_many_exchanges_are_a_sample() -> None:
+    latencies = Latencies(100)
     for number in range(10_000):
         latencies.add(number, number)
     assert latencies.count == 10_000
@@ -44,11 +41,8 @@ def test_latencies_of_many_exchanges_are_a_sample(monkeypatch: pytest.MonkeyPatc
     assert 2_000 < sorted(latencies.kept)[50][0] < 8_000
 
 
-def test_requests_beyond_a_limit_are_not_sent_and_not_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(plan, "MOST_STEPS", 2)
-    made = Plan(Permit())
+def test_requests_beyond_a_limit_are_not_sent_and_not_kept() -> None:
+    made = Plan(Permit(), limits=Limits(steps=2))
     kept: list[int] = []
 
     def keep() -> int:
@@ -64,12 +58,11 @@ def test_requests_beyond_a_limit_are_not_sent_and_not_kept(
         )
     assert kept == [0, 1]
     assert [step.index for step in made.steps()] == [0, 1]
-    assert made.skipped["ListOffsets", plan.TOO_MANY] == 1
+    assert made.skipped["ListOffsets", made.too_many] == 1
 
 
-def test_ids_are_known_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remap, "MOST_IDS", 3)
-    ids = IdMap()
+def test_ids_are_known_up_to_a_limit() -> None:
+    ids = IdMap(3)
     for number in range(10):
         ids.learn(f"then {number}", f"now {number}")
     assert ids.live("then 9") == "now 9"
@@ -83,11 +76,9 @@ def fetched(topic: str, data: bytes) -> dict[str, Any]:
     return {"responses": [{"topic": topic, "partitions": [part]}]}
 
 
-def test_streams_keep_what_fits_and_tell_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "PLACES_KEPT", 2)
-    monkeypatch.setattr(streams, "BATCHES_KEPT", 5)
-    monkeypatch.setattr(streams, "BYTES_KEPT", 3_000)
-    comparison = Comparison()
+def test_streams_keep_what_fits_and_tell_the_rest() -> None:
+    limits = Limits(compared_partitions=2, equal_batches=5, waiting_batch_bytes=3_000)
+    comparison = Comparison(limits=limits)
     seen = comparison.streams
     for number in range(20):
         data = batch(b"same", base=number)
@@ -109,6 +100,7 @@ def test_streams_keep_what_fits_and_tell_the_rest(monkeypatch: pytest.MonkeyPatc
 
 def test_what_is_on_its_way_has_a_limit_in_bytes() -> None:
     replay = object.__new__(Replay)
+    replay.limits = Limits()
     replay._in_flight, replay._bytes = 1, 0
     assert not replay._full
     replay._bytes = 64 << 20

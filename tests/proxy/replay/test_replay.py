@@ -14,6 +14,7 @@ from kafkascope.dissectors.records.records import Partial, Record, batches, crc_
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import APIS, example, layout_of, write_layout
 from kafkascope.dissectors.values import Uuid
+from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.replay import split
 from kafkascope.proxy.replay.cli import _tls as tls_context
 from kafkascope.proxy.replay.compare import Comparison
@@ -380,9 +381,8 @@ def test_a_request_without_ids_stays_the_same_object():
     assert Remap(prefix="x-").request(layout, body) is body
 
 
-def test_batches_that_wait_for_their_like_are_opened_when_there_are_too_many(monkeypatch):
-    monkeypatch.setattr("kafkascope.proxy.replay.streams.BYTES_KEPT", 0)
-    comparison = Comparison()
+def test_batches_that_wait_for_their_like_are_opened_when_there_are_too_many():
+    comparison = Comparison(limits=Limits(waiting_batch_bytes=0))
     layout = layout_of("FetchResponse", 12)
     comparison.compare("Fetch", 12, 1, layout, answers(b"x", b"y"), answers())
     comparison.compare("Fetch", 12, 2, layout, answers(), answers(b"x", b"y"))

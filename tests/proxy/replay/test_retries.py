@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafkascope.dissectors.registry import APIS, layout_of
-from kafkascope.proxy.replay import retries, run
+from kafkascope.proxy.limits import LIMITS, Limits
+from kafkascope.proxy.replay import retries
 from kafkascope.proxy.replay.compare import Comparison
 from kafkascope.proxy.replay.remap import Remap
 from kafkascope.proxy.serve.broker import Broker
@@ -51,7 +52,9 @@ def fetches(path: Path, topic: str, *numbers: int) -> Path:
     return path
 
 
-def replayed(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Result, Counter[str]]:
+def replayed(
+    path: Path, monkeypatch: pytest.MonkeyPatch, **limits: int
+) -> tuple[Result, Counter[str]]:
     """Replay a capture to a served sample; also, how often it was asked what."""
     asked: Counter[str] = Counter()
     respond = Broker.respond
@@ -61,14 +64,13 @@ def replayed(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Result, Count
         return await respond(broker, key, *more)
 
     monkeypatch.setattr(Broker, "respond", counted)
-    monkeypatch.setattr(retries, "TRIES", TRIES)
-    monkeypatch.setattr(run, "PAUSE", 0)
+    small = Limits(tries=TRIES, pause_s=0, **limits)
     results: list[Result] = []
 
     async def use(host: str, port: int, told: list[str]) -> None:
         words = ("--to", f"{host}:{port}", "--speed", "max", "--create-topics")
         arguments = ["replay", str(path), *words]
-        results.append(await asyncio.to_thread(CliRunner().invoke, main, arguments))
+        results.append(await asyncio.to_thread(CliRunner().invoke, main, arguments, obj=small))
 
     asyncio.run(with_server(SAMPLE, use))
     return results[0], asked
@@ -89,7 +91,7 @@ def test_only_what_is_missing_is_no_longer_waited_for() -> None:
     made = retries.Retries(Comparison(), Remap())
 
     def worth(*codes: int) -> bool:
-        return made.turns(exchange, decoded, told(*codes)) == retries.TRIES - 1
+        return made.turns(exchange, decoded, told(*codes)) == LIMITS.tries - 1
 
     assert worth(3, 6)
     made.ended(exchange, decoded, told(3, 6), well=False)
@@ -127,9 +129,8 @@ def test_an_api_of_which_no_answer_settles_is_no_longer_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """3,000 answers that could not be the captured ones took two seconds each."""
-    monkeypatch.setattr(retries, "MOST_IN_A_ROW", 2)
     path = fetches(tmp_path / "fetches.pcapng", "kafka-python.none", *range(9, 15))
-    result, asked = replayed(path, monkeypatch)
+    result, asked = replayed(path, monkeypatch, failed_in_a_row=2)
     assert "0 responses equal, 6 different, 0 without" in result.output
     assert asked["Fetch"] == 2 * TRIES + 4
     assert "Fetch was retried 2 times without success, then no longer" in result.output
@@ -142,11 +143,11 @@ def test_an_api_that_settles_goes_on_being_waited_for() -> None:
     decoded: Any = SimpleNamespace(layout=layout)
     unready = {"error_code": 15}
     for _ in range(3):
-        for _ in range(retries.MOST_IN_A_ROW - 1):
+        for _ in range(LIMITS.failed_in_a_row - 1):
             made.ended(exchange, decoded, unready, well=False)
         assert made.turns(exchange, decoded, unready)
         made.ended(exchange, decoded, unready, well=True)
-    for _ in range(retries.MOST_IN_A_ROW):
+    for _ in range(LIMITS.failed_in_a_row):
         made.ended(exchange, decoded, unready, well=False)
     assert not made.turns(exchange, decoded, unready)
 

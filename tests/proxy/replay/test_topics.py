@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.dissectors.registry import APIS, decode_request, read_request_header
-from kafkascope.proxy.replay import cluster
-from kafkascope.proxy.replay.cluster import CREATED_AT_ONCE, LiveCluster
+from kafkascope.proxy.limits import LIMITS, Limits
+from kafkascope.proxy.replay.cluster import LiveCluster
 from kafkascope.proxy.replay.peer import Reach
 from kafkascope.tui.cli import main
 from tests.explosion.declared import often
@@ -61,9 +61,9 @@ class Reluctant:
         )
 
 
-def created(peer: Reluctant, topics: dict[str, int]) -> list[str]:
+def created(peer: Reluctant, topics: dict[str, int], limits: Limits = LIMITS) -> list[str]:
     async def create(port: int) -> list[str]:
-        target = LiveCluster([("127.0.0.1", port)], Reach(timeout=10))
+        target = LiveCluster([("127.0.0.1", port)], Reach(timeout=10, limits=limits))
         await target.open()
         peer.asked.clear()
         try:
@@ -75,24 +75,22 @@ def created(peer: Reluctant, topics: dict[str, int]) -> list[str]:
         return asyncio.run(create(port))
 
 
-def test_nobody_waits_for_leaders_of_topics_that_were_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_nobody_waits_for_leaders_of_topics_that_were_refused() -> None:
     # One that was refused: all were asked for forty times, a quarter of a second apart.
-    monkeypatch.setattr(cluster, "PAUSE", 60)
+    slow = Limits(pause_s=60)
     peer = Reluctant()
-    assert created(peer, {"yes": 2, "no": 1}) == ["no (error 44)"]
+    assert created(peer, {"yes": 2, "no": 1}, slow) == ["no (error 44)"]
     assert peer.asked == {"CreateTopics": 1, "Metadata": 1}
-    assert created(peer, {"no": 1, "no-2": 1}) == ["no (error 44)", "no-2 (error 44)"]
+    assert created(peer, {"no": 1, "no-2": 1}, slow) == ["no (error 44)", "no-2 (error 44)"]
     assert peer.asked == {"CreateTopics": 1}
 
 
 def test_very_many_are_created_in_turns() -> None:
     peer = Reluctant()
     assert created(peer, {f"t{n}": 1 + n % 3 for n in range(1_500)}) == []
-    assert CREATED_AT_ONCE - 3 < peer.largest <= CREATED_AT_ONCE
+    assert LIMITS.created_at_once - 3 < peer.largest <= LIMITS.created_at_once
     assert peer.asked["CreateTopics"] == 4  # of 3,000 partitions in topics that stay whole
-    assert created(peer, {"large": 9 * CREATED_AT_ONCE, "t": 1}) == []
+    assert created(peer, {"large": 9 * LIMITS.created_at_once, "t": 1}) == []
     assert peer.asked["CreateTopics"] == 2
 
 

@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.proxy.serve import fetch_sessions
+from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
+from kafkascope.proxy.serve.fetch_sessions import (
+    LAST_EPOCH,
+    Changes,
+    FetchSession,
+    FetchSessions,
+)
 from kafkascope.proxy.serve.log import Log
 from kafkascope.proxy.serve.partitions import Partitions
 from kafkascope.proxy.serve.request import Code, Request
@@ -95,9 +101,9 @@ async def write(partitions: Partitions, topic: str, number: int, *values: bytes)
     await partitions.produce(Request(9, body))
 
 
-def served(count: int) -> tuple[CapturedCluster, Partitions]:
+def served(count: int, limits: Limits = LIMITS) -> tuple[CapturedCluster, Partitions]:
     """Two topics of so many partitions."""
-    model = CapturedCluster(TopicNames())
+    model = CapturedCluster(TopicNames(), limits)
     for name in TOPICS:
         for number in range(count):
             model.partition(name, number)
@@ -241,26 +247,23 @@ def test_a_session_that_is_not_there_is_told() -> None:
     asyncio.run(use())
 
 
-def test_epochs_begin_again_behind_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch_sessions, "LAST_EPOCH", 2)
+def test_epochs_begin_again_behind_the_last() -> None:
+    sessions = FetchSessions(Changes(), LIMITS)
+    topics = [{"topic": "orders", "partitions": [{"partition": 0}]}]
+    session = sessions.of({"session_id": 0, "session_epoch": 0, "topics": topics})
+    assert isinstance(session, FetchSession)
+    session.epoch = LAST_EPOCH
+    for epoch in (LAST_EPOCH, 1, 2):
+        body = {"session_id": session.id, "session_epoch": epoch, "topics": []}
+        assert sessions.of(body) is session
 
+
+@pytest.mark.parametrize(
+    "limits", [Limits(fetch_sessions=2), Limits(fetch_session_bytes=900)], ids=["sessions", "bytes"]
+)
+def test_the_oldest_session_makes_room(limits: Limits) -> None:
     async def use() -> None:
-        _, partitions = served(1)
-        number = (await fetch(partitions, {("orders", 0): 0}, epoch=0))["session_id"]
-        for epoch in (1, 2, 1, 2):
-            assert not (await fetch(partitions, {}, [], number, epoch))["error_code"]
-
-    asyncio.run(use())
-
-
-@pytest.mark.parametrize(("limit", "most"), [("MOST", 2), ("MOST_BYTES", 900)])
-def test_the_oldest_session_makes_room(
-    limit: str, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fetch_sessions, limit, most)
-
-    async def use() -> None:
-        _, partitions = served(1)
+        _, partitions = served(1, limits)
         asked = {("orders", 0): 0}
         first, second = [(await fetch(partitions, asked, epoch=0))["session_id"] for _ in range(2)]
         assert not (await fetch(partitions, {}, [], first, 1))["error_code"]
@@ -269,7 +272,7 @@ def test_the_oldest_session_makes_room(
         assert gone["error_code"] == Code.FETCH_SESSION_ID_NOT_FOUND
         for number, epoch in ((first, 2), (third, 1)):
             assert not (await fetch(partitions, {}, [], number, epoch))["error_code"]
-        if limit == "MOST_BYTES":
+        if limits.fetch_session_bytes == 900:
             # One that is too large for all of the room is served, and not kept.
             asked = {(name, number): 0 for name in TOPICS for number in range(2)}
             large = await fetch(partitions, asked, epoch=0)

@@ -7,18 +7,13 @@ import random
 
 import pytest
 
-from kafkascope.proxy.serve.coordinators import groups
+from kafkascope.proxy.limits import Limits
 from tests.proxy.mutations import requests, wrong_request
 from tests.proxy.served import peer_of, with_server
 
 SAMPLE_NAMES = ("libraries.pcap", "rebalance.pcap", "transactions.pcap", "librdkafka.pcap")
 AT_ONCE = 20
 """Requests of a connection that does not wait for answers."""
-
-
-@pytest.fixture(autouse=True)
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "FORMING", 0.001)
 
 
 async def ask(host: str, port: int, frames: list[bytes]) -> None:
@@ -49,7 +44,7 @@ def served(sample: str, seed: int, count: int) -> None:
         assert not [line for line in told if "internal error" in line], (sample, seed, told)
         await good.close()
 
-    asyncio.run(with_server(sample, use))
+    asyncio.run(with_server(sample, use, limits=Limits(forming_s=0.001)))
 
 
 @pytest.mark.parametrize("sample", SAMPLE_NAMES)

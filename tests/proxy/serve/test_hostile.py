@@ -16,8 +16,8 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.session.session import Session
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.registry import APIS, Decoded, api_named, layout_of, write_layout
+from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.replay.peer import PeerError
-from kafkascope.proxy.serve import server as limits
 from kafkascope.proxy.serve.broker import Broker, Library, NoResponse, Response
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.cli import given_context as tls_of
@@ -128,9 +128,7 @@ def announced(size: int) -> bytes:
     return struct.pack(">i", size)
 
 
-def test_a_request_that_does_not_arrive_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "FRAME_S", 0.2)
-
+def test_a_request_that_does_not_arrive_ends() -> None:
     async def use(host: str, port: int, told: list[str]) -> None:
         slow, drip = await asyncio.open_connection(host, port)
         drip.write(announced(1000))
@@ -139,18 +137,15 @@ def test_a_request_that_does_not_arrive_ends(monkeypatch: pytest.MonkeyPatch) ->
             await asyncio.sleep(0.1)
         assert await ended(slow)
         await until(lambda: any("1000 bytes did not arrive in 0.2 s; closed" in e for e in told))
-        monkeypatch.setattr(limits, "IDLE_S", 0.4)
         silent, writer = await asyncio.open_connection(host, port)
         assert await ended(silent)
         drip.close()
         writer.close()
 
-    asyncio.run(with_server("libraries.pcap", use))
+    asyncio.run(with_server("libraries.pcap", use, limits=Limits(frame_s=0.2, idle_s=0.4)))
 
 
-def test_memory_for_all_requests_together_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MAX_BUFFERED", 250_000)
-
+def test_memory_for_all_requests_together_is_bounded() -> None:
     async def use(host: str, port: int, told: list[str]) -> None:
         links = [await asyncio.open_connection(host, port) for _ in range(4)]
         for _, writer in links:
@@ -174,12 +169,11 @@ def test_memory_for_all_requests_together_is_bounded(monkeypatch: pytest.MonkeyP
         else:
             raise AssertionError(told)
 
-    asyncio.run(with_server("libraries.pcap", use))
+    limits = Limits(serve_buffer_bytes=250_000)
+    asyncio.run(with_server("libraries.pcap", use, limits=limits))
 
 
-def test_a_flood_of_connections_is_told_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MAX_CONNECTIONS", 20)
-
+def test_a_flood_of_connections_is_told_once_in_a_while() -> None:
     async def use(host: str, port: int, told: list[str]) -> None:
         good = await peer_of(host, port)
         links = [await asyncio.open_connection(host, port) for _ in range(60)]
@@ -200,7 +194,7 @@ def test_a_flood_of_connections_is_told_once_in_a_while(monkeypatch: pytest.Monk
             raise AssertionError("there is no room for a client although others have left")
         await good.close()
 
-    asyncio.run(with_server("libraries.pcap", use))
+    asyncio.run(with_server("libraries.pcap", use, limits=Limits(serve_connections=20)))
 
 
 def test_clients_that_speak_tls_get_it_and_others_a_line(tmp_path: Path) -> None:

@@ -20,8 +20,7 @@ from kafkascope.analyzer.topics import TopicNames, short_id
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
-from kafkascope.proxy.serve import broker as limits
-from kafkascope.proxy.serve import captured_cluster
+from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.serve.broker import Library
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.log import ENTRY_BYTES, Entry, Log, Owed, _marker
@@ -50,9 +49,8 @@ def ended(model: CapturedCluster, *, committed: bool = True) -> None:
     model.add(exchange("EndTxn", 26, asked, {"error_code": 0}))
 
 
-def test_records_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(captured_cluster, "MOST_RECORDS", 100_000)
-    model = CapturedCluster(TopicNames())
+def test_records_are_kept_up_to_a_limit() -> None:
+    model = CapturedCluster(TopicNames(), Limits(captured_bytes=100_000))
     data = batch(bytes(10_000))
     for number in range(100):
         produced(model, "orders", number, data)
@@ -67,10 +65,9 @@ def test_records_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None
     assert model.left_out == 101 - log.end
 
 
-def test_nodes_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_are_kept_up_to_a_limit() -> None:
     # Each has a listener: with 40,000 there were no file descriptors left, and a fault.
-    monkeypatch.setattr(captured_cluster, "MOST_NODES", 3)
-    model = CapturedCluster(TopicNames())
+    model = CapturedCluster(TopicNames(), Limits(served_nodes=3))
     part = {"partition_index": 0, "leader_id": 9, "replica_nodes": [9]}
     topic = {"name": "orders", "error_code": 0, "partitions": [part]}
     for nodes, more in (([4, 5], False), ([4, 5, 6], False), ([4, 9], True)):
@@ -157,12 +154,10 @@ def test_names_that_come_late_are_found_in_linear_time() -> None:
     assert time.process_time() - start < 5
 
 
-def test_a_library_keeps_values_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_VALUES", 50)
-    monkeypatch.setattr(limits, "MOST_LEAVES", 5)
+def test_a_library_keeps_values_up_to_a_limit() -> None:
     with open_capture([SAMPLES / "libraries.pcap"], spool=Spool()) as capture:
         session = Session(capture.context, capture.source.read)
-        made = Library(session)
+        made = Library(session, Limits(captured_values=50, compared_values=5))
         keys = set()
         seen = 0
         for each in capture.exchanges():

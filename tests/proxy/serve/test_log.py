@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkascope.dissectors.records.records import batches
 from kafkascope.dissectors.records.writer import encode_batch, encode_message_set
-from kafkascope.proxy.serve.log import MOST, Log
+from kafkascope.proxy.serve.log import LAST_OFFSET, Log
 from tests.proxy.served import PRODUCER, batch, read, rows
 
 
@@ -110,9 +110,9 @@ def test_where_the_captures_clients_stood_readers_may_stand():
 
 def test_offsets_that_cannot_be_added_to_are_left_out():
     log = Log()
-    log.add(batch(b"a", base=MOST))
-    log.add(batch(b"b"), MOST)
-    log.starts_at(MOST)
+    log.add(batch(b"a", base=LAST_OFFSET))
+    log.add(batch(b"b"), LAST_OFFSET)
+    log.starts_at(LAST_OFFSET)
     log.finish()
     assert (log.start, log.end) == (0, 0)
     assert log.append(b"garbage") == -1

@@ -5,23 +5,18 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.proxy.serve import request as limits
+from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster, Partition
 from kafkascope.proxy.serve.coordinators.consumers import ConsumerGroups
 from kafkascope.proxy.serve.coordinators.groups import Groups
-from kafkascope.proxy.serve.coordinators.producers import METADATA_LIMIT, Offsets
+from kafkascope.proxy.serve.coordinators.producers import Offsets
 from kafkascope.proxy.serve.request import Code, MemoryBudget, Request
-from kafkascope.proxy.serve.server import BURST, Lines
+from kafkascope.proxy.serve.server import Lines
 from tests.proxy.served import peer_of, with_server
 
-
-@pytest.fixture(autouse=True)
-def counted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "RECOUNT_S", 0.0)
+SMALL = Limits(state_bytes=1 << 20, recount_s=0.0)
 
 
 def model_of_a_topic() -> CapturedCluster:
@@ -51,8 +46,8 @@ def committed(budget: MemoryBudget) -> tuple[Offsets, Any]:
 def test_commits_are_held_against_what_brokers_take() -> None:
     async def main() -> None:
         offsets, ask = committed(MemoryBudget())
-        assert error_of(await ask(commit("g", "x" * METADATA_LIMIT))) == 0
-        too_long = "x" * (METADATA_LIMIT + 1)
+        assert error_of(await ask(commit("g", "x" * LIMITS.offset_metadata_chars))) == 0
+        too_long = "x" * (LIMITS.offset_metadata_chars + 1)
         assert error_of(await ask(commit("h", too_long))) == Code.OFFSET_METADATA_TOO_LARGE
         unknown = Code.UNKNOWN_TOPIC_OR_PARTITION
         assert error_of(await ask(commit("h", topic="nosuch"))) == unknown
@@ -64,7 +59,7 @@ def test_commits_are_held_against_what_brokers_take() -> None:
 
 def test_a_flood_of_commits_ends_at_the_limit() -> None:
     async def main() -> None:
-        budget = MemoryBudget(1 << 20)
+        budget = MemoryBudget(SMALL)
         offsets, ask = committed(budget)
         codes = [error_of(await ask(commit(f"{n}" + "g" * 1000))) for n in range(3_000)]
         assert set(codes) == {0, Code.INVALID_COMMIT_OFFSET_SIZE}
@@ -90,7 +85,7 @@ def join(number: int, size: int) -> Body:
 
 def test_members_with_much_to_say_fill_a_group_and_leave_it_empty() -> None:
     async def main() -> None:
-        groups = Groups(MemoryBudget(1 << 20))
+        groups = Groups(MemoryBudget(SMALL))
         joins = [asyncio.create_task(groups.join(5, "c", join(n, 100_000))) for n in range(9)]
         told = [await each for each in joins]
         refused = [each for each in told if each["error_code"] == Code.GROUP_MAX_SIZE_REACHED]
@@ -134,7 +129,7 @@ def test_a_flood_of_different_lines_is_cut() -> None:
     lines = Lines(said.append, clock=lambda: now[0])
     for number in range(10_000):
         lines.log("me", f"line {number}")
-    assert len(said) == BURST
+    assert len(said) == LIMITS.log_burst
     now[0] = 5.0
     lines.log("me", "the last")
-    assert said[-1] == f"me: the last ({10_000 - BURST} lines before it were suppressed)"
+    assert said[-1] == f"me: the last ({10_000 - LIMITS.log_burst} lines before it were suppressed)"

@@ -12,7 +12,7 @@ import pytest
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.control.control import Control as Steered
-from kafkascope.proxy.recording import sinks
+from kafkascope.proxy.limits import Limits
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.process.control import Control, ProxyWatch
@@ -31,7 +31,6 @@ def test_a_full_disk_is_said_in_the_ui_when_it_happens(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """And on stderr; recording goes on when there is space again, and says what it left out."""
-    monkeypatch.setattr(sinks, "RETRY_S", 0.0)
     disk, path = SmallDisk(monkeypatch), tmp_path / "r.pcapng"
     toasts: list[str] = []
     notify = ScopeApp.notify
@@ -41,7 +40,7 @@ def test_a_full_disk_is_said_in_the_ui_when_it_happens(
         notify(self, message, **rest)
 
     monkeypatch.setattr(ScopeApp, "notify", noted)
-    recorder = Recorder(path)
+    recorder = Recorder(path, limits=Limits(disk_retry_s=0.0))
 
     async def steps(app: ScopeApp, made: KafkaProxy) -> int:
         reader, writer = await connect(made.bootstrap)

@@ -14,9 +14,9 @@ from kafkascope.dissectors.records.records import Record, batches, open_batch
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import decode_request, decode_response
 from kafkascope.proxy.engine.server import KafkaProxy
+from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.rules.faults import FaultError
 from kafkascope.proxy.rules.rules import Chain
-from kafkascope.proxy.rules.scripts import script
 from kafkascope.proxy.rules.scripts.script import load_script
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Drop, Replace, Respond
 from tests.proxy.kit import (
@@ -41,11 +41,13 @@ PAGE = dict(re.findall(r"```python\n# (\w+)\n(.*?)```", DOCS, re.DOTALL))
 class Trial:
     """A script, and frames that its rules are asked about."""
 
-    def __init__(self, folder: Path, text: str, name: str = "script.py") -> None:
+    def __init__(
+        self, folder: Path, text: str, name: str = "script.py", limits: Limits = LIMITS
+    ) -> None:
         self.path = folder / name
         self.path.write_text(text)
         self.rules = load_script(self.path)
-        self.bench = Bench()
+        self.bench = Bench(limits=limits)
         self.seen: list[Any] = []
         sights = [Always(side) for side in (CLIENT, BROKER)]
         for sight in sights:
@@ -195,11 +197,11 @@ def test_a_script_that_is_wrong_is_refused(tmp_path: Path, text: str, said: str)
     assert said in str(refused.value)
 
 
-def test_an_endless_loop_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(script, "MOST_S", 0.2)
+def test_an_endless_loop_is_interrupted(tmp_path: Path) -> None:
     trial = Trial(
         tmp_path,
         "def request(frame):\n    while frame.api == 'Fetch':\n        pass\n    frame.drop()\n",
+        limits=Limits(script_s=0.2),
     )
     assert trial.ask(request(FETCH, 12)) is None
     (told,) = trial.told
