@@ -68,15 +68,18 @@ def _slow_document(text: str) -> Any:
     """Parse again with the standard library, which stops behind the document, takes bytes that are
     not UTF-8, and says where it fails."""
     try:
-        return json.JSONDecoder().raw_decode(text)[0]
+        document = json.JSONDecoder().raw_decode(text)[0]
+        # Half of a surrogate pair, which no frame can hold.
+        json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogateescape")
     except RecursionError:
         raise NotUnderstood(TOO_DEEP) from None
     except json.JSONDecodeError as error:
         # A string without its end is reported at its beginning.
         at_end = error.msg.startswith("Unterminated") or not text[error.pos :].strip()
         raise NotUnderstood(CUT if at_end else NOT_UNDERSTOOD) from None
-    except ValueError:  # an integer of thousands of digits
+    except ValueError:  # also an integer of thousands of digits
         raise NotUnderstood(NOT_UNDERSTOOD) from None
+    return document
 
 
 def parse_json(message: bytes, written_ns: int, whole_seconds: bool, level: str) -> Completed:

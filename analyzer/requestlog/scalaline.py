@@ -124,7 +124,7 @@ def read_scala(text: str) -> ScalaRequest | None:
     stops = [match.start() for match in ends[1:]] + [len(text)]
     # Texts are not quoted: of two fields of one name the first is the request's.
     fields: dict[str, str] = {}
-    for match, stop in zip(ends, stops, strict=True):
+    for match, stop in zip(ends, stops, strict=False):
         fields.setdefault(match[1], text[match.end() : stop])
     name, version = head[1], int(head[2])
     scala = _CLASSES.get(name, _Class(name))

@@ -57,7 +57,7 @@ _PRODUCE: Final = re.compile(
     r"\{acks=(-?\d{1,5}),timeout=(-?\d{1,10}),"
     r"(?:numPartitions=\d{1,10}|partitionSizes=\[([^\]]*)\])\}"
 )
-_WRAPPERS: Final = ("partition_header=", "coordinator=")
+_WRAPPER: Final = re.compile(r"(?:partition_header|coordinator)=\{")
 """Structs inside of structs that the wire does not show: Fetch up to 1.1, FindCoordinator."""
 
 _WHOLE_FILE: Final = (1 << 31) - 1
@@ -165,8 +165,8 @@ class _Source:
                 inside = False
             if index:
                 self.expect(",")
-            if self.text.startswith(_WRAPPERS, self.at):
-                self.at = self.text.index("{", self.at) + 1
+            if wrapper := _WRAPPER.match(self.text, self.at):
+                self.at = wrapper.end()
                 inside, self._end = True, _END_OF_STRUCT
             name = _NAME.match(self.text, self.at)
             if name is None:

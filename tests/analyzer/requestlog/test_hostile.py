@@ -16,7 +16,8 @@ from kafkascope.analyzer.requestlog.containers import looks_like
 from kafkascope.analyzer.requestlog.model import Completed, Unparsed
 from kafkascope.analyzer.requestlog.parsing import parse
 from kafkascope.analyzer.requestlog.times import LogClock
-from kafkascope.dissectors.registry import write_layout
+from kafkascope.dissectors.registry import layout_of, write_layout
+from tests.analyzer.requestlog.kafka_json import line as printed_line
 from tests.analyzer.requestlog.samples import expected_rows, lines_of, sample_files
 
 TOKENS = [
@@ -80,6 +81,8 @@ def test_lines_that_were_cut_are_counted() -> None:
         assert request.reason in ("cut", "not understood")
 
 
+HEARTBEAT = {"group_id": "g", "generation_id": 4, "member_id": "m"}
+
 _HEAD = b"[2026-11-28 18:18:52,136] DEBUG Completed request:"
 _PRODUCE = _HEAD + (
     b"RequestHeader(apiKey=PRODUCE, apiVersion=4, clientId=c, correlationId=1) -- "
@@ -105,6 +108,8 @@ _JSON = _HEAD + b'{"isForwarded":false,"request":'
         lambda n: _TEXT + b"{a=" * n + _TAIL,
         lambda n: _TEXT + b"{replica_id=" + b"1" * n + _TAIL,
         lambda n: _TEXT + b",a=" * n + _TAIL,
+        lambda n: _TEXT + b"{coordinator=" * n + _TAIL,
+        lambda n: _TEXT + b"{coordinator={" * n + _TAIL,
         lambda n: _TEXT + b",response:" * n + _TAIL,
         lambda n: _TEXT[:-5] + b", correlationId=1" * n + _TAIL,
         lambda n: _STRUCT + b"} -- " * n + _TAIL,
@@ -161,3 +166,18 @@ def test_integers_beyond_doubles() -> None:
     )
     assert b'"value":' in quotas
     check(re.sub(rb'"value":[0-9.]+', b'"value":' + b"9" * 400, quotas))
+
+
+def test_half_of_a_surrogate_pair_and_bytes_that_are_no_utf_8() -> None:
+    line = printed_line(layout_of("HeartbeatRequest", 0), HEARTBEAT)
+    (half,) = lines_of(line.replace(b'"groupId":"g"', b'"groupId":"\\ud800"'))
+    assert parse(half, LogClock()) == Unparsed(0, 1, "not understood")
+    (raw,) = lines_of(line.replace(b'"groupId":"g"', b'"groupId":"\xff"'))
+    request = parse(raw, LogClock())
+    assert isinstance(request, Completed)
+    assert request.request.body == HEARTBEAT | {"group_id": "\udcff"}
+
+
+def test_a_class_without_fields() -> None:
+    (line,) = lines_of(_HEAD + b"Name: FetchRequest; Version: 0" + _TAIL)
+    assert parse(line, LogClock()) == Unparsed(0, 1, "not understood")
