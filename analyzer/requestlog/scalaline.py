@@ -16,16 +16,9 @@ from kafkascope.analyzer.requestlog.fields import KEYS, NotUnderstood, layouts_o
 from kafkascope.analyzer.requestlog.model import NOT_UNDERSTOOD, LoggedBody
 from kafkascope.analyzer.requestlog.textbody import read_text
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.layout import (
-    ArrayWire,
-    BoolWire,
-    Layout,
-    NumberWire,
-    StringWire,
-    StructWire,
-    default_of,
-)
+from kafkascope.dissectors.errors import DissectError, Malformed
+from kafkascope.dissectors.layout import ArrayWire, Layout, StructWire, default_of
+from kafkascope.dissectors.registry import write_layout
 
 _NAME: Final = re.compile(r" ?Name: ?(\w+?)(?:Request)?; ?Version: ?(-?\d{1,5})(?=;|$)")
 _FIELD: Final = re.compile(
@@ -153,65 +146,53 @@ def _body(
     if "Body" in fields:  # of groups in 0.8.2
         return read_text(layout, fields["Body"], 0)[0], {}
     body: Body = {slot.name: default_of(slot) for slot in layout.body.slots}
-    unknown = dict.fromkeys(body)
+    unknown = list(body)
     sizes: dict[Any, int] = {}
-    for slot in layout.body.slots:
-        for name, ours in scala.fields.items():
-            if ours == slot.name and name in fields:
-                body[ours] = _value(slot.wire, fields[name])
-                unknown.pop(ours, None)
-        wire = slot.wire
-        if not isinstance(wire, ArrayWire) or not isinstance(wire.element, StructWire):
-            continue
-        if scala.partitions in fields:
-            text = fields[scala.partitions]
-            del unknown[slot.name]
-            if scala.values:
-                body[slot.name], left_out = _topics(wire.element, scala, text)
-                unknown |= dict.fromkeys(f"{slot.name}.{path}" for path in left_out)
-                if scala.api == "Produce":
-                    found = _PARTITION.findall(text)
-                    sizes = {(topic, int(index)): int(size or 0) for topic, index, size, _ in found}
-            else:
-                body[slot.name] = [{"name": name} for name in text.split(",") if name]
+    for name, ours in scala.fields.items():
+        if ours in body and name in fields:
+            body[ours] = _value(body[ours], fields[name])
+            unknown.remove(ours)
+    if scala.partitions in fields:
+        topics = next(slot for slot in layout.body.slots if isinstance(slot.wire, ArrayWire))
+        unknown.remove(topics.name)
+        items = _PARTITION.findall(fields[scala.partitions])
+        if scala.values:
+            assert isinstance(topics.wire, ArrayWire)
+            body[topics.name], left_out = _topics(topics.wire.element, scala.values, items)
+            unknown += [f"{topics.name}.{path}" for path in left_out]
+        else:
+            names = fields[scala.partitions].split(",")
+            body[topics.name] = [{"name": name} for name in names if name]
+        if scala.api == "Produce":
+            sizes = {(topic, int(index)): int(size or 0) for topic, index, size, _ in items}
+    write_layout(layout, body)  # its numbers may be too large
     return LoggedBody(body, layout, "", tuple(unknown)), sizes
 
 
-def _value(wire: Any, text: str) -> Any:
-    match wire:
-        case NumberWire():
-            number = _NUMBER.fullmatch(text.strip())
-            bound = 1 << 8 * wire.size - 1
-            if number is None or not -bound <= int(number[1]) < bound:
-                raise DissectError("a number of another kind")
-            return int(number[1])
-        case BoolWire():
-            return text.strip() == "true"
-        case StringWire():
-            return text
-    raise DissectError("a field of another kind")
+def _value(default: Any, text: str) -> Any:
+    """Return a value of the kind that the default has."""
+    if isinstance(default, bool):
+        return text.strip() == "true"
+    if not isinstance(default, int):
+        return text
+    number = _NUMBER.fullmatch(text.strip())
+    if number is None:
+        raise Malformed("a number of another kind")
+    return int(number[1])
 
 
-def _topics(wire: StructWire, scala: _Class, text: str) -> tuple[list[Body], list[str]]:
+def _topics(
+    wire: Any, names: tuple[str, ...], items: list[tuple[str, ...]]
+) -> tuple[list[Body], list[str]]:
     """Return topics with their partitions, and the paths of fields that the class leaves out."""
-    name, partitions = wire.slots[0], wire.slots[1]
-    assert isinstance(partitions.wire, ArrayWire)
+    name, partitions = wire.slots
     element = partitions.wire.element
-    topics: dict[str, list[Any]] = {}
-    for topic, *numbers in _PARTITION.findall(text):
-        values = [int(number) for number in numbers if number]
-        if isinstance(element, StructWire):
-            part: Any = {slot.name: default_of(slot) for slot in element.slots}
-            part |= {
-                slot.name: _value(slot.wire, str(number))
-                for field, number in zip(scala.values, values, strict=False)
-                for slot in element.slots
-                if slot.name == field
-            }
-        else:
-            part = values[0]
-        topics.setdefault(topic, []).append(part)
     slots = element.slots if isinstance(element, StructWire) else ()
-    left_out = [f"{partitions.name}.{s.name}" for s in slots if s.name not in scala.values]
+    topics: dict[str, list[Any]] = {}
+    for topic, *numbers in items:
+        values = dict(zip(names, (int(number) for number in numbers if number), strict=False))
+        fields = {slot.name: values.get(slot.name, default_of(slot)) for slot in slots}
+        topics.setdefault(topic, []).append(fields or values[names[0]])
+    left_out = [f"{partitions.name}.{slot.name}" for slot in slots if slot.name not in names]
     bodies = [{name.name: topic, partitions.name: parts} for topic, parts in topics.items()]
     return bodies, left_out
