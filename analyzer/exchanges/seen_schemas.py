@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafkascope.analyzer.exchanges.pairs import api_key_of, exchange_of
 from kafkascope.analyzer.exchanges.records import FETCH, PRODUCE, fields_of, topic_text
 from kafkascope.analyzer.payloads import journal, rest
-from kafkascope.analyzer.payloads.gathered import Gathered
+from kafkascope.analyzer.payloads.observed import ObservedSchemas
 from kafkascope.dissectors.embedded.internal import is_internal
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ MOST_IN_ALL: Final = 500_000
 SIDES: Final[tuple[Side, ...]] = ("key", "value")
 
 
-class SeenSchemas(Gathered):
+class SeenSchemas(ObservedSchemas):
     """Collects the schemas of one capture: a listener to its exchanges, and the consumer of its
     HTTP."""
 
@@ -105,7 +105,7 @@ class SeenSchemas(Gathered):
 
     def take(self, exchange: HttpExchange) -> None:
         """Look for schemas in an exchange of HTTP."""
-        found = rest.told_by(
+        found = rest.observations(
             exchange.request, exchange.request_body, exchange.response, exchange.response_body
         )
         server = str(exchange.server)

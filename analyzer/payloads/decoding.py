@@ -220,7 +220,7 @@ class Payloads:
             _refuse_too_much(schema.format, found.data)
             return Decoded(found, each.key, found.codec.decode(found.data))
         except PayloadError as error:
-            return Decoded(found, each.key, None, error.moved(found.at))
+            return Decoded(found, each.key, None, error.shifted(found.at))
 
     def _found(self, topic: str | None, side: Side, each: Candidate, schema: Schema) -> FoundSchema:
         compiled = self.known.compiled(schema)
@@ -280,7 +280,7 @@ class Payloads:
     def explain(self, found: FoundSchema) -> Piece:
         """Return the parts of a payload with their bytes, counted from the start of the key or
         value."""
-        return moved(found.codec.explain(found.data), found.at)
+        return shifted(found.codec.explain(found.data), found.at)
 
 
 def _refuse_too_much(format: Format, data: bytes) -> None:
@@ -294,9 +294,9 @@ def _refuse_too_much(format: Format, data: bytes) -> None:
         raise PayloadError("bad-schema", f"not read: more than {LIMITS.json_values:,} values")
 
 
-def moved(piece: Piece, by: int) -> Piece:
+def shifted(piece: Piece, by: int) -> Piece:
     """Return a piece with its bytes counted from further ahead."""
-    inner = tuple(moved(each, by) for each in piece.pieces)
+    inner = tuple(shifted(each, by) for each in piece.pieces)
     return piece._replace(begin=piece.begin + by, end=piece.end + by, pieces=inner)
 
 

@@ -18,13 +18,6 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from kafkascope.analyzer.payloads.framing import Side
-from kafkascope.analyzer.payloads.gathered import (
-    FORMATS,
-    guid_key,
-    number_of,
-    references_of,
-    subject_of,
-)
 from kafkascope.analyzer.payloads.known import Assigned
 from kafkascope.analyzer.payloads.limits import LIMITS, Limits, SchemaBudget
 from kafkascope.analyzer.payloads.model import (
@@ -34,6 +27,13 @@ from kafkascope.analyzer.payloads.model import (
     Schema,
     SchemaKey,
     Selector,
+)
+from kafkascope.analyzer.payloads.observed import (
+    FORMATS,
+    guid_key,
+    number_of,
+    references_of,
+    subject_of,
 )
 from kafkascope.extras import require
 

@@ -14,8 +14,10 @@ import binascii
 import struct
 from typing import Any, Final
 
-from kafkascope.analyzer.payloads.gathered import (
-    Said,
+from kafkascope.analyzer.payloads.limits import LIMITS
+from kafkascope.analyzer.payloads.model import SchemaKey
+from kafkascope.analyzer.payloads.observed import (
+    Observation,
     artifact_name,
     artifact_version,
     as_json,
@@ -26,8 +28,6 @@ from kafkascope.analyzer.payloads.gathered import (
     references_of,
     subject_of,
 )
-from kafkascope.analyzer.payloads.limits import LIMITS
-from kafkascope.analyzer.payloads.model import SchemaKey
 
 KEY_TYPES: Final = frozenset(
     {
@@ -63,7 +63,7 @@ def _members(key: bytes, name: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def schema_in(key: bytes | None, value: bytes | None) -> Said | None:
+def schema_in(key: bytes | None, value: bytes | None) -> Observation | None:
     """Return the observations of a schema in a record. A deleted one stays: values that were
     written with its id are still there."""
     if not key or not value or len(key) > LIMITS.journal_key:
@@ -71,14 +71,14 @@ def schema_in(key: bytes | None, value: bytes | None) -> Said | None:
     kind = _key_type(key)
     if kind is None:
         return _apicurio_schema(key, value)
-    said = confluent_schema(as_json(value)) if kind == "SCHEMA" else None
-    if said is None or not any(key.namespace == "id" for key in said.keys):
+    schema = confluent_schema(as_json(value)) if kind == "SCHEMA" else None
+    if schema is None or not any(key.namespace == "id" for key in schema.keys):
         return None
     # Confluent writes the context in front of a subject: `:.dev:orders-value`.
-    subject = said.subjects[0][0] if said.subjects else ""
+    subject = schema.subjects[0][0] if schema.subjects else ""
     context, colon, _ = subject[1:].partition(":")
     named = subject.startswith(":.") and colon and context != "."
-    return said._replace(context=context if named else "")
+    return schema._replace(context=context if named else "")
 
 
 def _artifact_key(key: bytes) -> tuple[int, dict[str, Any]] | None:
@@ -94,7 +94,7 @@ def _command(key: bytes) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _apicurio_schema(key: bytes, value: bytes) -> Said | None:
+def _apicurio_schema(key: bytes, value: bytes) -> Observation | None:
     command = _command(key)
     if command is not None:
         return _of_command(command, as_json(value))
@@ -102,20 +102,20 @@ def _apicurio_schema(key: bytes, value: bytes) -> Said | None:
     if old is None or value[0] != old[0]:
         return None
     kind, about = old
-    said = None
+    schema = None
     if kind == CONTENT:
-        said = _content(about, value)
+        schema = _content(about, value)
     elif kind == ARTIFACT:
         # The content is another record.
         names = about.get("groupId", ""), about.get("artifactId", "")
-        said = artifact_version(as_json(value[1:]), *names)
+        schema = artifact_version(as_json(value[1:]), *names)
     tenant = about.get("tenantId")
-    if said is None or not isinstance(tenant, str) or tenant in USUAL_TENANTS:
-        return said
-    return said._replace(context=tenant)
+    if schema is None or not isinstance(tenant, str) or tenant in USUAL_TENANTS:
+        return schema
+    return schema._replace(context=tenant)
 
 
-def _content(about: dict[str, Any], value: bytes) -> Said | None:
+def _content(about: dict[str, Any], value: bytes) -> Observation | None:
     """A content of 2.x: kind, action, and with their lengths its hash, itself, its references."""
     number = number_of(about.get("contentId"))
     at = 2
@@ -133,10 +133,10 @@ def _content(about: dict[str, Any], value: bytes) -> Said | None:
     if text is None:
         return None
     references = references_of(as_json(parts[2])) if len(parts) > 2 else ()
-    return Said((SchemaKey("contentId", number),), text, references=references)
+    return Observation((SchemaKey("contentId", number),), text, references=references)
 
 
-def _of_command(command: str, about: Any) -> Said | None:
+def _of_command(command: str, about: Any) -> Observation | None:
     """A command of 3.x; the number in its name is how many parameters it has."""
     if not isinstance(about, dict):
         return None
@@ -148,7 +148,7 @@ def _of_command(command: str, about: Any) -> Said | None:
         named = bool(there) and there[0][1] > 0
         if kind is None or not isinstance(text, str) or not named or about.get("dryRun") is True:
             return None
-        return Said((), text, kind, there, references_of(about.get("references")))
+        return Observation((), text, kind, there, references_of(about.get("references")))
     if not isinstance(entity, dict):
         return None
     if command.startswith("ImportArtifactVersion"):
@@ -162,7 +162,7 @@ def _of_command(command: str, about: Any) -> Said | None:
     references = entity.get("serializedReferences")
     listed = as_json(references.encode()) if isinstance(references, str) else references
     keys = (SchemaKey("contentId", number),)
-    return Said(keys, text, format_named(kind), references=references_of(listed))
+    return Observation(keys, text, format_named(kind), references=references_of(listed))
 
 
 def _decoded(value: Any) -> str | None:

@@ -28,7 +28,7 @@ from kafkascope.analyzer.payloads.paths import Path
 from kafkascope.extras import missing
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.gathered import Gathered
+    from kafkascope.analyzer.payloads.observed import ObservedSchemas
 
 RANK: Final[dict[Source, int]] = {"folder": 0, "registry": 1, "capture": 2}
 """The first that knows an id wins."""
@@ -54,7 +54,7 @@ class Assigned(NamedTuple):
     selector: Selector = None
 
 
-class ToldSchemas:
+class IncomingSchemas:
     """Schemas that come while input is read: for several threads. Of a schema that
     comes again, with another id or subject, the last word is kept."""
 
@@ -119,7 +119,7 @@ class KnownSchemas:
         """Make the error anew: one that is kept would keep all that was read for it. Until another
         schema comes, which may be what one of them refers to."""
         self._asked: set[SchemaKey] = set()
-        self._growing: dict[Gathered | ToldSchemas, int] = {}
+        self._growing: dict[ObservedSchemas | IncomingSchemas, int] = {}
         """Input that is still read, with its changes that were taken over."""
         self._limits: Final = limits
         self._budget: Final = SchemaBudget(limits.schema_bytes, limits.problems, tell)
@@ -224,7 +224,7 @@ class KnownSchemas:
                 self.add(each)
         return self._by_key.get(key) or []
 
-    def grows(self, growing: Gathered | ToldSchemas) -> None:
+    def grows(self, growing: ObservedSchemas | IncomingSchemas) -> None:
         """Look for ids that are not known in what is still read as well."""
         self._growing[growing] = 0
 

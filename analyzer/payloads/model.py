@@ -46,7 +46,7 @@ class PayloadError(Error):
         self.path: Final = path
         self.offset: Final = offset
 
-    def moved(self, by: int) -> PayloadError:
+    def shifted(self, by: int) -> PayloadError:
         """Return the error with an offset that counts from further ahead."""
         return PayloadError(self.reason, self.text, path=self.path, offset=self.offset + by)
 

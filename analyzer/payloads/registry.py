@@ -10,13 +10,13 @@ from urllib.parse import quote
 
 from kafkascope.analyzer.model import HttpHead
 from kafkascope.analyzer.payloads import rest
-from kafkascope.analyzer.payloads.gathered import FORMATS, Gathered
 from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import Reference, Schema, SchemaKey
+from kafkascope.analyzer.payloads.observed import FORMATS, ObservedSchemas
 from kafkascope.analyzer.payloads.registry_cache import RegistryCache
 from kafkascope.analyzer.payloads.registry_http import (
     Answer,
-    Asking,
+    HttpClient,
     RegistryError,
     address_of,
     credentials,
@@ -37,16 +37,16 @@ class Registry:
         *,
         ca_file: str | None = None,
         cache: RegistryCache | None = None,
-        asking: Asking | None = None,
+        client: HttpClient | None = None,
         tell: Callable[[str], None] | None = None,
     ) -> None:
         """`ValueError` where the URL is none or holds a password, `OSError` where `ca_file` cannot
         be read. User, password and token come from the environment. `cache`: in place of the
-        user's. `asking`: in place of the network. `tell`: called with each problem."""
+        user's. `client`: in place of the network. `tell`: called with each problem."""
         address = address_of(url)
         self.url: Final = str(address)
         authorization = credentials()
-        self._asking: Final = asking or Asking(
+        self._client: Final = client or HttpClient(
             address, authorization=authorization, ca_file=ca_file
         )
         base = address.path
@@ -122,7 +122,7 @@ class Registry:
         content = "/content" if self._base.endswith("/v3") else ""
         return [f"{path}{content}", f"{path}/references"]
 
-    # --- asking
+    # --- requests
 
     def _look_up(self, name: str, paths: list[str], keys: tuple[SchemaKey, ...]) -> Schema | None:
         if name in self._known:
@@ -151,19 +151,19 @@ class Registry:
         return found
 
     def _from(self, paths: list[str], keys: tuple[SchemaKey, ...]) -> Schema | None:
-        gathered = Gathered("registry")
+        observed = ObservedSchemas("registry")
         for number, path in enumerate(paths):
-            answer = self._asking.get(path)
+            answer = self._client.get(path)
             if not number and self._lacks(answer, keys):
                 return None
             request = HttpHead("GET", answer.target, 0, {})
-            for said in rest.told_by(request, b"", answer.head, answer.body):
-                gathered.add("", self.url, said)
-            if not gathered.schemas():
-                if gathered.problems:
-                    raise RegistryError(gathered.problems[0].removeprefix(f"{self.url}: "))
+            for schema in rest.observations(request, b"", answer.head, answer.body):
+                observed.add("", self.url, schema)
+            if not observed.schemas():
+                if observed.problems:
+                    raise RegistryError(observed.problems[0].removeprefix(f"{self.url}: "))
                 raise RegistryError("its response contains no schema")
-        return gathered.schemas()[0]
+        return observed.schemas()[0]
 
     def _lacks(self, answer: Answer, keys: tuple[SchemaKey, ...]) -> bool:
         """Return whether a response means that there is no such schema; `RegistryError` for other
@@ -176,7 +176,7 @@ class Registry:
         if status != 404:
             raise RegistryError(f"it returned status {status}")
         # Registries of Confluent had no GUIDs before 8.0.
-        if rest.says_missing(answer.body) or any(key.namespace == "guid" for key in keys):
+        if rest.is_missing(answer.body) or any(key.namespace == "guid" for key in keys):
             return True
         raise RegistryError("it has no such path (404): is this the URL of a registry?")
 

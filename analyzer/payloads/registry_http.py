@@ -96,7 +96,7 @@ class Answer(NamedTuple):
     body: bytes
 
 
-class Asking:
+class HttpClient:
     """Sends GET requests to one registry, one at a time."""
 
     def __init__(

@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kafkascope.analyzer.filter.known import Known
-from kafkascope.analyzer.payloads.known import ToldSchemas
+from kafkascope.analyzer.payloads.known import IncomingSchemas
 from kafkascope.analyzer.reading.options import SchemaOptions
 from kafkascope.proxy.limits import LIMITS
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kafkascope.proxy.hub import Hub
 
 
-class LateSchemas(ToldSchemas):
+class LateSchemas(IncomingSchemas):
     """Schemas that come while the proxy runs."""
 
     def __init__(self, ask: Callable[[SchemaKey], list[Schema]] | None) -> None:

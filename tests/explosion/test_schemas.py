@@ -13,10 +13,10 @@ from click.testing import CliRunner
 
 from kafkascope.analyzer.payloads import json_schema, known
 from kafkascope.analyzer.payloads.decoding import Payloads
-from kafkascope.analyzer.payloads.gathered import Gathered, Said
-from kafkascope.analyzer.payloads.known import KnownSchemas, ToldSchemas
+from kafkascope.analyzer.payloads.known import IncomingSchemas, KnownSchemas
 from kafkascope.analyzer.payloads.limits import LIMITS, Limits
 from kafkascope.analyzer.payloads.model import PayloadError, Reference, Schema, SchemaKey
+from kafkascope.analyzer.payloads.observed import Observation, ObservedSchemas
 from kafkascope.tui.cli import main
 from tests.explosion.measuring import MEMORY_MB, measured
 from tests.explosion.schemas import (
@@ -44,27 +44,27 @@ def enum(number: int) -> str:
 @pytest.mark.timeout(60)
 def test_one_id_has_some_schemas_and_a_sentence() -> None:
     # Each text was compared with all others: 3,000 took half a minute.
-    told = Gathered("capture")
+    told = ObservedSchemas("capture")
     for number in range(20_000):
-        told.add("here", "here", Said((ONE,), enum(number)))
+        told.add("here", "here", Observation((ONE,), enum(number)))
     assert [each.text for each in told.schemas()] == [enum(n) for n in range(LIMITS.texts_of_entry)]
     assert told.problems == [LEFT_OUT]
 
 
 @pytest.mark.timeout(60)
 def test_one_id_of_very_many_registries_has_some_schemas() -> None:
-    told = Gathered("capture")
+    told = ObservedSchemas("capture")
     for number in range(20_000):
-        told.add(f"host{number}", f"host{number}", Said((ONE,), enum(number)))
+        told.add(f"host{number}", f"host{number}", Observation((ONE,), enum(number)))
     assert len(told.schemas()) == LIMITS.texts_of_entry
     assert told.problems == [LEFT_OUT]
 
 
 @pytest.mark.timeout(60)
 def test_one_schema_of_very_many_registries_names_some_of_them() -> None:
-    told = Gathered("capture")
+    told = ObservedSchemas("capture")
     for number in range(20_000):
-        told.add(f"host{number}", f"host{number}", Said((ONE,), '"int"'))
+        told.add(f"host{number}", f"host{number}", Observation((ONE,), '"int"'))
     (found,) = told.schemas()
     assert found.origin.endswith("host8, host9 and 19,990 more")
 
@@ -72,45 +72,45 @@ def test_one_schema_of_very_many_registries_names_some_of_them() -> None:
 @pytest.mark.timeout(60)
 def test_schemas_that_turn_out_to_be_one_are_not_moved_again_and_again() -> None:
     # 10,000 took twenty seconds.
-    told = Gathered("capture")
+    told = ObservedSchemas("capture")
     for number in range(1, 40_000):
         key = SchemaKey("id", number)
-        told.add("here", "here", Said((key,), '"int"'))
-        told.add("here", "here", Said((key,), '"int"', subjects=(("s", 1),)))
+        told.add("here", "here", Observation((key,), '"int"'))
+        told.add("here", "here", Observation((key,), '"int"', subjects=(("s", 1),)))
     (found,) = told.schemas()
     assert len(found.keys) == LIMITS.names_of_entry
     assert "subjects or other ids" in told.problems[0]
 
 
 def test_names_count_as_memory() -> None:
-    told = Gathered("capture", Limits(gathered_bytes=100_000))
+    told = ObservedSchemas("capture", Limits(gathered_bytes=100_000))
     for number in range(100):
         names = tuple(Reference(f"{number}-{each}" + "x" * 4000) for each in range(10))
-        told.add("here", "here", Said((SchemaKey("id", number),), '"int"', references=names))
+        told.add("here", "here", Observation((SchemaKey("id", number),), '"int"', references=names))
     assert 1 < len(told.schemas()) < 10
     assert told.problems == ["here: too many schemas; the later ones are left out"]
 
 
 def test_wide_characters_count_as_what_they_take() -> None:
-    told = Gathered("capture", Limits(gathered_bytes=100_000))
+    told = ObservedSchemas("capture", Limits(gathered_bytes=100_000))
     for number in range(40):
         told.add(
             "here",
             "here",
-            Said((SchemaKey("id", number),), enum(number) + " " * 5000 + "\U0001f600"),
+            Observation((SchemaKey("id", number),), enum(number) + " " * 5000 + "\U0001f600"),
         )
     assert len(told._entries) < 6
 
 
 def test_news_are_what_changed() -> None:
-    told = Gathered("capture")
+    told = ObservedSchemas("capture")
     for number in range(5):
-        told.add("here", "here", Said((SchemaKey("id", number),), enum(number)))
+        told.add("here", "here", Observation((SchemaKey("id", number),), enum(number)))
     assert len(told.since(0)) == 5
     before = told.changes
-    told.add("here", "here", Said((SchemaKey("id", 3),), enum(3)))
+    told.add("here", "here", Observation((SchemaKey("id", 3),), enum(3)))
     assert (told.since(before), told.changes) == ([], before)
-    told.add("here", "here", Said((SchemaKey("id", 3),), subjects=(("s", 1),)))
+    told.add("here", "here", Observation((SchemaKey("id", 3),), subjects=(("s", 1),)))
     (found,) = told.since(before)
     assert (found.text, found.subjects) == (enum(3), (("s", 1),))
     assert len(told.schemas()) == 5
@@ -118,10 +118,10 @@ def test_news_are_what_changed() -> None:
 
 def test_what_comes_again_and_again_is_kept_once() -> None:
     # A proxy kept all schemas anew with each record of a registry's topic.
-    told, seen = ToldSchemas(), Gathered("capture")
+    told, seen = IncomingSchemas(), ObservedSchemas("capture")
     for number in range(300):
         before = seen.changes
-        seen.add("here", "here", Said((ONE,), '"int"', subjects=((f"s{number}", 1),)))
+        seen.add("here", "here", Observation((ONE,), '"int"', subjects=((f"s{number}", 1),)))
         told.take(seen.since(before))
     assert told.changes == 300
     (found,) = told.since(0)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from kafkascope.analyzer.heap import large_apart
-from kafkascope.analyzer.payloads.known import ToldSchemas
+from kafkascope.analyzer.payloads.known import IncomingSchemas
 from kafkascope.analyzer.spans import spans
 from kafkascope.tui.data.indexer import STOP, messages, start
 
@@ -68,7 +68,7 @@ class Feed:
 
         self.keylog = tuple(keylog)
         self.schema_words = tuple(schema_words)
-        self.schemas = ToldSchemas()
+        self.schemas = IncomingSchemas()
         """Those that the reading process has seen in the input."""
         self._make_payloads = payloads
         self._payloads: tuple[Payloads | None] | None = None

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
 from kafkascope.analyzer.payloads import journal
-from kafkascope.analyzer.payloads.gathered import Gathered
 from kafkascope.analyzer.payloads.model import Reference, Schema, SchemaKey
+from kafkascope.analyzer.payloads.observed import ObservedSchemas
 from tests.analyzer.schema_samples import SAMPLES
 
 AVRO = '{"type": "record", "name": "R", "fields": []}'
 
 
 def made(*records: tuple[bytes, bytes | None]) -> list[Schema]:
-    gathered = Gathered("capture")
+    gathered = ObservedSchemas("capture")
     for key, value in records:
         assert journal.is_key(key)
         found = journal.schema_in(key, value)
@@ -157,7 +157,7 @@ VALUES = st.recursive(
 def test_garbage_says_something_or_nothing(key: bytes, value: bytes, front: bytes) -> None:
     found = journal.schema_in(key, front + value)
     if found is not None:
-        gathered = Gathered("capture")
+        gathered = ObservedSchemas("capture")
         gathered.add(found.context, "x", found)
         gathered.schemas()
 

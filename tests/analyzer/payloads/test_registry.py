@@ -24,7 +24,7 @@ from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import Reference, SchemaKey
 from kafkascope.analyzer.payloads.registry import Registry
 from kafkascope.analyzer.payloads.registry_cache import RegistryCache
-from kafkascope.analyzer.payloads.registry_http import Asking, address_of
+from kafkascope.analyzer.payloads.registry_http import HttpClient, address_of
 from tests.authority import Authority
 
 AVRO = '{"type": "record", "name": "R", "fields": []}'
@@ -106,7 +106,7 @@ def key(number: int) -> SchemaKey:
 
 def quick(url: str, seconds: float = 0.6) -> Registry:
     """A registry whose patience is that of a test."""
-    return Registry(url, asking=Asking(address_of(url), total_seconds=seconds))
+    return Registry(url, client=HttpClient(address_of(url), total_seconds=seconds))
 
 
 def test_a_schema_with_its_subjects_and_what_it_refers_to() -> None:

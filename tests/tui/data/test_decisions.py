@@ -16,7 +16,7 @@ from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.filter.decoded.reading import Decoding
 from kafkascope.analyzer.filter.language import FilterError, Known, compile_filter
 from kafkascope.analyzer.payloads.decoding import Payloads
-from kafkascope.analyzer.payloads.known import KnownSchemas, ToldSchemas
+from kafkascope.analyzer.payloads.known import IncomingSchemas, KnownSchemas
 from kafkascope.analyzer.payloads.model import Schema, SchemaKey
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.decoding import ONE
@@ -112,7 +112,7 @@ def test_whoever_knows_a_schema_is_asked_beside_the_keyboard(store: Store) -> No
 
 
 def test_schemas_that_come_later_serve_earlier_rows(store: Store) -> None:
-    told, known = ToldSchemas(), KnownSchemas()
+    told, known = IncomingSchemas(), KnownSchemas()
     known.grows(told)
     view = View(store, FILTERS[0], known_by(store, Payloads(known)))
     assert finished(view) == []

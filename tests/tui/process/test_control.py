@@ -216,7 +216,7 @@ def test_enter_in_an_empty_box_ends_the_hold_and_adds_no_rule(demo: ReadScene) -
     perform(live.BOARD, scene, steps)
     assert proxy.done == [("hold", "api == Fetch"), ("hold", None)]
     assert proxy.rules == []
-    # Said that holding had stopped, while producers waited for the frames that were held.
+    # Observation that holding had stopped, while producers waited for the frames that were held.
     assert scene.told[-1] == ("Holding stopped; 2 frames are still held (U releases all).")
 
 

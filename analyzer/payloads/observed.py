@@ -38,13 +38,13 @@ _OF_AVRO: Final = ("record", "error", "enum", "fixed", "map")
 """Types that JSON Schema does not have."""
 
 
-class Said(NamedTuple):
+class Observation(NamedTuple):
     """The observation of a schema in one message; any part of it may be missing."""
 
     keys: tuple[SchemaKey, ...] = ()
     text: str | None = None
     format: Format | None = None
-    """None: not said."""
+    """None where the message does not name it."""
     subjects: tuple[tuple[str, int], ...] = ()
     references: tuple[Reference, ...] = ()
     firm: bool = True
@@ -83,7 +83,7 @@ def _versions(subjects: Iterable[tuple[str, int]]) -> list[Token]:
     return [each for each in subjects if each[1] > 0]
 
 
-class Gathered:
+class ObservedSchemas:
     """Merges observations into schemas. An id is unique within the place that assigned it."""
 
     def __init__(self, source: Source, limits: Limits = LIMITS) -> None:
@@ -94,48 +94,46 @@ class Gathered:
         """By identity, in the order in which they were first named."""
         self._by_token: dict[tuple[str, Token], _Entry] = {}
         self.changes = 0
-        """Goes up with all that is said and is new."""
+        """Goes up with each observation that has something new."""
         self._changed: dict[int, tuple[int, _Entry]] = {}
-        """Entries with `changes` as it was when something new was said; the latest are last."""
+        """Entries with `changes` at their last new observation; the latest are last."""
 
     @property
     def problems(self) -> list[str]:
         """Sentences about what was left out."""
         return self._budget.problems
 
-    def add(self, place: str, origin: str, said: Said) -> None:
+    def add(self, place: str, origin: str, observation: Observation) -> None:
         """`place`: the scope of ids, such as a registry's address. `origin`: for people."""
-        text = said.text
-        if not self._fits(said, origin):
+        text = observation.text
+        if not self._fits(observation, origin):
             return
-        tokens = [*said.keys, *_versions(said.subjects)]
+        tokens = [*observation.keys, *_versions(observation.subjects)]
         many = len(self._entries)
         entry = self._entry(place, origin, tokens)
         if entry is None:
             return
         joined = len(self._entries) < many
         before = entry.extent()
-        entry.missing = entry.missing or said.missing
+        names = [each[0] for each in observation.subjects if each not in entry.subjects]
         if not entry.references:
-            names = [name for each in said.references for name in (each.name, each.subject)]
-            self._budget.used += _names_size(names)
-        fresh = [name for name, version in said.subjects if (name, version) not in entry.subjects]
-        self._budget.used += _names_size(fresh)
-        self._name(entry, said.keys, said.subjects)
-        entry.format = entry.format or said.format
-        entry.references = entry.references or said.references
-        if text is not None and self._take(entry, _form(text), (text, said.firm)):
+            names += [name for each in observation.references for name in each[:2]]
+        self._budget.used += sum(NAME_BYTES + size_of(name) for name in names)
+        self._merge(entry, observation)
+        if text is not None and self._take(entry, _form(text), (text, observation.firm)):
             self._budget.used += size_of(text)
         if joined or entry.extent() != before:
             self.changes += 1
             self._changed.pop(id(entry), None)
             self._changed[id(entry)] = self.changes, entry
 
-    def _name(
-        self, entry: _Entry, keys: Iterable[SchemaKey], subjects: Iterable[tuple[str, int]]
-    ) -> None:
-        entry.keys |= dict.fromkeys(keys)
-        entry.subjects |= dict.fromkeys(subjects)
+    def _merge(self, entry: _Entry, other: _Entry | Observation) -> None:
+        """Add what another entry or an observation says, but for texts."""
+        entry.missing = entry.missing or other.missing
+        entry.format = entry.format or other.format
+        entry.references = entry.references or other.references
+        entry.keys |= dict.fromkeys(other.keys)
+        entry.subjects |= dict.fromkeys(other.subjects)
         most = self._limits.names_of_entry
         if max(len(entry.keys), len(entry.subjects)) > most:
             for names in (entry.keys, entry.subjects):
@@ -155,12 +153,12 @@ class Gathered:
         entry.texts[form] = text
         return True
 
-    def _fits(self, said: Said, origin: str) -> bool:
-        text = said.text or ""
+    def _fits(self, observation: Observation, origin: str) -> bool:
+        text = observation.text or ""
         if len(text) > self._limits.schema_chars:
             self._budget.refuse(f"{origin}: a schema of {len(text) >> 20} MB is left out")
             return False
-        full = said.text is not None and len(self._entries) >= self._limits.schemas
+        full = observation.text is not None and len(self._entries) >= self._limits.schemas
         if full or not self._budget.holds(size_of(text)):
             self._budget.refuse(f"{origin}: too many schemas; the later ones are left out")
             return False
@@ -195,11 +193,8 @@ class Gathered:
         return entry
 
     def _join(self, place: str, entry: _Entry, other: _Entry) -> None:
-        entry.missing = entry.missing or other.missing
         self._changed.pop(id(other), None)
-        self._name(entry, other.keys, other.subjects)
-        entry.format = entry.format or other.format
-        entry.references = entry.references or other.references
+        self._merge(entry, other)
         for form, text in other.texts.items():
             self._take(entry, form, text)
         for token in (*other.keys, *_versions(other.subjects)):
@@ -269,10 +264,6 @@ def _merged(schemas: list[Schema]) -> Schema:
         references=next((each.references for each in schemas if each.references), ()),
         origin=", ".join(origins[: LIMITS.origins]) + (f" and {more:,} more" if more > 0 else ""),
     )
-
-
-def _names_size(names: Iterable[str]) -> int:
-    return sum(NAME_BYTES + size_of(each) for each in names)
 
 
 def _form(text: str) -> Form:
@@ -399,7 +390,7 @@ def id_key(value: Any) -> tuple[SchemaKey, ...]:
     return () if number is None else (SchemaKey("id", number),)
 
 
-def confluent_schema(value: Any, keys: tuple[SchemaKey, ...] = ()) -> Said | None:
+def confluent_schema(value: Any, keys: tuple[SchemaKey, ...] = ()) -> Observation | None:
     """Read the schema in a Confluent object, with keys known from elsewhere; None where there is
     none."""
     if not isinstance(value, dict) or not isinstance(value.get("schema"), str):
@@ -407,7 +398,7 @@ def confluent_schema(value: Any, keys: tuple[SchemaKey, ...] = ()) -> Said | Non
     kind = value.get("schemaType", "AVRO")  # left out for Avro
     if not isinstance(kind, str):
         return None
-    return Said(
+    return Observation(
         keys + id_key(value.get("id")) + guid_key(value.get("guid")),
         value["schema"],
         format_named(kind.upper()),
@@ -430,7 +421,7 @@ def references_of(value: Any) -> tuple[Reference, ...]:
     return tuple(out)
 
 
-def artifact_version(value: Any, group: Any = None, artifact: Any = None) -> Said | None:
+def artifact_version(value: Any, group: Any = None, artifact: Any = None) -> Observation | None:
     """Read the artifact version in an Apicurio object; None where it names no id, or the artifact
     is no schema of records: OpenAPI, XSD and so on. `group`, `artifact`: those that are known from
     elsewhere."""
@@ -447,7 +438,7 @@ def artifact_version(value: Any, group: Any = None, artifact: Any = None) -> Sai
     group = value.get("groupId") if group is None else group
     artifact = value.get("artifactId", value.get("id")) if artifact is None else artifact
     version = value.get("version") or value.get("versionId")
-    return Said(
+    return Observation(
         keys,
         format=format_named(kind),
         subjects=subject_of(artifact_name(group, artifact), version),
