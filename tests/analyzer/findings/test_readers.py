@@ -22,7 +22,7 @@ CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 class Readers(Members):
     """Members that fetch partition 0 of `orders` and commit, at times in seconds."""
 
-    def told(self) -> dict[str, Finding]:
+    def reported(self) -> dict[str, Finding]:
         return found(self.wires.values())
 
     def fetch(

@@ -44,7 +44,7 @@ class SomeFindings:
         """Of the real numbers: what became of clients."""
         return self._real.view(names)
 
-    def told(self, names: object = None) -> list[Finding]:
+    def reported(self, names: object = None) -> list[Finding]:
         return []
 
     def causes(self, names: object = None) -> list[Cause]:
