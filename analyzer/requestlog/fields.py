@@ -61,13 +61,13 @@ def _address(host: str, port: str) -> Address:
         return host, int(port)
 
 
-def duration_ns(ms: float) -> int:
+def durations_ns(ms: list[float]) -> list[int]:
     """Return nanoseconds of milliseconds; `NotUnderstood` beyond ten years."""
-    if type(ms) is not float and type(ms) is not int:
+    if not ms or not {*map(type, ms)} <= {float, int}:
         raise NotUnderstood(NOT_UNDERSTOOD)
-    if not -LONGEST_MS <= ms <= LONGEST_MS:
+    if not -LONGEST_MS <= min(ms) <= max(ms) <= LONGEST_MS:
         raise NotUnderstood(NOT_UNDERSTOOD)
-    return round(ms * MS)
+    return [round(each * MS) for each in ms]
 
 
 @lru_cache(4096)

@@ -12,7 +12,7 @@ from kafkascope.analyzer.requestlog.fields import (
     MARKER,
     NotUnderstood,
     connection_of,
-    duration_ns,
+    durations_ns,
     layouts_of,
     unsupported,
 )
@@ -42,6 +42,16 @@ _RECORDS: Final = {
     ),
 }
 """Side and fields of the sizes of records, in Produce and Fetch."""
+
+_TIMES: Final = (
+    "totalTimeMs",
+    "requestQueueTimeMs",
+    "localTimeMs",
+    "remoteTimeMs",
+    "responseQueueTimeMs",
+    "sendTimeMs",
+    "throttleTimeMs",
+)
 
 MOST_CONTAINERS: Final = 1 << 21
 """Objects and arrays of one document: each is at least 56 bytes in memory and two characters in
@@ -108,20 +118,14 @@ def parse_json(message: bytes, written_ns: int, whole_seconds: bool, level: str)
             raise NotUnderstood(NOT_UNDERSTOOD)
         api_name, security_protocol, principal, listener, name, release, _ = texts
         request, response = _sides(key, version, document["request"], document["response"])
+        total_ns, *times = durations_ns([document[name] for name in _TIMES])
         return Completed(
             form="json",
             written_ns=written_ns,
             whole_seconds=whole_seconds,
             level=level,
-            total_ns=duration_ns(document["totalTimeMs"]),
-            times=BrokerTimes(
-                duration_ns(document["requestQueueTimeMs"]),
-                duration_ns(document["localTimeMs"]),
-                duration_ns(document["remoteTimeMs"]),
-                duration_ns(document["responseQueueTimeMs"]),
-                duration_ns(document["sendTimeMs"]),
-                duration_ns(document["throttleTimeMs"]),
-            ),
+            total_ns=total_ns,
+            times=BrokerTimes(*times),
             api_key=key,
             api_name=api_name,
             api_version=version,
@@ -138,7 +142,7 @@ def parse_json(message: bytes, written_ns: int, whole_seconds: bool, level: str)
             request=request,
             response=response,
             record_sizes=_record_sizes(key, request, response, document) if key in _RECORDS else {},
-            conversions_ns=duration_ns(document.get("messageConversionsTime", 0)),
+            conversions_ns=durations_ns([document.get("messageConversionsTime", 0)])[0],
             temporary_bytes=_count(document.get("temporaryMemoryBytes", 0)),
         )
     except (KeyError, TypeError, AttributeError, NotUnderstood) as error:

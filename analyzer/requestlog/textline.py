@@ -17,7 +17,7 @@ from kafkascope.analyzer.requestlog.fields import (
     MARKER,
     NotUnderstood,
     connection_of,
-    duration_ns,
+    durations_ns,
     layouts_of,
     unsupported,
 )
@@ -86,7 +86,7 @@ def parse_text(message: bytes, written_ns: int, whole_seconds: bool, level: str)
     tail = text[connection.end() - 1 :]
     software = _SOFTWARE.search(tail)
     numbers = {name: value.replace(",", ".") for name, value in _TIMES.findall(tail)}
-    times = {name: duration_ns(float(value)) for name, value in numbers.items()}
+    times = dict(zip(numbers, durations_ns([*map(float, numbers.values())]), strict=True))
     protocol, principal, listener = _identity(
         tail if software is None else tail[: software.start()]
     )

@@ -160,7 +160,7 @@ class _ReaderSource(SourceLines):
         extra = self.fresh("extra")
         variables = {slot.name: self.fresh("t") for slot in wire.tags}
         for slot in wire.tags:
-            self.add(f"{variables[slot.name]} = {_literal(slot.default)}")
+            self.add(f"{variables[slot.name]} = {literal(slot.default)}")
         items += [f"{name!r}: {variable}" for name, variable in variables.items()]
         with self.block(f"if {count}:"):
             self.section(wire, count, extra, variables)
@@ -330,12 +330,12 @@ class _ReaderSource(SourceLines):
         return value
 
 
-def _literal(value: Any) -> str:
-    """Return a default as source; containers are made anew each time."""
+def literal(value: Any) -> str:
+    """Return a default as source: containers are made anew each time. Names: `Uuid`, `finite`."""
     if isinstance(value, bytes) and len(value) == 16:
         return f"Uuid({bytes(value)!r})"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{k!r}: {_literal(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{k!r}: {literal(v)}" for k, v in value.items()) + "}"
     if isinstance(value, float):
         return f"finite({value!r})"
     return repr(value)

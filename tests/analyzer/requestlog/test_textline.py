@@ -208,6 +208,8 @@ def test_an_unknown_version_and_an_unknown_api_have_no_body() -> None:
         " from connection nowhere;totalTime:1,sendTime:1",
         "Completed request:{api_key=1,api_version=0,correlation_id=9,client_id=} -- {}"
         " from connection 1.2.3.4:1-1.2.3.4:2;totalTime:1E999,sendTime:1",
+        "Completed request:{api_key=1,api_version=0,correlation_id=9,client_id=} -- {}"
+        " from connection 1.2.3.4:1-1.2.3.4:2;totalTime:x",
     ],
 )
 def test_what_is_no_line(text: str) -> None:
