@@ -6,7 +6,7 @@ topic; batches are kept only where their transaction decides whether a client se
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
@@ -45,6 +45,7 @@ from kafkascope.dissectors.records.batches import CONTROL
 
 FIND_COORDINATOR: Final = 10
 INIT_PRODUCER_ID: Final = 22
+END_TRANSACTION: Final = 26
 OFFSETS_IN_TRANSACTION: Final = 28
 OF_GROUPS: Final = frozenset({8, 9, 10, 11, 12, 13, 14, OFFSETS_IN_TRANSACTION, 68, 76, 79, 88})
 """APIs that name the group of their client."""
@@ -52,6 +53,7 @@ TRANSACTIONS: Final = 1
 """Key type of FindCoordinator for transactional ids."""
 READ_COMMITTED: Final = 1
 MAX_EDGES: Final = 10_000
+MAX_ENDS: Final = 1 << 16
 MAX_PARTITIONS: Final = 4_000
 
 LOOKED_UP: Final = 1
@@ -119,7 +121,7 @@ class Applications(Accumulator):
     """Edges between clients and topics, and who the clients are."""
 
     NAME = "map"
-    KEYS = OF_GROUPS | {PRODUCE, FETCH, SHARE_FETCH, INIT_PRODUCER_ID}
+    KEYS = OF_GROUPS | {PRODUCE, FETCH, SHARE_FETCH, INIT_PRODUCER_ID, END_TRANSACTION}
     COLUMNS = columns(
         *("application", "way", "topic", "group", "records", "bytes", "first", "last"),
         *("clients", "users", "software", "racks", "schemas", "rule"),
@@ -136,6 +138,8 @@ class Applications(Accumulator):
     pending: Keyed[Pending] = table(Pending, MAX_PARTITIONS)
     markers: Keyed[Markers] = table(Markers, MAX_PARTITIONS)
     """By topic and partition."""
+    ends: IntegerRows = whole(partial(IntegerRows, 3, MAX_ENDS))
+    """Of transactions: (time of EndTxn, producer id, 1 where it commits)"""
 
     # --- taking in
 
@@ -186,7 +190,7 @@ class Applications(Accumulator):
         """Count what a Fetch or ShareFetch brought of one partition."""
         special = any(map(SPECIAL.__and__, found.bits))
         if special:
-            for marker in markers(parts):
+            for marker in markers(batch, at, parts):
                 self.markers[at].rows.add(*marker)
         if follower:
             return
@@ -223,9 +227,15 @@ class Applications(Accumulator):
             self.groups[(*who, group)].how |= MEMBER
 
     def named(self, batch: ExchangeBatch) -> None:
-        """Take note of the group or transactional id that a request names."""
+        """Take note of the group or transactional id that a request names, or of how a transaction
+        ends."""
         asked, key = batch.exchange.request_body, batch.api_key
         if asked is None or key not in self.KEYS:
+            return
+        if key == END_TRANSACTION:
+            if not (batch.exchange.response_body or {}).get("error_code"):
+                row = batch.row.time_ns, asked["producer_id"], int(asked["committed"])
+                self.ends.add(*row)
             return
         who = who_of(identity_of(batch.row))
         if key in (INIT_PRODUCER_ID, OFFSETS_IN_TRANSACTION) and (
@@ -257,7 +267,7 @@ class Applications(Accumulator):
     ) -> list[Application]:
         """Return the applications, by name. `by`: what they are in place of applications."""
         members = self.memberships(names)
-        outcomes = Outcomes(self.markers, names)
+        outcomes = Outcomes(self, names)
         settled = self._settled(outcomes, members, names)
         out = []
         for name, named in self.named_by(members, by).items():
@@ -289,9 +299,9 @@ class Applications(Accumulator):
         out: dict[tuple[Who, str | None], int] = {}
         for (topic, number), pending in self.pending.items():
             label = topic_label(topic, names)
-            for _, client, last, count, producer in pending.rows.rows():
+            for time_ns, client, last, count, producer in pending.rows.rows():
                 who = numbers.get(client)
-                if who is not None and outcomes.of(label, number, producer, last) is not False:
+                if who is not None and outcomes.shown(label, number, producer, last, time_ns):
                     out[who, label] = out.get((who, label), 0) + count
         return out
 
@@ -454,19 +464,37 @@ class Memberships:
 
 
 class Outcomes:
-    """How transactions ended, by their markers in the logs."""
+    """How transactions ended: by their markers in the logs, or else by the requests to end them."""
 
-    def __init__(self, markers: Keyed[Markers], names: TopicNames | None) -> None:
+    def __init__(self, counted: Applications, names: TopicNames | None) -> None:
         pairs = (
             ((topic_label(topic, names), number, producer), (offset, committed))
-            for (topic, number), each in markers.items()
+            for (topic, number), each in counted.markers.items()
             for offset, producer, committed in each.rows.rows()
         )
-        self._ends = {key: sorted(set(ends)) for key, ends in by_key(pairs).items()}
+        self._markers = {key: sorted(set(ends)) for key, ends in by_key(pairs).items()}
+        self._ends = by_key((row[1], (row[0], row[2])) for row in counted.ends.ordered())
 
     def of(self, topic: str, number: int, producer: int, offset: int) -> bool | None:
         """Return whether the transaction of a record was committed; None where no marker of its
         producer follows."""
-        ends = self._ends.get((topic, number, producer), [])
+        ends = self._markers.get((topic, number, producer), [])
         at = bisect_right(ends, (offset, 2))
         return bool(ends[at][1]) if at < len(ends) else None
+
+    def ended(self, producer: int, time_ns: int) -> bool | None:
+        """Return whether a producer commits the transaction that it has at a time; None where it
+        does not end it."""
+        ends = self._ends.get(producer, [])
+        at = bisect_left(ends, (time_ns, 0))
+        return bool(ends[at][1]) if at < len(ends) else None
+
+    def shown(self, topic: str, number: int, producer: int, offset: int, time_ns: int) -> bool:
+        """Return whether a read_committed client that fetched a record at a time gives it to the
+        application: brokers send it no transaction that has not ended."""
+        committed = self.of(topic, number, producer, offset)
+        if committed is None:
+            ends = self._ends.get(producer, [])
+            at = bisect_left(ends, (time_ns, 0))
+            committed = bool(ends[at - 1][1]) if at else None
+        return committed is not False

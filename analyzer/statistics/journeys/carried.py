@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.statistics.exchange_batch import (
     SHARE_FETCH,
@@ -159,18 +159,44 @@ class Marker(NamedTuple):
     committed: bool
 
 
-def markers(parts: PartitionColumns) -> list[Marker]:
-    """Return the ends of transactions among what was fetched of a partition."""
-    blobs, out = parts.by_batch(parts.blobs), []
-    for batch, blob in zip(parts.batches, blobs, strict=True):
-        if not batch.control:
-            continue
-        try:
-            records = open_batch(blob, batch).records
-        except DissectError:
-            continue
-        for record in records:
-            kind = int.from_bytes((record.key or b"")[2:MARKER_KEY])
-            if record.key is not None and len(record.key) >= MARKER_KEY and kind < 2:
-                out.append(Marker(record.offset, batch.producer_id, bool(kind)))
+def markers(
+    batch: ExchangeBatch, at: tuple[str | None, int], parts: PartitionColumns
+) -> list[Marker]:
+    """Return the ends of transactions among what was fetched of a partition, and where the response
+    lists a transaction as aborted whose end is not in it: behind its last record there."""
+    out: list[Marker] = []
+    fields = parts.by_exchange(parts.batches)
+    for number, blob, batches in zip(parts.numbers, parts.blobs, fields, strict=True):
+        last: dict[int, int] = {}
+        for each in batches:
+            if each.control:
+                out += _ends(each, blob)
+                last.pop(each.producer_id, None)
+            elif each.transactional:
+                last[each.producer_id] = each.last_offset
+        if last:
+            aborted = _aborted(batch.exchange_of(number).response_body or {}, at)
+            out += (Marker(last[each] + 1, each, False) for each in aborted & last.keys())
     return out
+
+
+def _ends(batch: Batch, blob: bytes) -> Iterator[Marker]:
+    try:
+        records = open_batch(blob, batch).records
+    except DissectError:
+        return
+    for record in records:
+        kind = int.from_bytes((record.key or b"")[2:MARKER_KEY])
+        if record.key is not None and len(record.key) >= MARKER_KEY and kind < 2:
+            yield Marker(record.offset, batch.producer_id, bool(kind))
+
+
+def _aborted(body: Mapping[str, Any], at: tuple[str | None, int]) -> set[int]:
+    """Return the producers of aborted transactions that a Fetch response lists for a partition."""
+    return {
+        each["producer_id"]
+        for topic in body.get("responses") or ()
+        for part in topic["partitions"]
+        if (topic_key(topic.get("topic"), topic.get("topic_id")), part["partition_index"]) == at
+        for each in part.get("aborted_transactions") or ()
+    }

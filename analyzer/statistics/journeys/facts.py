@@ -62,8 +62,6 @@ class JourneyFacts(Accumulator):
     """By topic and partition."""
     commits: Keyed[Commits] = table(Commits, MAX_GROUPS)
     """By group, topic and partition."""
-    ends: IntegerRows = whole(partial(IntegerRows, 3))
-    """Of transactions: (time of EndTxn, producer id, 1 where it commits)"""
     records: Keyed[RecordFacts] = table(RecordFacts, MAX_RECORDS)
     """By topic, partition and offset."""
     replications: Keyed[Replication] = table(Replication, MAX_RECORDS)

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.identity import Identity
 from kafkascope.analyzer.merging.histogram import Histogram
-from kafkascope.analyzer.merging.tables import OTHERS, by_key
+from kafkascope.analyzer.merging.tables import OTHERS
 from kafkascope.analyzer.statistics.journeys.applications import Outcomes, Who, number_of, who_of
 from kafkascope.analyzer.statistics.journeys.facts import JourneyFacts, RecordFacts
 from kafkascope.analyzer.statistics.journeys.model import Fetched, Journey, Outcome, Produced
@@ -140,7 +140,7 @@ class Joins:
     def __init__(self, counted: JourneyFacts, names: TopicNames | None) -> None:
         self._counted, self._names = counted, names
         self._members = counted.map.memberships(names)
-        self._outcomes = Outcomes(counted.map.markers, names)
+        self._outcomes = Outcomes(counted.map, names)
         identities = self._members.identities
         self._clients = {number_of(who): target for who, target in identities.items()}
         self._applications: dict[Who, str] = {
@@ -148,7 +148,6 @@ class Joins:
             for name, named in counted.map.named_by(self._members).items()
             for use in named.uses
         }
-        self._ends = by_key((row[1], (row[0], row[2])) for row in counted.ends.ordered())
         commits = self._by_place(counted.commits, Commit)
         self._commits = {key: list(filter(self._holds, each)) for key, each in commits.items()}
         self._sent: dict[Place, list[Sent]] = {
@@ -169,13 +168,10 @@ class Joins:
 
     def _holds(self, commit: Commit) -> bool:
         """Return whether a commit is valid: in a transaction, if that was committed."""
-        return commit.producer_id < 0 or self._ended(commit.producer_id, commit.time_ns) is True
-
-    def _ended(self, producer: int, time_ns: int) -> bool | None:
-        """Return how a producer ended its transaction from a time on, by its requests."""
-        ends = self._ends.get(producer, [])
-        at = bisect_left(ends, (time_ns, 0))
-        return bool(ends[at][1]) if at < len(ends) else None
+        return (
+            commit.producer_id < 0
+            or self._outcomes.ended(commit.producer_id, commit.time_ns) is True
+        )
 
     # --- one partition
 
@@ -221,7 +217,7 @@ class Joins:
             hidden = (
                 bool(got.judged)
                 and got.producer_id >= 0
-                and self._outcomes.of(*place, got.producer_id, got.last) is False
+                and not self._outcomes.shown(*place, got.producer_id, got.last, got.time_ns)
             )
             if hidden == aborted and start <= got.last:
                 out.setdefault(self._group_of(got.client, place[0]), []).append((got, start))
@@ -284,10 +280,12 @@ class Joins:
     def _fetched(self, place: Place, offset: int, *, aborted: bool = False) -> list[Fetched]:
         out = []
         for group, rows in self._visible(place, aborted=aborted).items():
-            times: dict[int, list[int]] = {}
+            # A client that started again is the same, also on another host.
+            times: dict[tuple[str, str], list[int]] = {}
             for got, start in rows:
                 if start <= offset <= got.last:
-                    times.setdefault(got.client, []).append(got.time_ns)
+                    who = self._client_id(got.client), self._application(got.client)
+                    times.setdefault(who, []).append(got.time_ns)
             first = min((each[0] for each in times.values()), default=0)
             commits = self._commits.get((group, *place), ()) if group is not None else ()
             committed = next(
@@ -295,11 +293,8 @@ class Joins:
                 None,
             )
             out += [
-                Fetched(
-                    *(self._client_id(client), group, self._application(client), each[0]),
-                    *(committed, tuple(each[1:])),
-                )
-                for client, each in times.items()
+                Fetched(client_id, group, application, each[0], committed, tuple(each[1:]))
+                for (client_id, application), each in times.items()
             ]
         return sorted(out, key=lambda each: each.time_ns)
 
@@ -314,7 +309,7 @@ class Joins:
             return None
         ended = self._outcomes.of(*place, producer, offset)
         if ended is None and sent is not None:
-            ended = self._ended(producer, sent.time_ns)
+            ended = self._outcomes.ended(producer, sent.time_ns)
         return None if ended is None else "committed" if ended else "aborted"
 
     # --- all records

@@ -44,7 +44,6 @@ from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.batches import CONTROL, TRANSACTIONAL
 from kafkascope.dissectors.records.records import Batch, Record, open_batch
 
-END_TRANSACTION: Final = 26
 SHARE_ACKNOWLEDGE: Final = 79
 ACCEPT: Final = 1
 """Type of an acknowledgement."""
@@ -59,7 +58,7 @@ class Journeys(JourneyFacts):
     """Produced and fetched batches, commits, and ends of transactions."""
 
     NAME = "journeys"
-    KEYS = Applications.KEYS | {OFFSET_COMMIT, END_TRANSACTION, SHARE_ACKNOWLEDGE}
+    KEYS = Applications.KEYS | {OFFSET_COMMIT, SHARE_ACKNOWLEDGE}
     COLUMNS = columns(
         *("producer", "topic", "group", "readers", "records"),
         *("produce_p50", "produce_p95", "produce_p99", "deliver_p50", "deliver_p95"),
@@ -103,7 +102,7 @@ class Journeys(JourneyFacts):
             self._fetch(batch, who_of(identity_of(batch.row)))
         else:
             self.map.named(batch)
-        if key in (OFFSET_COMMIT, OFFSETS_IN_TRANSACTION, END_TRANSACTION):
+        if key in (OFFSET_COMMIT, OFFSETS_IN_TRANSACTION):
             self._committed(batch)
         elif key in (SHARE_FETCH, SHARE_ACKNOWLEDGE):
             self._accepted(batch)
@@ -193,10 +192,6 @@ class Journeys(JourneyFacts):
         if asked is None:
             return
         time_ns = batch.row.time_ns
-        if batch.api_key == END_TRANSACTION:
-            if not (response or {}).get("error_code"):
-                self.ends.add(time_ns, asked["producer_id"], int(asked["committed"]))
-            return
         producer = asked.get("producer_id", NOWHERE)
         for topic, number, about in commits_of(asked, response):
             if not about["error"] and about["offset"] >= 0:

@@ -27,21 +27,26 @@ _STREAMS: Final = re.compile(
     r"-(?:StreamThread-\d+|StateUpdater-\d+|GlobalStreamThread|CleanupThread)\b.*"
 )
 _STREAMS_ADMIN: Final = re.compile(r"(.+?)-" + _UUID.pattern + r"-(?:admin|global-consumer)")
-# ConnectUtils and Worker of org.apache.kafka.connect.runtime; MirrorMaker puts the flow in front.
+# ConnectUtils and Worker of org.apache.kafka.connect.runtime. MirrorMaker 2 is three connectors,
+# whose clients have the flow in front since 3.5.
 _CONNECTOR: Final = re.compile(
     r"connector-(?:consumer|producer|dlq-producer|adminclient|admin)-(.+)-\d+"
 )
 _WORKER: Final = re.compile(r"connect-(.+)-(?:configs|offsets|status|statuses|shared-admin)")
-_MIRROR: Final = re.compile(r"([^|]+->[^|]+)\|.*")
-_JAVA_CONSUMER: Final = re.compile(r"consumer-(?!\d+$)(.+)-\d+")
+_MIRROR: Final = re.compile(
+    r".+->.+\|Mirror.*|connector-.+-Mirror(?:Source|Checkpoint|Heartbeat)Connector-\d+|connect-.+-mm2-.+"
+)
+# Without a group the name is "null" (ConsumerConfig.maybeOverrideClientId).
+_JAVA_CONSUMER: Final = re.compile(r"consumer-(?!\d+$|null-\d+$)(.+)-\d+")
 _DEFAULT: Final = re.compile(
     r"(?:rdkafka|librdkafka|sarama|kgo|kafkajs|rskafka|pykafka|kafka-rust|ruby-kafka|waterdrop"
     r"|kafka-node-client|no-kafka-client|(?:confluent-)?kafka-(?:python|go|dotnet|net)"
-    r"|aiokafka|(?:node|ruby|php)-rdkafka|karafka|console|adminclient)"
+    r"|aiokafka|(?:node|ruby|php)-rdkafka|karafka|adminclient)"
     r"(?:[-_ ](?:producer|consumer|admin|client|v?[\d.]+(?:\.?(?:dev|rc|post|b)\d*)?))*"
-    r"|(?:consumer|producer|adminclient|client|kafka|default)(?:[-_]?\d+)?",
+    r"|(?:consumer|consumer-null|producer|adminclient|client|kafka|default)(?:[-_]?\d+)?",
     re.IGNORECASE,
 )
+_LIBRARY: Final = re.compile(r"aiokafka|kafka-python|sarama|kgo|kafkajs|rdkafka|ruby-kafka")
 _PROGRAM: Final = re.compile(r"(.+?)(?:@\S+)? \(github\.com/.*\)")
 """Of segmentio's kafka-go: program and host."""
 
@@ -71,6 +76,9 @@ GROUP: Final = "default client ids, same group"
 TRANSACTIONAL: Final = "default client ids, same transactional id"
 USER: Final = "default client ids, same user"
 HOST: Final = "default client ids, same host and library"
+MADE_UP: Final = frozenset((GROUP, TRANSACTIONAL, USER, HOST))
+TOOLS: Final = frozenset((("console",), ("kafka", "console"), ("perf", "client")))
+"""Kafka's own `console-consumer` and `console-producer` are two programs."""
 
 
 @dataclass(slots=True)
@@ -111,7 +119,7 @@ class Named:
 
     @property
     def libraries(self) -> set[str]:
-        return {use.identity.software.partition(" ")[0] for use in self.uses} - {""}
+        return {library_of(use.identity).partition(" ")[0] for use in self.uses} - {""}
 
     @property
     def users(self) -> set[str]:
@@ -120,12 +128,13 @@ class Named:
 
 def applications(uses: Iterable[Use]) -> dict[str, Named]:
     """Return the applications that clients are, by name."""
-    found: dict[Stem, Named] = {}
+    found: dict[tuple[Stem, bool], Named] = {}
     for use in sorted(uses, key=lambda each: (each.identity.client_id or "", *each.identity[1:])):
         stem, rule = stem_of(use)
-        named = found.setdefault(stem, Named(stem, rule))
+        named = found.setdefault((stem, rule in MADE_UP), Named(stem, rule))
         named.uses.append(use)
-    joined = _without_letters(_without_roles(_adopted(list(found.values()))))
+    whole = [part for named in found.values() for part in _stages(named)]
+    joined = _without_letters(_without_roles(_adopted(whole)))
     names: dict[str, Named] = {}
     for named in joined:
         if named.rule == ONE and len(named.client_ids) > 1:
@@ -138,9 +147,11 @@ def stem_of(use: Use) -> tuple[Stem, str]:
     """Return what the clients of an application have in common, and by which rule."""
     identity = use.identity
     client_id = (identity.client_id or "").strip()
+    if _MIRROR.fullmatch(client_id):
+        return ("MirrorMaker",), CONNECT
     for pattern, rule in (
-        *((_STREAMS, STREAMS), (_STREAMS_ADMIN, STREAMS), (_CONNECTOR, CONNECT)),
-        *((_WORKER, CONNECT), (_MIRROR, CONNECT)),
+        *((_STREAMS, STREAMS), (_STREAMS_ADMIN, STREAMS)),
+        *((_CONNECTOR, CONNECT), (_WORKER, CONNECT)),
     ):
         if match := pattern.fullmatch(client_id):
             return (match[1],), rule
@@ -159,7 +170,13 @@ def stem_of(use: Use) -> tuple[Stem, str]:
         return parts_of(least) or (least,), TRANSACTIONAL
     if identity.user:
         return (identity.user,), USER
-    return ("", identity.host, identity.software), HOST
+    return ("", identity.host, library_of(identity)), HOST
+
+
+def library_of(identity: Identity) -> str:
+    """Return the library; aiokafka and others do not name themselves but in their client ids."""
+    match = None if identity.software else _LIBRARY.match(identity.client_id or "")
+    return match[0] if match else identity.software
 
 
 def parts_of(name: str) -> Stem:
@@ -198,12 +215,28 @@ def is_random(part: str) -> bool:
 # --- joining what stems keep apart
 
 
+def _stages(named: Named) -> list[Named]:
+    """Return clients whose ids differ by a number one by one where they are the stages of a chain:
+    one reads what another writes, and they have no topic in common."""
+    ids = by_key((use.identity.client_id, use) for use in named.uses)
+    if named.rule != ONE or len(ids) < 2:
+        return [named]
+    stages = [Named((client_id or "",), ONE, uses) for client_id, uses in ids.items()]
+    for one in stages:
+        for other in stages:
+            if one.writes & other.reads and not (
+                one.writes & other.writes or one.reads & other.reads
+            ):
+                return stages
+    return [named]
+
+
 def _adopted(found: list[Named]) -> list[Named]:
     """Give producers with default client ids to the one application of the same host, library and
     user whose consumers have default ids, too. One that reads what they write is another."""
     out = []
     owners = by_key(
-        (use.identity[1:], named)
+        (_program(use), named)
         for named in found
         if named.rule == GROUP
         for use in named.uses
@@ -212,7 +245,7 @@ def _adopted(found: list[Named]) -> list[Named]:
     for named in found:
         rest = []
         for use in named.uses if named.rule in (HOST, USER) else ():
-            one = {id(each): each for each in owners.get(use.identity[1:], ())}
+            one = {id(each): each for each in owners.get(_program(use), ())}
             owner = next(iter(one.values())) if len(one) == 1 else None
             if owner is not None and use.writes and not use.reads and _apart((owner, use)):
                 owner.uses.append(use)
@@ -224,6 +257,10 @@ def _adopted(found: list[Named]) -> list[Named]:
             named.uses = rest
             out.append(named)
     return out
+
+
+def _program(use: Use) -> tuple[str, str, str]:
+    return use.identity.host, library_of(use.identity), use.identity.user
 
 
 def _apart(those: Iterable[Named | Use]) -> bool:
@@ -238,7 +275,8 @@ def _without_roles(found: list[Named]) -> list[Named]:
 
 def _without_role(stem: Stem) -> Stem:
     words = [part for part in stem if part.lower() not in ROLES]
-    return tuple(words) if len(words) == len(stem) - 1 else stem
+    shorter = tuple(words)
+    return shorter if len(words) == len(stem) - 1 and shorter not in TOOLS else stem
 
 
 def _one_program(those: list[Named]) -> bool:
@@ -272,7 +310,8 @@ def _joined(
         if len(those) == 1 or not agree(those):
             out += those
             continue
-        whole = Named(shorter(those[0].stem), rule)
+        stem = shorter(those[0].stem)
+        whole = Named(stem[:-1] if stem[-1] == VARIABLE else stem, rule)
         whole.uses = [use for named in those for use in named.uses]
         out.append(whole)
     return out
