@@ -128,7 +128,7 @@ class Board(Vertical):
     Board .board-tabs { height: 1; background: $surface; }
     Board .board-note { height: 1; }
     Board .lower { height: 1fr; }
-    Board Lines { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; overflow-x: hidden; }
+    Board LineList { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; overflow-x: hidden; }
     """
 
     def __init__(self, host: Host, spec: BoardSpec) -> None:

@@ -305,7 +305,7 @@ class Page(ModalScreen[None]):
     Page { align: center middle; }
     Page > Vertical { width: 90%; height: 90%; background: $panel; padding: 0 1; }
     Page Static { height: 1; }
-    Page Lines { height: 1fr; background: $panel; scrollbar-size-vertical: 1;
+    Page LineList { height: 1fr; background: $panel; scrollbar-size-vertical: 1;
         scrollbar-size-horizontal: 0; overflow-x: hidden; }
     """
 
