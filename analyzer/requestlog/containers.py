@@ -13,18 +13,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 from kafkascope.analyzer.requestlog.fields import MARKER
-from kafkascope.analyzer.requestlog.model import (
-    CUT,
-    NOT_UNDERSTOOD,
-    TOO_LONG,
-    LogLine,
-    Unparsed,
-)
+from kafkascope.analyzer.requestlog.model import CUT, NOT_UNDERSTOOD, TOO_LONG, LogLine, Unparsed
 from kafkascope.analyzer.requestlog.times import has_zone, instant, stamps_in
 
 LONGEST_LINE: Final = 16 << 20
@@ -42,7 +36,8 @@ HEAD: Final = 64 << 10
 
 _CRI: Final = re.compile(rb"(\d{4}-\d\d-\d\dT\S{8,24}) (stdout|stderr) ([FP])(?:\S*) ", re.A)
 _LEVEL: Final = re.compile(r"\b(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
-_BEGIN: Final = re.compile(rb"\W{0,2}\d{4}-\d\d-\d\d[T ]")
+_DATE: Final = re.compile(rb"\d{4}-\d\d-\d\d[T ]")
+_BEGIN: Final = re.compile(rb'(?:\W{0,2}|\{"@timestamp":")\d{4}-\d\d-\d\d[T ]')
 _MESSAGE: Final = re.compile(re.escape(MARKER) + rb'(?:\{\\?"|RequestHeader\(|\{api_key=| ?Name:)')
 _EVENT: Final = re.compile(
     rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d.{0,80}\b(?:TRACE|DEBUG|INFO|WARN|ERROR)\b"
@@ -75,13 +70,19 @@ def looks_like(head: bytes) -> bool:
     )
 
 
+class _Origin(NamedTuple):
+    """Where a line begins, and when a container runtime got it."""
+
+    offset: int
+    number: int
+    arrived: str = ""
+
+
 @dataclass(slots=True)
 class _Parts:
     """Parts of a line that a container runtime has split."""
 
-    offset: int
-    number: int
-    arrived: str
+    origin: _Origin
     texts: list[bytes] = field(default_factory=list)
     size: int = 0
 
@@ -148,65 +149,50 @@ class LineReader:
         self._end = self._offset + size
         # Of most lines of other loggers no more is read than this.
         if MARKER in line or self._parts or self._open:
-            yield from self._unwrapped(line, self._offset, self._number, "", 0)
+            yield from self._unwrapped(line, _Origin(self._offset, self._number), 0)
 
-    def _unwrapped(
-        self, line: bytes, offset: int, number: int, arrived: str, depth: int
-    ) -> Iterator[LogLine | Unparsed]:
+    def _unwrapped(self, line: bytes, origin: _Origin, depth: int) -> Iterator[LogLine | Unparsed]:
         """Yield the lines in a line, without the wrappings of a container runtime and of a JSON
         layout inside it."""
-        if depth < 3:
-            if line.startswith(b"{"):
-                yield from self._json(line, offset, number, arrived, depth)
-                return
-            if match := _CRI.match(line):
-                time, stream, flag = (part.decode() for part in match.groups())
-                part = line[match.end() :]
-                yield from self._part(stream, part, flag == "F", offset, number, time, depth)
-                return
-        yield from self._event(line.removesuffix(b"\r"), offset, number, arrived)
+        if depth < 3 and line.startswith(b"{"):
+            yield from self._json(line, origin, depth + 1)
+        elif depth < 3 and (match := _CRI.match(line)):
+            time, stream, flag = (part.decode() for part in match.groups())
+            origin = origin._replace(arrived=time)
+            yield from self._part(stream, line[match.end() :], flag == "F", origin, depth + 1)
+        else:
+            yield from self._event(line.removesuffix(b"\r"), origin)
 
-    def _json(
-        self, line: bytes, offset: int, number: int, arrived: str, depth: int
-    ) -> Iterator[LogLine | Unparsed]:
+    def _json(self, line: bytes, origin: _Origin, depth: int) -> Iterator[LogLine | Unparsed]:
         try:
             document = orjson.loads(line)
         except orjson.JSONDecodeError:
             if MARKER in line:
                 whole = line.rstrip().endswith(b"}")
-                yield Unparsed(offset, number, NOT_UNDERSTOOD if whole else CUT)
+                yield Unparsed(*origin[:2], NOT_UNDERSTOOD if whole else CUT)
             return
         if type(document) is not dict:
             return
+        time = _instant(document)
         log, stream = document.get("log"), document.get("stream")
         if type(log) is str and type(stream) is str:
-            time = _instant(document) or arrived
             text = log.encode("utf-8", "replace")
-            ended = text.endswith(b"\n")
-            text = text[:-1] if ended else text
-            yield from self._part(stream, text, ended, offset, number, time, depth)
+            part = text.removesuffix(b"\n")
+            origin = origin._replace(arrived=time or origin.arrived)
+            yield from self._part(stream, part, part != text, origin, depth)
             return
         for value in document.values():
-            if type(value) is not str or (at := value.find(MARKER.decode())) < 0:
-                continue
-            text = value.encode("utf-8", "replace")
-            time = _instant(document)
-            if at:
-                yield from self._unwrapped(text, offset, number, time or arrived, depth + 1)
-            else:
-                size, level = self._end - offset, _level(document)
-                yield LogLine(offset, size, number, text, time, level, arrived)
-            return
+            if type(value) is str and (at := value.find(MARKER.decode())) >= 0:
+                text = value.encode("utf-8", "replace")
+                if at:
+                    origin = origin._replace(arrived=time or origin.arrived)
+                    yield from self._unwrapped(text, origin, depth)
+                else:
+                    yield self._log_line(text, time, _level(document), origin)
+                return
 
     def _part(
-        self,
-        stream: str,
-        text: bytes,
-        ended: bool,
-        offset: int,
-        number: int,
-        arrived: str,
-        depth: int,
+        self, stream: str, text: bytes, ended: bool, origin: _Origin, depth: int
     ) -> Iterator[LogLine | Unparsed]:
         """Join parts; yield the lines in the whole."""
         # Behind a part whose rest is lost (a rotated file, a restart) the next line begins.
@@ -215,13 +201,13 @@ class LineReader:
         parts = self._parts.get(stream)
         if parts is None:
             if ended:
-                yield from self._unwrapped(text, offset, number, arrived, depth + 1)
+                yield from self._unwrapped(text, origin, depth)
                 return
             if MARKER not in text:
                 return  # the message begins in the first part, or it is none of ours
             if len(self._parts) >= MOST_STREAMS:
                 yield from self._cut(next(iter(self._parts)))
-            parts = self._parts[stream] = _Parts(offset, number, arrived)
+            parts = self._parts[stream] = _Parts(origin)
         parts.texts.append(text)
         parts.size += len(text)
         self._parts_size += len(text)
@@ -230,22 +216,19 @@ class LineReader:
         elif ended:
             del self._parts[stream]
             self._parts_size -= parts.size
-            whole = b"".join(parts.texts)
-            yield from self._unwrapped(whole, parts.offset, parts.number, parts.arrived, depth + 1)
+            yield from self._unwrapped(b"".join(parts.texts), parts.origin, depth)
 
     def _cut(self, stream: str, reason: str = CUT) -> Iterator[Unparsed]:
         """Drop the parts of a stream."""
         parts = self._parts.pop(stream)
         self._parts_size -= parts.size
-        yield Unparsed(parts.offset, parts.number, reason)
+        yield Unparsed(*parts.origin[:2], reason)
 
-    def _event(
-        self, text: bytes, offset: int, number: int, arrived: str
-    ) -> Iterator[LogLine | Unparsed]:
+    def _event(self, text: bytes, origin: _Origin) -> Iterator[LogLine | Unparsed]:
         """Yield the line of an event that log4j wrote as text."""
         at = text.find(MARKER)
         if self._open is not None:
-            if at < 0 and not _BEGIN.match(text) and self._more_size < LONGEST_LINE:
+            if at < 0 and not _DATE.search(text, 0, 64) and self._more_size < LONGEST_LINE:
                 self._more.append(text)
                 self._more_size += len(text)
                 self._open = self._open._replace(size=self._end - self._open.offset)
@@ -255,23 +238,19 @@ class LineReader:
         if at < 0:
             return
         prefix = text[max(0, at - LONGEST_PREFIX) : at].decode("ascii", "replace")
-        stamps = stamps_in(prefix)
+        stamps, levels = stamps_in(prefix), _LEVEL.findall(prefix)
         if len(stamps) > 1 and has_zone(stamps[0]):
-            arrived = stamps[0]
-        levels = _LEVEL.findall(prefix)
-        line = LogLine(
-            offset,
-            self._end - offset,
-            number,
-            text[at:],
-            stamps[-1] if stamps else "",
-            levels[-1] if levels else "",
-            arrived,
-        )
+            origin = origin._replace(arrived=stamps[0])
+        time, level = stamps[-1] if stamps else "", levels[-1] if levels else ""
+        line = self._log_line(text[at:], time, level, origin)
         if line.message.startswith(b'{"', len(MARKER)) or _END in line.message:
             yield line
         else:
             self._open = line
+
+    def _log_line(self, message: bytes, time: str, level: str, origin: _Origin) -> LogLine:
+        offset, number, arrived = origin
+        return LogLine(offset, self._end - offset, number, message, time, level, arrived)
 
     def _closed(self) -> LogLine:
         """Return the line that had no end, with what was behind it."""

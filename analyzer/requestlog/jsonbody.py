@@ -85,36 +85,27 @@ _IRREGULAR: Final = {
     "is_kraft_controller": "isKRaftController",
     "kraft_version_feature": "kRaftVersionFeature",
 }
-_GENERATION: Final = {"generation_id_or_member_epoch": "generationId"}
-_FORMER: Final[dict[str, dict[str, str]]] = {
-    "AddPartitionsToTxnRequest": {
-        "v3_and_below_transactional_id": "transactionalId",
-        "v3_and_below_producer_id": "producerId",
-        "v3_and_below_producer_epoch": "producerEpoch",
-        "v3_and_below_topics": "topics",
-    },
-    "AddPartitionsToTxnResponse": {
-        "results_by_topic_v3_and_below": "results",
-        "results_by_partition": "results",
-        "partition_error_code": "errorCode",
-    },
-    "AlterPartitionRequest": {"topic_name": "name"},
-    "AlterPartitionResponse": {"topic_name": "name"},
-    "DescribeLogDirsRequest": {"partitions": "partitionIndex"},
-    "ElectLeadersRequest": {"partitions": "partitionId"},
-    "FetchResponse": {
-        "partitions": "partitionResponses",
-        "partition_index": "partition",
-        "records": "recordSet",
-    },
-    "LeaderAndIsrRequest": {"partition_epoch": "zkVersion"},
-    "OffsetCommitRequest": _GENERATION,
-    "TxnOffsetCommitRequest": _GENERATION,
-    "VoteRequest": {
-        "replica_epoch": "candidateEpoch",
-        "replica_id": "candidateId",
-        "replica_directory_id": "candidateDirectoryId",
-    },
+_FORMER: Final = {
+    "AddPartitionsToTxnRequest.v3_and_below_transactional_id": "transactionalId",
+    "AddPartitionsToTxnRequest.v3_and_below_producer_id": "producerId",
+    "AddPartitionsToTxnRequest.v3_and_below_producer_epoch": "producerEpoch",
+    "AddPartitionsToTxnRequest.v3_and_below_topics": "topics",
+    "AddPartitionsToTxnResponse.results_by_topic_v3_and_below": "results",
+    "AddPartitionsToTxnResponse.results_by_partition": "results",
+    "AddPartitionsToTxnResponse.partition_error_code": "errorCode",
+    "AlterPartitionRequest.topic_name": "name",
+    "AlterPartitionResponse.topic_name": "name",
+    "DescribeLogDirsRequest.partitions": "partitionIndex",
+    "ElectLeadersRequest.partitions": "partitionId",
+    "FetchResponse.partitions": "partitionResponses",
+    "FetchResponse.partition_index": "partition",
+    "FetchResponse.records": "recordSet",
+    "LeaderAndIsrRequest.partition_epoch": "zkVersion",
+    "OffsetCommitRequest.generation_id_or_member_epoch": "generationId",
+    "TxnOffsetCommitRequest.generation_id_or_member_epoch": "generationId",
+    "VoteRequest.replica_epoch": "candidateEpoch",
+    "VoteRequest.replica_id": "candidateId",
+    "VoteRequest.replica_directory_id": "candidateDirectoryId",
 }
 """Names that fields had in releases from 2.8 on, by message and today's name. Of 2.8.0 to 3.8.0 the
 message specifications in Kafka's repository were compared field by field."""
@@ -124,7 +115,7 @@ def json_names(message: str, name: str) -> tuple[str, ...]:
     """Return the names that a field has in Kafka's JSON: today's, and a former one."""
     first, *rest = name.split("_")
     camel_case = first + "".join(word[:1].upper() + word[1:] for word in rest)
-    former = _FORMER.get(message, {}).get(name)
+    former = _FORMER.get(f"{message}.{name}")
     return (_IRREGULAR.get(name, camel_case), *([former] if former else []))
 
 

@@ -8,8 +8,6 @@ DEBUG has scalar fields alone, TRACE topics and partitions as well: `[tape,0] ->
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.requestlog.fields import KEYS, NotUnderstood, layouts_of
@@ -36,62 +34,42 @@ _PARTITION: Final = re.compile(
 
 
 class _Class(NamedTuple):
-    """A class: its API, fields by their names, and where partitions go."""
+    """A class: its API, and which fields of the request its fields are."""
 
     api: str
-    fields: Mapping[str, str] = MappingProxyType({})
+    fields: str = ""
+    """`Theirs=ours`, with blanks between."""
     partitions: str = ""
+    """The field with topics and partitions."""
     values: tuple[str, ...] = ()
     """Fields of a partition: its index, then the numbers behind the arrow."""
 
 
-_CONTROLLER: Final = {"Controller": "controller_id", "ControllerEpoch": "controller_epoch"}
+_CONTROLLER: Final = "Controller=controller_id ControllerEpoch=controller_epoch"
+_STOP: Final = "ControllerId=controller_id ControllerEpoch=controller_epoch"
+_COMMIT: Final = (
+    "GroupId=group_id GroupGenerationId=generation_id_or_member_epoch MemberId=member_id "
+    "ConsumerId=member_id RetentionMs=retention_time_ms"
+)
+_FETCH: Final = "ReplicaId=replica_id MaxWait=max_wait_ms MinBytes=min_bytes"
+_FETCHED: Final = ("partition", "fetch_offset", "partition_max_bytes")
+_LISTED: Final = ("partition_index", "timestamp", "max_num_offsets")
+_COMMITTED: Final = ("partition_index", "committed_offset")
 _CLASSES: Final = {
     "Producer": _Class(
-        "Produce",
-        {"RequiredAcks": "acks", "AckTimeoutMs": "timeout_ms"},
-        "TopicAndPartition",
-        ("index",),
+        "Produce", "RequiredAcks=acks AckTimeoutMs=timeout_ms", "TopicAndPartition", ("index",)
     ),
-    "Fetch": _Class(
-        "Fetch",
-        {"ReplicaId": "replica_id", "MaxWait": "max_wait_ms", "MinBytes": "min_bytes"},
-        "RequestInfo",
-        ("partition", "fetch_offset", "partition_max_bytes"),
-    ),
-    "Offset": _Class(
-        "ListOffsets",
-        {"ReplicaId": "replica_id"},
-        "RequestInfo",
-        ("partition_index", "timestamp", "max_num_offsets"),
-    ),
-    "TopicMetadata": _Class("Metadata", {}, "Topics"),
+    "Fetch": _Class("Fetch", _FETCH, "RequestInfo", _FETCHED),
+    "Offset": _Class("ListOffsets", "ReplicaId=replica_id", "RequestInfo", _LISTED),
+    "TopicMetadata": _Class("Metadata", partitions="Topics"),
     "LeaderAndIsr": _Class("LeaderAndIsr", _CONTROLLER),
-    "StopReplica": _Class(
-        "StopReplica",
-        {
-            "ControllerId": "controller_id",
-            "ControllerEpoch": "controller_epoch",
-            "DeletePartitions": "delete_partitions",
-        },
-    ),
+    "StopReplica": _Class("StopReplica", f"{_STOP} DeletePartitions=delete_partitions"),
     "UpdateMetadata": _Class("UpdateMetadata", _CONTROLLER),
-    "ControlledShutdown": _Class("ControlledShutdown", {"BrokerId": "broker_id"}),
-    "OffsetCommit": _Class(
-        "OffsetCommit",
-        {
-            "GroupId": "group_id",
-            "GroupGenerationId": "generation_id_or_member_epoch",
-            "MemberId": "member_id",
-            "ConsumerId": "member_id",
-            "RetentionMs": "retention_time_ms",
-        },
-        "RequestInfo",
-        ("partition_index", "committed_offset"),
-    ),
-    "OffsetFetch": _Class("OffsetFetch", {"GroupId": "group_id"}, "RequestInfo", ("",)),
-    "ConsumerMetadata": _Class("FindCoordinator", {"Group": "key"}),
-    "GroupCoordinator": _Class("FindCoordinator", {"Group": "key"}),
+    "ControlledShutdown": _Class("ControlledShutdown", "BrokerId=broker_id"),
+    "OffsetCommit": _Class("OffsetCommit", _COMMIT, "RequestInfo", _COMMITTED),
+    "OffsetFetch": _Class("OffsetFetch", "GroupId=group_id", "RequestInfo", ("",)),
+    "ConsumerMetadata": _Class("FindCoordinator", "Group=key"),
+    "GroupCoordinator": _Class("FindCoordinator", "Group=key"),
 }
 
 
@@ -148,7 +126,7 @@ def _body(
     body: Body = {slot.name: default_of(slot) for slot in layout.body.slots}
     unknown = list(body)
     sizes: dict[Any, int] = {}
-    for name, ours in scala.fields.items():
+    for name, ours in (pair.split("=") for pair in scala.fields.split()):
         if ours in body and name in fields:
             body[ours] = _value(body[ours], fields[name])
             unknown.remove(ours)
