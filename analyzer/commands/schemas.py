@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -39,8 +38,6 @@ COLUMNS: Final = (
     Column("note"),
 )
 PRIORITY: Final = Priority(("format", "type", "topics", "source"), ("note",))
-ROOMS: Final = {"avro": "avro", "protobuf": "proto", "json": "json"}
-"""Room of each format."""
 MISSING: Final = "missing"
 """In place of a source."""
 
@@ -107,10 +104,11 @@ def _bare(schemas: Iterable[Schema]) -> Iterator[Schema | None]:
     """Yield schemas without what people wrote into them (docs, comments, defaults, examples) and
     without the place that they came from; None for one that cannot be read. Values are decoded as
     before."""
+    from kafkascope.analyzer.payloads.known import function_of
+
     for schema in schemas:
-        module = f"kafkascope.analyzer.payloads.{ROOMS[schema.format]}.bare"
         try:
-            text = importlib.import_module(module).bare(schema.text)
+            text = function_of(schema.format, "bare")(schema.text)
             yield replace(schema, text=text, origin="")
         except PayloadError:
             yield None

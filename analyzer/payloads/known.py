@@ -43,6 +43,8 @@ ELSEWHERE: Final[dict[tuple[Format, str], str]] = {
     ("avro", "compile"): "avro.codec",
     ("avro", "breaking_changes"): "avro.changes",
     ("protobuf", "breaking_changes"): "proto.changes",
+    ("protobuf", "bare"): "proto.bare",
+    ("json", "bare"): "json.bare",
 }
 """Modules of a format's functions, loaded with the first schema of the format."""
 

@@ -1,15 +1,18 @@
-"""Avro's canonical form of schemas, its fingerprint, and names of types and fields."""
+"""Texts of Avro schemas: their canonical form, its fingerprint, the names that they define, and the
+text without what does not say how bytes are read."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
 from kafkascope.analyzer.payloads.avro.parsing import Parsed, parse
 from kafkascope.analyzer.payloads.avro.types import AvroType
+from kafkascope.analyzer.payloads.model import PayloadError
 from kafkascope.analyzer.payloads.paths import Path, below
 
 EMPTY: Final = 0xC15D213AA4D7A795
@@ -29,7 +32,7 @@ def fingerprint(text: str) -> int:
 def canonical(text: str) -> str:
     """Return the Parsing Canonical Form of a schema."""
     parsed = parse(text)
-    return "".join(_written(parsed.root, parsed))
+    return json.dumps(_written(parsed.root, parsed), ensure_ascii=False, separators=(",", ":"))
 
 
 def defined_names(text: str) -> list[str]:
@@ -66,36 +69,54 @@ def _table() -> tuple[int, ...]:
     return tuple(rows)
 
 
-def _quoted(text: str) -> str:
-    return orjson.dumps(text).decode()
-
-
-def _written(node: AvroType, parsed: Parsed) -> Iterator[str]:
-    name = f'{{"name":{_quoted(node.name)},"type":"{node.kind}"'
+def _written(node: AvroType, parsed: Parsed) -> Any:
+    """Return the canonical JSON value of a type."""
     match node.kind:
         case "name":
-            linked = parsed.find(node) or node
-            yield _quoted(linked.name)
+            return (parsed.find(node) or node).name
         case "fixed":
-            yield f'{name},"size":{node.size}}}'
+            return {"name": node.name, "type": "fixed", "size": node.size}
         case "enum":
-            yield f'{name},"symbols":[{",".join(map(_quoted, node.symbols))}]}}'
+            return {"name": node.name, "type": "enum", "symbols": node.symbols}
         case "record":
-            yield f'{name},"fields":['
-            for at, (field, part) in enumerate(zip(node.fields, node.parts, strict=True)):
-                yield f'{"," if at else ""}{{"name":{_quoted(field.name)},"type":'
-                yield from _written(part, parsed)
-                yield "}"
-            yield "]}"
+            fields = [
+                {"name": field.name, "type": _written(part, parsed)}
+                for field, part in zip(node.fields, node.parts, strict=True)
+            ]
+            return {"name": node.name, "type": "record", "fields": fields}
         case "array" | "map":
-            yield f'{{"type":"{node.kind}","{"items" if node.kind == "array" else "values"}":'
-            yield from _written(node.parts[0], parsed)
-            yield "}"
+            inner = _written(node.parts[0], parsed)
+            return {"type": node.kind, "items" if node.kind == "array" else "values": inner}
         case "union":
-            yield "["
-            for at, part in enumerate(node.parts):
-                yield "," if at else ""
-                yield from _written(part, parsed)
-            yield "]"
+            return [_written(part, parsed) for part in node.parts]
         case _:
-            yield _quoted(node.kind)
+            return node.kind
+
+
+_OF_TYPES: Final = ("name", "namespace", "symbols", "size", "logicalType", "precision", "scale")
+
+
+def bare(text: str) -> str:
+    """Return the schema without what does not say how bytes are read: docs, defaults, aliases and
+    attributes of others; `PayloadError` where it is none."""
+    parse(text)
+    try:
+        return orjson.dumps(_bare(orjson.loads(text))).decode()
+    except (orjson.JSONEncodeError, RecursionError) as error:
+        raise PayloadError("bad-schema", "it cannot be rewritten") from error
+
+
+def _bare(spelled: Any) -> Any:
+    if isinstance(spelled, list):
+        return list(map(_bare, spelled))
+    if not isinstance(spelled, dict):
+        return spelled
+    out: dict[str, Any] = {"type": _bare(spelled["type"])} if "type" in spelled else {}
+    out |= {name: spelled[name] for name in _OF_TYPES if name in spelled}
+    if isinstance(fields := spelled.get("fields"), list):
+        out["fields"] = [
+            {"name": field.get("name"), "type": _bare(field.get("type"))}
+            for field in fields
+            if isinstance(field, dict)
+        ]
+    return out | {name: _bare(spelled[name]) for name in ("items", "values") if name in spelled}

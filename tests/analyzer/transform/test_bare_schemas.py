@@ -14,8 +14,7 @@ from google.protobuf import descriptor_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.payloads.avro import bare as avro
-from kafkascope.analyzer.payloads.avro.canonical import canonical
+from kafkascope.analyzer.payloads.avro import canonical as avro
 from kafkascope.analyzer.payloads.json import bare as json_schema
 from kafkascope.analyzer.payloads.model import PayloadError
 from kafkascope.analyzer.payloads.proto import bare as protobuf
@@ -63,7 +62,7 @@ def test_avro_keeps_what_says_how_bytes_are_read() -> None:
     ]
     assert told["fields"][2]["type"]["scale"] == 2
     # The canonical form, which fingerprints are of, is the same.
-    assert canonical(made) == canonical(json.dumps(AVRO))
+    assert avro.canonical(made) == avro.canonical(json.dumps(AVRO))
 
 
 PROTO = f"""// {WORD}
