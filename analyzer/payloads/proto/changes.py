@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kafkascope.analyzer.payloads.proto.files import messages_of, proto_of
-from kafkascope.analyzer.payloads.proto.types import KINDS
+from kafkascope.analyzer.payloads.proto.kinds import GROUP, KINDS, NAMES
 
 _SAME_BYTES: Final = (
     {"int32", "uint32", "int64", "uint64", "bool", "enum"},
@@ -121,13 +121,13 @@ def _of_enum(old: Any, new: Any) -> Iterator[str]:
 def _type(field: Any, owner: Any) -> str:
     """Return the type of a field: its kind, or the last word of its name with the kind if known."""
     if not field.type_name:
-        return KINDS.get(field.type, "?")
+        return NAMES.get(field.type, "?")
     last = str(field.type_name.rpartition(".")[2])
     for each in owner.nested_type:
         if each.name == last and each.options.map_entry:
             key, value = each.field
             return f"map<{_type(key, each)}, {_type(value, each)}>"
-    return f"group {last}" if field.type == 10 else last
+    return f"group {last}" if field.type == GROUP else last
 
 
 def _compatible(was: str, now: str) -> bool:
@@ -136,7 +136,7 @@ def _compatible(was: str, now: str) -> bool:
     if any({was, now} <= group for group in _SAME_BYTES):
         return True
     # An enum has a name of its own: whether a name is one, imports would say.
-    scalars = set(KINDS.values())
+    scalars = KINDS.keys()
     return (was in _SAME_BYTES[0] and now not in scalars and now[:4] != "map<") or (
         now in _SAME_BYTES[0] and was not in scalars and was[:4] != "map<"
     )

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import Lookup, PayloadError
 from kafkascope.analyzer.payloads.proto.grammar import parse
+from kafkascope.analyzer.payloads.proto.kinds import ENUM, GROUP, MAP_KEYS, MESSAGE, NAMES
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 
@@ -32,12 +33,6 @@ WELL_KNOWN: Final = frozenset(
     )
 )
 """Files that are part of protobuf: nobody registers them."""
-
-_ENUM: Final = 14
-_MESSAGE: Final = 11
-_GROUP: Final = 10
-_KEYS: Final = frozenset({3, 4, 5, 6, 7, 8, 9, 13, 15, 16, 17, 18})
-"""Types that the key of a map may have."""
 
 
 class Loaded(NamedTuple):
@@ -202,11 +197,11 @@ class _Loading:
 
     def _collect(self, proto: Any) -> None:
         for message, full in messages_of(proto):
-            self._symbols[full] = _MESSAGE
+            self._symbols[full] = MESSAGE
             for enum in message.enum_type:
-                self._symbols[f"{full}.{enum.name}"] = _ENUM
+                self._symbols[f"{full}.{enum.name}"] = ENUM
         for enum in proto.enum_type:
-            self._symbols[_join(proto.package, enum.name)] = _ENUM
+            self._symbols[_join(proto.package, enum.name)] = ENUM
 
     def _resolve_file(self, proto: Any) -> None:
         for field in proto.extension:
@@ -224,7 +219,7 @@ class _Loading:
             full = self._full(proto, field, field.type_name, scope)
             field.type_name = f".{full}"
             kind = self._symbols[full]
-            if kind == _ENUM or field.type != _GROUP:
+            if kind == ENUM or field.type != GROUP:
                 field.type = kind
 
     def _full(self, proto: Any, field: Any, name: str, scope: str) -> str:
@@ -311,8 +306,8 @@ def _check_map(message: Any) -> None:
         or fields.keys() != {1, 2}
         or fields[1].name != "key"
         or fields[2].name != "value"
-        or fields[1].type not in _KEYS
-        or fields[2].type == _GROUP
+        or NAMES[fields[1].type] not in MAP_KEYS
+        or fields[2].type == GROUP
         or any(each.label != 1 for each in message.field)
         or message.nested_type
         or message.enum_type

@@ -12,7 +12,8 @@ from functools import cache
 from typing import Any, Final
 
 from kafkascope.analyzer.payloads.model import Moment, of_bytes, of_double
-from kafkascope.analyzer.payloads.proto.types import EMPTY, WRAPPERS
+from kafkascope.analyzer.payloads.proto.kinds import KINDS
+from kafkascope.analyzer.payloads.proto.types import WRAPPERS
 
 UNKNOWN: Final = "_unknown_fields"
 
@@ -88,7 +89,7 @@ def special(name: str, value: dict[str, Any]) -> Any:
     if UNKNOWN in value:
         return value
     if name in WRAPPERS:
-        empty = EMPTY[WRAPPERS[name]]
+        empty = KINDS[WRAPPERS[name]].empty
         return value.get("value", of_bytes(empty) if empty == b"" else empty)
     if name in TEXTS:
         text = json_text(name, _class(name)(**value))

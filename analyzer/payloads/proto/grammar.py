@@ -10,30 +10,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kafkascope.analyzer.payloads.limits import LIMITS
+from kafkascope.analyzer.payloads.proto.kinds import GROUP, MAP_KEYS, MESSAGE, SCALARS
 from kafkascope.analyzer.payloads.proto.options import option, options
 from kafkascope.analyzer.payloads.proto.tokens import Tokens
 
-SCALARS: Final = {
-    "double": 1,
-    "float": 2,
-    "int64": 3,
-    "uint64": 4,
-    "int32": 5,
-    "fixed64": 6,
-    "fixed32": 7,
-    "bool": 8,
-    "string": 9,
-    "bytes": 12,
-    "uint32": 13,
-    "sfixed32": 15,
-    "sfixed64": 16,
-    "sint32": 17,
-    "sint64": 18,
-}
-"""Numbers of FieldDescriptorProto.Type."""
-
-_GROUP: Final = 10
-_MESSAGE: Final = 11
 _LABELS: Final = {"optional": 1, "required": 2, "repeated": 3}
 _END_OF_FIELDS: Final = 0x20000000
 _END_OF_EXTENSIONS_OF_SETS: Final = 0x7FFFFFFF
@@ -214,7 +194,7 @@ class _Parser:
         tokens.expect("=")
         field.number = self._number(tokens.integer("a number"), at)
         if kind == "group":
-            field.name, field.type, field.type_name = name.lower(), _GROUP, name
+            field.name, field.type, field.type_name = name.lower(), GROUP, name
             self._field_options(field)
             self._message(nested.add(name=name), depth + 1)
             return field
@@ -238,7 +218,7 @@ class _Parser:
         at = tokens.next.begin
         tokens.expect("<")
         key = tokens.word("a type")
-        if key not in SCALARS or key in ("double", "float", "bytes"):
+        if key not in MAP_KEYS:
             raise tokens.error(f"{key[:40]!r} is not allowed as a map key", at)
         tokens.expect(",")
         value = tokens.name("a type")
@@ -255,7 +235,7 @@ class _Parser:
             second.type = SCALARS[value]
         else:
             second.type_name = value
-        field = fields.add(name=name, number=number, label=3, type=_MESSAGE, type_name=entry.name)
+        field = fields.add(name=name, number=number, label=3, type=MESSAGE, type_name=entry.name)
         self._field_options(field)
         features = field.options.features
         if field.options.HasField("features"):

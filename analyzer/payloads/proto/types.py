@@ -7,36 +7,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from kafkascope.analyzer.payloads.proto.files import Loaded
-from kafkascope.analyzer.payloads.proto.grammar import SCALARS
-
-KINDS: Final = {number: name for name, number in SCALARS.items()} | {
-    10: "group",
-    11: "message",
-    14: "enum",
-}
-"""Names of FieldDescriptorProto.Type, as the schema language has them."""
-
-VARINT, FIXED64, LENGTH, START, STOP, FIXED32 = range(6)
-"""Wire types."""
-
-WIRE: Final = {
-    **dict.fromkeys(("int64", "uint64", "int32", "bool", "uint32", "enum"), VARINT),
-    **dict.fromkeys(("sint32", "sint64"), VARINT),
-    **dict.fromkeys(("double", "fixed64", "sfixed64"), FIXED64),
-    **dict.fromkeys(("float", "fixed32", "sfixed32"), FIXED32),
-    **dict.fromkeys(("string", "bytes", "message"), LENGTH),
-    "group": START,
-}
-
-EMPTY: Final[dict[str, Any]] = {
-    **dict.fromkeys(WIRE, 0),
-    "bool": False,
-    "string": "",
-    "bytes": b"",
-    "double": 0.0,
-    "float": 0.0,
-}
-"""Values of scalars that are not there."""
+from kafkascope.analyzer.payloads.proto.kinds import KINDS, NAMES
 
 WRAPPERS: Final = {
     "google.protobuf.DoubleValue": "double",
@@ -73,6 +44,8 @@ class MessageField:
     """In the JSON form; an extension has its full name in brackets."""
     number: int
     kind: str
+    wire: int
+    """The wire type of one value."""
     descriptor: Any
     repeated: bool
     packed: bool
@@ -180,13 +153,14 @@ class Types:
         return {each.number: self._field(each, name) for each, name in fields}
 
     def _field(self, descriptor: Any, name: str) -> MessageField:
-        kind = KINDS[descriptor.type]
+        kind = NAMES[descriptor.type]
         message = self.of(descriptor.message_type) if kind in ("message", "group") else None
         repeated, required = _label(descriptor)
         return MessageField(
             name=name,
             number=descriptor.number,
             kind=kind,
+            wire=KINDS[kind].wire,
             descriptor=descriptor,
             repeated=repeated,
             packed=repeated and bool(descriptor.is_packed),

@@ -19,19 +19,17 @@ from kafkascope.analyzer.payloads.model import (
     of_double,
 )
 from kafkascope.analyzer.payloads.proto import forms
-from kafkascope.analyzer.payloads.proto.types import (
-    EMPTY,
+from kafkascope.analyzer.payloads.proto.kinds import (
     FIXED32,
     FIXED64,
+    KINDS,
     LENGTH,
     STOP,
     VARINT,
-    WIRE,
-    MessageField,
-    MessageType,
-)
-from kafkascope.analyzer.payloads.proto.wire import (
     WIRES,
+)
+from kafkascope.analyzer.payloads.proto.types import MessageField, MessageType
+from kafkascope.analyzer.payloads.proto.wire import (
     Fault,
     length,
     raw,
@@ -162,7 +160,7 @@ class WireWalk:
         out: Pieces | None,
     ) -> int:
         value: Any
-        wanted = WIRE[field.kind]
+        wanted = field.wire
         if wire == LENGTH and field.repeated and wanted in (VARINT, FIXED32, FIXED64):
             return self._packed(held, field, begin, at, end, out)
         if wire != wanted:
@@ -295,7 +293,7 @@ class WireWalk:
         key, value = (field.message.fields[number] for number in (1, 2))
         out: dict[Any, Any] = {}
         for entry in entries:
-            name = entry.fields.get(1, EMPTY[key.kind])
+            name = entry.fields.get(1, KINDS[key.kind].empty)
             if isinstance(name, bytes):
                 raise Fault("a key that is not UTF-8", entry.begin)
             got = entry.fields.get(2)
@@ -309,7 +307,7 @@ class WireWalk:
                     raise
             else:
                 if got is None:
-                    got = EMPTY[value.kind]
+                    got = KINDS[value.kind].empty
                 out[name] = _scalar_form(value, got)
         return {key_name(name): out[name] for name in sorted(out)}
 

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any, Final
 
 from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import PayloadError, of_bytes
-from kafkascope.analyzer.payloads.proto.types import (
+from kafkascope.analyzer.payloads.proto.kinds import (
     FIXED32,
     FIXED64,
+    KINDS,
     LENGTH,
     STOP,
     VARINT,
-    MessageField,
+    WIRES,
 )
+from kafkascope.analyzer.payloads.proto.types import MessageField
 
-WIRES: Final = ("varint", "fixed64", "bytes", "group", "end of group", "fixed32")
-FIXED: Final = {
-    "double": struct.Struct("<d"),
-    "fixed64": struct.Struct("<Q"),
-    "sfixed64": struct.Struct("<q"),
-    "float": struct.Struct("<f"),
-    "fixed32": struct.Struct("<I"),
-    "sfixed32": struct.Struct("<i"),
-}
 _MOST_LENGTH: Final = 0x7FFFFFFF
 _MOST_TAG: Final = 0xFFFFFFFF
 
@@ -56,16 +48,15 @@ def tag(data: bytes, at: int, end: int) -> tuple[int, int, int]:
 
 def scalar(field: MessageField, data: bytes, at: int, end: int) -> tuple[Any, int]:
     """Return the value of a field that is no message, and where it ends."""
-    kind = field.kind
-    fixed = FIXED.get(kind)
+    kind, fixed = KINDS[field.kind], KINDS[field.kind].fixed
     if fixed is not None:
         if end - at < fixed.size:
-            raise Fault(f"{end - at} of {fixed.size} bytes of {kind}", at)
+            raise Fault(f"{end - at} of {fixed.size} bytes of {field.kind}", at)
         return fixed.unpack_from(data, at)[0], at + fixed.size
-    if kind in ("string", "bytes"):
+    if kind.wire == LENGTH:
         size, at = length(data, at, end)
         raw = data[at : at + size]
-        if kind == "bytes":
+        if field.kind == "bytes":
             return raw, at + size
         try:
             return raw.decode("utf-8"), at + size
@@ -73,22 +64,14 @@ def scalar(field: MessageField, data: bytes, at: int, end: int) -> tuple[Any, in
             if field.utf8:
                 raise Fault("text that is not UTF-8", at + error.start) from None
             return raw, at + size
-    value, at = varint(data, at, end, kind)
-    match kind:
-        case "int32" | "enum":
-            value &= 0xFFFFFFFF
-            value -= (value & 0x80000000) << 1
-        case "int64":
-            value -= (value & 0x8000000000000000) << 1
-        case "uint32":
-            value &= 0xFFFFFFFF
-        case "sint32":
-            value &= 0xFFFFFFFF
-            value = (value >> 1) ^ -(value & 1)
-        case "sint64":
-            value = (value >> 1) ^ -(value & 1)
-        case "bool":
-            return value != 0, at
+    value, at = varint(data, at, end, field.kind)
+    if not kind.bits:
+        return value != 0, at
+    value &= (1 << kind.bits) - 1
+    if kind.zigzag:
+        value = (value >> 1) ^ -(value & 1)
+    elif kind.signed:
+        value -= value >> (kind.bits - 1) << kind.bits
     return value, at
 
 

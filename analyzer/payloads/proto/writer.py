@@ -5,32 +5,18 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any
 
 from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import NON_FINITE, Value
 from kafkascope.analyzer.payloads.proto import forms
-from kafkascope.analyzer.payloads.proto.types import (
-    LENGTH,
-    START,
-    STOP,
-    VARINT,
-    WIRE,
-    MessageField,
-    MessageType,
-)
-from kafkascope.analyzer.payloads.proto.wire import FIXED, Fault
+from kafkascope.analyzer.payloads.proto.kinds import FIXED, KINDS, LENGTH, START, STOP, VARINT
+from kafkascope.analyzer.payloads.proto.types import MessageField, MessageType
+from kafkascope.analyzer.payloads.proto.wire import Fault
 from kafkascope.dissectors.values import varint_of
 
 AnyBytes = Callable[[Any], dict[str, Any] | None]
 """Returns type and bytes of the form of a google.protobuf.Any; None if it stands as it is."""
-
-_RANGES: Final = {
-    **dict.fromkeys(("int32", "sint32", "sfixed32", "enum"), (-(1 << 31), (1 << 31) - 1)),
-    **dict.fromkeys(("int64", "sint64", "sfixed64"), (-(1 << 63), (1 << 63) - 1)),
-    **dict.fromkeys(("uint32", "fixed32"), (0, (1 << 32) - 1)),
-    **dict.fromkeys(("uint64", "fixed64"), (0, (1 << 64) - 1)),
-}
 
 
 def encode(message: MessageType, value: Value, any_bytes: AnyBytes) -> bytes:
@@ -92,7 +78,7 @@ class _Writer:
         elif not field.repeated:
             data = self._value(field, value, depth)
             if field.presence or data.strip(b"\0"):
-                out += _tag(field.number, WIRE[field.kind]) + data
+                out += _tag(field.number, field.wire) + data
         else:
             if not isinstance(value, list):
                 raise _wrong(value, "an array")
@@ -104,7 +90,7 @@ class _Writer:
                 data = b"".join(parts)
                 out += _tag(field.number, LENGTH) + _varint(len(data)) + data
             else:
-                tag = _tag(field.number, WIRE[field.kind])
+                tag = _tag(field.number, field.wire)
                 out += b"".join(tag + part for part in parts)
 
     def _map(self, out: bytearray, field: MessageField, value: Any, depth: int) -> None:
@@ -116,7 +102,9 @@ class _Writer:
             with _within(name):
                 first = self._value(key, _key(key, name), depth + 1)
                 second = self._value(element, each, depth + 1)
-            data = _tag(1, WIRE[key.kind]) + first + _tag(2, WIRE[element.kind]) + second
+            data = (
+                _tag(1, KINDS[key.kind].wire) + first + _tag(2, KINDS[element.kind].wire) + second
+            )
             out += _tag(field.number, LENGTH) + _varint(len(data)) + data
 
     def _value(self, field: MessageField, value: Any, depth: int) -> bytes:
@@ -144,7 +132,7 @@ class _Writer:
                 number = _integer(kind, value)
                 if kind in FIXED:
                     return FIXED[kind].pack(number)
-                if kind in ("sint32", "sint64"):
+                if KINDS[kind].zigzag:
                     number = (number << 1) ^ (number >> 63)
                 return _varint(number)
 
@@ -191,7 +179,7 @@ class _Writer:
             case "varint":
                 return _tag(number, VARINT) + _varint(_integer("uint64", value))
             case "fixed64" | "fixed32" as kind:
-                return _tag(number, WIRE[kind]) + FIXED[kind].pack(_integer(kind, value))
+                return _tag(number, KINDS[kind].wire) + FIXED[kind].pack(_integer(kind, value))
             case "bytes":
                 data = _bytes(value)
                 return _tag(number, LENGTH) + _varint(len(data)) + data
@@ -215,10 +203,9 @@ def _tag(number: int, wire: int) -> bytes:
 
 
 def _integer(kind: str, value: Any) -> int:
-    low, high = _RANGES[kind]
     if type(value) is not int:
         raise _wrong(value, "an integer")
-    if not low <= value <= high:
+    if not KINDS[kind].in_range(value):
         raise _wrong(value, f"an {kind}" if kind[0] in "aeiou" else f"a {kind}")
     return value
 

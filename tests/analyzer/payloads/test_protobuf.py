@@ -18,7 +18,7 @@ from kafkascope.analyzer.payloads import protobuf
 from kafkascope.analyzer.payloads.limits import LIMITS, Limits
 from kafkascope.analyzer.payloads.model import Moment, PayloadError, Piece
 from kafkascope.analyzer.payloads.proto import walk
-from kafkascope.analyzer.payloads.proto.types import WIRE
+from kafkascope.analyzer.payloads.proto.kinds import KINDS
 from tests.analyzer.payloads.protobuf_values import mapped, messages
 
 RECORDS = json.loads((Path(__file__).parent / "samples" / "records.json").read_text())
@@ -207,7 +207,7 @@ def scramble(codec: protobuf.MessageCodec, rnd: random.Random, depth: int = 0) -
     for _ in range(rnd.randrange(4)):
         number = rnd.choice([*codec._message.fields, 50, 51])
         field = codec._message.fields.get(number)
-        wire = WIRE[field.kind] if field else rnd.choice([0, 1, 2, 5])
+        wire = KINDS[field.kind].wire if field else rnd.choice([0, 1, 2, 5])
         if rnd.random() < 0.03:
             wire = rnd.randrange(6)
         out += varint(number << 3 | wire)
