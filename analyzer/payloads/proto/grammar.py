@@ -6,15 +6,17 @@ depend on is skipped: services, custom options, default values, comments.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.proto.kinds import GROUP, MAP_KEYS, MESSAGE, SCALARS
-from kafkascope.analyzer.payloads.proto.options import option, options
+from kafkascope.analyzer.payloads.proto.options import option, options, service
 from kafkascope.analyzer.payloads.proto.tokens import Tokens
 
 _LABELS: Final = {"optional": 1, "required": 2, "repeated": 3}
+_BREAKS: Final = re.compile(r"\n[ \t]*(?=\n)")
 _END_OF_FIELDS: Final = 0x20000000
 _END_OF_EXTENSIONS_OF_SETS: Final = 0x7FFFFFFF
 _END_OF_VALUES: Final = 0x7FFFFFFF
@@ -25,17 +27,29 @@ def parse(text: str, name: str) -> Any:
     return _Parser(text, name).file()
 
 
+def bare(text: str) -> str:
+    """Return a source without comments, and options that do not say how bytes are read."""
+    parser = _Parser(text, "")
+    parser.file()
+    parts, at = [], 0
+    for begin, end, instead in sorted(parser.tokens.cuts):
+        if begin >= at:
+            parts += [text[at:begin], instead]
+            at = end
+    return _BREAKS.sub("", "".join((*parts, text[at:])).rstrip()) + "\n"
+
+
 class _Parser:
     def __init__(self, text: str, name: str) -> None:
         from google.protobuf import descriptor_pb2
 
         self._pb = descriptor_pb2
-        self._tokens = Tokens(text)
+        self.tokens = Tokens(text)
         self._out = descriptor_pb2.FileDescriptorProto(name=name)
         self._proto3 = False
 
     def file(self) -> Any:
-        tokens, out = self._tokens, self._out
+        tokens, out = self.tokens, self._out
         if tokens.next.text in ("syntax", "edition"):
             self._syntax(tokens.take().text)
         while tokens.next.kind != "end":
@@ -54,7 +68,7 @@ class _Parser:
                     tokens.word("a name")
                     if tokens.next.text != "{":
                         raise tokens.wrong("expected '{'")
-                    tokens.skip_balanced()
+                    service(tokens, self._pb.ServiceDescriptorProto())
                 case "extend":
                     self._extend(out.extension, out.message_type, 0)
                 case _:
@@ -62,7 +76,7 @@ class _Parser:
         return out
 
     def _syntax(self, word: str) -> None:
-        tokens, out = self._tokens, self._out
+        tokens, out = self.tokens, self._out
         tokens.expect("=")
         at = tokens.next.begin
         version = tokens.string("proto2 or proto3" if word == "syntax" else "an edition")
@@ -80,14 +94,14 @@ class _Parser:
 
     def _block(self) -> Iterator[None]:
         """Yield where a statement begins, until the bracket that ends them."""
-        self._tokens.expect("{")
-        while not self._tokens.skip("}"):
-            if not self._tokens.skip(";"):
+        self.tokens.expect("{")
+        while not self.tokens.skip("}"):
+            if not self.tokens.skip(";"):
                 yield
 
     def _type_or_keyword(self) -> str:
         """Return the first word of a statement; that of a type's name from the root has a dot."""
-        tokens = self._tokens
+        tokens = self.tokens
         return "." + tokens.name("a field") if tokens.skip(".") else tokens.word("a field")
 
     def _is_option(self, word: str) -> bool:
@@ -96,10 +110,10 @@ class _Parser:
     def _next_is(self, sign: str) -> bool:
         """Return whether a word or a sign follows: a field's type may have the name of a keyword,
         and then something else does."""
-        return self._tokens.next.kind == "word" or self._tokens.next.text == sign
+        return self.tokens.next.kind == "word" or self.tokens.next.text == sign
 
     def _import(self) -> None:
-        tokens, out = self._tokens, self._out
+        tokens, out = self.tokens, self._out
         # `import option` (edition 2024) brings options only.
         kind = tokens.take().text if tokens.next.text in ("public", "weak", "option") else ""
         path = tokens.string("a path")
@@ -113,7 +127,7 @@ class _Parser:
         out.dependency.append(path)
 
     def _type(self, word: str, messages: Any, enums: Any, depth: int) -> None:
-        tokens = self._tokens
+        tokens = self.tokens
         if word in ("export", "local") and tokens.next.text in ("message", "enum"):
             word = tokens.take().text
         if word == "message":
@@ -125,7 +139,7 @@ class _Parser:
             raise tokens.wrong(f"{word[:40]!r} does not start a declaration")
 
     def _message(self, message: Any, depth: int) -> None:
-        tokens = self._tokens
+        tokens = self.tokens
         if depth > LIMITS.message_nesting:
             raise tokens.wrong(f"messages nested deeper than {LIMITS.message_nesting}")
         optional: list[Any] = []
@@ -176,7 +190,7 @@ class _Parser:
                     each.end = _END_OF_EXTENSIONS_OF_SETS
 
     def _member(self, fields: Any, nested: Any, word: str, depth: int) -> Any:
-        tokens = self._tokens
+        tokens = self.tokens
         if word not in _LABELS or not self._next_is("."):
             return self._field(fields, nested, tokens.rest_of_name(word), None, depth)
         field = self._field(fields, nested, tokens.name("a type"), _LABELS[word], depth)
@@ -185,7 +199,7 @@ class _Parser:
         return field
 
     def _field(self, fields: Any, nested: Any, kind: str, label: int | None, depth: int) -> Any:
-        tokens = self._tokens
+        tokens = self.tokens
         if kind == "map" and tokens.next.text == "<":
             return self._map(fields, nested)
         at = tokens.next.begin
@@ -210,11 +224,11 @@ class _Parser:
 
     def _number(self, number: int, at: int) -> int:
         if not 0 < number < _END_OF_FIELDS:
-            raise self._tokens.error(f"{number} is not a valid field number", at)
+            raise self.tokens.error(f"{number} is not a valid field number", at)
         return number
 
     def _map(self, fields: Any, nested: Any) -> Any:
-        tokens = self._tokens
+        tokens = self.tokens
         at = tokens.next.begin
         tokens.expect("<")
         key = tokens.word("a type")
@@ -247,7 +261,7 @@ class _Parser:
         return field
 
     def _oneof(self, message: Any, depth: int) -> None:
-        tokens = self._tokens
+        tokens = self.tokens
         index = len(message.oneof_decl)
         oneof = message.oneof_decl.add(name=tokens.word("a name"))
         for _ in self._block():
@@ -259,13 +273,13 @@ class _Parser:
                 field.oneof_index = index
 
     def _extend(self, extensions: Any, nested: Any, depth: int) -> None:
-        extendee = self._tokens.name("a message")
+        extendee = self.tokens.name("a message")
         for _ in self._block():
             field = self._member(extensions, nested, self._type_or_keyword(), depth)
             field.extendee = extendee
 
     def _enum(self, enum: Any) -> None:
-        tokens = self._tokens
+        tokens = self.tokens
         for _ in self._block():
             at = tokens.next.begin
             word = tokens.word("a value")
@@ -285,7 +299,7 @@ class _Parser:
                 tokens.expect(";")
 
     def _range(self, last: int) -> tuple[int, int]:
-        tokens = self._tokens
+        tokens = self.tokens
         at = tokens.next.begin
         first = tokens.integer("a number")
         end = first
@@ -296,19 +310,21 @@ class _Parser:
         return first, end
 
     def _ranges(self, ranges: Any, message: Any) -> None:
-        tokens = self._tokens
+        tokens = self.tokens
         while True:
             first, last = self._range(_END_OF_FIELDS - 1)
             ranges.add(start=first, end=last + 1)
             if not tokens.skip(","):
                 break
         if tokens.next.text == "[":
+            begin = tokens.next.begin
             tokens.skip_balanced()
+            tokens.cut(begin)
         tokens.expect(";")
 
     def _reserved(self, owner: Any, at: int) -> bool:
         """Read reserved numbers or names; False for a field whose type has that name."""
-        tokens = self._tokens
+        tokens = self.tokens
         of_enum = hasattr(owner, "value")
         if tokens.next.kind == "word" and self._out.syntax != "editions":
             if not of_enum:
@@ -328,5 +344,5 @@ class _Parser:
         return True
 
     def _field_options(self, field: Any) -> None:
-        if self._tokens.skip("["):
-            options(self._tokens, field)
+        if self.tokens.skip("["):
+            options(self.tokens, field)

@@ -15,28 +15,53 @@ descriptor."""
 
 def options(tokens: Tokens, owner: Any) -> None:
     """Read options in brackets, the first one open already."""
+    begin = tokens.end - 1
+    kept: list[tuple[int, int]] = []
     while True:
-        _one_option(tokens, owner)
+        first = tokens.next.begin
+        if _one_option(tokens, owner):
+            kept.append((first, tokens.end))
         if not tokens.skip(","):
             break
     tokens.expect("]")
+    tokens.cut(begin, kept)
 
 
 def option(tokens: Tokens, owner: Any) -> None:
     """Read an option that stands alone, the word `option` read already."""
-    _one_option(tokens, owner)
+    begin = tokens.end - len("option")
+    kept = _one_option(tokens, owner)
     tokens.expect(";")
+    if not kept:
+        tokens.cut(begin)
 
 
-def _one_option(tokens: Tokens, owner: Any) -> None:
-    """Keep an option that says how bytes are read; skip any other."""
+def service(tokens: Tokens, owner: Any) -> None:
+    """Go on behind the body of a service: it says nothing of bytes."""
+    depth, first = 0, False
+    while True:
+        if first and tokens.skip("option"):
+            option(tokens, owner)
+            continue
+        token = tokens.take()
+        if token.kind == "end":
+            raise tokens.wrong("expected a closing bracket")
+        first = token.kind == "sign" and token.text in "{};"
+        if token.kind == "sign":
+            depth += (token.text in "{[(") - (token.text in "}])")
+            if depth <= 0:
+                return
+
+
+def _one_option(tokens: Tokens, owner: Any) -> bool:
+    """Take over an option that says how bytes are read; return whether it may be one."""
     parts = [_option_name(tokens)]
     while tokens.skip("."):
         parts.append(_option_name(tokens))
     tokens.expect("=")
     if parts == ["features"] and tokens.next.text == "{":
         _features(tokens, owner)
-        return
+        return True
     value = _constant(tokens)
     if len(parts) == 2 and parts[0] == "features":
         _feature(tokens, owner, parts[1], value)
@@ -44,6 +69,7 @@ def _one_option(tokens: Tokens, owner: Any) -> None:
         options = owner.options
         if parts[0] in options.DESCRIPTOR.fields_by_name:
             setattr(options, parts[0], value == "true")
+    return parts[0] in KEPT or parts[0] == "features"
 
 
 def _option_name(tokens: Tokens) -> str:

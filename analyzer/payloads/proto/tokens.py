@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from kafkascope.analyzer.payloads.model import PayloadError
@@ -16,6 +17,7 @@ _TOKEN: Final = re.compile(
     re.VERBOSE,
 )
 
+_COMMENT: Final = re.compile(r"//[^\n]*|/\*(?s:.*?)\*/")
 _ESCAPE: Final = re.compile(
     r"\\(?:([0-7]{1,3})|[xX]([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL
 )
@@ -45,19 +47,29 @@ class Tokens:
 
     def __init__(self, source: str) -> None:
         self._source: Final = source
-        self._at = 0
+        self._at = self.end = 0
+        """`end`: of the last token that was taken."""
+        self.cuts: list[tuple[int, int, str]] = []
+        """Comments, and options that do not say how bytes are read: where each begins and ends,
+        with the text that replaces it."""
         self.next = self._read()
+
+    def cut(self, begin: int, kept: Iterable[tuple[int, int]] = ()) -> None:
+        """Cut what was taken since an offset; `kept`: options in brackets that stay."""
+        parts = [_COMMENT.sub(" ", self._source[first:end]) for first, end in kept]
+        self.cuts.append((begin, self.end, f"[{', '.join(parts)}]" if parts else ""))
 
     def take(self) -> SourceToken:
         """Return the next token and go on behind it."""
         token = self.next
+        self.end = token.begin + len(token.text)
         self.next = self._read()
         return token
 
     def skip(self, sign: str) -> bool:
         """Go on behind a sign or word if it is next; return whether it was."""
         if self.next.text == sign and self.next.kind != "text":
-            self.next = self._read()
+            self.take()
             return True
         return False
 
@@ -146,6 +158,8 @@ class Tokens:
             begin, self._at = self._at, found.end()
             if found.lastgroup != "space":
                 return SourceToken(found.lastgroup or "", found.group(), begin)
+            if self._source[begin] == "/":
+                self.cuts.append((begin, self._at, " "))
 
 
 def _unescaped(found: re.Match[str]) -> str:
