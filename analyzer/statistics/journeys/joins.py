@@ -140,6 +140,7 @@ class Joins:
     def __init__(self, counted: JourneyFacts, names: TopicNames | None) -> None:
         self._counted, self._names = counted, names
         self._members = counted.map.memberships(names)
+        self._groups: dict[tuple[int, str], str | None] = {}
         self._outcomes = Outcomes(counted.map, names)
         identities = self._members.identities
         self._clients = {number_of(who): target for who, target in identities.items()}
@@ -224,8 +225,11 @@ class Joins:
         return out
 
     def _group_of(self, client: int, topic: str) -> str | None:
-        who = self._clients.get(client)
-        return None if who is None else self._members.group_of(who, topic)
+        key = client, topic
+        if key not in self._groups:
+            who = self._clients.get(client)
+            self._groups[key] = None if who is None else self._members.group_of(who, topic)
+        return self._groups[key]
 
     def _application(self, client: int) -> str:
         who = self._clients.get(client)

@@ -9,6 +9,7 @@ so the group, the transactional id, the user or the host does.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
@@ -135,10 +136,13 @@ def applications(uses: Iterable[Use]) -> dict[str, Named]:
         named.uses.append(use)
     whole = [part for named in found.values() for part in _stages(named)]
     joined = _without_letters(_without_roles(_adopted(whole)))
+    stems = Counter(named.stem for named in joined)
     names: dict[str, Named] = {}
     for named in joined:
         if named.rule == ONE and len(named.client_ids) > 1:
             named.rule = NUMBERED
+        elif named.rule == ONE and stems[named.stem] > 1:
+            named.stem = (next(iter(named.client_ids)),)
         names[_free(_name(named), named, names)] = named
     return names
 
@@ -216,19 +220,20 @@ def is_random(part: str) -> bool:
 
 
 def _stages(named: Named) -> list[Named]:
-    """Return clients whose ids differ by a number one by one where they are the stages of a chain:
-    one reads what another writes, and they have no topic in common."""
+    """Return clients whose ids differ by a number as several applications where one reads what
+    another writes: stages of a chain. Clients that have a topic in common stay together."""
     ids = by_key((use.identity.client_id, use) for use in named.uses)
     if named.rule != ONE or len(ids) < 2:
         return [named]
-    stages = [Named((client_id or "",), ONE, uses) for client_id, uses in ids.items()]
-    for one in stages:
-        for other in stages:
-            if one.writes & other.reads and not (
-                one.writes & other.writes or one.reads & other.reads
-            ):
-                return stages
-    return [named]
+    stages: list[Named] = []
+    for uses in ids.values():
+        whole = Named(named.stem, ONE, uses)
+        for stage in list(stages):
+            if stage.writes & whole.writes or stage.reads & whole.reads:
+                stages.remove(stage)
+                whole.uses = stage.uses + whole.uses
+        stages.append(whole)
+    return [named] if _apart(stages) else stages
 
 
 def _adopted(found: list[Named]) -> list[Named]:
