@@ -35,6 +35,7 @@ from kafkascope.analyzer.payloads.observed import (
     references_of,
     subject_of,
 )
+from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.extras import require
 
 INDEX: Final = "index.json"
@@ -122,8 +123,7 @@ def read_folder(path: str | os.PathLike[str], limits: Limits = LIMITS) -> Folder
             pass
     except OSError as error:
         return Folder([], [f"{root}: cannot read the folder of schemas: {error.strerror}"])
-    indexed: dict[str, list[dict[str, Any]]] = {}
-    _index(reading, indexed)
+    indexed = _index(reading)
     out: list[Schema] = []
     for name, entries in indexed.items():
         text = reading.text(name)
@@ -137,22 +137,22 @@ def read_folder(path: str | os.PathLike[str], limits: Limits = LIMITS) -> Folder
     return Folder(out, reading.problems())
 
 
-def _index(reading: _Reading, out: dict[str, list[dict[str, Any]]]) -> None:
-    if not os.path.lexists(reading.root / INDEX):
-        return
-    text = reading.text(INDEX)
-    if text is None:
-        return
+def _index(reading: _Reading) -> dict[str, list[dict[str, Any]]]:
+    """Return the entries of each file that the index lists."""
+    out: dict[str, list[dict[str, Any]]] = {}
+    there = os.path.lexists(reading.root / INDEX)
+    if not there or (text := reading.text(INDEX)) is None:
+        return out
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         reading.problem(INDEX, f"not JSON: {error}")
-        return
+        return out
     if isinstance(value, dict):
         value = value.get("schemas")
     if not isinstance(value, list):
         reading.problem(INDEX, "not a list of schemas")
-        return
+        return out
     for at, entry in enumerate(value[: reading.limits.folder_files]):
         name = entry.get("file") if isinstance(entry, dict) else None
         if not isinstance(name, str) or not name or "\0" in name:
@@ -163,6 +163,7 @@ def _index(reading: _Reading, out: dict[str, list[dict[str, Any]]]) -> None:
             reading.problem(INDEX, f"entry {at + 1} has an unknown type")
         else:
             out.setdefault(os.path.normpath(name), []).append(entry)
+    return out
 
 
 def _kind(entry: dict[str, Any], name: str) -> Format | None:
@@ -251,9 +252,11 @@ def write_folder(path: str | os.PathLike[str], schemas: Iterable[Schema]) -> int
         ids.update(keys)
         name = _free_name(schema, keys, taken)
         taken.add(name.lower())
-        _write(root / name, schema.text.encode("utf-8", "surrogatepass"))
+        with PrivateFile(root / name) as file:
+            file.write(schema.text.encode("utf-8", "surrogatepass"))
         entries += _entries(schema, keys, name)
-    _write(root / INDEX, orjson.dumps(entries, option=orjson.OPT_INDENT_2) + b"\n")
+    with PrivateFile(root / INDEX) as file:
+        file.write(orjson.dumps(entries, option=orjson.OPT_INDENT_2) + b"\n")
     return len(taken) - 1
 
 
@@ -285,9 +288,3 @@ def _entries(schema: Schema, keys: list[SchemaKey], name: str) -> Iterator[dict[
     for at in range(max(map(len, by_kind.values()), default=1)):
         numbers = {kind: values[at] for kind, values in by_kind.items() if at < len(values)}
         yield {**numbers, **(about if not at else {}), "file": name}
-
-
-def _write(path: Path, data: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-        file.write(data)
