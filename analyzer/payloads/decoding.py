@@ -1,4 +1,4 @@
-"""Keys and values of records, decoded: the schema is found, the payload read to its last byte."""
+"""Decodes keys and values of records: finds the schema, reads the payload to its last byte."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class FoundSchema(NamedTuple):
 
     schema: Schema
     key: SchemaKey | None
-    """What the payload calls it; None where the user said which it is."""
+    """The id in the payload; None where the user assigned the schema."""
     codec: Codec
     at: int
-    """Bytes before the payload proper."""
+    """Size of the framing before the payload."""
     data: bytes
-    """The payload proper."""
+    """The payload."""
     subject: str
     """The subject that it was most likely written for; empty where none is known."""
 
@@ -69,7 +69,7 @@ class FoundSchema(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """What became of a key or value that names a schema."""
+    """The result for a key or value that names a schema."""
 
     found: FoundSchema | None
     """None where no schema of that id is known."""
@@ -90,7 +90,7 @@ class Payloads:
         self._prefixes = {}
         self._forgotten = 0
         self._unfolded = 0
-        """Bytes of values that unfolded to much more than they were."""
+        """Size of values that expanded to an unusual multiple of their bytes."""
 
     def named(
         self, side: Side, data: bytes | None, headers: Sequence[Header]
@@ -201,7 +201,7 @@ class Payloads:
         return None if decoded.error is not None else decoded
 
     def _unpacked(self, each: Candidate) -> Candidate:
-        """Unfold a payload, unless very many unfold to very much."""
+        """Decompress a payload, unless the total of unusual expansions is used up."""
         if self._unfolded > LIMITS.unusual_bytes:
             most, ratio = LIMITS.unusual_bytes >> 20, LIMITS.unusual_ratio
             why = f"more than {most} MB of values expand to more than {ratio} times their size"
@@ -295,14 +295,13 @@ def _refuse_too_much(format: Format, data: bytes) -> None:
 
 
 def shifted(piece: Piece, by: int) -> Piece:
-    """Return a piece with its bytes counted from further ahead."""
+    """Return a piece with its offsets moved."""
     inner = tuple(shifted(each, by) for each in piece.pieces)
     return piece._replace(begin=piece.begin + by, end=piece.end + by, pieces=inner)
 
 
 def _type_of(each: Candidate) -> tuple[Selector, int]:
-    """Read which message of a Protobuf file follows, in the form that the format has, else in the
-    other one."""
+    """Read which message of a Protobuf file follows: in the framing's form, else in the other."""
     ways = (message_index, message_name) if each.typed == "index" else (message_name, message_index)
     first, other = ways
     try:
@@ -312,18 +311,18 @@ def _type_of(each: Candidate) -> tuple[Selector, int]:
 
 
 def _subject(names: Sequence[str], topic: str | None, side: Side) -> str:
-    """Return the subject that a topic's key or value has by the usual rule, else the first."""
+    """Return the subject of the default naming strategy (TOPIC-value), else the first."""
     usual = f"{topic}-{side}"
     return usual if usual in names else names[0] if names else ""
 
 
 OPEN_SUBJECT: Final = '"subject":['
-"""In the text of a schema whose subject depends on a name that was not known."""
+"""Begins the subject of a schema whose topic had no name yet."""
 
 
 def with_subject(text: str, topic: str | None, side: Side) -> str:
-    """Return the text of `key_schema` or `value_schema` with one subject, now that all names of
-    topics are known that ever will be."""
+    """Return the text of `key_schema` or `value_schema` with one subject, chosen once the topic's
+    name is known."""
     told = loads(text)
     if isinstance(told["subject"], list):
         told["subject"] = _subject(told["subject"], topic, side)

@@ -47,7 +47,7 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class Folder(NamedTuple):
-    """What a folder holds."""
+    """The schemas of a folder."""
 
     schemas: list[Schema]
     """Those without keys serve references; their subject is their path in the folder."""
@@ -115,7 +115,7 @@ class _Reading:
 
 
 def read_folder(path: str | os.PathLike[str], limits: Limits = LIMITS) -> Folder:
-    """Read a folder; what cannot be used, itself included, costs a sentence."""
+    """Read a folder; each file that cannot be used, or the folder itself, adds a problem."""
     root = Path(path)
     reading = _Reading(root, limits)
     try:
@@ -208,7 +208,7 @@ def _listed(entries: list[dict[str, Any]], text: str, path: Path) -> Schema:
 
 
 def assigned_of(text: str) -> tuple[tuple[str, Side], Assigned]:
-    """Read `TOPIC[:key]=FILE[#MESSAGE]`; `ValueError` says what is wrong with it."""
+    """Read `TOPIC[:key]=FILE[#MESSAGE]`; `ValueError` with the reason where it is malformed."""
     name, equals, file = text.partition("=")
     if not equals or not name or not file:
         raise ValueError(f'"{text}": write TOPIC=FILE, TOPIC:key=FILE or TOPIC=FILE#MESSAGE')

@@ -23,14 +23,13 @@ Typed: TypeAlias = 'Literal["", "index", "name"]'
 
 MOST_IDS: Final = 1 << 31
 PLAUSIBLE: Final = 1 << 24
-"""Registries count from 1; larger numbers behind a byte 0 are more likely something else."""
+"""Registries count from 1; larger numbers after a byte 0 are more likely other data."""
 APICURIO: Final[tuple[Namespace, ...]] = ("globalId", "contentId")
 
 _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
 _TYPE: Final = "protobuf.type"
-"""What Apicurio calls the name of a Protobuf message; alone among its headers it is not named after
-the side."""
+"""Header of Apicurio with the name of a Protobuf message; the only one not named after the side."""
 
 
 class Candidate(NamedTuple):
@@ -38,19 +37,18 @@ class Candidate(NamedTuple):
 
     key: SchemaKey
     data: bytes
-    """The payload alone, but for what says which message of a Protobuf file it is."""
+    """The payload, with the index or name of a Protobuf message before it."""
     at: int
-    """Where it begins in the key or value."""
+    """Offset of `data` in the key or value."""
     certain: bool
-    """Whether the format says so beyond doubt: a header, or a form that nothing else has."""
+    """Whether the framing proves it: a header, or a form that nothing else has."""
     typed: Typed = ""
-    """What Protobuf has before the message and has to be read yet: indexes (Confluent) or its name
-    (Apicurio)."""
+    """What precedes a Protobuf message in `data`: indexes (Confluent) or its name (Apicurio)."""
     selector: Selector = None
     json: bool = False
     """Whether Avro is written as JSON."""
     packed: bool = False
-    """Whether `data` has to be unfolded: see `unpacked`."""
+    """Whether `data` is compressed: see `unpacked`."""
 
     @property
     def confluent(self) -> bool:
@@ -60,7 +58,7 @@ class Candidate(NamedTuple):
 
 
 def worth(data: bytes | None, headers: Sequence[Header]) -> bool:
-    """Return whether `candidates` could find anything: cheap, for records without schemas."""
+    """Return whether `candidates` could return any: a cheap test for records without schemas."""
     return bool(headers) or (data is not None and data[:1] in (b"\0", b"\3", b"\xc3"))
 
 
@@ -83,7 +81,7 @@ def candidates(side: Side, data: bytes, headers: Sequence[Header]) -> list[Candi
 
 
 def _in_headers(side: Side, data: bytes, headers: Sequence[Header]) -> list[Candidate]:
-    """Return what Confluent's header or Apicurio's name."""
+    """Return the candidates that headers of Confluent or Apicurio name."""
     apicurio = f"apicurio.{side}."
     typed = "apicurio.protobuf.type.key" if side == "key" else "apicurio.protobuf.type"
     said: dict[str, bytes] = {}
@@ -120,7 +118,7 @@ def _behind_name(data: bytes, name: str) -> int:
 
 
 def _behind_index(data: bytes, at: int) -> int:
-    """Return the place behind a message index, if there is one: no message begins as one of up to
+    """Return the offset after a message index, if there is one: no message begins as one of up to
     three numbers does, for that would be the tag of a field 0."""
     if data[at : at + 1] not in (b"\0", b"\2", b"\4", b"\6"):
         return at
@@ -195,7 +193,7 @@ def _glue(data: bytes) -> list[Candidate]:
 
 
 def unpacked(each: Candidate) -> Candidate:
-    """Return a candidate with its payload unfolded; `PayloadError` where that cannot be."""
+    """Return a candidate with its payload decompressed; `PayloadError` where that fails."""
     if not each.packed:
         return each
     inflater = zlib.decompressobj()
@@ -213,8 +211,8 @@ def unpacked(each: Candidate) -> Candidate:
 
 
 def plausible(found: Sequence[Candidate], size: int, spaces: frozenset[str]) -> Candidate | None:
-    """Return the candidate that is worth a complaint when its schema is unknown; None where the
-    bytes may be anything. `size`: of the key or value. `spaces`: namespaces of known schemas."""
+    """Return the candidate to report when its schema is unknown; None where the bytes may be
+    anything. `size`: of the key or value. `spaces`: namespaces of known schemas."""
     for each in found:
         if each.certain:
             return each
@@ -232,14 +230,14 @@ def plausible(found: Sequence[Candidate], size: int, spaces: frozenset[str]) -> 
 
 
 def likely(each: Candidate) -> bool:
-    """Return whether a candidate is worth a question to a registry."""
+    """Return whether a candidate is worth a request to a registry."""
     number = each.key.value
     return each.certain or not isinstance(number, int) or number < PLAUSIBLE
 
 
 def message_index(data: bytes) -> tuple[tuple[int, ...], int]:
     """Read Confluent's message index: count and indexes as zigzag varints, where a single byte 0
-    is the first message. Return it with the place behind it."""
+    is the first message. Return it with the offset after it."""
     count, at = _zigzag(data, 0)
     if count == 0:
         return (0,), at

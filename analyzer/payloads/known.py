@@ -1,4 +1,4 @@
-"""The schemas that are known, by what payloads call them, compiled when they are first needed."""
+"""The catalogue of schemas from all sources, by the ids in payloads; compiled on first use."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.observed import ObservedSchemas
 
 RANK: Final[dict[Source, int]] = {"folder": 0, "registry": 1, "capture": 2}
-"""The first that knows an id wins."""
+"""Order in which sources are preferred for an id."""
 READY_BYTES: Final = 300
-"""What a schema counts beside its text when it is let go: ready a small one takes 20 times that."""
+"""Size of an evicted schema beside its text: compiled, a small one takes 20 times that."""
 MODULES: Final[dict[Format, str]] = {
     "avro": "avro.canonical",
     "protobuf": "protobuf",
@@ -57,18 +57,18 @@ class Assigned(NamedTuple):
 
 
 class IncomingSchemas:
-    """Schemas that come while input is read: for several threads. Of a schema that
-    comes again, with another id or subject, the last word is kept."""
+    """Schemas that arrive while input is read, shared by threads. A schema that arrives again, with
+    another id or subject, replaces itself."""
 
     def __init__(self) -> None:
         self.changes = 0
-        """Goes up when more is told."""
+        """Goes up with each schema that arrives."""
         self._lock = threading.Lock()
         self._schemas: dict[tuple[str, str], tuple[int, Schema]] = {}
         """By text and origin, with `changes` as it was; the latest are last."""
 
     def take(self, schemas: Iterable[Schema]) -> None:
-        """Take those that are new, or of which more is known."""
+        """Add schemas, or replace them by what is known now."""
         with self._lock:
             for each in schemas:
                 place = each.text, each.origin
@@ -77,7 +77,7 @@ class IncomingSchemas:
                 self.changes += 1
 
     def since(self, changes: int) -> list[Schema]:
-        """Return those that came since `changes` had this value."""
+        """Return the schemas that arrived since `changes` had this value."""
         new: list[Schema] = []
         with self._lock:
             for when, each in reversed(self._schemas.values()):
@@ -108,7 +108,7 @@ class KnownSchemas:
         self._complete = complete
         self._by_key: defaultdict[SchemaKey, list[Schema]] = defaultdict(list)
         self._keyless: list[Schema] = []
-        """They serve what refers to them."""
+        """Schemas without an id, which others refer to."""
         self._by_subject: dict[tuple[str, int], Schema] = {}
         self._by_name: defaultdict[Format, dict[str, tuple[_Order, str]]] = defaultdict(dict)
         self._unnamed: defaultdict[Format, list[Schema]] = defaultdict(list)
@@ -118,18 +118,18 @@ class KnownSchemas:
         self._kept_bytes = self._gone_bytes = self._gone = 0
         self._most_gone = limits.collected_chars
         self._refused: dict[tuple[Format, str], Callable[[], PayloadError]] = {}
-        """Make the error anew: one that is kept would keep all that was read for it. Until another
-        schema comes, which may be what one of them refers to."""
+        """Make the error of a schema that does not compile; an exception would hold all frames
+        alive. Cleared by each new schema, which may be a missing reference."""
         self._asked: set[SchemaKey] = set()
         self._growing: dict[ObservedSchemas | IncomingSchemas, int] = {}
-        """Input that is still read, with its changes that were taken over."""
+        """Input that is still read, with the `changes` that were added already."""
         self._limits: Final = limits
         self._budget: Final = SchemaBudget(limits.schema_bytes, limits.problems, tell)
         self._compiled_bytes = 0
         self.spaces: frozenset[str] = frozenset()
         """Namespaces of which a schema is known."""
         self.forgotten = 0
-        """Schemas that are no more kept ready: who holds one should let it go."""
+        """Count of evicted schemas: who caches a codec should drop it."""
         self._changes = 0
         for each in schemas:
             self.add(each)
@@ -145,7 +145,7 @@ class KnownSchemas:
         yield from self._keyless
 
     def add(self, schema: Schema) -> None:
-        """Take a schema; one that is known from there already gets new ids and subjects."""
+        """Add a schema; one that its source gave before gets the new ids and subjects."""
         twin = self._twin(schema)
         if twin is not None:
             merged = replace(
@@ -187,7 +187,7 @@ class KnownSchemas:
 
     @property
     def changes(self) -> int:
-        """Goes up with every schema: what was not known may be known now."""
+        """Goes up with each schema: an unknown id may be known now."""
         return self._changes + sum(each.changes for each in self._growing)
 
     def _twin(self, schema: Schema) -> Schema | None:
@@ -206,8 +206,8 @@ class KnownSchemas:
         return keys
 
     def find(self, key: SchemaKey) -> list[Schema]:
-        """Return the schemas of an id, those of the best source first; queries the registry, and
-        reads the capture, when none is known."""
+        """Return the schemas of an id, the preferred source first. Queries the registry, then reads
+        the capture, where none is known."""
         found = self._by_key.get(key)
         if found:
             return found
@@ -227,7 +227,7 @@ class KnownSchemas:
         return self._by_key.get(key) or []
 
     def grows(self, growing: ObservedSchemas | IncomingSchemas) -> None:
-        """Look for ids that are not known in what is still read as well."""
+        """Look for unknown ids in input that is still read, too."""
         self._growing[growing] = 0
 
     def update(self) -> bool:
@@ -333,8 +333,7 @@ class KnownSchemas:
         return lookup
 
     def _define(self, format: Format) -> None:
-        """Take note of the names that new schemas define; of several the one with the least id is
-        meant."""
+        """Index the names that new schemas define; of several the schema with the least id wins."""
         names = self._by_name[format]
         defined_names = function_of(format, "defined_names")
         for each in self._unnamed.pop(format):
@@ -349,7 +348,7 @@ class KnownSchemas:
 
 _Order: TypeAlias = tuple[str, int, str]
 LAST: Final[_Order] = ("\U0010ffff", 0, "")
-"""Behind all ids."""
+"""Sorts after all ids."""
 
 
 def field_paths(schema: Schema) -> Iterator[Path]:
@@ -362,8 +361,8 @@ def field_paths(schema: Schema) -> Iterator[Path]:
 
 
 def breaking_changes(old: Schema, new: Schema) -> list[str]:
-    """Return a sentence for each change of a new version that does not fit to what the old one
-    wrote; empty where there is none, or a text is no schema."""
+    """Return a sentence for each change that keeps readers of the new version from reading values
+    of the old one; empty where a text is no schema."""
     if old.format != new.format:
         return [f"{old.format} became {new.format}"]
     try:

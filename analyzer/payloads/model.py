@@ -47,7 +47,7 @@ class PayloadError(Error):
         self.offset: Final = offset
 
     def shifted(self, by: int) -> PayloadError:
-        """Return the error with an offset that counts from further ahead."""
+        """Return the error with its offset moved."""
         return PayloadError(self.reason, self.text, path=self.path, offset=self.offset + by)
 
     def as_json(self) -> dict[str, Any]:
@@ -56,13 +56,13 @@ class PayloadError(Error):
 
 
 class Reference(NamedTuple):
-    """A schema's word for another one that it uses."""
+    """A reference from one schema to another."""
 
     name: str
     """As the schema spells it: a full name of Avro, an import of Protobuf, a `$ref` of JSON."""
     subject: str = ""
     version: int = 0
-    """Of the schema that is meant; empty where nobody said."""
+    """Of the schema that is referred to; 0 where unknown, as an empty subject."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +82,13 @@ class Schema:
 
 
 def size_of(text: str) -> int:
-    """Return about how many bytes a text takes in memory: one character beyond Latin-1 makes all
-    of them wide."""
+    """Return the approximate memory of a text: one character beyond Latin-1 makes all of them
+    wide."""
     return len(text) * (1 if text.isascii() else 4)
 
 
 def is_too_much(data: bytes) -> bool:
-    """Return whether JSON would take too much memory; what is inside of strings counts, too."""
+    """Return whether JSON would take too much memory; brackets and commas in strings count, too."""
     values = sum(map(data.count, (b"[", b"{", b",")))
     return len(data) > LIMITS.json_bytes or values > LIMITS.json_values
 
@@ -152,12 +152,12 @@ class Piece(NamedTuple):
 
 
 UNREAD: Final = "not read"
-"""Type of a piece without a name that has what could not be read; others say behind `UNFIT` why."""
+"""Type of a nameless piece with the bytes that were not read; `UNFIT` is followed by the reason."""
 UNFIT: Final = "does not match the schema"
 
 
 def is_mark(piece: Piece) -> bool:
-    """Return whether a piece introduces others, as a count or an index does: bytes, but no news."""
+    """Return whether a piece is the count or index that introduces others."""
     return not piece.name and not piece.pieces and not is_unread(piece)
 
 

@@ -26,7 +26,7 @@ from kafkascope.analyzer.payloads.model import (
 )
 
 NAME_BYTES: Final = 200
-"""Memory of a name, beside its characters."""
+"""Memory of a name, besides its characters."""
 FORMATS: Final[dict[str, Format]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json"}
 """As all registries call them."""
 ARTIFACT_IDS: Final[tuple[Namespace, ...]] = ("globalId", "contentId")
@@ -62,21 +62,21 @@ class _Entry:
     keys: dict[SchemaKey, None] = field(default_factory=dict)
     subjects: dict[tuple[str, int], None] = field(default_factory=dict)
     texts: dict[Form, tuple[str, bool]] = field(default_factory=dict)
-    """With whether they are the registry's own."""
+    """Texts, with whether the registry sent them."""
     format: Format | None = None
     references: tuple[Reference, ...] = ()
     missing: bool = False
 
     def extent(self) -> tuple[object, ...]:
-        """Return a value that differs after each observation with something new."""
+        """Return a value that changes with each observation that has something new."""
         much = len(self.keys), len(self.subjects), len(self.texts), len(self.references)
         return (*much, self.format, self.missing)
 
 
 Form: TypeAlias = tuple[bool, bytes]
-"""What texts have in common that say the same: see `_form`."""
+"""Equal for texts of one schema: see `_form`."""
 Token: TypeAlias = SchemaKey | tuple[str, int]
-"""What tells that two are the same: a key, or a subject with its version."""
+"""Identifies a schema: a key, or a subject with its version."""
 
 
 def _versions(subjects: Iterable[tuple[str, int]]) -> list[Token]:
@@ -144,7 +144,7 @@ class ObservedSchemas:
             self._budget.refuse(f"{name} has more than {names_of}; the later ones are left out")
 
     def _take(self, entry: _Entry, form: Form, text: tuple[str, bool]) -> bool:
-        """Keep a text that the entry does not have yet; return whether it did."""
+        """Add a text unless the entry has it; return whether it was added."""
         if _same(form, entry.texts) is not None:
             return False
         if len(entry.texts) >= self._limits.texts_of_entry:
@@ -174,7 +174,7 @@ class ObservedSchemas:
         self._budget.refuse(f"{name} has more than {most} schemas; the later ones are left out")
 
     def _entry(self, place: str, origin: str, tokens: list[Token]) -> _Entry | None:
-        """Return the one entry of all these tokens, made of those that they had so far."""
+        """Return the entry of all these tokens; entries that they connect are joined."""
         found = [self._by_token.get((place, token)) for token in tokens]
         known = list({id(each): each for each in found if each is not None}.values())
         if known:
@@ -202,7 +202,7 @@ class ObservedSchemas:
         del self._entries[id(other)]
 
     def schemas(self) -> list[Schema]:
-        """Return those whose text is known, once for each text that was given under one key."""
+        """Return the schemas whose text is known, one for each text of a key."""
         return self._schemas(self._entries.values())
 
     def since(self, changes: int) -> list[Schema]:
@@ -267,8 +267,8 @@ def _merged(schemas: list[Schema]) -> Schema:
 
 
 def _form(text: str) -> Form:
-    """Return what texts have in common that are one schema, written or encoded in two ways: whether
-    they are source text of Protobuf, and a digest."""
+    """Return a value that is equal for texts that differ in white space and order of members:
+    whether they are source text of Protobuf, and a digest."""
     source = bool(_PROTOBUF.search(text))
     if not source and not is_too_much(text.encode("utf-8", "replace")):
         try:
@@ -337,7 +337,7 @@ def _are_of_avro(items: Any) -> bool:
 
 
 def as_json(data: bytes) -> Any:
-    """Return the value of a body; None where it is no JSON, or too much of it."""
+    """Return the JSON value of a body; None where it is not JSON, or too large."""
     if is_too_much(data):
         return None
     try:
@@ -355,7 +355,7 @@ def as_text(data: bytes) -> str | None:
 
 
 def subject_of(value: Any, version: Any = 0) -> tuple[tuple[str, int], ...]:
-    """Return a subject with its version, if these are such."""
+    """Return a subject with its version; empty where the value is no subject."""
     if isinstance(value, str) and 0 < len(value) <= LIMITS.name_chars:
         return ((value, number_of(version) or 0),)
     return ()
@@ -374,7 +374,7 @@ _GUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def format_named(value: Any) -> Format | None:
-    """Return the format that registries call so; None for others, and for no name."""
+    """Return the format of a registry's name for it; None for other names."""
     return FORMATS.get(value) if isinstance(value, str) else None
 
 

@@ -62,8 +62,8 @@ def below(
 
 
 def values(value: Any, path: Path, at: int = 0) -> Iterator[Any]:
-    """Yield what stands at a path, of arrays what each element has there; nothing where there is no
-    such field, and no null."""
+    """Yield the values at a path, in arrays those of each element; nothing for a missing field or
+    null."""
     if isinstance(value, list):
         if at < len(path) and isinstance(path[at], int):
             index = path[at]
@@ -87,8 +87,8 @@ def field_text(value: Any, path: Path) -> str:
 
 
 def field_at(value: Any, path: Path) -> Any:
-    """Return what stands at a path as one value: an array where an array is looked through, null
-    where nothing stands there."""
+    """Return the value at a path: an array of values where the path goes through an array, null
+    where there is none."""
     found = list(values(value, path))
     if _is_many(value, path):
         return found

@@ -54,7 +54,7 @@ class Registry:
         self._native: Final = _NATIVE.search(base) is not None
         ours = base if self._native else _COMPATIBLE.sub("/apis/registry/v2", base)
         self._by_kind: Final = ours if self._native or ours != base else None
-        """Where ids of Apicurio are asked for."""
+        """Base path of requests by Apicurio's ids."""
         self._cache: Final = cache or RegistryCache(self.url)
         self._known: dict[str, Schema | None] = {}
         self._failures = 0
@@ -67,7 +67,7 @@ class Registry:
             self._problem("the password or token is sent unencrypted: use https")
 
     def schema(self, key: SchemaKey) -> Schema | None:
-        """Return the schema of a key; None if the registry does not know it, or failed."""
+        """Return the schema of a key; None where the registry lacks it, or failed."""
         paths = self._paths(key)
         return None if paths is None else self._look_up(str(key), paths, (key,))
 

@@ -1,5 +1,4 @@
-"""What registries answered, kept for other runs: a folder for each registry, a file for each
-schema. I/O."""
+"""Cache of registries' responses: a folder for each registry, a file for each schema. I/O."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from kafkascope.captures.inputs.private import PrivateFile
 
 
 class RegistryCache:
-    """The answers of one registry. Without a folder of our own, it keeps nothing."""
+    """The cache of one registry; empty where its folder is not our own."""
 
     def __init__(
         self, url: str, folder: Path | None = None, clock: Callable[[], float] = time.time
@@ -31,7 +30,7 @@ class RegistryCache:
         self._usable: bool | None = None
 
     def get(self, name: str) -> Any:
-        """Return the value of a name, unless it is too old; None: there is none."""
+        """Return the value of a name; None where there is none, or it expired."""
         try:
             with self._file(name).open("rb") as file:
                 data = file.read(LIMITS.index_bytes + 1)

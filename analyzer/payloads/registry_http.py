@@ -1,4 +1,4 @@
-"""One request to one schema registry: bounded in time and size, to the given host only. I/O.
+"""HTTP requests to one schema registry: bounded in time and size, to the given host only. I/O.
 
 `http.client` from the standard library does: GET of small JSON, without a pool, cookies or proxies.
 """
@@ -33,7 +33,7 @@ TOKEN: Final = "KAFKASCOPE_REGISTRY_TOKEN"
 
 
 class RegistryError(Error):
-    """A registry did not answer as one does; the text is a sentence without secrets."""
+    """A registry's response cannot be used; the text is a sentence without secrets."""
 
     def __init__(self, text: str, *, final: bool = False) -> None:
         """`final`: every request would fail alike."""
@@ -42,7 +42,7 @@ class RegistryError(Error):
 
 
 class Address(NamedTuple):
-    """Where a registry is."""
+    """The address of a registry."""
 
     scheme: str
     host: str
@@ -91,7 +91,7 @@ class Answer(NamedTuple):
     """A registry's response."""
 
     target: str
-    """Path and query that it was asked for, before any redirect."""
+    """Path and query of the request, before any redirect."""
     head: HttpHead
     body: bytes
 
@@ -129,7 +129,7 @@ class HttpClient:
         def ask() -> None:
             try:
                 out.append(self._followed(path, line))
-            except Exception as error:  # handed over to who waits
+            except Exception as error:  # raised in the calling thread
                 out.append(error)
 
         thread = threading.Thread(target=ask, name="registry", daemon=True)
@@ -202,7 +202,7 @@ class HttpClient:
 
 
 class _Line:
-    """A second handle of the connection in use, by which another thread can end it."""
+    """A duplicate of the socket in use, by which another thread can shut it down."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -201,7 +201,7 @@ def _lacks(error: Any) -> bool:
 
 
 def _start_of(parts: list[str]) -> int | None:
-    """Return the part behind which a path is one of Apicurio's own API, behind whatever prefix."""
+    """Return the index of the first part after Apicurio's own API, whatever its prefix."""
     for at in range(len(parts) - 3):
         if parts[at : at + 2] == ["apis", "registry"] and parts[at + 2] in ("v2", "v3"):
             return at + 3

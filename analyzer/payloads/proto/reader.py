@@ -1,8 +1,10 @@
 """Generates for each message type a function from protobuf's object to the JSON form.
 
 protobuf parses in C; access to its object costs the time. A function that names the fields of one
-type reads only those: five times as fast as `json_format.MessageToDict`, a third faster than a
-table of converters over `ListFields`.
+type reads only those: three to five times as fast as `json_format.MessageToDict` (17 us against 50
+for a message of 20 fields), 1.1 times (flat messages) to 1.8 times (lists of small ones) as fast as
+a table of converters over `ListFields`. `MessageToDict` also has other forms: 64-bit integers and
+bytes as text, and it leaves unknown fields out.
 """
 
 from __future__ import annotations
