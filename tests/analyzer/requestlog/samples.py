@@ -48,3 +48,16 @@ def lines_of(data: bytes, block: int = 1 << 20) -> list[LogLine | Unparsed]:
     for at in range(0, len(data), block):
         lines += reader.feed(data[at : at + block])
     return lines + reader.finish()
+
+
+def without(body: Any, unknown: set[str], path: str = "") -> Any:
+    """Return a body without the fields of these dotted paths."""
+    if isinstance(body, dict):
+        return {
+            name: without(value, unknown, f"{path}{name}.")
+            for name, value in body.items()
+            if path + name not in unknown
+        }
+    if isinstance(body, list):
+        return [without(value, unknown, path) for value in body]
+    return body

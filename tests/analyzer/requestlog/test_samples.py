@@ -14,7 +14,7 @@ from kafkascope.analyzer.requestlog.parsing import parse
 from kafkascope.analyzer.requestlog.times import LogClock
 from kafkascope.dissectors.codec import jsonform
 from kafkascope.dissectors.registry import APIS, write_layout
-from tests.analyzer.requestlog.samples import expected_rows, lines_of, sample_files
+from tests.analyzer.requestlog.samples import expected_rows, lines_of, sample_files, without
 
 FILES = sorted(expected_rows())
 
@@ -47,18 +47,6 @@ def error_codes(value: Any) -> Iterator[int]:
     elif isinstance(value, list):
         for element in value:
             yield from error_codes(element)
-
-
-def without(body: Any, unknown: set[str], path: str = "") -> Any:
-    if isinstance(body, dict):
-        return {
-            name: without(value, unknown, f"{path}{name}.")
-            for name, value in body.items()
-            if path + name not in unknown
-        }
-    if isinstance(body, list):
-        return [without(value, unknown, path) for value in body]
-    return body
 
 
 @pytest.mark.parametrize("name", FILES)
