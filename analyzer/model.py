@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Sel
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.facts import BodyFacts
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
+    from kafkascope.analyzer.requestlog.model import BrokerTimes
     from kafkascope.captures.model import Connection, Endpoint, TlsSummary
     from kafkascope.dissectors.codec.reader import Body
     from kafkascope.dissectors.layout import Layout
@@ -271,6 +272,31 @@ class Stages(NamedTuple):
     point: Point | None = None
 
 
+@dataclass(slots=True)
+class Logged:
+    """What a broker's request log says of an exchange beyond its messages. The bytes of its frames
+    were written anew, so they tell no size."""
+
+    rank: int
+    """Position of its line in the order of reading."""
+    total_ns: int
+    """From the request's last byte, read by the broker, to the response, sent."""
+    times: BrokerTimes
+    listener: str
+    forwarded: bool
+    """Another broker sent it on to the controller, inside an Envelope."""
+    deprecated: bool
+    """Kafka 4.0 removes this version, as the line says."""
+    record_sizes: Mapping[tuple[str | bytes, int], int]
+    """Bytes of records by topic (name or id) and partition."""
+    unknown: tuple[str, ...] = ()
+    """Fields of the bodies that the line does not hold, dotted, behind `request` or `response`."""
+    counterpart: str = ""
+    """Id of the other exchange of a request that was forwarded."""
+    packets: bool = False
+    """Its messages come from a capture of the same minutes."""
+
+
 UNNUMBERED: Final = 0
 
 
@@ -324,12 +350,21 @@ class Exchange:
     """Of a message of ZooKeeper's protocol; None for Kafka's."""
     stages: Stages | None = field(default=None, compare=False, repr=False)
     """Where its time went, where that was found before; None: see the path of its connection."""
+    logged: Logged | None = field(default=None, compare=False, repr=False)
+    """What a broker's request log says of it; None: no log was read, or it has no line."""
+
+    @property
+    def sizeless(self) -> bool:
+        """Whether its bytes on the wire are not known: it comes from a request log alone."""
+        return self.logged is not None and not self.logged.packets
 
     @property
     def origin(self) -> Origin:
         """Where it begins: its identity, also when parts of an input are read separately."""
         side = self.request or self.response
         assert side is not None
+        if self.logged is not None and not self.logged.packets:
+            return Origin(side.spot.first_ns, self.logged.rank)
         return Origin(side.spot.packet, side.offset)
 
     @property
@@ -354,9 +389,10 @@ class Exchange:
 
     @property
     def latency_ns(self) -> int | None:
-        """First byte of the request to last byte of the response."""
+        """First byte of the request to last byte of the response; in a request log the broker's
+        total, also of a request that gets no response."""
         if self.request is None or self.response is None:
-            return None
+            return None if self.logged is None else self.logged.total_ns
         return self.response.spot.last_ns - self.request.spot.first_ns
 
     @property
@@ -369,12 +405,12 @@ class Exchange:
     @property
     def request_bytes(self) -> int | None:
         """Bytes on the wire, size field included."""
-        return None if self.request is None else self.request.spot.wire_bytes
+        return None if self.request is None or self.sizeless else self.request.spot.wire_bytes
 
     @property
     def response_bytes(self) -> int | None:
         """Bytes on the wire, size field included."""
-        return None if self.response is None else self.response.spot.wire_bytes
+        return None if self.response is None or self.sizeless else self.response.spot.wire_bytes
 
 
 class HttpHead(NamedTuple):

@@ -7,9 +7,11 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, timedelta, timezone, tzinfo
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 import click
 
@@ -78,6 +80,28 @@ hosts_option = setting(
     type=click.Path(dir_okay=False, path_type=Path),
     callback=_hosts,
 )
+
+
+def zone_of(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tzinfo | None:
+    """Return a time zone by its name (`Europe/Berlin`) or offset from UTC (`+05:30`)."""
+    if value is None:
+        return None
+    if match := re.fullmatch(r"(?:UTC|GMT)?([+-])(\d\d?)(?::?([0-5]\d))?", value):
+        minutes = int(match[2]) * 60 + int(match[3] or 0)
+        if minutes < 24 * 60:
+            return timezone(timedelta(minutes=minutes if match[1] == "+" else -minutes))
+    try:
+        return ZoneInfo(value)
+    except (ValueError, OSError):
+        raise click.BadParameter(
+            f'"{value}": write UTC, Europe/Berlin, or an offset such as +05:30'
+        ) from None
+    except KeyError:
+        if value.upper() in ("UTC", "Z"):
+            return UTC  # without a data base of zones
+        raise click.BadParameter(
+            f'"{value}" is not known: write UTC, Europe/Berlin, or an offset such as +05:30'
+        ) from None
 
 
 def check_schemas(
@@ -318,6 +342,13 @@ _OPTIONS: Final = {
         default="a",
     ),
     "decode_as": decode_as_option(section="Input", shared=True),
+    "zone": _input(
+        "--time-zone zone",
+        "ZONE",
+        "Time zone of request logs: Europe/Berlin, +05:30 (default: as the line or its container"
+        " says, else local)",
+        callback=zone_of,
+    ),
     "keylog": keylog_option(section="TLS", shared=True),
     "schema_folders": _schemas(
         "--schemas schema_folders",

@@ -42,6 +42,9 @@ from kafkascope.kernel.pairs import Pair
 from kafkascope.kernel.unacknowledged import Unacknowledged
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from kafkascope.analyzer.exchanges.logs import LogReader
     from kafkascope.captures.streams.shares import Share
     from kafkascope.captures.tls.keys.keylog import KeyLog
 
@@ -89,8 +92,9 @@ class Capture:
         legs: Legs = "client",
         log: KeyLog | KeyLogFollower | None = None,
         live: bool = False,
+        zone: tzinfo | None = None,
     ) -> None:
-        """`log`: what TLS is decrypted with, a follower where it may grow meanwhile; key logs
+        """`zone`: of the times in request logs that name none. `log`: what TLS is decrypted with, a follower where it may grow meanwhile; key logs
         inside the input need no option. `live`: exchanges get the next number at once, because
         packets arrive while they are read."""
         self.source = source
@@ -104,6 +108,9 @@ class Capture:
         self.context.fingerprints = [fingerprint(name) for name in source.names]
         self.context.remarks = source.remarks
         self._conversations = Conversations(self.context)
+        self.zone = zone
+        self.logs: LogReader | None = None
+        """Reads request logs of brokers, once it is known that there are some."""
         self.share: Share | None = None
         """The connections that are read; None: all."""
         self.live = live
@@ -182,6 +189,9 @@ class Capture:
         """Yield, block by block, the exchanges that few packets complete, without numbers; those in
         flight at the end are left (`rest`). For who reads a `share`: may raise
         `NeedsSingleProcess`."""
+        if self.share is None and (texts := self._texts()):
+            yield from self._logged(texts)
+            return
         follower = self._follower
         self.context.direct = self.listener is None
         try:
@@ -194,6 +204,23 @@ class Capture:
                     yield iter([self._notify(self._conversations.look_again(seconds))])
         except CutShort as error:
             self.damage = error
+
+    def _texts(self) -> list[int]:
+        """Return the inputs that are request logs, and let these be read."""
+        source = self.source
+        found = [index for index in range(len(source.names)) if source.is_text(index)]
+        if found and self.logs is None:
+            from kafkascope.analyzer.exchanges.logs import LogReader
+
+            self.logs = LogReader(source, self.context, self.zone)
+        return found
+
+    def _logged(self, texts: list[int]) -> Iterator[Iterator[list[Item]]]:
+        assert self.logs is not None
+        for found in self.logs.exchanges(texts):
+            yield iter([self._notify(found)])
+        if self.source.statistics.damage:
+            self.damage = self.source.statistics.damage[0]
 
     def _settled(self, events: Iterable[StreamEvent]) -> list[Item]:
         # The statistics of a block are ahead of its events.
@@ -264,6 +291,8 @@ class Capture:
     def unsettled(self) -> tuple[int, list[Origin]]:
         """Return the first packet in which an exchange may be found to begin yet, and the origins
         of those that have begun and are not complete. Takes as long as there are connections."""
+        if self.logs is not None:
+            return self.logs.settled_ns, []
         first, begun = self._conversations.unsettled()
         begun += [Origin(*origin_of(each)) for each in self._unacknowledged.items]
         return min(first, self.assembly.first_waiting), begun
@@ -271,7 +300,7 @@ class Capture:
     @property
     def connections(self) -> int:
         """Number of the connections that are open, as far as they matter."""
-        return len(self._conversations)
+        return len(self._conversations if self.logs is None else self.logs.connections)
 
     def _numbered(self, found: list[tuple[int, Item]]) -> list[Item]:
         self.context.exchanges = self._hold.given
@@ -304,18 +333,19 @@ def open_capture(
     spool: Spool | None = None,
     keylog: Iterable[PathLike] = (),
     grows: bool = False,
+    zone: tzinfo | None = None,
 ) -> Capture:
     """Open files, folders, pipes or "-"; `NotACapture` or `NotAllowed` when that is not possible.
 
     `decode_as`: ports that carry Kafka, whatever the bytes look like. `spool` keeps input that
     cannot be read twice. `keylog`: paths of key logs, which are followed where packets arrive while
-    they are read, or a file `grows`.
+    they are read, or a file `grows`. `zone`: of the times in request logs that name none.
     """
     names = list(paths)
     live = grows or any(is_live(os.fspath(name)) for name in names)
     log = follow_key_logs(keylog) if live else read_key_logs(keylog)
     source = open_inputs(names, spool=spool)
-    return Capture(source, decode_as=decode_as, legs=legs, log=log, live=live)
+    return Capture(source, decode_as=decode_as, legs=legs, log=log, live=live, zone=zone)
 
 
 def fingerprint(name: str) -> bytes:

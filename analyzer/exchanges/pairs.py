@@ -49,10 +49,10 @@ def api_key_of(item: Item) -> int | None:
 
 
 def bytes_of(item: Item) -> int:
-    """Return the bytes of an exchange on the wire."""
+    """Return the bytes of the messages of an exchange."""
     if type(item) is Pair:
         return item.end - item.begin + item.response_end - item.response_begin
-    return (item.request_bytes or 0) + (item.response_bytes or 0)
+    return sum(side.spot.wire_bytes for side in (item.request, item.response) if side is not None)
 
 
 def origin_of(item: Item) -> tuple[int, int]:

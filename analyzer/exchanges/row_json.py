@@ -129,7 +129,9 @@ def _runs() -> Iterator[tuple[bool, list[Named]]]:
     """Yield the columns of exchange/1 in order: those that each row has of its own, and those
     between."""
     for own, run in groupby(columns_of(Row), lambda each: each.column.own):
-        if columns := [each for each in run if each.json]:
+        columns = list(run)
+        if any(each.json for each in columns):
+            # Columns without a name of their own may be in the text of another one.
             yield own, columns
 
 

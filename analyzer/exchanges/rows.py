@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.bodies.contents import NEWER, contents_of, format_notes
 from kafkascope.analyzer.bodies.facts import BodyFacts, facts_in
@@ -45,7 +45,7 @@ from kafkascope.dissectors.zookeeper.types import error_name as zookeeper_error_
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
-    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.model import Exchange, Logged
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.dissectors.layout import Layout
 
@@ -118,9 +118,29 @@ _VIA: Final = TEXT._replace(json="{} or None", table="{} or None")
 _TLS: Final = Kind("string", "string", table="{} and {}.name")
 
 
+RowSource: TypeAlias = Literal["packets", "request-log"]
+SOURCES: Final[tuple[RowSource, ...]] = ("packets", "request-log")
+_SOURCE: Final = Kind("string", "string", empty="packets")
+BROKER_TIMES: Final = ("request_queue", "local", "remote", "response_queue", "send")
+"""Stages of a request inside the broker, in their order."""
+BROKER_COLUMNS: Final = tuple(f"broker_{name}_ns" for name in BROKER_TIMES)
+_BROKER_VALUES: Final = tuple(f"row.{name}" for name in BROKER_COLUMNS)
+
+
 def _stage(name: str, text: str, asked: FilterField, **more: Any) -> Any:
     """Declare a column of nanoseconds that JSON has in milliseconds, by a `name` of its own."""
     return head(DURATION, text, asked, json={name: "None if {} is None else {} / MS"}, **more)
+
+
+def _broker_time(name: str, text: str) -> Any:
+    """Declare a column of nanoseconds; JSON has all of them in one object, in milliseconds."""
+    first = name == BROKER_TIMES[0]
+    return head(
+        DURATION,
+        text,
+        FilterField(f"broker.{name}", f"broker.{name} > 50ms"),
+        json={"broker_times": f"_broker_times_json({', '.join(_BROKER_VALUES)})"} if first else {},
+    )
 
 
 @dataclass(slots=True, unsafe_hash=True)  # Not frozen, as `Exchange`, but never changed.
@@ -425,6 +445,39 @@ class Row:
         "without one",
     )
 
+    source: RowSource = head(
+        _SOURCE,
+        f"what it was read from: {', '.join(SOURCES)}",
+        FilterField("source", "source == request-log"),
+    )
+    listener: str = head(
+        _VIA,
+        "listener of the broker, from its request log; null for packets",
+        FilterField("listener", "listener == INTERNAL"),
+    )
+    forwarded: bool = head(
+        FLAG,
+        "another broker sent the request on to the controller",
+        FilterField("forwarded", "not forwarded"),
+    )
+    counterpart: str = column(
+        _VIA,
+        "exchange ID of the other line of a forwarded request; null without one",
+    )
+    broker_request_queue_ns: int | None = _broker_time(
+        "request_queue", "time in the broker's request queue, from its request log"
+    )
+    broker_local_ns: int | None = _broker_time(
+        "local", "time in the request handler: the log is read or written"
+    )
+    broker_remote_ns: int | None = _broker_time(
+        "remote", "time of waiting for followers, data, members, or the controller"
+    )
+    broker_response_queue_ns: int | None = _broker_time(
+        "response_queue", "time in the queue of the network thread"
+    )
+    broker_send_ns: int | None = _broker_time("send", "time until the response was sent")
+
     @property
     def latency_beyond_wait_ns(self) -> int | None:
         return None if self.latency_ns is None else max(0, self.latency_ns - self.wait_ns)
@@ -452,6 +505,8 @@ def row_of(exchange: Exchange, names: TopicNames) -> Row:
         if asking is not None:
             latency = answering.last_ns - asking.first_ns
             server = answering.first_ns - asking.last_ns
+    if latency is None and exchange.logged is not None:
+        latency = exchange.latency_ns
     stages = stages_of(exchange)
     key, version = exchange.api_key, exchange.api_version
     layout = None
@@ -497,8 +552,8 @@ def row_of(exchange: Exchange, names: TopicNames) -> Row:
         version,
         is_flexible(key, version) if layout is None else layout.body.flexible,
         exchange.correlation_id,
-        None if asking is None else asking.wire_bytes,
-        None if answering is None else answering.wire_bytes,
+        exchange.request_bytes,
+        exchange.response_bytes,
         latency,
         server,
         stages.request_ns,
@@ -532,6 +587,22 @@ def row_of(exchange: Exchange, names: TopicNames) -> Row:
         exchange.tls,
         about,
         exchange.connection.via,
+        *(PACKETS if exchange.logged is None else _logged(exchange.logged)),
+    )
+
+
+PACKETS: Final = ("packets", "", False, "", None, None, None, None, None)
+"""Values of the last columns where there is no line of a request log."""
+
+
+def _logged(logged: Logged) -> tuple[Any, ...]:
+    """Return the values of the last columns, from what a request log says."""
+    return (
+        SOURCES[0 if logged.packets else 1],
+        logged.listener,
+        logged.forwarded,
+        logged.counterpart,
+        *logged.times[: len(BROKER_TIMES)],
     )
 
 
@@ -629,6 +700,16 @@ def _json_writer() -> Callable[[Row], dict[str, Any]]:
     return made
 
 
+def _broker_times_json(*times: int | None) -> dict[str, float | None] | None:
+    """Return the broker's times in milliseconds; None where there is none."""
+    if all(each is None for each in times):
+        return None
+    return {
+        f"{name}_ms": None if each is None else each / MS
+        for name, each in zip(BROKER_TIMES, times, strict=True)
+    }
+
+
 def _error_json(error: RowError) -> dict[str, Any]:
     out: dict[str, Any] = {"code": error.code, "name": error.name}
     for name in ("topic", "partition", "group", "message"):
@@ -651,6 +732,9 @@ def _note_json(note: Note) -> dict[str, Any]:
 JSON_NAMES: Final = {
     "MS": MS,
     "iso_ns": iso_ns,
-    **{each.__name__: each for each in (_error_json, _undecoded_json, _note_json)},
+    **{
+        each.__name__: each
+        for each in (_error_json, _undecoded_json, _note_json, _broker_times_json)
+    },
 }
 """Names that the expressions of columns use."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, field
+from datetime import tzinfo
 from typing import Final, Literal, NamedTuple
 
 from kafkascope.analyzer.render.times import Mark
@@ -72,6 +73,8 @@ class ReadOptions:
     plain: bool = False
     progress: bool = False
     both_legs: bool = False
+    zone: tzinfo | None = None
+    """Time zone of request logs whose times name none."""
     keylog: tuple[str, ...] = ()
     """Paths of the key logs that TLS is decrypted with."""
     raw: bool = False

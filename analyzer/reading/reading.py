@@ -121,6 +121,7 @@ class Reading:
                     legs="both" if options.both_legs else "client",
                     spool=kept,
                     keylog=options.keylog,
+                    zone=options.zone,
                 )
             except BaseException:
                 if kept is not None:
@@ -276,6 +277,8 @@ class Reading:
         options, source = self.options, self.capture.source
         if options.jobs == 1 or self.stored is not None or self.live or self._expected is not None:
             return 0
+        if any(source.texts.values()):
+            return 0
         if options.count or options.begin or options.end:
             return 0
         if options.schemas.registry:
@@ -292,8 +295,10 @@ class Reading:
         again = Source(source.names, order=source.order)
         again.size = source.size
         again.secrets += source.secrets
+        again.texts |= source.texts
         log, legs = self.capture.context.keys.log, self.capture.legs
-        return Capture(again, decode_as=self.options.ports, legs=legs, log=log)
+        zone = self.options.zone
+        return Capture(again, decode_as=self.options.ports, legs=legs, log=log, zone=zone)
 
     def _all(self) -> Iterator[RowAndExchange]:
         if self.stored is not None:
@@ -572,7 +577,11 @@ def findings_of(options: ReadOptions) -> list[Finding]:
     feed = Feed((findings,))
     legs: Legs = "both" if options.both_legs else "client"
     with open_capture(
-        options.inputs, decode_as=options.ports, legs=legs, keylog=options.keylog
+        options.inputs,
+        decode_as=options.ports,
+        legs=legs,
+        keylog=options.keylog,
+        zone=options.zone,
     ) as capture:
         capture.watch = findings.saw
         capture.named = findings.named

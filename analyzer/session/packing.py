@@ -152,9 +152,10 @@ class Packer:
         return numbers
 
     def _places(self, exchange: Exchange) -> bytes:
-        """Return where the bytes of both frames are; those that came out of TLS are kept."""
+        """Return where the bytes of both frames are; those that came out of TLS, or were
+        written anew from a line of a log, are kept."""
         found = [side.frame for side in (exchange.request, exchange.response) if side is not None]
-        if exchange.connection.decrypted:
+        if exchange.connection.decrypted or exchange.sizeless:
             found = [self._frames.decrypted(frame) for frame in found]
         return packed_frames(found)
 

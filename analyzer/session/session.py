@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkascope.analyzer.bodies.dissection import dissect_request, dissect_response, header_of_cut
 from kafkascope.analyzer.exchanges.column import NONE
 from kafkascope.analyzer.exchanges.columns import Frames, Kept, Read, ValueList
-from kafkascope.analyzer.exchanges.rows import NO_ID, Row, row_of
+from kafkascope.analyzer.exchanges.rows import BROKER_COLUMNS, NO_ID, SOURCES, Row, row_of
 from kafkascope.analyzer.exchanges.stages import COLUMNS as STAGES
 from kafkascope.analyzer.model import (
     STATES,
     Exchange,
     Frame,
+    Logged,
     Note,
     Request,
     Response,
     Stages,
     Undecoded,
 )
+from kafkascope.analyzer.requestlog.model import BrokerTimes
 from kafkascope.analyzer.session.packing import COLUMNS, TABLES, Packer
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.keyed import read_header
@@ -256,14 +258,28 @@ class Session:
             tls=value("tls", index),
             zookeeper=value("zookeeper", index),
             stages=self._stages(index),
+            logged=self._logged(index),
         )
 
+    def _logged(self, index: int) -> Logged | None:
+        """Return what a request log said; what it has of records, and its gaps, is not stored."""
+        known = [self._stored(name, index) for name in BROKER_COLUMNS]
+        listener = self.value("listener", index)
+        source = self.value("source", index)
+        if source == SOURCES[0] and not listener:
+            return None
+        times = BrokerTimes(*known, None)
+        forwarded, packets = self.value("forwarded", index), source == SOURCES[0]
+        total_ns = self.columns["latency_ns"][index]
+        more = {"deprecated": False, "record_sizes": {}, "packets": packets}
+        return Logged(index, total_ns, times, listener, forwarded, **more)
+
+    def _stored(self, name: str, index: int) -> Any:
+        value = self.value(name, index) if name in self.tables else self.columns[name][index]
+        return None if value == NONE else value
+
     def _stages(self, index: int) -> Stages:
-        known: list[Any] = [
-            self.value(name, index) if name in self.tables else self.columns[name][index]
-            for name in STAGES
-        ]
-        return Stages(*[None if each == NONE else each for each in known])
+        return Stages(*[self._stored(name, index) for name in STAGES])
 
     def frames(self, index: int) -> tuple[int, ...]:
         both = (self.columns["request_packet"][index], self.columns["response_packet"][index])

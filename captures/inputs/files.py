@@ -22,6 +22,7 @@ from kafkascope.captures.formats.records import (
     cut_short,
 )
 from kafkascope.captures.formats.remarks import Remarks
+from kafkascope.captures.formats.text import is_log
 from kafkascope.captures.inputs.growing import being_written
 from kafkascope.captures.inputs.inflate import ByteStream
 from kafkascope.captures.inputs.opening import (
@@ -125,7 +126,12 @@ class Source:
         self.places: PacketPlaces | None = None
         """Where the packets are that `blocks` has yielded, for `find`; None: `find` reads all that
         comes before them."""
+        self.texts: dict[int, bool] = {}
+        """Whether inputs are texts (`formats.text`), by file index; pipes as soon as somebody asks
+        `is_text`."""
         self._opened = {} if opened is None else opened
+        self._begun: dict[int, tuple[Stream, bytes, bool]] = {}
+        """Inputs of which somebody asked what they are, but that are not read yet."""
         self._spooled: dict[int, int] = {}
         self._spool_ends: dict[int, int] = {}
         self._readers: dict[int, int] = {}
@@ -138,7 +144,7 @@ class Source:
         self.close()
 
     def close(self) -> None:
-        for stream in self._opened.values():
+        for stream in (*self._opened.values(), *(begun[0] for begun in self._begun.values())):
             stream.close()
         for descriptor in self._readers.values():
             os.close(descriptor)
@@ -187,6 +193,8 @@ class Source:
         for index, name in enumerate(self.names):
             if self.upto is not None and index >= self.upto:
                 break
+            if self.texts.get(index):
+                continue
             blocks = self._file_blocks(index, name)
             if self._is_sorted(index, name):
                 blocks = TimeOrder(blocks, self.statistics).run()
@@ -196,10 +204,31 @@ class Source:
             if self.spool is not None:
                 self._spool_ends[index] = self.spool.written
 
+    def is_text(self, index: int) -> bool:
+        """Return whether an input is a text in place of packets; one that comes through a pipe is
+        opened, and waited for."""
+        if index not in self.texts:
+            found = self._begun[index] = self._open(index, self.names[index])
+            self.texts[index] = is_log(found[1], sure=False)
+        return self.texts[index]
+
+    def text(self, index: int) -> Iterator[bytes]:
+        """Yield the bytes of a text as they come; none, where nothing comes for a while."""
+        for block in self._noted(self._file_blocks(index, self.names[index])):
+            if self.watcher is not None:
+                self.watcher(block)
+            data = b"".join(packet.data for packet in block.packets())
+            self.statistics.captured_bytes += len(data)
+            yield data
+
     def _in_order(self, order: Order) -> Iterator[Block]:
         """Yield the records that `order` names, then read all files to their ends: they may tell
         more, and what is damaged counts."""
-        files = [Runs(self._file_blocks(file, name)) for file, name in enumerate(self.names)]
+        files = [
+            Runs(self._file_blocks(file, name))
+            for file, name in enumerate(self.names)
+            if not self.texts.get(file)
+        ]
         number = 1
         for run in order.runs():
             for block in self._noted(files[run.file].take(run.first, run.size)):
@@ -268,6 +297,7 @@ class Source:
                 streams[index] = kept_stream(self.spool, start, self._spool_ends.get(index))
         again = Source(self.names, None, streams, self.order)
         again.sorts, again.unsorted = self.sorts, self.unsorted
+        again.texts |= self.texts
         return again
 
     def find(self, numbers: Iterable[int]) -> list[Packet]:
@@ -292,12 +322,15 @@ class Source:
                     break
         return found
 
+    def _open(self, index: int, name: str) -> tuple[Stream, bytes, bool]:
+        stream = self._opened.get(index)
+        if stream is None and self.opener is not None and is_regular(name):
+            stream = self.opener(index, name)
+        return open_stream(name, stream)
+
     def _file_blocks(self, index: int, name: str) -> Iterator[Block]:
         opened = self._opened.get(index)
-        stream = opened
-        if opened is None and self.opener is not None and is_regular(name):
-            stream = self.opener(index, name)
-        stream, head, inflated = open_stream(name, stream)
+        stream, head, inflated = self._begun.pop(index, None) or self._open(index, name)
         if isinstance(stream, Restored):
             self.restored += stream.remarks()
         if self.patience is not None and isinstance(stream, Live):

@@ -16,12 +16,14 @@ from kafkascope.captures.errors import CutShort, NotACapture
 from kafkascope.captures.formats.pcap import Pcap, size_of_header
 from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.captures.formats.records import Format
+from kafkascope.captures.formats.text import LOOKED_BYTES, MARK, Text, is_log, is_text
 from kafkascope.captures.inputs.inflate import ByteStream, Pieces, inflate
 from kafkascope.captures.inputs.restored import PCAPNG, restored
 from kafkascope.captures.inputs.spool import Spool
 
 _HEAD_BYTES: Final = 28
 """Bytes that are enough to tell a file's format."""
+_TEXT_BYTES: Final = 1 << 12
 _KEPT_BYTES: Final = 1 << 20
 """Bytes of a spool that are read at once."""
 STDIN: Final = "-"
@@ -138,6 +140,10 @@ def open_stream(name: str, opened: ByteStream | None = None) -> tuple[ByteStream
     of the file."""
     raw: ByteStream = opened or StoredFile(name)
     head = _head(raw)
+    if is_text(head):
+        head = _text_head(raw, head)
+        if is_log(head):
+            return raw, head, False
     whole = restored(raw, head)
     if whole is not None:
         raw = whole
@@ -153,7 +159,21 @@ def open_stream(name: str, opened: ByteStream | None = None) -> tuple[ByteStream
         except CutShort as error:
             stream.close()
             raise NotACapture(str(error)) from None
+    if changed and is_text(head):
+        head = _text_head(stream, head)
     return stream, head, changed
+
+
+def _text_head(stream: ByteStream, head: bytes) -> bytes:
+    """Read on in a text until it is known what it is: a request log, or what a program says before
+    a capture. What comes through a pipe is not waited for longer than that."""
+    room = memoryview(bytearray(_TEXT_BYTES))
+    while MARK not in head and b"\0" not in head and len(head) < LOOKED_BYTES:
+        size = stream.readinto(room)
+        if size == 0:
+            break
+        head += room[: size or 0]
+    return head
 
 
 def _head(stream: ByteStream) -> bytes:
@@ -180,6 +200,8 @@ def format_of(head: bytes, file: int, name: str) -> Format:
         if not size and len(head) >= _HEAD_BYTES:
             return Pcapng(file)
         raise NotACapture(f"{name} is cut short inside its file header")
+    if is_log(head, sure=False):
+        return Text(file)
     for magic, what in _OTHERS:
         if head.startswith(magic):
             raise NotACapture(

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kafkascope.captures.errors import NotACapture
+from kafkascope.captures.formats.text import Text, is_log
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.opening import (
     STDIN,
@@ -42,13 +43,17 @@ def open_inputs(paths: Iterable[str | os.PathLike[str]], *, spool: Spool | None 
     if names.count(STDIN) > 1:
         raise NotACapture("standard input can be read only once")
     regular = [name for name in names if is_regular(name)]
+    texts = []
     for name in regular:
         stream, head, _ = open_stream(name)
         stream.close()
-        format_of(head, 0, name)
+        if isinstance(format_of(head, 0, name), Text):
+            texts.append(name)
     size = sum(os.path.getsize(name) for name in regular)  # noqa: PTH202
     order, secrets = None, []
-    if len(names) > 1 and len(regular) == len(names):
+    known_texts = frozenset(texts)
+    names = [name for name in names if name not in known_texts]
+    if len(names) > 1 and len(regular) == len(names) + len(texts):
         count = size_of_samples(len(names))
         known: dict[str, Sketch] = {}
         for name in names:
@@ -57,7 +62,9 @@ def open_inputs(paths: Iterable[str | os.PathLike[str]], *, spool: Spool | None 
         names.sort(key=lambda name: known[name].first_ns)
         order = order_of(names, [known[name] for name in names])
         secrets = [each for name in names for each in known[name].secrets] if order else []
-    source = Source(names, spool, order=order)
+    source = Source([*names, *texts], spool, order=order)
+    source.texts |= dict.fromkeys(range(len(names), len(source.names)), True)
+    source.texts |= {index: False for index, name in enumerate(names) if name in regular}
     source.secrets += secrets
     source.size = size
     return source
@@ -104,7 +111,7 @@ def _folder(path: str) -> list[str]:
     for name in names:
         stream, head, _ = open_stream(name)
         stream.close()
-        if is_capture(head):
+        if is_capture(head) or is_log(head):
             found.append(name)
     if not found:
         raise NotACapture(f"{path} is a folder without captures")

@@ -1,0 +1,174 @@
+"""Request logs of brokers to exchanges: the only module that joins texts and logged connections.
+
+Files of several brokers, and rotated ones, are merged by the times of their lines. A line is
+written when its request is complete, so exchanges begin in another order: they are numbered behind
+a window (`LogReader.settled`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from heapq import heapify, heappop, heapreplace
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from kafkascope.analyzer.conversation.logged import LoggedConnections
+from kafkascope.analyzer.requestlog.containers import LineReader
+from kafkascope.analyzer.requestlog.model import Unparsed
+from kafkascope.analyzer.requestlog.parsing import parse
+from kafkascope.analyzer.requestlog.times import LogClock
+from kafkascope.analyzer.text import plural
+from kafkascope.captures.errors import CaptureError
+from kafkascope.captures.inputs.opening import open_stream, spoken
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from kafkascope.analyzer.conversation.context import Context
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.requestlog.model import Completed, LogLine
+    from kafkascope.captures.inputs.files import Source
+
+Entry: TypeAlias = "tuple[LogLine, Completed]"
+
+WINDOW_NS: Final = 600_000_000_000
+"""How long a request may take and still get its number by its begin: members wait for a rebalance
+as long as `max.poll.interval.ms`, 5 minutes."""
+TOGETHER: Final = 256
+"""Exchanges of several files that are handed on at once."""
+MOST_SEEN: Final = 200_000
+"""Lines that are remembered, to find those that several inputs hold: a log beside what a container
+runtime kept of it."""
+MOST_EXAMPLES: Final = 3
+"""Lines that could not be read and are named."""
+
+
+class LogReader:
+    """Reads the texts of a source."""
+
+    def __init__(self, source: Source, context: Context, zone: tzinfo | None = None) -> None:
+        """`zone`: that of times without one; None: that of the line, or of this machine."""
+        self.connections = LoggedConnections(context)
+        self.lines = 0
+        """Completed requests, each once."""
+        self.copies = 0
+        """Lines that an earlier input held as well."""
+        self.unparsed: Counter[str] = Counter()
+        """Lines that could not be read, by reason."""
+        self.local = False
+        """Whether times were read in this machine's zone."""
+        self.examples: list[str] = []
+        self._source, self._zone = source, zone
+        self._latest_ns = 0
+        self._seen: dict[tuple[object, ...], None] = {}
+
+    @property
+    def settled_ns(self) -> int:
+        """Time before which no exchange begins that is still to come."""
+        return max(0, self._latest_ns - WINDOW_NS)
+
+    def exchanges(self, files: list[int]) -> Iterator[list[Exchange]]:
+        """Yield the exchanges of some inputs as they are complete, empty lists where nothing comes
+        for a while."""
+        if len(files) == 1:
+            for entries in self._entries(files[0]):
+                yield [self._taken(files[0], entry) for entry in entries]
+            return
+        some: list[Exchange] = []
+        for file, entry in self._merged(files):
+            if not self._is_copy(entry[1]):
+                some.append(self._taken(file, entry))
+            if len(some) >= TOGETHER:
+                yield some
+                some = []
+        yield some
+
+    def remarks(self) -> Iterator[str]:
+        """Yield sentences about what could not be read, and how."""
+        if self.unparsed:
+            count = sum(self.unparsed.values())
+            reasons = ", ".join(f"{n} {reason}" for reason, n in self.unparsed.most_common())
+            first = "; ".join(self.examples)
+            yield f"{plural(count, 'line')} of request logs not read: {reasons} ({first})"
+        if self.copies:
+            yield f"{plural(self.copies, 'line')} in several inputs, read once"
+        if self.local:
+            yield "request logs name no time zone: read in this machine's (set --time-zone)"
+
+    def _taken(self, file: int, entry: Entry) -> Exchange:
+        self.lines += 1
+        self._latest_ns = max(self._latest_ns, entry[1].written_ns)
+        return self.connections.take(file, *entry)
+
+    def _is_copy(self, completed: Completed) -> bool:
+        about = (
+            *(completed.connection, completed.correlation_id, completed.api_key),
+            *(completed.written_ns, completed.total_ns),
+        )
+        if about in self._seen:
+            self.copies += 1
+            return True
+        self._seen[about] = None
+        if len(self._seen) > MOST_SEEN:
+            del self._seen[next(iter(self._seen))]
+        return False
+
+    def _entries(self, file: int) -> Iterator[list[Entry]]:
+        """Yield the completed requests of an input, those of a block at a time."""
+        reader, clock = LineReader(), LogClock(self._zone)
+        for data in self._source.text(file):
+            yield self._parsed(file, clock, reader.feed(data))
+        yield self._parsed(file, clock, reader.finish())
+        self.local = self.local or clock.source == "machine"
+
+    def _parsed(self, file: int, clock: LogClock, lines: list[LogLine | Unparsed]) -> list[Entry]:
+        out: list[Entry] = []
+        for line in lines:
+            found = line if isinstance(line, Unparsed) else parse(line, clock)
+            if isinstance(found, Unparsed):
+                self._note(file, found)
+            elif not isinstance(line, Unparsed):
+                out.append((line, found))
+        return out
+
+    def _note(self, file: int, line: Unparsed) -> None:
+        self.unparsed[line.reason] += 1
+        if len(self.examples) < MOST_EXAMPLES:
+            self.examples.append(f"line {line.number} of {spoken(self._source.names[file])}")
+
+    def _merged(self, files: list[int]) -> Iterator[tuple[int, Entry]]:
+        """Yield the completed requests of some inputs in the order of their times. An input is
+        opened when its first line is due: rotated files are many."""
+        later = sorted(((self._first_ns(file), file) for file in files), reverse=True)
+        heads: list[tuple[int, int, Entry, Iterator[Entry]]] = []
+        while heads or later:
+            while later and (not heads or later[-1][0] <= heads[0][0]):
+                file = later.pop()[1]
+                entries = (entry for block in self._entries(file) for entry in block)
+                first = next(entries, None)
+                if first is not None:
+                    heads.append((first[1].written_ns, file, first, entries))
+                    heapify(heads)
+            if not heads:
+                break
+            _, file, entry, entries = heads[0]
+            yield file, entry
+            following = next(entries, None)
+            if following is None:
+                heappop(heads)
+            else:
+                heapreplace(heads, (following[1].written_ns, file, following, entries))
+
+    def _first_ns(self, file: int) -> int:
+        """Return the time of the first line of an input; 0 where that cannot be told."""
+        with suppress(CaptureError):
+            stream, head, _ = open_stream(self._source.names[file])
+            stream.close()
+            clock = LogClock(self._zone)
+            for line in LineReader().feed(head):
+                if not isinstance(line, Unparsed):
+                    found = parse(line, clock)
+                    if not isinstance(found, Unparsed):
+                        return found.written_ns
+        return 0

@@ -1,0 +1,59 @@
+"""Text in place of packets: lines that a program wrote. Who reads it splits it; no I/O.
+
+A file of text is known by its first bytes alone, and by a word of the request log that Kafka's
+brokers write: lines of other loggers may stand before it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from kafkascope.captures.formats.records import Format, Found, Interface, Record
+
+MARK: Final = b"Completed request:"
+"""Begins the message of each line of a broker's request log, in every release since 0.8."""
+LOOKED_BYTES: Final = 1 << 18
+"""Bytes of a text that are looked at for the mark: a starting broker prints its configuration, some
+40 KB, before its first request."""
+_STAMPED: Final = re.compile(rb"[\[{]?[^\n]{0,80}?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
+"""How a line of a logger begins."""
+_PRINTED: Final = re.compile(rb"[\t\r\n\x1b\x20-\x7e]{1,12}")
+
+
+def is_text(head: bytes) -> bool:
+    """Return whether first bytes are those of a text."""
+    return _PRINTED.fullmatch(head[:12]) is not None and b"\0" not in head
+
+
+def is_log(head: bytes, *, sure: bool = True) -> bool:
+    """Return whether a text holds lines of a request log, or, where that need not be `sure`, those
+    of any logger."""
+    if not is_text(head):
+        return False
+    return MARK in head or (not sure and _STAMPED.match(head) is not None)
+
+
+class Text(Format):
+    """The bytes of a text, as they come: each piece is a record."""
+
+    header = 0
+    backs = False
+    uniform = False
+
+    def __init__(self, file: int) -> None:
+        super().__init__([Interface(file, 0, -1, "", "", 0, 1, 1, 0)])
+        self._end = 0
+
+    def walk(self, buffer: bytearray, at: int, end: int) -> tuple[list[int], int]:
+        self._end = end
+        return [at] if end > at else [], end
+
+    def wanted(self, buffer: bytearray, at: int, end: int) -> int:
+        return 1
+
+    def search(self, data: bytearray, final: bool, damaged: int = 0) -> Found:
+        return Found(None, len(data))
+
+    def record(self, buffer: bytearray, at: int) -> Record:
+        return Record(0, self.interfaces[0], at, self._end - at, self._end - at)
