@@ -34,7 +34,7 @@ from kafkascope.analyzer.statistics.producers.producers import Producers
 from kafkascope.analyzer.statistics.rates import SECOND, Rates
 from kafkascope.analyzer.statistics.simple import Breakdown, part_named
 from kafkascope.analyzer.statistics.topics import StoredTopics, Topics
-from kafkascope.analyzer.statistics.traffic import Latency, SizesOf, Throughput
+from kafkascope.analyzer.statistics.traffic import Latency, SizesOf, Throughput, latency_columns
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import plural
 from kafkascope.analyzer.topics import TopicNames
@@ -103,6 +103,7 @@ def _broken_down(
     remarks: Callable[[], list[str]] = list,
     lines: Callable[[TopicNames | None], list[Line]] | None = None,
     whole: Any = None,
+    for_people: Callable[[list[Line], tuple[Column, ...]], tuple[Column, ...]] | None = None,
 ) -> int:
     """Print a statistic `by` parts of its key: what lines are for comes first. `lines`: in place
     of its rows; the others are those of `shown`."""
@@ -119,6 +120,7 @@ def _broken_down(
         remarks,
         priority=Priority((*leading, *PRIORITIES[statistic.NAME])),
         whole=whole,
+        for_people=for_people and (lambda found: for_people(found, columns)),
     )
 
 
@@ -180,7 +182,7 @@ def latency(options: ReadOptions, by: tuple[str, ...]) -> int:
       kafkascope latency prod.pcapng --by api,client --sort excess_p95 -n 10
     """
     found = Latency()
-    return _broken_down(options, found, by, found.remarks)
+    return _broken_down(options, found, by, found.remarks, for_people=latency_columns)
 
 
 @stats.command()

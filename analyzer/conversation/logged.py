@@ -56,6 +56,10 @@ PRODUCE: Final = 0
 MOST_CONNECTIONS: Final = 20_000
 """Connections whose state is held: a log tells no close, so those that were used last stay. One
 that is forgotten lacks its library and the partitions of its fetch sessions."""
+MOST_PARTITIONS: Final = 10_000
+"""Partitions whose offsets are remembered for a connection."""
+FIRST: Final = 1
+"""Correlation ids of clients begin with 0 or 1."""
 MOST_FORWARDED: Final = 4_096
 """Forwarded requests that wait for the line of the broker that sent them on, which comes when that
 has answered its client."""
@@ -66,6 +70,45 @@ RECORDS: Final = "records"
 """Last field of the paths that each line of Produce, Fetch and ShareFetch lacks."""
 
 
+class Reading:
+    """Where a connection reads: which records a Fetch returned shows in the offset of the next
+    one, as their contents are not in the line."""
+
+    def __init__(self) -> None:
+        self._offsets: dict[fetch_sessions.Partition, int] = {}
+        """The last offset that was asked for."""
+        self._reads: dict[fetch_sessions.Partition, Logged] = {}
+        """What got records from there."""
+
+    def request(self, body: Body) -> None:
+        """Take in the offsets of a Fetch."""
+        if len(self._offsets) > MOST_PARTITIONS:
+            self._offsets.clear()
+            self._reads.clear()
+        for topic in body["topics"] or ():
+            name = fetch_sessions.topic_of(topic)
+            for each in topic["partitions"]:
+                place, offset = (name, each["partition"]), each["fetch_offset"]
+                before, logged = self._offsets.get(place), self._reads.pop(place, None)
+                if logged is not None and before is not None and offset > before:
+                    logged.reads[place] = before, offset
+                elif logged is not None:
+                    del logged.reads[place]
+                self._offsets[place] = offset
+
+    def response(self, body: Body, logged: Logged) -> None:
+        """Take in the partitions that may have got records."""
+        sizes = logged.record_sizes
+        for topic in body["responses"] or ():
+            name = fetch_sessions.topic_of(topic)
+            for each in topic["partitions"]:
+                place = name, each["partition_index"]
+                offset = self._offsets.get(place)
+                if offset is not None and not each["error_code"] and sizes.get(place) != 0:
+                    logged.reads[place] = offset, None
+                    self._reads[place] = logged
+
+
 class _State(NamedTuple):
     """What is known of one connection."""
 
@@ -74,6 +117,7 @@ class _State(NamedTuple):
     fetching: fetch_sessions.FetchSessions
     last: list[int]
     """The last correlation id."""
+    reading: Reading
 
 
 class LoggedConnections:
@@ -92,7 +136,9 @@ class LoggedConnections:
 
     def take(self, file: int, line: LogLine, completed: Completed) -> Exchange:
         """Return the exchange of a line; `file`: index of the input."""
+        count = self.count
         state = self._state_of(file, completed)
+        fresh = self.count > count
         connection, phases = state.connection, state.phases
         key, version = completed.api_key, completed.api_version
         header = RequestHeader(
@@ -143,6 +189,14 @@ class LoggedConnections:
                 *(f"response.{path}" for path in completed.response.unknown),
             ),
         )
+        logged.begins = (
+            fresh
+            and completed.correlation_id <= FIRST
+            and not completed.security_protocol.startswith("SASL")
+        )
+        if key == fetch_sessions.FETCH and asked is not None and answered is not None:
+            state.reading.request(asked.body)
+            state.reading.response(answered.body, logged)
         self._rank += 1
         exchange = Exchange(
             UNNUMBERED,
@@ -188,7 +242,7 @@ class LoggedConnections:
             self._context.brokers.add(ends[1])
             self.count += 1
             fetching = fetch_sessions.FetchSessions(self._context)
-            state = self._states[about] = _State(connection, Phases(), fetching, [count])
+            state = self._states[about] = _State(connection, Phases(), fetching, [count], Reading())
             if len(self._states) > MOST_CONNECTIONS:
                 self._states.popitem(last=False)
         else:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kafkascope.analyzer.conversation.logged import LoggedConnections
 from kafkascope.analyzer.requestlog.containers import LineReader
-from kafkascope.analyzer.requestlog.model import Unparsed
+from kafkascope.analyzer.requestlog.model import NO_RESPONSES, Unparsed
 from kafkascope.analyzer.requestlog.parsing import parse
 from kafkascope.analyzer.requestlog.times import LogClock
 from kafkascope.analyzer.text import plural
@@ -58,6 +58,8 @@ class LogReader:
         """Lines that could not be read, by reason."""
         self.local = False
         """Whether times were read in this machine's zone."""
+        self.without_responses = False
+        """Whether lines have no responses at all."""
         self.examples: list[str] = []
         self._source, self._zone = source, zone
         self._latest_ns = 0
@@ -96,9 +98,19 @@ class LogReader:
         if self.local:
             yield "request logs name no time zone: read in this machine's (set --time-zone)"
 
+    def left_out(self) -> str:
+        """Return the sentence about what findings cannot be about."""
+        lacking = (
+            "connects and closes, logins, TLS, packets and sizes on the wire, contents of records"
+        )
+        if self.without_responses:
+            lacking += "; before 1.0 responses, and with them errors and offsets"
+        return f"request logs do not show {lacking}: no finding is about these (docs/requestlog.md)"
+
     def _taken(self, file: int, entry: Entry) -> Exchange:
         self.lines += 1
         self._latest_ns = max(self._latest_ns, entry[1].written_ns)
+        self.without_responses |= entry[1].response.gap == NO_RESPONSES
         return self.connections.take(file, *entry)
 
     def _is_copy(self, completed: Completed) -> bool:

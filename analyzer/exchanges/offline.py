@@ -94,9 +94,9 @@ class Capture:
         live: bool = False,
         zone: tzinfo | None = None,
     ) -> None:
-        """`zone`: of the times in request logs that name none. `log`: what TLS is decrypted with, a follower where it may grow meanwhile; key logs
+        """`log`: what TLS is decrypted with, a follower where it may grow meanwhile; key logs
         inside the input need no option. `live`: exchanges get the next number at once, because
-        packets arrive while they are read."""
+        packets arrive while they are read. `zone`: of the times in request logs that name none."""
         self.source = source
         self.context = Context(decode_as)
         self._follower: KeyLogFollower | None = None

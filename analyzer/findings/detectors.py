@@ -148,6 +148,7 @@ DETECTORS: Final = (
     Detector("security", "Security", odd=True, needs=_always),
     Detector("tls", needs=_tls),
     Detector("denied", "Denials", _keys("PushTelemetry"), odd=True, home="security"),
+    Detector("broker_times", "BrokerTimes", None),
     Detector("slow", "Slowness", None),
     Detector("sending", "PiecewiseSending", None),
     Detector("delays", "Delays", None),

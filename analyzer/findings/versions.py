@@ -78,6 +78,7 @@ class VersionCounts(Counts):
         """Yield one finding per client and rule."""
         for usage in view.base.clients.usages():
             yield from _breaks(usage, view)
+            yield from _stopped(usage, view)
             if usage.negotiates is False and set(usage.total.roles) != {"broker"}:
                 client = view.client(*usage.identity.key)
                 yield view.finding(
@@ -90,6 +91,22 @@ class VersionCounts(Counts):
                 )
         for (*who, name, version, how), seen in self.refused.items():
             yield from _refused(view.client(*who), name, version, how, seen, view)
+
+
+def _stopped(usage: Usage, view: DetectorInput) -> Iterator[Finding]:
+    count = usage.stopped
+    if not count:
+        return
+    client = view.client(*usage.identity.key)
+    yield view.finding(
+        "likely-refused",
+        f"{client} sent ApiVersions on {plural(count, 'connection')} and nothing behind it: the "
+        "broker likely refuses its next request (a version that it lacks) or its login",
+        "api == ApiVersions",
+        client=client,
+        count=count,
+        span=(usage.total.first_ns, usage.total.last_ns),
+    )
 
 
 def _breaks(usage: Usage, view: DetectorInput) -> Iterator[Finding]:

@@ -57,6 +57,7 @@ class Stored:
         self.watch: Callable[[Opened | Closed], None] | None = None
         self.named: Callable[[Resolved], None] | None = None
         self.damage: CutShort | None = None
+        self.logs = None
         self.first_ns = min((m["first_ns"] for m in self._manifests if m["first_ns"]), default=0)
         self.exchanges_read = 0
         self.filter = next((f for m in self._manifests if (f := m["options"].get("filter"))), "")

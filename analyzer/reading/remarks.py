@@ -37,6 +37,12 @@ def nothing_found(capture: Capture, *, so_far: bool = False, piped: bool = False
     may come, which another thread reads; `piped`: they came through a pipe."""
     statistics = capture.source.statistics
     opaque = Counter(capture.context.opaque)  # a copy: the other thread may add to it
+    if capture.logs is not None:
+        if capture.logs.unparsed:
+            return "no exchanges: no line of the request log could be read"
+        return (
+            "no exchanges: no line of kafka.request.logger; set it to DEBUG, see docs/requestlog.md"
+        )
     if not statistics.packets:
         if so_far:
             return (
@@ -243,6 +249,8 @@ def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[st
     if capture.source.order is not None:
         yield from copies(capture.source.order, capture.source.names)
     yield from dict.fromkeys(capture.source.restored)
+    if capture.logs is not None:
+        yield from capture.logs.remarks()
     if statistics.translated:
         count = statistics.translated
         yield (
@@ -285,7 +293,7 @@ def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[st
             "-d tcp.port==PORT,kafka"
         )
     yield from sorted(context.left_out())
-    if not verbose:
+    if not verbose or capture.logs is not None:
         return
     yield (
         f"{statistics.packets} packets, {statistics.segments} of them TCP, "

@@ -57,10 +57,16 @@ def exchange_lines(
     Names come from traffic: what a terminal would obey is taken out.
     """
     parts: list[Iterable[str]] = [_title(row, exchange), _session(exchange, names)]
+    if exchange.sizeless and show_hex:
+        parts.append(("  a request log has no bytes of messages: fields without them follow",))
+        show_hex = False
     options: Any = {"show_hex": show_hex, "ranges": ranges, "payloads": payloads}
     for name, side in (("request", exchange.request), ("response", exchange.response)):
         if side is not None:
-            parts.append(("", _side_title(name, side.frame)))
+            title = _side_title(name, side.frame)
+            if exchange.sizeless:
+                title = f"{name}: line {side.frame.parts[0].packet}"
+            parts.append(("", title))
             parts.append(_side(exchange, side, names, Labels(names, nodes), **options))
     yield from map(safe, chain.from_iterable(parts))
 

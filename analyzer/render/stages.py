@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from kafkascope.analyzer.exchanges.stages import stages_of
-from kafkascope.analyzer.model import Exchange, Point
+from kafkascope.analyzer.model import Exchange, Logged, Point
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.text import plural
 
@@ -22,8 +22,15 @@ SIGNS: Final = {
     "server and round trip": "?",
     "wait": ".",
     "response transfer": "<",
+    "request queue": ":",
+    "request handler": "#",
+    "replicas": "+",
+    "purgatory": "+",
+    "response queue": ";",
+    "send": "<",
+    "outside of the broker": "~",
 }
-"""In their order."""
+"""In their order; those of a broker's request log last."""
 WHERE: Final[dict[Point, str]] = {
     "client": "at the client",
     "broker": "at the broker",
@@ -44,6 +51,8 @@ class Stage(NamedTuple):
 
 def stage_list(exchange: Exchange) -> list[Stage]:
     """Return the stages that took time, in their order; none where times are unknown."""
+    if exchange.logged is not None and exchange.logged.times.local_ns is not None:
+        return _inside(exchange, exchange.logged)
     request, response, stages = exchange.request, exchange.response, stages_of(exchange)
     if request is None or response is None or stages.request_ns is None:
         return []
@@ -56,6 +65,25 @@ def stage_list(exchange: Exchange) -> list[Stage]:
         "server and round trip" if stages.server_ns is None else "server": server - wait,
         "wait": wait,
         "response transfer": stages.response_ns or 0,
+    }
+    return [Stage(name, took) for name, took in found.items() if took > 0]
+
+
+def _inside(exchange: Exchange, logged: Logged) -> list[Stage]:
+    """Return the stages inside the broker. What the client asked to wait for is a wait, as it is
+    with packets."""
+    times, latency = logged.times, exchange.latency_ns
+    wait = min(exchange.wait_ns, times.remote_ns or 0)
+    rest = (times.remote_ns or 0) - wait
+    outside = 0 if latency is None or exchange.sizeless else latency - logged.total_ns
+    found = {
+        "request queue": times.request_queue_ns or 0,
+        "request handler": times.local_ns or 0,
+        "replicas" if exchange.api == "Produce" else "purgatory": rest,
+        "wait": wait,
+        "response queue": times.response_queue_ns or 0,
+        "send": times.send_ns or 0,
+        "outside of the broker": outside,
     }
     return [Stage(name, took) for name, took in found.items() if took > 0]
 

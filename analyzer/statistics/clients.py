@@ -16,6 +16,7 @@ from kafkascope.analyzer.merging.bounded import Distinct, Names
 from kafkascope.analyzer.merging.measures import Measures, least, most, stretch, total, whole
 from kafkascope.analyzer.merging.tables import OTHERS, Keyed, table
 from kafkascope.analyzer.statistics.exchange_batch import FETCH, PRODUCE, ExchangeBatch
+from kafkascope.analyzer.statistics.limits import limit
 from kafkascope.analyzer.statistics.model import Line, TopicNames, columns, filled, per_second
 from kafkascope.analyzer.statistics.simple import ByKey
 from kafkascope.dissectors.messages import APIS
@@ -62,6 +63,8 @@ class Used(Measures):
     connections: Distinct = whole(Distinct)
     fresh: int | None = most()
     """1 when the beginning of a connection was seen."""
+    logged: int | None = most()
+    """1 when it is known from a request log."""
     first_ns: int | None = least()
     last_ns: int | None = most()
 
@@ -82,6 +85,17 @@ class Usage:
     last: tuple[int, str] | None = None
     """(time, API) of the last request."""
     total: Used = field(default_factory=Used)
+    beyond: Distinct = field(default_factory=Distinct)
+    """Connections with more than ApiVersions."""
+
+    @property
+    def stopped(self) -> int:
+        """Connections of which a request log has ApiVersions and nothing else, where these are many
+        of the client's: a request that the broker refuses has no line. Else 0."""
+        total = len(self.total.connections)
+        count = total - len(self.beyond) if self.total.logged else 0
+        many = 100 * count >= limit("refused.share") * total
+        return count if many and count >= limit("refused.connections") else 0
 
     @property
     def negotiates(self) -> bool | None:
@@ -101,7 +115,7 @@ class Clients(ByKey[Used]):
     """Clients by identity; their versions by API."""
 
     NAME = "clients"
-    VERSION = 5
+    VERSION = 6
     KEY = ("client_id", "host", "software", "user", "key", "version")
     COLUMNS = columns(
         *("client_id", "client_address", "software", "user", "roles", "connections", "requests"),
@@ -142,8 +156,11 @@ class Clients(ByKey[Used]):
         connection = exchange.connection
         begun = row.client_address if exchange.broker == connection.b else row.broker_address
         used.connections.add((connection.first_ns, begun))
-        if connection.handshake:
+        logged = exchange.logged
+        if connection.handshake or (logged is not None and logged.begins):
             used.fresh = 1
+        if exchange.sizeless:
+            used.logged = 1
         if role := _role(batch):
             used.roles.add(role)
         stretch(used, batch.first_ns, batch.last_ns)
@@ -182,6 +199,8 @@ class Clients(ByKey[Used]):
             if used.unsupported:
                 usage.unsupported.setdefault(api, set()).add(version)
             usage.total.merge(used)
+            if number != API_VERSIONS:
+                usage.beyond.merge(used.connections)
         usages = (usage for usage in found.values() if usage.versions)
         return sorted(usages, key=lambda usage: (-usage.total.count, repr(usage.identity)))
 

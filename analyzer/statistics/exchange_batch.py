@@ -20,6 +20,7 @@ from kafkascope.analyzer.identity import ClientKey, client_key_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.dissectors.records.records import Batch
 from kafkascope.kernel.groups import (
+    ID_MARK,
     PairGroup,
     PartitionRows,
     Partitions,
@@ -264,6 +265,24 @@ class ExchangeBatch:
         found = self._partitions.parts.items()
         return {key: PartitionColumns(rows, self._identify) for key, rows in found}
 
+    @cached_property
+    def reads(self) -> Mapping[tuple[str | None, int], tuple[int, int | None]]:
+        """What a line of a request log tells of a Fetch: offsets that it read from, by topic and
+        partition, and those of the reader's next Fetch."""
+        logged = self.exchange.logged
+        if logged is None:
+            return {}
+        return {(_topic_key(topic), number): read for (topic, number), read in logged.reads.items()}
+
+    @cached_property
+    def record_sizes(self) -> Mapping[tuple[str | None, int], int]:
+        """Bytes of records that a line of a request log tells, by topic and partition."""
+        logged = self.exchange.logged
+        if logged is None:
+            return {}
+        sizes = logged.record_sizes.items()
+        return {(_topic_key(topic), number): size for (topic, number), size in sizes}
+
     @property
     def unanswered(self) -> dict[tuple[str | None, int], list[tuple[int, int | None, int]]]:
         """Fetched partitions that no response has: time, time of the response (None where it is
@@ -280,6 +299,11 @@ class ExchangeBatch:
             head = self.begins[0], self.ends[0], self.numbers[0], 0
             take(found, head, *_bodies(self.exchange), _walk)
         return found
+
+
+def _topic_key(topic: str | bytes) -> str | None:
+    """Return the key of a topic as `kernel.groups.topic_of` does."""
+    return (topic or None) if isinstance(topic, str) else ID_MARK + topic.hex()
 
 
 def _exchange(source: Source) -> Exchange:

@@ -78,7 +78,10 @@ class Feed:
             return
         pair = None
         disturbed = row.retransmissions or row.zero_window_ns or row.stalled_by
-        if row.api_key in SAME and not disturbed and not is_out_of_ordinary(row):
+        if row.forwarded:
+            return  # It is counted where the client sent it.
+        ordinary = not disturbed and not is_out_of_ordinary(row) and exchange.logged is None
+        if row.api_key in SAME and ordinary:
             about = (
                 *(exchange.connection, row.client_address, row.software, row.user),
                 *(row.rtt_ns, row.capture_point),

@@ -56,6 +56,10 @@ LIMITS: Final[dict[str, Limit]] = {
         "ns",
         "a starting leader that does not know the topics yet rejoins within a second",
     ),
+    "refused.connections": Limit(
+        3, "count", "with ApiVersions alone; clients open single ones, and use them later"
+    ),
+    "refused.share": Limit(50, "percent", "of the connections of the client"),
     "stuck.fetches": Limit(3, "count", "of one offset; a restart reads it twice"),
 }
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kafkascope.dissectors.records.records import Batch
 
 
+BYTES: Final = ("produced_bytes", "fetched_bytes", "replicated_bytes")
 FETCHING: Final = frozenset({1, 78})
 MOVING: Final = FETCHING | {0}
 
@@ -54,6 +55,8 @@ class Flow(Measures):
     codecs: Names = whole(Names)
     schemas: Names = whole(Names)
     """(key or value, kind of id, id), where requested"""
+    unread: int = total()
+    """Messages of which the records are not known."""
     least_offset: int | None = least()
     most_offset: int | None = most()
     first_ns: int | None = least()
@@ -78,7 +81,7 @@ class Topics(ByKey[Flow]):
         *("first_offset", "last_offset"),
     )
 
-    VERSION = 3
+    VERSION = 4
 
     values: Keyed[Flow] = table(Flow)
 
@@ -97,11 +100,26 @@ class Topics(ByKey[Flow]):
             stretch(flow, min(parts.begins), max(parts.begins))
             if error:
                 flow.errors += len(parts.begins)
-            self._add_records(flow, way, topic, parts, refused=bool(error))
+            if batch.exchange.sizeless:
+                self._add_sizes(flow, way, batch.record_sizes.get((topic, number)), bool(error))
+            else:
+                self._add_records(flow, way, topic, parts, refused=bool(error))
         for place, asked in batch.unanswered.items() if way == "fetch" else ():
             flow = self.values[place]
             flow.readers.add(client)
             stretch(flow, min(asked)[0], max(asked)[0])
+
+    def _add_sizes(self, flow: Flow, way: Way, size: int | None, refused: bool) -> None:
+        """Take in the bytes of records that are not there themselves; None: not even those."""
+        flow.unread += 1
+        if size is None or refused:
+            return
+        if way == "replica":
+            flow.replicated_bytes += size
+        elif way == "fetch":
+            flow.fetched_bytes += size
+        else:
+            flow.produced_bytes += size
 
     def _add_records(
         self, flow: Flow, way: Way, topic: str | None, parts: PartitionColumns, *, refused: bool
@@ -198,6 +216,10 @@ class Topics(ByKey[Flow]):
             "readers": sorted({titles[client] for client in flow.readers}),
             "schemas": schemas,
         }
+        if flow.unread:
+            # Not in the lines of a request log, or not in all.
+            unknown = ("produced_records", "fetched_records", "refused_records", *BYTES)
+            more |= {name: None for name in unknown if not getattr(flow, name)}
         return filled(columns, flow, line | more)
 
 

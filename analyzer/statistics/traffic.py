@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, get_args
 
+from kafkascope.analyzer.exchanges.rows import BROKER_TIMES
 from kafkascope.analyzer.merging.histogram import Histogram
 from kafkascope.analyzer.merging.measures import (
     Measures,
@@ -130,6 +131,12 @@ class LatencyTimes(Measures):
     """From the capture point to the broker."""
     handshake: Histogram = whole(Histogram)
     """Round trip between both ends, once for each exchange: how far away the broker is."""
+    broker_request_queue: Histogram = whole(Histogram)
+    broker_local: Histogram = whole(Histogram)
+    broker_remote: Histogram = whole(Histogram)
+    broker_response_queue: Histogram = whole(Histogram)
+    broker_send: Histogram = whole(Histogram)
+    """Stages inside the broker, as its request log tells them."""
     points: int = bits()
     """Places of `POINTS` where packets were captured."""
     slowest: tuple[int, int] | None = most()
@@ -148,11 +155,32 @@ _STAGE_COLUMNS: Final[tuple[Column, ...]] = tuple(
 )
 
 
+BROKER_STAGES: Final = tuple(f"broker_{name}" for name in BROKER_TIMES)
+_BROKER_COLUMNS: Final[tuple[Column, ...]] = tuple(
+    Column(f"{stage}_{part}", "duration", wide=True)
+    for stage in BROKER_STAGES
+    for part in ("p50", "p95", "max")
+)
+
+
+def latency_columns(lines: Iterable[Line], columns: Iterable[Column]) -> tuple[Column, ...]:
+    """Return the columns for people: the stages inside the broker where its log told them, else
+    those that packets tell."""
+    if all(line[f"{BROKER_STAGES[0]}_p50"] is None for line in lines):
+        return tuple(columns)
+    packets = {each.name for each in _STAGE_COLUMNS}
+    stages = {each.name for each in _BROKER_COLUMNS if not each.name.endswith("_max")}
+    return tuple(
+        each._replace(wide=(each.wide or each.name in packets) and each.name not in stages)
+        for each in columns
+    )
+
+
 class Latency(Breakdown[LatencyTimes]):
     """Latency by API, version, client and broker, and its stages."""
 
     NAME = "latency"
-    VERSION = 3
+    VERSION = 4
     USUAL = ("api",)
     SORT = "excess_p95"
     KEY = ("api", "version", "client_id", "host", "broker")
@@ -160,6 +188,7 @@ class Latency(Breakdown[LatencyTimes]):
         *("requests", "p50", "p95", "p99", "max", "waited", "wait_share", "excess_p50"),
         *("excess_p95", "excess_p99", "excess_max"),
         *_STAGE_COLUMNS,
+        *_BROKER_COLUMNS,
         *("handshake_p50", "capture_points", "slowest"),
         wide=("handshake_p50", "capture_points"),
     )
@@ -189,6 +218,9 @@ class Latency(Breakdown[LatencyTimes]):
         times.server.add_all(servings)
         times.response_transfer.add_all(batch.response_transfers)
         times.rtt.add_all((row.rtt_ns,), len(batch))
+        if batch.exchange.logged is not None:
+            for stage, took in zip(BROKER_STAGES, batch.exchange.logged.times, strict=False):
+                getattr(times, stage).add_all((took,))
         times.handshake.add_all((handshake,), len(batch))
         if row.capture_point is not None:
             times.points |= 1 << POINTS.index(row.capture_point)
@@ -206,6 +238,11 @@ class Latency(Breakdown[LatencyTimes]):
                 name: value
                 for stage in STAGES
                 for name, value in getattr(times, stage).summary(f"{stage}_").items()
+            },
+            **{
+                name: value
+                for stage in BROKER_STAGES
+                for name, value in getattr(times, stage).summary(f"{stage}_", (50, 95)).items()
             },
             "handshake_p50": times.handshake.percentile(0.5),
             "capture_points": times.capture_points,

@@ -22,6 +22,9 @@ RANK: Final[dict[Word, int]] = {"breaks": 0, "unclear": 1, "broker": 2, "ok": 3}
 JAVA: Final = "apache-kafka-java"
 OPTIONAL: Final = frozenset({"GetTelemetrySubscriptions", "PushTelemetry"})
 """Clients do without them."""
+FETCH: Final = "Fetch"
+"""Each release that dropped versions dropped some of it: a broker that offers no older ones is one
+of them."""
 FALLS_BACK: Final = "ApiVersions"
 """A broker answers a version of it that it does not have, and the client retries."""
 
@@ -54,6 +57,14 @@ def verdict_of(usage: Usage, release: str) -> ReleaseVerdict:
         for api, versions in sorted(usage.versions.items())
         if (reason := _of_api(usage, api, sorted(versions), release)) is not None
     ]
+    if not found and usage.stopped:
+        text = (
+            f"{usage.stopped} of its connections have ApiVersions and nothing behind it, as of "
+            "clients whose next request the broker refuses"
+        )
+        offered, taken = usage.offered.get(FETCH), releases.versions_of(FETCH, release)
+        strict = offered is not None and taken is not None and offered[0] >= taken.low > 0
+        found.append(Reason("breaks" if strict else "unclear", "", text))
     found.sort(key=lambda reason: (RANK[reason.word], reason.api))
     return ReleaseVerdict(found[0].word if found else "ok", tuple(found))
 

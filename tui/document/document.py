@@ -62,6 +62,13 @@ STAGES: Final = {
     "server and round trip": "?",
     "wait": "wait",
     "response transfer": "good",
+    "request queue": "!",
+    "request handler": "?",
+    "replicas": "wait",
+    "purgatory": "wait",
+    "response queue": "!",
+    "send": "good",
+    "outside of the broker": "dim",
 }
 """Colours of the stages of an exchange."""
 RECORDS_LIMIT: Final = 32 << 20

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kafkascope.analyzer.merging.histogram import Histogram
 from kafkascope.analyzer.statistics.model import Line
-from kafkascope.analyzer.statistics.traffic import Latency
+from kafkascope.analyzer.statistics.traffic import Latency, latency_columns
 from kafkascope.tui.keys import Key
 from kafkascope.tui.screens import evidence
 from kafkascope.tui.screens.board import COUNTING, OVER_TIME, Board, BoardSpec, Content, Tab
@@ -29,7 +29,10 @@ WITHOUT: Final = (
 
 
 def _sheet(board: Board) -> Sheet:
-    columns = {column.name: column for column in narrow(Latency.COLUMNS)}
+    latency: Latency | None = board.statistic("latency")
+    lines = () if latency is None else latency.rows(by=WAYS[0])
+    shown = latency_columns(lines, Latency.COLUMNS)
+    columns = {column.name: column for column in narrow(shown)}
     first = WITH_WAITS if board.settings["waits"] else WITHOUT
     order = [name for name in dict.fromkeys(("requests", *first, *columns)) if name in columns]
     key = Latency.key_columns(board.settings["by"])

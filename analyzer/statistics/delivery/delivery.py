@@ -16,6 +16,7 @@ from kafkascope.analyzer.statistics.delivery.audit import Audit
 from kafkascope.analyzer.statistics.delivery.ends import Bounds, listed, written
 from kafkascope.analyzer.statistics.delivery.model import DeliveryFacts, Planned, Reads
 from kafkascope.analyzer.statistics.delivery.parts import (
+    NO_ENCODING,
     commits_of,
     encoding,
     offset_in,
@@ -88,7 +89,7 @@ class Delivery(DeliveryFacts):
                 self._fetch(batch)
         elif batch.api_key == PRODUCE:
             for (topic, number, error), parts in batch.parts.items():
-                ends = written(parts)
+                ends = written(parts, sizeless=batch.exchange.sizeless)
                 if not error and max(ends) >= 0:
                     self.bounds[(topic, number)].ends.add_all(parts.ends, ends)
         else:
@@ -175,7 +176,8 @@ class Delivery(DeliveryFacts):
             if error:
                 reads.take(away_ns=max(parts.ends))
             else:
-                self._fetched(reads, self.bounds[(topic, number)], parts, committed=committed)
+                read = batch.reads.get((topic, number))
+                self._fetched(reads, self.bounds[(topic, number)], parts, read, committed=committed)
         for place, asked in batch.unanswered.items():
             reads = self.reads[(*place, *client)]
             reads.take(asked=max(offset for _, _, offset in asked))
@@ -183,10 +185,16 @@ class Delivery(DeliveryFacts):
             reads.stand([(begin, end, offset) for begin, end, offset in asked if end is not None])
 
     def _fetched(
-        self, reads: Reads, bounds: Bounds, parts: PartitionColumns, *, committed: bool
+        self,
+        reads: Reads,
+        bounds: Bounds,
+        parts: PartitionColumns,
+        read: tuple[int, int | None] | None,
+        *,
+        committed: bool,
     ) -> None:
         """Take note of partitions in Fetch responses, none of them an error. `committed`: the
-        reader requested read_committed."""
+        reader requested read_committed. `read`: what is known where records are not."""
         ends, highs = parts.ends, parts.highs
         stretch(reads, min(parts.begins), max(ends))
         reads.take(
@@ -210,6 +218,13 @@ class Delivery(DeliveryFacts):
                 reads.records += last - first
                 how = encoding(blob, found)
                 events.append((begin, id_, at, number, _fetch_event, first, last, high, end, how))
+            elif read is not None and read[1] is not None:
+                reads.records += read[1] - read[0]
+                to = (_fetch_event, *read, high, end, NO_ENCODING)
+                events.append((begin, id_, at, number, *to))
+            elif read is not None:
+                # Nothing tells how far, but for the end of the log.
+                stands.append((begin, end, max(read[0], high)))
             elif asked is not None and not elsewhere:
                 stands.append((begin, end, asked))
         reads.stand(stands)

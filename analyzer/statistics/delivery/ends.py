@@ -159,10 +159,12 @@ class Positions(Measures):
         return iter(sorted((time_ns, offset) for offset, time_ns in self._times.items()))
 
 
-def written(parts: PartitionColumns) -> list[int]:
+def written(parts: PartitionColumns, *, sizeless: bool = False) -> list[int]:
     """Return, for each Produce, the end of the log behind what it appended; -1 where that is not
-    known."""
+    known. `sizeless`: the number of records is not known, so that it is one at least."""
     counts = parts.sums([batch.last_offset - batch.base_offset + 1 for batch in parts.batches])
+    if sizeless:
+        counts = [1] * len(parts.begins)
     return [
         base + count if base is not None and count > 0 else -1
         for base, count in zip(parts.base_offsets, counts, strict=True)
