@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from heapq import heapify, heappop, heapreplace
+from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kafkascope.analyzer.conversation.logged import LoggedConnections
@@ -157,20 +158,20 @@ class LogReader:
         while heads or later:
             while later and (not heads or later[-1][0] <= heads[0][0]):
                 file = later.pop()[1]
-                entries = (entry for block in self._entries(file) for entry in block)
+                entries: Iterator[Entry] = chain.from_iterable(self._entries(file))
                 first = next(entries, None)
                 if first is not None:
                     heads.append((first[1].written_ns, file, first, entries))
                     heapify(heads)
             if not heads:
                 break
-            _, file, entry, entries = heads[0]
+            _, file, entry, rest = heads[0]
             yield file, entry
-            following = next(entries, None)
+            following = next(rest, None)
             if following is None:
                 heappop(heads)
             else:
-                heapreplace(heads, (following[1].written_ns, file, following, entries))
+                heapreplace(heads, (following[1].written_ns, file, following, rest))
 
     def _first_ns(self, file: int) -> int:
         """Return the time of the first line of an input; 0 where that cannot be told."""

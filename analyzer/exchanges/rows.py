@@ -460,7 +460,7 @@ class Row:
         "another broker sent the request on to the controller",
         FilterField("forwarded", "not forwarded"),
     )
-    counterpart: str = column(
+    counterpart: str = head(
         _VIA,
         "exchange ID of the other line of a forwarded request; null without one",
     )

@@ -263,15 +263,17 @@ class Session:
 
     def _logged(self, index: int) -> Logged | None:
         """Return what a request log said; what it has of records, and its gaps, is not stored."""
-        known = [self._stored(name, index) for name in BROKER_COLUMNS]
+        queue, local, remote, sending, send = (self._stored(name, index) for name in BROKER_COLUMNS)
         listener = self.value("listener", index)
         source = self.value("source", index)
         if source == SOURCES[0] and not listener:
             return None
-        times = BrokerTimes(*known, None)
+        times = BrokerTimes(queue, local, remote, sending, send, None)
         forwarded, packets = self.value("forwarded", index), source == SOURCES[0]
         total_ns = self.columns["latency_ns"][index]
+        counterpart = self.value("counterpart", index)
         more = {"deprecated": False, "record_sizes": {}, "packets": packets}
+        more["counterpart"] = counterpart
         return Logged(index, total_ns, times, listener, forwarded, **more)
 
     def _stored(self, name: str, index: int) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from kafkascope.captures.formats.records import Format, Found, Interface, Record
+from kafkascope.captures.formats.records import CaptureRecord, Format, Found, Interface
 
 MARK: Final = b"Completed request:"
 """Begins the message of each line of a broker's request log, in every release since 0.8."""
@@ -49,11 +49,11 @@ class Text(Format):
         self._end = end
         return [at] if end > at else [], end
 
-    def wanted(self, buffer: bytearray, at: int, end: int) -> int:
+    def record_size(self, buffer: bytearray, at: int, end: int) -> int:
         return 1
 
     def search(self, data: bytearray, final: bool, damaged: int = 0) -> Found:
         return Found(None, len(data))
 
-    def record(self, buffer: bytearray, at: int) -> Record:
-        return Record(0, self.interfaces[0], at, self._end - at, self._end - at)
+    def record(self, buffer: bytearray, at: int) -> CaptureRecord:
+        return CaptureRecord(0, self.interfaces[0], at, self._end - at, self._end - at)

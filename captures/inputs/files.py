@@ -130,7 +130,7 @@ class Source:
         """Whether inputs are texts (`formats.text`), by file index; pipes as soon as somebody asks
         `is_text`."""
         self._opened = {} if opened is None else opened
-        self._begun: dict[int, tuple[Stream, bytes, bool]] = {}
+        self._begun: dict[int, tuple[ByteStream, bytes, bool]] = {}
         """Inputs of which somebody asked what they are, but that are not read yet."""
         self._spooled: dict[int, int] = {}
         self._spool_ends: dict[int, int] = {}
@@ -322,7 +322,7 @@ class Source:
                     break
         return found
 
-    def _open(self, index: int, name: str) -> tuple[Stream, bytes, bool]:
+    def _open(self, index: int, name: str) -> tuple[ByteStream, bytes, bool]:
         stream = self._opened.get(index)
         if stream is None and self.opener is not None and is_regular(name):
             stream = self.opener(index, name)
@@ -330,7 +330,8 @@ class Source:
 
     def _file_blocks(self, index: int, name: str) -> Iterator[Block]:
         opened = self._opened.get(index)
-        stream, head, inflated = self._begun.pop(index, None) or self._open(index, name)
+        begun = self._begun.pop(index) if index in self._begun else self._open(index, name)
+        stream, head, inflated = begun
         if isinstance(stream, Restored):
             self.restored += stream.remarks()
         if self.patience is not None and isinstance(stream, Live):
