@@ -287,7 +287,7 @@ class Logged:
     """Another broker sent it on to the controller, inside an Envelope."""
     deprecated: bool
     """Kafka 4.0 removes this version, as the line says."""
-    record_sizes: Mapping[tuple[str | bytes, int], int]
+    record_sizes: Mapping[tuple[Any, int], int]
     """Bytes of records by topic (name or id) and partition."""
     unknown: tuple[str, ...] = ()
     """Fields of the bodies that the line does not hold, dotted, behind `request` or `response`."""

@@ -183,7 +183,7 @@ class LoggedConnections:
             completed.listener,
             completed.forwarded,
             completed.deprecated,
-            {**completed.record_sizes},
+            completed.record_sizes,
             (
                 *(f"request.{path}" for path in completed.request.unknown),
                 *(f"response.{path}" for path in completed.response.unknown),

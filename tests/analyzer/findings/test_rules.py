@@ -33,10 +33,19 @@ BY_HAND = {
     *("response-too-large", "fetches-nothing"),
     *("client-not-reading", "broker-not-reading", "broker-stopped-sending"),
     *("slow-transfer", "syn-lost"),
+    *("handlers-busy", "broker-local-slow", "followers-slow", "network-threads-busy"),
+    *("slow-reader", "likely-refused"),
 }
-"""Rules that no capture shows: see `test_cut_off`, `test_fetchless` and `test_delays`."""
+"""Rules that no capture shows: see `test_cut_off`, `test_fetchless` and `test_delays`; those of
+request logs: `sides_logs`."""
 
 CALM = {
+    "handlers-busy": "healthy",
+    "broker-local-slow": "healthy",
+    "followers-slow": "healthy",
+    "network-threads-busy": "healthy",
+    "slow-reader": "healthy",
+    "likely-refused": "java-old",
     "address-differs": "zookeeper-consumers",
     "zookeeper-claims": "zookeeper-consumers",
     "zookeeper-denied": "zookeeper-trouble",

@@ -14,6 +14,7 @@ from tests.analyzer.findings import (
     sides_delays,
     sides_ends,
     sides_groups,
+    sides_logs,
     sides_requests,
     sides_schemas,
     sides_zookeeper,
@@ -29,6 +30,7 @@ SIDES: dict[tuple[str, ...], Side] = {
     **sides_connections.SIDES,
     **sides_schemas.SIDES,
     **sides_zookeeper.SIDES,
+    **sides_logs.SIDES,
 }
 """(rule, limit) -> what decides there; with another word where a rule reads it once more."""
 
