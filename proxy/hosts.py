@@ -79,8 +79,8 @@ def _plain(address: IpAddress) -> IpAddress:
     return mapped or address
 
 
+# What a client did that is let go.
 ON_PLAINTEXT: Final = "TLS on a plaintext listener (--tls)"
-"""What a client did that is let go."""
 
 
 def refuse_wildcard(option: str, given: str, host: str) -> None:

@@ -28,6 +28,7 @@ OTHERS: Final = "others"
 # Stands for the key of every API that is none of Kafka's: a client may send any.
 UNKNOWN: Final = -1
 
+# Counters (..._total) and gauges -> the name of the label, what is counted.
 HELP: Final[dict[str, tuple[str, str]]] = {
     "connections_total": ("", "Client connections accepted."),
     "connections_closed_total": ("cause", "Connections that ended, by cause."),
@@ -54,7 +55,6 @@ HELP: Final[dict[str, tuple[str, str]]] = {
     "recorder_dropped_total": ("sink", "Packets missing from the recording, by sink."),
     "errors_total": ("", "Internal errors, which close a connection, and failed rules."),
 }
-"""Counters (..._total) and gauges -> the name of the label, what is counted."""
 
 
 class Metrics:

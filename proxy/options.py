@@ -158,6 +158,7 @@ def _print_faults(context: click.Context, option: click.Parameter, given: bool) 
 
 
 _PATH: Final = click.Path(path_type=Path)
+# What stands for a value -> its type, where an option says none.
 TYPES: Final = {
     "FILE": FILE,
     "DIR": _PATH,
@@ -165,7 +166,6 @@ TYPES: Final = {
     "SIZE": Quantity("size", size),
     "TIME": Quantity("duration", duration),
 }
-"""What stands for a value -> its type, where an option says none."""
 
 
 def _setting(section: str, names: str, metavar: str, text: str, **settings: Any) -> Any:

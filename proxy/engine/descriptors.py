@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+# At least and at most left for other things; in between an eighth.
 RESERVE: Final = (32, 256)
-"""At least and at most left for other things; in between an eighth."""
 
 
 def limit() -> int:

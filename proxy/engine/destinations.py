@@ -25,6 +25,7 @@ Kind: TypeAlias = Literal[
     "metadata service",
 ]
 
+# Clouds tell a machine its credentials there; no broker is at one, whatever the upstream is.
 METADATA_SERVICES: Final = frozenset(
     map(
         ip_address,
@@ -36,15 +37,14 @@ METADATA_SERVICES: Final = frozenset(
         ),
     )
 )
-"""Clouds tell a machine its credentials there; no broker is at one, whatever the upstream is."""
+# Connecting to 0.0.0.0 leads to this machine (RFC 1122).
 THIS_NETWORK: Final = IPv4Network("0.0.0.0/8")
-"""Connecting to 0.0.0.0 leads to this machine (RFC 1122)."""
+# Of carriers, and of overlay networks (RFC 6598).
 SHARED: Final = IPv4Network("100.64.0.0/10")
-"""Of carriers, and of overlay networks (RFC 6598)."""
+# The last four bytes are the IPv4 address that is reached (RFC 6052).
 NAT64: Final = IPv6Network("64:ff9b::/96")
-"""The last four bytes are the IPv4 address that is reached (RFC 6052)."""
+# The same, deprecated (RFC 4291).
 COMPATIBLE: Final = IPv6Network("::/96")
-"""The same, deprecated (RFC 4291)."""
 
 
 WORDS: Final[dict[Kind, str]] = {

@@ -21,8 +21,8 @@ BACKLOG: Final = 512
 # A node that the cluster no longer lists keeps its listener for so long: clients refresh their
 # metadata every five minutes (metadata.max.age.ms), and a broker that restarts is back by then.
 GONE_NS: Final = 5 * 60 * 1_000_000_000
+# Before an address: `PLAINTEXT://`. Kafka's clients skip it, too (`Utils.HOST_PORT_PATTERN`).
 LISTENER: Final = re.compile(r"[0-9a-zA-Z%._-]*://")
-"""Before an address: `PLAINTEXT://`. Kafka's clients skip it, too (`Utils.HOST_PORT_PATTERN`)."""
 
 
 class Address(NamedTuple):
@@ -249,8 +249,8 @@ class Nodes:
 
 # Seconds for a connection at the start.
 TRY_S: Final = 5.0
+# In the text of asyncio's error about several addresses of a host, which has no number itself.
 _ERRNO: Final = re.compile(r"\[Errno (\d+)\]")
-"""In the text of asyncio's error about several addresses of a host, which has no number itself."""
 
 
 def no_broker(host: str, port: int, error: Exception) -> str:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 
+# Tells an open connection something with the time, and carries out what it wants then.
 Steer: TypeAlias = "Callable[[Callable[[Connection, int], list[Action]]], None]"
-"""Tells an open connection something with the time, and carries out what it wants then."""
 
 
 class NotHeld(KeyError):

@@ -120,9 +120,9 @@ _LINGER_RESET: Final = struct.pack("ii", 1, 0)
 KEEPS_VIEWS: Final = sys.version_info >= (3, 12)
 
 
+# A peer that is gone without a word (a cable, a firewall) is noticed after two minutes of
+# silence; the system would take two hours.
 KEEP_ALIVE: Final = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
-"""A peer that is gone without a word (a cable, a firewall) is noticed after two minutes of silence;
-the system would take two hours."""
 
 
 def _keep_alive(sock: socket.socket) -> None:

@@ -41,11 +41,11 @@ RELEASE: Final = 8 * 1024 * 1024
 # Batches from this size on go past the page cache, while the disk keeps up.
 BULK: Final = 256 * 1024
 
+# Errors of a disk, or of a quota, without space.
 FULL: Final = {errno.ENOSPC, errno.EDQUOT}
-"""Errors of a disk, or of a quota, without space."""
 
+# In a queue: nothing is kept back any longer.
 SETTLE: Final = Batch((), 0, 0)
-"""In a queue: nothing is kept back any longer."""
 
 
 class Sink:

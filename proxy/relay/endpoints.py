@@ -34,10 +34,11 @@ if TYPE_CHECKING:
 
 METADATA, FIND_COORDINATOR, DESCRIBE_CLUSTER, SHARE_FETCH, SHARE_ACKNOWLEDGE = 3, 10, 60, 78, 79
 
+# Of the responses that tell clients where to connect. KIP-699: FindCoordinator tells one until
+# version 3, then several. KIP-951: Produce (from 10) and Fetch (from 16) in tag 0.
 ENDPOINTS: Final = {key: api.endpoints for key, api in APIS.items() if api.endpoints}
-"""Of the responses that tell clients where to connect. KIP-699: FindCoordinator tells one until
-version 3, then several. KIP-951: Produce (from 10) and Fetch (from 16) in tag 0."""
 
+# Fields of responses that hold addresses and are never touched: message.path -> why.
 LEFT_ALONE: Final[dict[str, str]] = {
     "DescribeGroupsResponse.groups.members.client_host": "where a member is, not a broker",
     "ConsumerGroupDescribeResponse.groups.members.client_host": "where a member is",
@@ -54,13 +55,12 @@ LEFT_ALONE: Final[dict[str, str]] = {
     "FetchSnapshotResponse.node_endpoints": "controllers talk to each other",
     "UpdateRaftVoterResponse.current_leader": "controllers talk to each other",
 }
-"""Fields of responses that hold addresses and are never touched: message.path -> why."""
 
+# Small and rare: kept until they are whole. The others carry records and may be huge.
 WHOLE: Final = frozenset({METADATA, FIND_COORDINATOR, DESCRIBE_CLUSTER, SHARE_ACKNOWLEDGE})
-"""Small and rare: kept until they are whole. The others carry records and may be huge."""
 
+# Their `brokers` are all that the cluster has.
 CENSUS: Final = frozenset({METADATA, DESCRIBE_CLUSTER})
-"""Their `brokers` are all that the cluster has."""
 # DescribeCluster's endpoint_type for controllers, which are no brokers of ours.
 CONTROLLERS: Final = 2
 # A tag that no release uses; readers skip what they do not know (KIP-482).

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
     from kafkascope.proxy.rules.rules import Rule
 
+# Verdicts after which no rule is asked any more.
 FINAL: Final = (Respond, Drop, Close)
-"""Verdicts after which no rule is asked any more."""
+# Verdicts that put another frame in place of this one, which is recorded without a comment.
 IN_PLACE: Final = (Replace, Respond)
-"""Verdicts that put another frame in place of this one, which is recorded without a comment."""
 
 
 class RuleExecution:

@@ -35,14 +35,14 @@ WALK: Final = Mode.WALK
 TAIL: Final = Mode.TAIL
 DISCARD: Final = Mode.DISCARD
 
+# Bytes go on as they come.
 FORWARDED: Final = frozenset((PASS, WALK, HIDE))
-"""Bytes go on as they come."""
+# Bytes stay until the frame is whole.
 KEPT: Final = frozenset((COLLECT, TAIL))
-"""Bytes stay until the frame is whole."""
+# Bytes must not go on in one piece with those of the frame before.
 APART: Final = frozenset((COLLECT, DISCARD, HIDE))
-"""Bytes must not go on in one piece with those of the frame before."""
+# The receiver sees nothing of the frame while it comes.
 WITHHELD: Final = frozenset((COLLECT, DISCARD))
-"""The receiver sees nothing of the frame while it comes."""
 
 
 class Event(Enum):

@@ -146,8 +146,8 @@ def sane(view: memoryview, at: int) -> bool:
     return first < 0x20
 
 
+# Of a frame: bytes that follow the field.
 SIZE: Final = struct.Struct(">i")
-"""Of a frame: bytes that follow the field."""
 
 
 class PendingRequest:

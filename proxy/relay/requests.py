@@ -52,14 +52,14 @@ SASL_HANDSHAKE: Final = 17
 LOOKED_AT: Final = 1024
 # Bytes of a request that `skim` wants to see.
 SKIMMED_BYTES: Final = 18
+# APIs whose requests are nothing special while nobody records and no rule cares.
 SKIMMED: Final = frozenset(key for key in APIS if key not in (7, SASL_HANDSHAKE, API_VERSIONS))
-"""APIs whose requests are nothing special while nobody records and no rule cares."""
+# Versions of Produce; `Versions` itself would be slow here.
 FLEXIBLE_PRODUCE: Final = range(APIS[PRODUCE].flexible.low, APIS[PRODUCE].flexible.high + 1)
-"""Versions of Produce; `Versions` itself would be slow here."""
 
+# Bytes of the first frame of a client of ZooKeeper, with a password of 16 and since 3.4 whether a
+# server that only reads will do. A Produce is never so long with these bytes.
 ZOOKEEPER_HANDSHAKES: Final = (44, 45)
-"""Bytes of the first frame of a client of ZooKeeper, with a password of 16 and since 3.4 whether a
-server that only reads will do. A Produce is never so long with these bytes."""
 
 _HEAD = struct.Struct(">ihhih")
 _START = struct.Struct(">hh")

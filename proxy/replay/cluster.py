@@ -14,11 +14,11 @@ from kafkascope.proxy.limits import remember
 from kafkascope.proxy.replay.peer import Peer, PeerError, Reach, Unreadable
 from kafkascope.proxy.replay.sessions import Leaders
 
+# COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: asked again.
 NOT_AVAILABLE: Final = frozenset({14, 15, 16})
-"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: asked again."""
 LEADER_NOT_AVAILABLE: Final = 5
+# Of CreateTopics: -1 asks for the cluster's own replication factor (KIP-464).
 DEFAULT_FACTOR: Final = Versions.parse("4+")
-"""Of CreateTopics: -1 asks for the cluster's own replication factor (KIP-464)."""
 
 
 class LiveCluster:

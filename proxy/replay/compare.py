@@ -20,6 +20,7 @@ from kafkascope.proxy.limits import LIMITS, Limits, remember
 from kafkascope.proxy.replay.split import topic_of
 from kafkascope.proxy.replay.streams import Streams
 
+# Field -> why it says nothing. `--strict` compares them.
 MASKED: Final[dict[str, str]] = {
     "high_watermark": "the end of the log moves with other producers",
     "last_stable_offset": "moves with other producers",
@@ -50,8 +51,8 @@ MASKED: Final[dict[str, str]] = {
     "total_bytes": "another machine",
     "acquired_records": "the broker chooses which records a share group acquires",
 }
-"""Field -> why it says nothing. `--strict` compares them."""
 
+# Configs that say where a broker is, so they differ between any two.
 PLACED: Final = frozenset(
     {
         *("listeners", "advertised.listeners", "host.name", "port", "advertised.host.name"),
@@ -60,12 +61,12 @@ PLACED: Final = frozenset(
         "zookeeper.connect",
     }
 )
-"""Configs that say where a broker is, so they differ between any two."""
+# The path of all later ones.
 MORE: Final = "(other differences)"
-"""The path of all later ones."""
+# Arrays of which an element's name is worth a line of its own.
 LABELLED: Final = frozenset({"configs", "supported_features", "finalized_features"})
-"""Arrays of which an element's name is worth a line of its own."""
 
+# API -> what a target may have more of than the capture's cluster had.
 OTHERS: Final = {
     "Metadata": "topics",
     "ListGroups": "groups",
@@ -76,15 +77,14 @@ OTHERS: Final = {
     "DescribeUserScramCredentials": "results",
     "ListConfigResources": "config_resources",
 }
-"""API -> what a target may have more of than the capture's cluster had."""
 
 _INDEX: Final = re.compile(r"(\w+)\[[^\]]*\]")
 _CONFIG: Final = re.compile(r"configs\[([^\]]*)\]")
 _LABEL: Final = re.compile(r"\[([^\]]*)\]\Z")
 
 
+# Of what each node has its part -> the name of an element.
 SPREAD: Final = {"ListGroups": "group_id", "ListTransactions": "transactional_id"}
-"""Of what each node has its part -> the name of an element."""
 STREAMS: Final = frozenset({"Fetch", "ShareFetch"})
 HEARTBEATS: Final = frozenset(
     {"ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat"}
@@ -404,6 +404,7 @@ OTHER_LOG: Final = "the log of the target started at another offset, and the dif
 NOT_READY: Final = "the response differs where the captured broker was not ready"
 
 
+# APIs (none: all), patterns of the path and of "then -> now", and the reason.
 KNOWN: Final = (
     ("ApiVersions", "versions of ", "", OTHER_RELEASE),
     ("ApiVersions", "(supported|finalized)_features", "", FEATURES),
@@ -414,7 +415,6 @@ KNOWN: Final = (
     ("Produce", "offsets of ", "", OTHER_LOG),
     ("", r"(.*\.)?error_code\Z", "(COORDINATOR|NOT_COORDINATOR)", NOT_READY),
 )
-"""APIs (none: all), patterns of the path and of "then -> now", and the reason."""
 
 
 def explanation(api: str, path: str, then: str, now: str) -> str:

@@ -51,13 +51,13 @@ class Outcome:
 
 
 VERSIONS: Final = "versions of "
+# How a side that lacks an element shows it.
 NOTHING: Final = "-"
-"""How a side that lacks an element shows it."""
 
+# Reasons for which a client cannot go on at all: they come first.
 GRAVE: Final = frozenset({NOT_SERVED, CLOSED})
-"""Reasons for which a client cannot go on at all: they come first."""
+# Paths of differences that are no differences of responses.
 UNANSWERED: Final = frozenset({"version", "answer"})
-"""Paths of differences that are no differences of responses."""
 
 Line: TypeAlias = tuple[str, str]
 

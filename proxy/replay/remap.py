@@ -19,22 +19,22 @@ from kafkascope.dissectors.values import Uuid
 from kafkascope.proxy.limits import LIMITS, remember
 from kafkascope.proxy.replay.split import Picks, innermost
 
+# Of a group: what JoinGroup or ConsumerGroupHeartbeat told.
 GENERATIONS: Final = frozenset({"generation_id", "generation_id_or_member_epoch", "member_epoch"})
-"""Of a group: what JoinGroup or ConsumerGroupHeartbeat told."""
+# Epochs of leaders that a broker checks only when they are given; the peer's are others.
 UNCHECKED: Final = frozenset({"current_leader_epoch", "last_fetched_epoch"})
-"""Epochs of leaders that a broker checks only when they are given; the peer's are others."""
+# Ids of members that clients choose themselves: they stay.
 INSTANCES: Final = frozenset({"group_instance_id", "instance_id", "process_id"})
-"""Ids of members that clients choose themselves: they stay."""
+# Types of config resources whose name is a node id: broker, broker logger.
 BROKER_RESOURCES: Final = frozenset({4, 8})
-"""Types of config resources whose name is a node id: broker, broker logger."""
 PREFIXED: Final = frozenset({"groupId", "transactionalId", "coordinatorKey"})
+# Marks of fields that another cluster calls otherwise.
 KINDS: Final = PREFIXED | {
     *("memberId", "clusterId", "resourceName", "producerId", "brokerId", "path")
 }
-"""Marks of fields that another cluster calls otherwise."""
 SWITCH: Final = "allow_auto_topic_creation"
+# Types of resources whose names are groups or transactional ids: two of ACLs, one of configs.
 PREFIXED_RESOURCES: Final = frozenset({3, 5, 32})
-"""Types of resources whose names are groups or transactional ids: two of ACLs, one of configs."""
 _PRODUCER: Final = struct.Struct(">qh")
 # Of producer id and epoch in a magic 2 batch.
 _PRODUCER_AT: Final = 43

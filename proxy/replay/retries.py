@@ -15,24 +15,24 @@ from kafkascope.proxy.replay.remap import Remap
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
 
+# Errors that pass: a topic, leader or coordinator that is not there yet, a transaction that is
+# still being completed or verified (19 and 20, KIP-890), a batch before this one that is being
+# sent again (45), leaders that moved. Clients ask again, and so do we.
 TRANSIENT: Final = frozenset({3, 5, 6, 14, 15, 16, 19, 20, 45, 51, 72, 75})
-"""Errors that pass: a topic, leader or coordinator that is not there yet, a transaction that is
-still being completed or verified (19 and 20, KIP-890), a batch before this one that is being
-sent again (45), leaders that moved. Clients ask again, and so do we."""
 REBALANCE_IN_PROGRESS: Final = 27
+# Of a member: these tell of a rebalance as soon as the coordinator has another's JoinGroup.
 REPEATABLE: Final = frozenset({"Heartbeat", "OffsetCommit"})
-"""Of a member: these tell of a rebalance as soon as the coordinator has another's JoinGroup."""
 MOVES_GROUPS: Final = frozenset({"JoinGroup", "LeaveGroup"})
+# What the replay itself has changed is known to all brokers a little later.
 SETTLES: Final = {api.name for api in APIS.values() if api.effect == "read"} - {
     "Fetch",
     "ApiVersions",
 }
-"""What the replay itself has changed is known to all brokers a little later."""
 SETTLING_TRIES: Final = 8
 
 
+# UNKNOWN_TOPIC_OR_PARTITION: passes where a topic is new, never where a target has fewer.
 MISSING: Final = frozenset({3})
-"""UNKNOWN_TOPIC_OR_PARTITION: passes where a topic is new, never where a target has fewer."""
 
 
 class Retries:

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 # No failure: how the first JoinGroup of a member is answered (KIP-394).
 MEMBER_ID_REQUIRED: Final = 79
 MAKES_PARTITIONS: Final = frozenset({"CreateTopics", "CreatePartitions"})
+# Node of the peer -> its answer to come.
 Answers: TypeAlias = "dict[int, asyncio.Future[bytes]]"
-"""Node of the peer -> its answer to come."""
 
 
 @dataclass(eq=False)

@@ -13,8 +13,8 @@ from kafkascope.dissectors.codec.walk import fitted
 from kafkascope.dissectors.layout import Layout
 from kafkascope.proxy.replay.split import by_leader, topic_of
 
+# By name, or by the peer's id.
 Topic: TypeAlias = str | bytes
-"""By name, or by the peer's id."""
 Partition: TypeAlias = tuple[Topic, int]
 
 UNKNOWN: Final = -1

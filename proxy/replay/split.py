@@ -112,8 +112,8 @@ def _changed_value(
 
 PARTITION_NAMES: Final = ("partition", "partition_index", "index")
 
+# (topic by name or id, partition) -> node.
 LeaderOf: TypeAlias = Callable[[str | bytes, int], int]
-"""(topic by name or id, partition) -> node."""
 CoordinatorOf: TypeAlias = Callable[[str], int]
 
 

@@ -27,8 +27,8 @@ _ATTRIBUTES_AT: Final = 21
 _PRODUCER_AT: Final = 43
 _SEQUENCE_AT: Final = 53
 
+# Topic (name, or id when nobody knows the name) and partition.
 Place: TypeAlias = tuple[Any, int]
-"""Topic (name, or id when nobody knows the name) and partition."""
 
 
 class Streams:

@@ -33,22 +33,22 @@ if TYPE_CHECKING:
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 Kind: TypeAlias = Literal["request", "response"]
+# Of an API's key, a version and a side: whether something can be done to such frames.
 CanHarm: TypeAlias = Callable[[int, int, int], bool]
-"""Of an API's key, a version and a side: whether something can be done to such frames."""
+# Of the same: why nothing can be done; empty where nobody knows more.
 Unable: TypeAlias = Callable[[int, int, int], str]
-"""Of the same: why nothing can be done; empty where nobody knows more."""
 
 KINDS: Final[tuple[Kind, Kind]] = ("request", "response")
 
 API_FIELDS: Final = frozenset({"api", "version", "flexible", "removed_in", "deprecated"})
+# What settles a rule before the frame is whole: head and connection, the same again and again.
 HEAD_FIELDS: Final = API_FIELDS | fields_from("connection") | {"client"}
-"""What settles a rule before the frame is whole: head and connection, the same again and again."""
 
+# What nobody knows before the response is there.
 RESPONSE_FIELDS: Final = fields_from("response size", "response", "response records")
-"""What nobody knows before the response is there."""
 
+# What every frame tells, responses some more.
 ALWAYS: Final = fields_from("connection", "head", "frames", "response size") | {"summary"}
-"""What every frame tells, responses some more."""
 
 _NEVER: Final[dict[Teller, str]] = {
     "notes": "marks exist only in the terminal UI",
@@ -60,13 +60,14 @@ _NEVER: Final[dict[Teller, str]] = {
     "zookeeper": "the proxy handles Kafka only",
     "decoding": "a frame that cannot be decoded is forwarded unchanged",
 }
+# Fields that no frame tells while it passes -> why.
 NEVER: Final = {
     **{field.name: _NEVER[field.told_by] for field in FIELDS if field.told_by in _NEVER},
     "expected": _NEVER["findings"],  # an exchange that a finding cites is not expected
 }
-"""Fields that no frame tells while it passes -> why."""
 
 RECORDS: Final = frozenset({"blobs"})
+# Fields that bodies tell -> what of `bodies.facts.BodyFacts` they are read from, any of it.
 FACTS: Final[dict[str, frozenset[str]]] = {
     **{
         asked: frozenset({name})
@@ -79,30 +80,29 @@ FACTS: Final[dict[str, frozenset[str]]] = {
     **dict.fromkeys(("error", "error.top", "failed", "retriable"), frozenset({"errors"})),
     **dict.fromkeys(fields_from("records", "response records"), RECORDS),
 }
-"""Fields that bodies tell -> what of `bodies.facts.BodyFacts` they are read from, any of it."""
 
+# Fields that bodies tell -> the names of the fields of messages, any of them.
 NAMED: Final[dict[str, frozenset[str]]] = {
     "offset": OFFSETS,
     "high_watermark": frozenset({"high_watermark"}),
     "lag": frozenset({"high_watermark"}),
 }
-"""Fields that bodies tell -> the names of the fields of messages, any of them."""
 
 PRODUCE: Final = 0
 ACKS: Final = (("request", "acks"), ("body", "acks"))
 
+# Fields of which a frame has one value at most, so that two tests may exclude each other.
 LONE: Final = frozenset(
     asked
     for asked, (_, column) in COLUMNS.items()
     if not column.kind.many and asked not in API_FIELDS
 )
-"""Fields of which a frame has one value at most, so that two tests may exclude each other."""
 EQUAL: Final = frozenset({"==", "!=", "in"})
+# Relations of texts, and of numbers, for which a few values tell all that a test may give.
 EXACT: Final = EQUAL | {"<", "<=", ">", ">="}
-"""Relations of texts, and of numbers, for which a few values tell all that a test may give."""
 
+# Values of a frame, by the names of `LONE` fields; None: it has none.
 Sample: TypeAlias = dict[str, Any]
-"""Values of a frame, by the names of `LONE` fields; None: it has none."""
 
 
 class Matcher:

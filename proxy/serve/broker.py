@@ -38,8 +38,8 @@ NEAR: Final = 0.5
 VALUES: Final = 3
 CHARACTERS: Final = 40
 
+# A field's path without indexes, and its value.
 Said = tuple[str, Any]
-"""A field's path without indexes, and its value."""
 
 
 class Match(NamedTuple):
@@ -166,8 +166,8 @@ def _values(layout: Layout, body: Body, limits: Limits) -> dict[Said, str]:
     return found
 
 
+# They wait for something that happens here, not as long as they waited in the capture.
 PATIENT: Final = frozenset({"Fetch", "ShareFetch", "JoinGroup", "SyncGroup"})
-"""They wait for something that happens here, not as long as they waited in the capture."""
 
 
 FULL: Final = "{} v{} refused: state of clients exceeds {} MB"
@@ -356,8 +356,8 @@ class Broker:
         return {"error_code": 0, "groups": found}
 
 
+# APIs of the connection, not of the cluster.
 LOGIN: Final = frozenset({"SaslHandshake", "SaslAuthenticate"})
-"""APIs of the connection, not of the cluster."""
 
 
 def _note(name: str, version: int, match: Match) -> str:

@@ -11,8 +11,8 @@ from kafkascope.dissectors.schema import Versions
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster, Partition, Topic
 from kafkascope.proxy.serve.request import Code, Request, naming
 
+# Of Metadata: an empty list asks for all topics, as null does later.
 ALL_WHEN_EMPTY: Final = Versions.parse("0")
-"""Of Metadata: an empty list asks for all topics, as null does later."""
 
 
 class ServedCluster:

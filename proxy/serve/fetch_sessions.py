@@ -20,8 +20,8 @@ LAST_EPOCH: Final = 0x7FFFFFFF
 # The first id is one of these: what a client still holds of an earlier run is not ours.
 IDS: Final = 1 << 30
 
+# A topic's name or id, as the client names it, and a partition's number.
 Key: TypeAlias = tuple[str | bytes, int]
-"""A topic's name or id, as the client names it, and a partition's number."""
 
 
 class Place(NamedTuple):

@@ -27,9 +27,8 @@ LATEST_TIERED: Final = -5
 READ_COMMITTED: Final = 1
 
 
+# What was read of a partition, and whether it has to be read again, though nothing changes there.
 Result: TypeAlias = tuple[Key, Body, bool]
-"""What was read of a partition, and whether it has to be read again, though nothing changes
-there."""
 
 
 class Partitions:

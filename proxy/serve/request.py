@@ -83,8 +83,8 @@ class Request(NamedTuple):
     client_id: str | None = None
 
 
+# The body of the response, complete or not; None when none is due.
 Handler: TypeAlias = Callable[[Request], Awaitable[Body | None]]
-"""The body of the response, complete or not; None when none is due."""
 
 
 class Code(IntEnum):

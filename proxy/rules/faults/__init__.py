@@ -46,8 +46,8 @@ FAULTS: Final[dict[str, type[Action]]] = {
 }
 
 
+# Blanks inside of quotes and brackets are parts of a word.
 _WORD: Final = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|\[[^\]]*\]|[^\s"'\[]|["'\[])+""")
-"""Blanks inside of quotes and brackets are parts of a word."""
 
 
 TRIGGERS: Final = "A trigger may follow: once, first N, nth N, every N, p=P, or p=P seed=N"

@@ -45,10 +45,10 @@ Level = Literal["top", "group", "topic", "partition", "part"]
 LEVELS: Final = ("top", "group", "topic", "partition")
 
 PARTITIONS: Final = frozenset({"partition", "partition_index", "partition_id", "index"})
+# Errors of groups and their coordinators.
 GROUP_ERRORS: Final = frozenset({14, 15, 16, 22, 23, 24, 25, 26, 27, 30, 68, 69, 79, 81, 82, 110})
-"""Errors of groups and their coordinators."""
+# Errors of sessions, versions, transactions, the cluster.
 TOP_ERRORS: Final = frozenset({31, 33, 34, 35, 41, 42, 49, 51, 52, 53, 54, 58, 70, 71, 89, 93})
-"""Errors of sessions, versions, transactions, the cluster."""
 COPIED: Final = frozenset({"resource_type", "resource_name", "key", "name", "topic_id"})
 NEVER_COPIED: Final = frozenset({"error_code", "error_message", "throttle_time_ms"})
 SAME: Final = {"user": "name", "coordinator_keys": "key", "groups_names": "groupId", "keys": "key"}

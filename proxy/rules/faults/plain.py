@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 MAGIC_AT: Final = 16
+# Where the checksum stands, by magic.
 CRC_AT: Final = {0: 12, 1: 12, 2: 17}
-"""Where the checksum stands, by magic."""
 METADATA: Final = 3
 UNKNOWN_MEMBER_ID: Final = 25
 

@@ -119,8 +119,8 @@ MS: Final = 1_000_000
 # A bit of each byte: text stays text, and is another one.
 FLIPPED: Final = 0x20
 Records = list[Record]
+# Returns the records that a batch has then. `produced`: of a request, where offsets are places.
 Change = Callable[[Records, bool], Records]
-"""Returns the records that a batch has then. `produced`: of a request, where offsets are places."""
 
 
 class RecordsAction(Action):

@@ -25,8 +25,8 @@ from kafkascope.proxy.serve.request import (
 HEARTBEAT_MS: Final = 1_000
 SESSION_S: Final = 45.0
 
+# Topic id and partition.
 Place = tuple[bytes, int]
-"""Topic id and partition."""
 
 
 @dataclass

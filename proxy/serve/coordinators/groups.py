@@ -21,10 +21,10 @@ from kafkascope.proxy.serve.request import (
     size_of_protocols,
 )
 
+# States, as DescribeGroups names them.
 EMPTY, JOINING, SYNCING, STABLE = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable")
-"""States, as DescribeGroups names them."""
+# Of JoinGroup: members come twice, the second time with the id that they were given (KIP-394).
 MEMBER_ID_NEEDED: Final = Versions.parse("4+")
-"""Of JoinGroup: members come twice, the second time with the id that they were given (KIP-394)."""
 
 
 @dataclass(slots=True)

@@ -22,8 +22,8 @@ from kafkascope.proxy.serve.request import (
     size_of,
 )
 
+# (topic, partition) -> offset, metadata.
 Committed: TypeAlias = dict[tuple[str, int], tuple[int, str | None]]
-"""(topic, partition) -> offset, metadata."""
 
 
 class Offsets:
@@ -152,9 +152,9 @@ class Offsets:
 # Beyond all ids that a captured cluster gave away.
 FIRST_ID: Final = 1 << 40
 LAST_EPOCH: Final = 0x7FFE
+# Of the APIs of transactions: an old epoch gets PRODUCER_FENCED (KIP-588), INVALID_PRODUCER_EPOCH
+# before.
 PRODUCERS_FENCED: Final = Versions.parse("2+")
-"""Of the APIs of transactions: an old epoch gets PRODUCER_FENCED (KIP-588), INVALID_PRODUCER_EPOCH
-before."""
 
 
 class Producers:
