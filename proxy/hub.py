@@ -184,7 +184,7 @@ class Addresses(Protocol):
 
 
 class VersionCap(Protocol):
-    """`relay.endpoints.Versions`."""
+    """`relay.endpoints.VersionLimiter`."""
 
     def newer(self, version: int) -> bool: ...
     def refusal(self, version: int, correlation_id: int) -> bytes | None: ...

@@ -27,7 +27,7 @@ from kafkascope.captures.model import Endpoint
 from kafkascope.proxy.engine.destinations import Destinations
 from kafkascope.proxy.hub import Hub
 from kafkascope.proxy.relay.connection import Connection
-from kafkascope.proxy.relay.endpoints import Endpoints, Versions
+from kafkascope.proxy.relay.endpoints import Endpoints, VersionLimiter
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Send
 
 MARK: Final = ":mag:"
@@ -52,7 +52,7 @@ class Cluster:
         self.plan = ListenerPlan(mode.scheme, host, advertised)
         self.hub = Hub()
         self.hub.endpoints = Endpoints(self.plan)
-        self.hub.versions = Versions()
+        self.hub.versions = VersionLimiter()
         self.destinations = Destinations()
 
 

@@ -27,7 +27,7 @@ from kafkascope.captures.inputs.private import make_private_folder
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.proxy import answers
 from kafkascope.proxy.control.expecting import Expected, Judges
-from kafkascope.proxy.control.live import Live
+from kafkascope.proxy.control.live import PacketStreams
 from kafkascope.proxy.control.steering import Steering, text_of
 from kafkascope.proxy.engine.held import NotHeld
 from kafkascope.proxy.limits import LIMITS
@@ -113,7 +113,7 @@ class Control:
     def __init__(self, proxy: KafkaProxy, stop: Callable[[], None] | None = None) -> None:
         self.proxy = proxy
         self.steering = Steering(proxy, stop)
-        self.live = Live(proxy)
+        self.live = PacketStreams(proxy)
         self.judges = Judges(proxy.schemas.wanted)
         self._server: asyncio.Server | None = None
         self._sessions: set[asyncio.Task[None]] = set()
@@ -150,7 +150,7 @@ class Control:
         assert task is not None
         self._sessions.add(task)
         try:
-            await Session(self, reader, writer).run()
+            await ControlSession(self, reader, writer).run()
         except asyncio.CancelledError:
             writer.transport.abort()  # the proxy ends; whoever does not read is not waited for
         finally:
@@ -160,11 +160,11 @@ class Control:
 
     async def serve_pipe(self) -> None:
         reader, writer = await answers.standard_pipes()
-        await Session(self, reader, writer).run()
+        await ControlSession(self, reader, writer).run()
 
 
 @dataclass
-class Session:
+class ControlSession:
     """A connection of the control channel."""
 
     control: Control

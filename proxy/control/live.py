@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 AGAIN_S: Final = 0.05
 
 
-class Live:
+class PacketStreams:
     """The streams of one proxy.
 
     A proxy that records nothing has no recorder; one is made for the first stream and ends with the

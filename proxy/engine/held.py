@@ -13,7 +13,7 @@ from kafkascope.proxy.rules.verdicts import CLIENT, Action, Drop, Forward, Repla
 if TYPE_CHECKING:
     from kafkascope.proxy.relay.connection import Connection
     from kafkascope.proxy.relay.context import Context
-    from kafkascope.proxy.relay.direction import Stop
+    from kafkascope.proxy.relay.direction import ReadPause
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 
@@ -35,9 +35,9 @@ class HeldFrames:
         """`connections`: the open ones."""
         self._connections = connections
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, tuple[Stop, InterceptedFrame]] = {}
+        self._waiting: dict[int, tuple[ReadPause, InterceptedFrame]] = {}
 
-    def add(self, stop: Stop, frame: InterceptedFrame) -> int:
+    def add(self, stop: ReadPause, frame: InterceptedFrame) -> int:
         """Add a frame; returns its number."""
         number = next(self._numbers)
         self._waiting[number] = (stop, frame)
@@ -50,7 +50,7 @@ class HeldFrames:
         if number in self._waiting:
             self._take(number)
 
-    def _take(self, number: int) -> tuple[Stop, InterceptedFrame]:
+    def _take(self, number: int) -> tuple[ReadPause, InterceptedFrame]:
         stop, frame = self._waiting.pop(number)
         frame.context.hub.metrics.add("held", count=-1)
         frame.context.hub.changed()

@@ -25,7 +25,7 @@ from kafkascope.proxy.engine.stream import DRAINING, Arena, Data, Stream
 from kafkascope.proxy.engine.tls import ClientTls, Tls, UpstreamTls
 from kafkascope.proxy.hub import Hub
 from kafkascope.proxy.limits import LIMITS, Limits
-from kafkascope.proxy.relay.endpoints import Endpoints, Versions
+from kafkascope.proxy.relay.endpoints import Endpoints, VersionLimiter
 from kafkascope.proxy.relay.proxy_header import NO_HEADERS, Balancer, HeaderReader, ProxyProtocol
 from kafkascope.proxy.rules.rules import Chain, Rule
 
@@ -100,7 +100,7 @@ class KafkaProxy:
             self.destinations.trust(each.host)  # names: when they are resolved
         if mode == "reverse":
             self.hub.endpoints = Endpoints(self.nodes)
-            self.hub.versions = Versions() if clamp else None
+            self.hub.versions = VersionLimiter() if clamp else None
         names = (advertise,) if advertise else ()
         if tls is not None and names:
             tls = ClientTls(tls.certificate, tls.key, tls.ca, (*tls.names, *names))

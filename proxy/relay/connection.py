@@ -4,7 +4,7 @@ A connection owns two directions and what they share. A frame that nobody needs 
 comes, the very same bytes; only sizes and heads are looked at. A frame that has to change, or that
 a rule has to see, is kept until it is whole. While a rule waits, the socket is not read.
 
-    read ─► Direction: boundaries, head ─► pass │ keep ─► Endpoints, Versions ─► rules ─► send
+    read ─► Direction: boundaries, head ─► pass │ keep ─► Endpoints, VersionLimiter ─► rules ─► send
                           Pairing: requests that wait for their responses
 """
 
@@ -24,7 +24,7 @@ from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Action, Data, Forwar
 if TYPE_CHECKING:
     from kafkascope.captures.model import Endpoint
     from kafkascope.proxy.hub import Hub
-    from kafkascope.proxy.relay.direction import Stop
+    from kafkascope.proxy.relay.direction import ReadPause
 
 NOTHING: Final[list[Action]] = []
 
@@ -66,7 +66,7 @@ class Connection:
         context.now_ns = now_ns
         at = 0
         if direction.left == 0 or mode is PASS:
-            at = direction.handler.skim(data, size)
+            at = direction.handler.forward_whole_frames(data, size)
         if at == size:
             if context.tap is not None:
                 context.tap.client(side, data, now_ns)
@@ -117,7 +117,7 @@ class Connection:
         stop.go = lambda: self.rules.run(self.directions[side], frame, rules, verdict)
         return self._resume(side, now_ns)
 
-    def release(self, side: int, stop: Stop, verdict: Verdict, now_ns: int) -> list[Action]:
+    def release(self, side: int, stop: ReadPause, verdict: Verdict, now_ns: int) -> list[Action]:
         """Continue with a held frame; `verdict` takes the place of the rule's."""
         if not self._stopped(side, stop):
             return NOTHING
@@ -148,7 +148,7 @@ class Connection:
         self.context.out = []
         return self.context
 
-    def _stopped(self, side: int, stop: Stop) -> bool:
+    def _stopped(self, side: int, stop: ReadPause) -> bool:
         return not self.context.over and self.directions[side].stop is stop
 
     def _resume(self, side: int, now_ns: int) -> list[Action]:

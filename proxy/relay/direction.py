@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 SLICE_S: Final = 0.05
 
 
-class Stop:
+class ReadPause:
     """Why a direction is not read. `go` is called once when it may continue."""
 
     __slots__ = ("ends", "forever", "frame", "go", "held", "kept")
@@ -67,7 +67,7 @@ class FrameHandler:
 
     direction: Direction
 
-    def skim(self, data: Data, size: int) -> int:
+    def forward_whole_frames(self, data: Data, size: int) -> int:
         """Skip frames that need no attention. Returns the offset of the first that does, or of the
         end. `decide` would let all of them pass; this is faster. Called between frames, or in one
         that passes."""
@@ -165,7 +165,7 @@ class Direction:
         """Bytes per second for the current frame; 0: as they come."""
         self.shown = 0
         """How many of its first bytes HIDE leaves as they are."""
-        self.stop: Stop | None = None
+        self.stop: ReadPause | None = None
         """Why nothing is taken from this side."""
         self.backlog: list[bytes] = []
         """What had been read when the stop came: one read at most, for the socket is not read."""
@@ -332,7 +332,7 @@ class Direction:
         shown = min(max(self.shown - before, 0), len(data))
         return bytes(data[:shown]) + secrets.HIDDEN * (len(data) - shown)
 
-    def lose_framing(self, view: memoryview, at: int, what: str = "") -> int:
+    def fall_back_to_passthrough(self, view: memoryview, at: int, what: str = "") -> int:
         """Treat the bytes at `at` as no frame: from here on everything passes, with a warning."""
         context = self.context
         who = ("client", "broker")[self.side]
@@ -368,15 +368,15 @@ class Direction:
 
     # --- stops and ends
 
-    def pause(self, go: Callable[[], None], *, forever: bool = False) -> Stop:
+    def pause(self, go: Callable[[], None], *, forever: bool = False) -> ReadPause:
         """Stop reading until `go` may be called."""
-        stop = Stop(go, forever=forever)
+        stop = ReadPause(go, forever=forever)
         if self.stop is None:
             self.context.out.append(Read(self.side, False))
         self.stop = stop
         return stop
 
-    def sleep(self, go: Callable[[], None], delay_ns: int) -> Stop:
+    def sleep(self, go: Callable[[], None], delay_ns: int) -> ReadPause:
         """Stop reading for a time."""
         stop = self.pause(go)
         stop.ends = True

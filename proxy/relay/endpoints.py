@@ -260,7 +260,7 @@ def _longer(layout: Layout, tail: bytes) -> bytes:
 ID_BYTES: Final = 4
 
 
-class Versions:
+class VersionLimiter:
     """Caps the versions in ApiVersions responses where a newer one would hide addresses from us.
 
     A client that speaks a version which we cannot read gets addresses that lead past the proxy. So

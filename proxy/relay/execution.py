@@ -10,13 +10,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.conversation.tampering import BETWEEN, RULE
-from kafkascope.proxy.relay.direction import SLICE_S, Direction, Stop, nothing
+from kafkascope.proxy.relay.direction import SLICE_S, Direction, ReadPause, nothing
 from kafkascope.proxy.relay.modes import Event
 from kafkascope.proxy.rules.verdicts import (
     BROKER,
     CLIENT,
     Ask,
     Close,
+    DeferredVerdict,
     Delay,
     Drop,
     End,
@@ -25,7 +26,6 @@ from kafkascope.proxy.rules.verdicts import (
     Replace,
     Respond,
     Send,
-    Soon,
     Throttle,
     Verdict,
 )
@@ -61,7 +61,7 @@ class RuleExecution:
         verdict, name = decided, frame.rule
         while True:
             if verdict is not None and not isinstance(verdict, Forward):
-                if name and not frame.comment and not isinstance(verdict, Soon):
+                if name and not frame.comment and not isinstance(verdict, DeferredVerdict):
                     plain = name.replace(BETWEEN, ", ").replace("[", "(")  # as they are taken apart
                     frame.comment = f"{RULE}{plain}"
                 if isinstance(verdict, Throttle):
@@ -90,7 +90,7 @@ class RuleExecution:
         if isinstance(verdict, FINAL):
             self.conclude(direction, frame, verdict)
             return
-        if isinstance(verdict, Soon):
+        if isinstance(verdict, DeferredVerdict):
             frame.rule = name
             self._await(direction, frame, rules, verdict.verdict)
             return
@@ -131,7 +131,7 @@ class RuleExecution:
             )
             return None
 
-    def _hold(self, direction: Direction, frame: InterceptedFrame, stop: Stop) -> None:
+    def _hold(self, direction: Direction, frame: InterceptedFrame, stop: ReadPause) -> None:
         if stop.forever and direction.side == BROKER and frame.whole is not None:
             self.taps.lost(frame, frame.whole, frame.comment)
         stop.frame = frame
@@ -140,7 +140,7 @@ class RuleExecution:
         if not stop.forever and held is not None:
             stop.held = held.add(stop, frame)
 
-    def _keep(self, stop: Stop, frame: InterceptedFrame) -> None:
+    def _keep(self, stop: ReadPause, frame: InterceptedFrame) -> None:
         """Count the memory of a frame that waits, and of the payload that rules look at."""
         if frame.whole is not None:
             stop.kept = 2 * len(frame.whole)

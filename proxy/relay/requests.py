@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 SASL_HANDSHAKE: Final = 17
 # Bytes of a frame that tell whether it has the form of a token.
 LOOKED_AT: Final = 1024
-# Bytes of a request that `skim` wants to see.
+# Bytes of a request that `forward_whole_frames` wants to see.
 SKIMMED_BYTES: Final = 18
 # APIs whose requests are nothing special while nobody records and no rule cares.
 SKIMMED: Final = frozenset(key for key in APIS if key not in (7, SASL_HANDSHAKE, API_VERSIONS))
@@ -88,7 +88,7 @@ def _is_foreign(head: bytes) -> bool:
     )
 
 
-class QuietHeads:
+class UninterestingHeads:
     """Heads of requests that no rule cares for, while the rules and the client id stay the same.
     Further requests like these are not looked at."""
 
@@ -136,11 +136,11 @@ class Requests(FrameHandler):
         self.rules = rules
         self.flush = flush
         """Sends responses of our own whose turn has come."""
-        self.quiet = QuietHeads()
+        self.quiet = UninterestingHeads()
         self.tokens = False
         """SASL tokens may come, which have no header."""
 
-    def skim(self, data: Data, size: int) -> int:
+    def forward_whole_frames(self, data: Data, size: int) -> int:
         direction = self.direction
         at = direction.left
         context, pairing = self.context, self.pairing
@@ -205,19 +205,19 @@ class Requests(FrameHandler):
             (end - at >= 4 and not sane(view, at))
             or _is_foreign(bytes(view[at : min(end, at + HEAD)]))
         ):
-            return direction.lose_framing(view, at)
+            return direction.fall_back_to_passthrough(view, at)
         need = self._decide_unannounced(view, at, end)
         if need is not None:
             return need
         try:
             head = read_head(view, at, end)
         except ValueError as error:
-            return direction.lose_framing(view, at, f"not a Kafka request: {error}")
+            return direction.fall_back_to_passthrough(view, at, f"not a Kafka request: {error}")
         if isinstance(head, int):
             return head
         if head.key < 0 or head.version < 0:
             what = "not a Kafka request: a negative API key or version"
-            return direction.lose_framing(view, at, what)
+            return direction.fall_back_to_passthrough(view, at, what)
         self._begin_request(head)
         return 0
 
@@ -370,7 +370,7 @@ class Requests(FrameHandler):
 
         if not is_handshake(bytes(view[at + 4 : at + need])):
             return None
-        return self.direction.lose_framing(view, at, "ZooKeeper, not Kafka")
+        return self.direction.fall_back_to_passthrough(view, at, "ZooKeeper, not Kafka")
 
     def _decide_unannounced(self, view: memoryview, at: int, end: int) -> int | None:
         """Decide whether a frame that is no request of a known API looks like a token of a client

@@ -67,7 +67,7 @@ class Responses(FrameHandler):
         """The way through a response in mode WALK."""
         self.tail_at = 0
 
-    def skim(self, data: Data, size: int) -> int:
+    def forward_whole_frames(self, data: Data, size: int) -> int:
         direction = self.direction
         at = direction.left
         context, pairing = self.context, self.pairing
@@ -139,14 +139,14 @@ class Responses(FrameHandler):
                 return 0
         (size,) = SIZE.unpack_from(view, at)
         if size < 4 or (direction.frames == 0 and not sane(view, at)):
-            return direction.lose_framing(view, at)
+            return direction.fall_back_to_passthrough(view, at)
         if have < 8:
             return 8
         size, correlation_id = _SIZE_AND_ID.unpack_from(view, at)
         # The first frames of HTTP/2 have a size that a response could have.
         unasked = direction.frames == 0 and not pairing.knows(correlation_id)
         if unasked and protocol_of(bytes(view[at : min(end, at + HEAD)]), "server"):
-            return direction.lose_framing(view, at)
+            return direction.fall_back_to_passthrough(view, at)
         direction.request = request = self._requested(correlation_id)
         secret: bool | None = False
         if request is not None and self._masks:

@@ -91,7 +91,7 @@ HEARTBEATS: Final = frozenset(
 )
 
 
-class Finding(NamedTuple):
+class ReplayDifference(NamedTuple):
     """A difference, and how often it occurred."""
 
     api: str
@@ -253,15 +253,15 @@ class Comparison:
                     self.note(api, layout.version, 0, *_sides(each))
         self._lists.clear()
 
-    def all(self) -> Iterator[Finding]:
+    def all(self) -> Iterator[ReplayDifference]:
         """All differences, the most frequent first; those of records last."""
         self._put_together()
         for key, (times, first) in sorted(self.findings.items(), key=lambda each: -each[1][0]):
             api, _, *texts = key
-            yield Finding(*key, times, first, explanation(api, *texts))
+            yield ReplayDifference(*key, times, first, explanation(api, *texts))
         for api, streams in (("Fetch", self.streams), ("ShareFetch", self.shared)):
             for where, then, now in streams.differences():
-                yield Finding(api, -1, where, then, now, 1, 0, "")
+                yield ReplayDifference(api, -1, where, then, now, 1, 0, "")
 
 
 def _shifts(captured: Body, live: Body) -> Iterator[tuple[tuple[str | bytes, int], int]]:

@@ -8,7 +8,7 @@ from random import Random
 from typing import Final, TypeAlias
 
 from kafkascope.proxy.limits import LIMITS
-from kafkascope.proxy.replay.compare import CLOSED, NOT_SERVED, Comparison, Finding
+from kafkascope.proxy.replay.compare import CLOSED, NOT_SERVED, Comparison, ReplayDifference
 
 
 class Latencies:
@@ -62,9 +62,9 @@ UNANSWERED: Final = frozenset({"version", "answer"})
 Line: TypeAlias = tuple[str, str]
 
 
-def lines_of(findings: Iterable[Finding]) -> Iterator[Line]:
+def lines_of(findings: Iterable[ReplayDifference]) -> Iterator[Line]:
     """All lines. Elements of one array that only one side has, and versions, share a line."""
-    by_reason: dict[str, list[Finding]] = {}
+    by_reason: dict[str, list[ReplayDifference]] = {}
     for each in findings:
         by_reason.setdefault(each.why, []).append(each)
     for line in _grouped(by_reason.pop("", [])):
@@ -75,7 +75,7 @@ def lines_of(findings: Iterable[Finding]) -> Iterator[Line]:
             yield f"  {line}", ""
 
 
-def not_answered(findings: Iterable[Finding]) -> str:
+def not_answered(findings: Iterable[ReplayDifference]) -> str:
     """The requests that the target does not answer at all, as text; empty when there are none."""
     return ", ".join(
         f"{each.api} v{each.version} ({each.times}, {each.now})"
@@ -84,9 +84,9 @@ def not_answered(findings: Iterable[Finding]) -> str:
     )
 
 
-def _grouped(findings: list[Finding]) -> Iterator[str]:
+def _grouped(findings: list[ReplayDifference]) -> Iterator[str]:
     served: dict[str, list[str]] = {}
-    lists: dict[tuple[str, str], tuple[list[str], list[str], list[Finding]]] = {}
+    lists: dict[tuple[str, str], tuple[list[str], list[str], list[ReplayDifference]]] = {}
     for each in findings:
         where = f"{each.api} v{each.version}" if each.version >= 0 else each.api
         if each.path.startswith(VERSIONS):
@@ -109,7 +109,7 @@ def _grouped(findings: list[Finding]) -> Iterator[str]:
         yield f"{where}  served: {', '.join(changes)}"
 
 
-def _times(findings: list[Finding]) -> str:
+def _times(findings: list[ReplayDifference]) -> str:
     first = min((each.exchange for each in findings if each.exchange), default=0)
     count = max(each.times for each in findings)
     return f"({count}x, first in exchange {first})" if first else f"({count}x)"

@@ -57,7 +57,7 @@ def _of_replica(body: dict[str, Any] | None) -> bool:
 
 
 @dataclass(slots=True)
-class Step:
+class ReplayStep:
     """A request that will be sent."""
 
     index: int
@@ -85,7 +85,7 @@ class Plan:
     nodes: set[int] = field(default_factory=set)
     cluster_id: str | None = None
     limits: Limits = LIMITS
-    _steps: list[Step] = field(default_factory=list)
+    _steps: list[ReplayStep] = field(default_factory=list)
 
     def add(self, exchange: Exchange, keep: Callable[[], int]) -> None:
         """Add an exchange. `keep` puts it into the session, if it will be sent, and returns its
@@ -102,7 +102,7 @@ class Plan:
         if len(self._steps) >= self.limits.steps:
             self.skipped[exchange.api or "?", self.too_many] += 1
             return
-        self._steps.append(Step(keep(), exchange.time_ns, done))
+        self._steps.append(ReplayStep(keep(), exchange.time_ns, done))
 
     @property
     def too_many(self) -> str:
@@ -124,7 +124,7 @@ class Plan:
         elif exchange.api == "CreateTopics" and self.permit.writes:
             self.created |= {topic["name"] for topic in body["topics"]}
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[ReplayStep]:
         """The requests in the order of their times, each with what it has to wait for."""
         steps = sorted(self._steps, key=lambda step: step.time_ns)
         answered = sorted(
@@ -138,7 +138,7 @@ class Plan:
             step.after = bisect_right(times, step.time_ns - 1)
         return steps
 
-    def topics(self, session: Session, names: TopicNames, steps: list[Step]) -> set[str]:
+    def topics(self, session: Session, names: TopicNames, steps: list[ReplayStep]) -> set[str]:
         """The topics that the requests to be sent are about."""
         found: set[str] = set()
         for step in steps:
@@ -147,7 +147,7 @@ class Plan:
         return found
 
     def named(
-        self, session: Session, names: TopicNames, steps: list[Step], topics: set[str]
+        self, session: Session, names: TopicNames, steps: list[ReplayStep], topics: set[str]
     ) -> dict[str, int]:
         """How many partitions these topics have at least, as the requests to be sent name them."""
         found = dict.fromkeys(topics, 1)

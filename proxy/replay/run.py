@@ -21,7 +21,7 @@ from kafkascope.proxy.replay.cluster import LiveCluster
 from kafkascope.proxy.replay.compare import Comparison
 from kafkascope.proxy.replay.outcome import Latencies, Outcome
 from kafkascope.proxy.replay.peer import Peer, PeerError, Reach
-from kafkascope.proxy.replay.plan import Plan, Step
+from kafkascope.proxy.replay.plan import Plan, ReplayStep
 from kafkascope.proxy.replay.remap import Remap
 from kafkascope.proxy.replay.retries import MOVES_GROUPS, REPEATABLE, TRANSIENT, Retries
 from kafkascope.proxy.replay.sessions import Sessions
@@ -130,7 +130,7 @@ class Replay:
         await self.cluster.refresh(topics)
         self._pair(topics)
 
-    async def _until(self, step: Step, start: float, first: int) -> None:
+    async def _until(self, step: ReplayStep, start: float, first: int) -> None:
         """Wait for the responses that the client had, and for its pace."""
         # With nothing on its way no response will come: a damaged capture may have it behind us.
         while (self._in_flight and self._prefix < step.after) or self._full:
@@ -153,7 +153,7 @@ class Replay:
         if self._crash is not None:
             raise self._crash
 
-    def _finished(self, step: Step, exchange: Exchange) -> None:
+    def _finished(self, step: ReplayStep, exchange: Exchange) -> None:
         sessions = self._fetching.get(exchange.connection.number)
         if sessions is not None and exchange.api_key == FETCH:
             sessions.done(exchange.number, exchange.response_body)
@@ -173,7 +173,7 @@ class Replay:
             for peer in self._peers.pop(connection, {}).values():
                 self._group.create_task(peer.close())
 
-    async def _begin(self, step: Step, exchange: Exchange) -> None:
+    async def _begin(self, step: ReplayStep, exchange: Exchange) -> None:
         """Send a request; a callback or task waits for its response."""
         while self._beats and exchange.api in MOVES_GROUPS:
             # Another connection's: the broker might take this one first, and tell of a rebalance.
@@ -215,7 +215,12 @@ class Replay:
             self._group.create_task(self._end(step, exchange, parts, sent))
 
     def _on_response(
-        self, step: Step, exchange: Exchange, sent: int, node: int, response: asyncio.Future[bytes]
+        self,
+        step: ReplayStep,
+        exchange: Exchange,
+        sent: int,
+        node: int,
+        response: asyncio.Future[bytes],
     ) -> None:
         """Compare the response of one broker at once; what has to wait gets a task."""
         try:
@@ -295,7 +300,7 @@ class Replay:
             peer = peers[node] = await Peer.open(*address, self.reach)
         return peer
 
-    async def _end(self, step: Step, exchange: Exchange, parts: Answers, sent: int) -> None:
+    async def _end(self, step: ReplayStep, exchange: Exchange, parts: Answers, sent: int) -> None:
         """Wait for the responses, retry where the peer is not ready, compare."""
         try:
             settled: list[Body] = []

@@ -28,7 +28,7 @@ _PRODUCER_AT: Final = 43
 _SEQUENCE_AT: Final = 53
 
 # Topic (name, or id when nobody knows the name) and partition.
-Place: TypeAlias = tuple[Any, int]
+TopicPartition: TypeAlias = tuple[Any, int]
 
 
 class Streams:
@@ -37,8 +37,8 @@ class Streams:
     def __init__(self, topic_name: Callable[[bytes], str | None], limits: Limits = LIMITS) -> None:
         self._limits = limits
         self._topic_name = topic_name
-        self._places: dict[Place, _Pair] = {}
-        self._waiting: dict[tuple[Place, int, int], bytes] = {}
+        self._places: dict[TopicPartition, _Pair] = {}
+        self._waiting: dict[tuple[TopicPartition, int, int], bytes] = {}
         """(place, side, base offset) -> batch, the oldest first."""
         self._bytes = 0
         self._left = limits.compared_records
@@ -55,7 +55,7 @@ class Streams:
                     if part["records"]:
                         self._take((name, part["partition_index"]), side, part["records"])
 
-    def _take(self, place: Place, side: int, data: bytes) -> None:
+    def _take(self, place: TopicPartition, side: int, data: bytes) -> None:
         pair = self._places.get(place)
         if pair is None:
             if len(self._places) >= self._limits.compared_partitions:
@@ -74,7 +74,9 @@ class Streams:
         if reason in self.unreadable or len(self.unreadable) < self._limits.unreadable_reasons:
             self.unreadable[reason] += 1
 
-    def _batch(self, place: Place, pair: _Pair, side: int, data: bytes, batch: Batch) -> None:
+    def _batch(
+        self, place: TopicPartition, pair: _Pair, side: int, data: bytes, batch: Batch
+    ) -> None:
         base = batch.base_offset
         if base in pair.agreed:
             pair.look_again(data, batch)

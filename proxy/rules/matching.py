@@ -323,7 +323,7 @@ def _decide(
             "deprecated": (bool(removals(key, version)),),
         }
         values = [of_api[name]]
-    elif side is not None and not _tells(test, key, version, side):
+    elif side is not None and not _may_have(test, key, version, side):
         values = [()]
     elif name in sample:
         values = [() if sample[name] is None else (sample[name],)]
@@ -336,7 +336,7 @@ def _decide(
     return found.pop() if len(found) == 1 else None
 
 
-def _tells(test: Test, key: int, version: int, side: int) -> bool:
+def _may_have(test: Test, key: int, version: int, side: int) -> bool:
     """Whether the bodies that are seen can have a value for a test."""
     name, path = test.field.name, test.path
     if not path and name in ALWAYS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterable, Iterator
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Soon, Verdict
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, DeferredVerdict, Verdict
 
 if TYPE_CHECKING:
     from kafkascope.proxy.hub import Hub
@@ -24,7 +24,9 @@ class Rule(Protocol):
     def look(self, frame: InterceptedFrame) -> Look:
         """Look at the head alone: is the frame of interest, and does the rule need all of it?"""
 
-    def judge(self, frame: InterceptedFrame) -> Verdict | Soon | Awaitable[Verdict | None] | None:
+    def judge(
+        self, frame: InterceptedFrame
+    ) -> Verdict | DeferredVerdict | Awaitable[Verdict | None] | None:
         """Decide about a frame. None: let it pass. An awaitable stops only this direction of this
         connection."""
 

@@ -114,7 +114,7 @@ class Close:
 
 
 @dataclass(frozen=True, slots=True)
-class Soon:
+class DeferredVerdict:
     """A deferred verdict: a thread inspects the frame, which is recorded afterwards, with the
     verdict's comment."""
 

@@ -310,7 +310,7 @@ class Broker:
         offered = {}
         for key, api in APIS.items():
             handled = api.name in self.handlers or api.name in LOGIN
-            asked = self.model.asked.get(key, set())
+            asked = self.model.used_versions.get(key, set())
             known = self.model.versions.get(key)
             if login and api.name in LOGIN:
                 known = known or (api.versions.low, api.versions.high)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DEFAULT_NODE: Final = 1
 # Leads what nobody told the leader of, until all of the capture was read.
-NOBODY: Final = -1
+NO_LEADER: Final = -1
 
 
 @dataclass(slots=True)
@@ -59,20 +59,20 @@ class CapturedCluster:
     features: Body = field(default_factory=dict)
     offsets: dict[str, dict[tuple[str, int], tuple[int, str | None]]] = field(default_factory=dict)
     """Group -> committed offsets before the capture."""
-    asked: dict[int, set[int]] = field(default_factory=dict)
+    used_versions: dict[int, set[int]] = field(default_factory=dict)
     """API key -> versions that the captured clients used."""
     coordinators: dict[str, int] = field(default_factory=dict)
     """Group or transactional id -> node."""
     created: set[str] = field(default_factory=set)
     """Topics that the captured clients made."""
 
-    left_out: int = 0
+    records_dropped: int = 0
     """Messages some of whose records are not kept: there were too many."""
-    more_nodes: bool = False
+    nodes_truncated: bool = False
     """There are more nodes than are kept."""
     _kept: int = 0
     """Bytes of memory that records take."""
-    _told: dict[str, bytes] = field(default_factory=dict)
+    _first_ids: dict[str, bytes] = field(default_factory=dict)
     """Topic -> the first id that messages told for it, once all of the capture was read."""
     _written: dict[int, dict[int, Log]] = field(default_factory=dict)
     """Producer id -> the logs that its transaction wrote to, by `id`."""
@@ -81,7 +81,7 @@ class CapturedCluster:
 
     def add(self, exchange: Exchange) -> None:
         if exchange.api_key in APIS and exchange.api_version is not None:
-            self.asked.setdefault(exchange.api_key, set()).add(exchange.api_version)
+            self.used_versions.setdefault(exchange.api_key, set()).add(exchange.api_version)
         request, response = exchange.request_body, exchange.response_body
         if request is not None and response is None and exchange.api == "Produce":
             self._unanswered(request)
@@ -100,9 +100,9 @@ class CapturedCluster:
             self.controller = first
         self.cluster_id = self.cluster_id or "a2Fma2FzY29wZS1zZXJ2ZQ"
         for topic_id, name in self.names.all().items():
-            self._told.setdefault(name, topic_id)
+            self._first_ids.setdefault(name, topic_id)
         for topic in self.topics.values():
-            topic.id = Uuid(self._told.get(topic.name, topic.id))
+            topic.id = Uuid(self._first_ids.get(topic.name, topic.id))
             self.ids[topic.id] = topic.name
             for part in topic.partitions.values():
                 if part.leader not in self.nodes:
@@ -121,7 +121,7 @@ class CapturedCluster:
         found = self.topics.get(name)
         if found is None:
             made = blake2b(name.encode("utf-8", "surrogateescape"), digest_size=16).digest()
-            found = self.topics[name] = Topic(name, Uuid(self._told.get(name, made)))
+            found = self.topics[name] = Topic(name, Uuid(self._first_ids.get(name, made)))
             self.ids[found.id] = name
         return found
 
@@ -130,7 +130,7 @@ class CapturedCluster:
         topic = self.topic(name)
         found = topic.partitions.get(number)
         if found is None:
-            found = topic.partitions[number] = Partition(NOBODY, [])
+            found = topic.partitions[number] = Partition(NO_LEADER, [])
         return found
 
     def name_of(self, element: Body) -> str:
@@ -157,7 +157,7 @@ class CapturedCluster:
                 self.nodes[node] = (each["host"], each["port"])
                 self.racks[node] = each.get("rack")
             else:
-                self.more_nodes = True
+                self.nodes_truncated = True
 
     def _metadata(self, request: Body, response: Body) -> None:
         self._brokers(response["brokers"])
@@ -199,8 +199,8 @@ class CapturedCluster:
         for name, part in self._parts(response["responses"]):
             log = self.partition(name, part["partition_index"]).log
             if part.get("log_start_offset", -1) > 0:
-                log.starts_at(part["log_start_offset"])
-            log.reaches(part["high_watermark"])
+                log.set_log_start(part["log_start_offset"])
+            log.set_high_watermark(part["high_watermark"])
             self._keep_aborted(log, part.get("aborted_transactions") or [])
             if part["records"]:
                 self._keep(log, part["records"])
@@ -222,7 +222,7 @@ class CapturedCluster:
             return
         for name, part in self._parts(request["topic_data"], "partition_data"):
             if part["records"] and self._kept > self.limits.captured_bytes:
-                self.left_out += 1
+                self.records_dropped += 1
             elif part["records"]:
                 self._kept += len(part["records"])
                 self.partition(name, part["index"]).log.unplaced(part["records"])
@@ -230,7 +230,7 @@ class CapturedCluster:
     def _keep(self, log: Log, records: bytes, base: int | None = None) -> None:
         """Keep records, fetched ones or those that were written at `base`, while there is room."""
         if self._kept > self.limits.captured_bytes:
-            self.left_out += 1
+            self.records_dropped += 1
             return
         before = log.bytes
         log.add(records, base)
@@ -240,7 +240,7 @@ class CapturedCluster:
 
     def _keep_aborted(self, log: Log, told: list[Body]) -> None:
         if told and self._kept > self.limits.captured_bytes:
-            self.left_out += 1
+            self.records_dropped += 1
             return
         before = log.bytes
         for each in told:
@@ -267,13 +267,15 @@ class CapturedCluster:
     def _reached(self, name: str, part: Body) -> None:
         topic = self.topics.get(name)
         if topic is not None and part["partition_index"] in topic.partitions:
-            topic.partitions[part["partition_index"]].log.reaches(part["committed_offset"])
+            topic.partitions[part["partition_index"]].log.set_high_watermark(
+                part["committed_offset"]
+            )
 
     def _end_txn(self, request: Body, response: Body) -> None:
         if response["error_code"]:
             return
         for log in self._written.pop(request["producer_id"], {}).values():
-            log.ends(request["producer_id"], request["committed"])
+            log.end_captured(request["producer_id"], request["committed"])
 
     def _create_topics(self, request: Body, response: Body) -> None:
         self.created.update(e["name"] for e in response["topics"] if not e["error_code"])

@@ -266,17 +266,17 @@ def _read_and_serve(options: ReadOptions, settings: ServeOptions) -> int:
         model.finish()
         if zookeepers:
             say(f"{plural(zookeepers, 'message')} of ZooKeeper skipped: only Kafka is served")
-        if model.left_out:
+        if model.records_dropped:
             say(
                 f"records beyond {model.limits.captured_bytes >> 20} MB are not served, of "
-                f"{plural(model.left_out, 'message')}: select a part with --from and --to"
+                f"{plural(model.records_dropped, 'message')}: select a part with --from and --to"
             )
-        if model.more_nodes:
+        if model.nodes_truncated:
             say(
                 f"brokers beyond {model.limits.served_nodes} are not served: "
                 f"{min(model.nodes)} stands for them"
             )
-        if not model.asked:
+        if not model.used_versions:
             say(
                 "there is nothing to serve: no Kafka responses are selected; see what the capture"
                 " has with `kafkascope ls`"

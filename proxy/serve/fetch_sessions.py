@@ -24,7 +24,7 @@ IDS: Final = 1 << 30
 Key: TypeAlias = tuple[str | bytes, int]
 
 
-class Place(NamedTuple):
+class TopicPartition(NamedTuple):
     """A partition."""
 
     name: str
@@ -33,13 +33,13 @@ class Place(NamedTuple):
 
 
 @dataclass(slots=True)
-class Wanted:
+class SessionPartition:
     """A partition of a session."""
 
     topic: Body
     """What names its topic in requests and responses."""
     partition: Body
-    told: tuple[int, int] | None = None
+    sent: tuple[int, int] | None = None
     """The high watermark and the start of the log in the last response. None: it has to be told
     whatever there is."""
 
@@ -49,15 +49,15 @@ class Changes:
 
     def __init__(self) -> None:
         self.count = 0
-        self._of: dict[Place, int] = {}
+        self._of: dict[TopicPartition, int] = {}
 
-    def note(self, place: Place) -> None:
+    def note(self, place: TopicPartition) -> None:
         """Note that a partition was written to, made or deleted."""
         self.count += 1
         self._of.pop(place, None)
         self._of[place] = self.count
 
-    def since(self, count: int) -> Iterator[Place]:
+    def since(self, count: int) -> Iterator[TopicPartition]:
         """Yield the partitions that changed after so many changes."""
         for place, at in reversed(self._of.items()):
             if at <= count:
@@ -72,7 +72,7 @@ class FetchSession:
     id: int = 0
     epoch: int = FIRST
     """Of the next request."""
-    partitions: dict[Key, Wanted] = field(default_factory=dict)
+    partitions: dict[Key, SessionPartition] = field(default_factory=dict)
     due: dict[Key, None] = field(default_factory=dict)
     """Those that may have something to tell, in the order in which they are read."""
     seen: int = 0
@@ -87,7 +87,7 @@ class FetchSession:
                 key = _key(topic, part["partition"])
                 known = self.partitions.get(key)
                 if known is None:
-                    self.partitions[key] = Wanted(named, part)
+                    self.partitions[key] = SessionPartition(named, part)
                     self.bytes += size_of(key[0])
                 else:
                     known.partition = part

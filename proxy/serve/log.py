@@ -53,7 +53,7 @@ class Entry(NamedTuple):
     """ABORT or COMMIT, of a batch that ends a transaction."""
 
 
-class Owed(NamedTuple):
+class PendingMarker(NamedTuple):
     """A transaction that ended in the capture, whose marker was never fetched."""
 
     producer: int
@@ -82,7 +82,7 @@ class Log:
         """By first offset, until `finish`."""
         self._captured_end = 0
         self._captured_start = 0
-        self._owed: list[Owed] = []
+        self._pending: list[PendingMarker] = []
         self._unplaced: list[bytes] = []
         self._writers: dict[int, int] = {}
         """Producers of transactions -> the last offset of what they wrote since one ended, while
@@ -143,12 +143,12 @@ class Log:
         """Keep records written with acks=0, whose offsets are unknown."""
         self._unplaced.append(data)
 
-    def starts_at(self, offset: int) -> None:
+    def set_log_start(self, offset: int) -> None:
         """Note the log start offset of the capture; it counts while the log is empty."""
         if offset < LAST_OFFSET:
             self._captured_start = max(self._captured_start, offset)
 
-    def reaches(self, offset: int) -> None:
+    def set_high_watermark(self, offset: int) -> None:
         """Note an offset that the capture mentions; what lies before it may be unknown."""
         if offset < LAST_OFFSET:
             self._captured_end = max(self._captured_end, offset)
@@ -159,11 +159,11 @@ class Log:
             self._listed[producer, first] = None
             self.bytes += ABORTED_BYTES
 
-    def ends(self, producer: int, committed: bool) -> None:
+    def end_captured(self, producer: int, committed: bool) -> None:
         """Note that a transaction of the capture ended."""
         last = self._writers.pop(producer, None)
         if last is not None:
-            self._owed.append(Owed(producer, last, COMMIT if committed else ABORT))
+            self._pending.append(PendingMarker(producer, last, COMMIT if committed else ABORT))
 
     def finish(self) -> None:
         """Put all in order, once all of the capture was read: batches, those without an offset
@@ -190,13 +190,13 @@ class Log:
                             self.bytes += len(entry.data) + ENTRY_BYTES
                             at = entry.last + 1
         # All at once: there may be as many as batches.
-        made = _markers(entries, self._owed)
+        made = _markers(entries, self._pending)
         self.bytes += sum(len(entry.data) + ENTRY_BYTES for entry in made)
         for entry in sorted([*entries, *made], key=_BASE):
             self._put(entry)
         self._open.clear()
         self._ordered = sorted(self._listed)
-        for part in (self._captured, self._unplaced, self._owed, self._writers, self._fresh):
+        for part in (self._captured, self._unplaced, self._pending, self._writers, self._fresh):
             part.clear()
 
     # --- since we serve
@@ -358,12 +358,12 @@ def _entry(base: int, last: int, batch: Batch, piece: bytes) -> Entry:
     return Entry(base, last, batch.max_timestamp, batch.magic, piece, producer, marker)
 
 
-def _markers(entries: list[Entry], owed: list[Owed]) -> list[Entry]:
-    """The markers that are owed, in the order in which they were, each at the first free offset
+def _markers(entries: list[Entry], pending: list[PendingMarker]) -> list[Entry]:
+    """The markers that are pending, in the order in which they were, each at the first free offset
     behind its transaction, where the broker will have put it. None where the producer's next batch
     is the marker, or lies before that offset."""
     # Where a batch begins -> an offset behind it, up to which there is no gap.
-    ends = {entry.base: entry.last + 1 for entry in entries} if owed else {}
+    ends = {entry.base: entry.last + 1 for entry in entries} if pending else {}
 
     def free(offset: int) -> int:
         passed = []
@@ -374,12 +374,12 @@ def _markers(entries: list[Entry], owed: list[Owed]) -> list[Entry]:
         return offset
 
     of: dict[int, list[int]] = {}
-    for entry in entries if owed else ():
+    for entry in entries if pending else ():
         if entry.producer >= 0:
             of.setdefault(entry.producer, []).append(entry.base)
     fetched = {entry.base for entry in entries if entry.marker is not None}
     made = []
-    for each in owed:
+    for each in pending:
         place, bases = free(each.last + 1), of.get(each.producer, [])
         at = bisect_right(bases, each.last)
         if at < len(bases) and (bases[at] < place or bases[at] in fetched):

@@ -10,7 +10,13 @@ from typing import Final, TypeAlias
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.layout import magic_of
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster, Partition, Topic
-from kafkascope.proxy.serve.fetch_sessions import Changes, FetchSession, FetchSessions, Key, Place
+from kafkascope.proxy.serve.fetch_sessions import (
+    Changes,
+    FetchSession,
+    FetchSessions,
+    Key,
+    TopicPartition,
+)
 from kafkascope.proxy.serve.log import Entry, Log
 from kafkascope.proxy.serve.request import (
     ENTRY,
@@ -41,7 +47,7 @@ class Partitions:
         self._written = asyncio.Event()
         self._changes = Changes()
         self._sessions = FetchSessions(self._changes, model.limits)
-        self._open: dict[int, dict[Place, None]] = {}
+        self._open: dict[int, dict[TopicPartition, None]] = {}
         """Producer id -> the partitions that its transaction wrote to."""
 
     def find(self, name: str, number: int) -> Partition | None:
@@ -55,7 +61,7 @@ class Partitions:
     def gone(self, topic: Topic) -> None:
         """Let those who read a topic know that it was deleted."""
         for number in topic.partitions:
-            self._changes.note(Place(topic.name, topic.id, number))
+            self._changes.note(TopicPartition(topic.name, topic.id, number))
         self.wake()
 
     async def until(self, moment: float) -> bool:
@@ -157,7 +163,7 @@ class Partitions:
             before = part.log.bytes
             result["base_offset"] = part.log.append(data["records"])
             self._kept += part.log.bytes - before
-            place = Place(name, self._model.topics[name].id, data["index"])
+            place = TopicPartition(name, self._model.topics[name].id, data["index"])
             self._changes.note(place)
             for producer in part.log.writers():
                 places = self._open.setdefault(producer, {})
@@ -182,24 +188,24 @@ class Partitions:
 
 
 def _new_parts(session: FetchSession, found: list[Result]) -> list[Body]:
-    """Return the topics of a response: of each partition what is new. It counts as told."""
+    """Return the topics of a response: of each partition what is new. It counts as sent."""
     topics: dict[str | bytes, Body] = {}
     later: list[Key] = []
     for key, result, more in found:
         wanted = session.partitions.get(key)
         if wanted is None:
             continue  # another request in the same session took it away meanwhile
-        told = result["high_watermark"], result["log_start_offset"]
+        sent = result["high_watermark"], result["log_start_offset"]
         session.due.pop(key, None)
         if more and result["records"]:
             later.append(key)
         elif more:
             session.due[key] = None
-        if result["records"] or result["error_code"] or told != wanted.told:
+        if result["records"] or result["error_code"] or sent != wanted.sent:
             topic = topics.setdefault(key[0], {**wanted.topic, "partitions": []})
             topic["partitions"].append(result)
-        # What failed is told in full once it no longer does.
-        wanted.told = None if result["error_code"] else told
+        # What failed is sent in full once it no longer does.
+        wanted.sent = None if result["error_code"] else sent
     # What was read comes behind the others: one that is full must not keep them from being read.
     session.due.update(dict.fromkeys(later))
     return list(topics.values())

@@ -41,7 +41,7 @@ from kafkascope.proxy.serve.request import Code
 LINE_S: Final = 1.0
 
 
-class Lines:
+class ClientLog:
     """Log lines of a served capture: who connected, and what went wrong.
 
     Clients control the text and number of lines: lines are short, move no cursor, do not repeat
@@ -109,7 +109,7 @@ class Server:
         limits: Limits = LIMITS,
     ) -> None:
         self.limits = limits
-        self.log = Lines(log or (lambda text: None), limits=limits).log
+        self.log = ClientLog(log or (lambda text: None), limits=limits).log
         self._accounts = accounts or Accounts()
         self._tls = tls
         self._servers: list[asyncio.Server] = []

@@ -23,7 +23,7 @@ from kafkascope.proxy.engine.directory import Address, Listener, Nodes
 from kafkascope.proxy.hub import Hub
 from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.relay.connection import Connection
-from kafkascope.proxy.relay.endpoints import Endpoints, Versions
+from kafkascope.proxy.relay.endpoints import Endpoints, VersionLimiter
 from kafkascope.proxy.rules.verdicts import Action, Send
 
 PRODUCE, FETCH, METADATA, API_VERSIONS, HEARTBEAT = 0, 1, 3, 18, 12
@@ -126,7 +126,7 @@ class Bench:
         self.nodes = Nodes([Address("b", 9092)], self.listening, host="127.0.0.1", limits=limits)
         if rewrite:
             self.hub.endpoints = Endpoints(self.nodes)
-            self.hub.versions = Versions()
+            self.hub.versions = VersionLimiter()
         self.relay = Connection(self.hub, 1, Endpoint("10.0.0.1", 5000), Endpoint("10.0.0.2", 9092))
         self.context = self.relay.context
         self.context.advertise_host = "127.0.0.1"

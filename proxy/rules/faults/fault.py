@@ -14,7 +14,7 @@ from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import APIS, Decoded
 from kafkascope.proxy.rules.matching import Matcher, refusal
-from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Replace, Soon, Verdict
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, DeferredVerdict, Replace, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -254,10 +254,10 @@ class Fault:
         """Whether the fault never cares for frames with such a head: see `rules.Chain.quiet`."""
         return self.matcher.by_head(frame) is False
 
-    def judge(self, frame: InterceptedFrame) -> Verdict | Soon | None:
+    def judge(self, frame: InterceptedFrame) -> Verdict | DeferredVerdict | None:
         settled = self.matcher.by_head(frame)
         if settled is None and self.matcher.decodes:
-            return Soon(self._decided(frame))
+            return DeferredVerdict(self._decided(frame))
         if settled is False or (settled is None and not self.matcher(frame)):
             return None
         return self._act(frame)

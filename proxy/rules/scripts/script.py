@@ -24,7 +24,7 @@ from kafkascope.dissectors.errors import DissectError
 from kafkascope.proxy.rules.faults.fault import FaultError
 from kafkascope.proxy.rules.matching import Matcher
 from kafkascope.proxy.rules.scripts.frame import ScriptFrame, ScriptMistake
-from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Soon, Verdict
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, DeferredVerdict, Verdict
 
 if TYPE_CHECKING:
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
@@ -206,11 +206,11 @@ class ScriptRule:
             return "no"
         return "whole"
 
-    def judge(self, frame: InterceptedFrame) -> Soon | None:
+    def judge(self, frame: InterceptedFrame) -> DeferredVerdict | None:
         matcher = self._shared.matcher(frame)
         if matcher.by_head(frame) is None and not matcher(frame):
             return None
-        return Soon(self._decided(frame))
+        return DeferredVerdict(self._decided(frame))
 
     async def _decided(self, frame: InterceptedFrame) -> Verdict | None:
         shared, hub, path = self._shared, frame.context.hub, self._shared.path

@@ -26,7 +26,7 @@ HEARTBEAT_MS: Final = 1_000
 SESSION_S: Final = 45.0
 
 # Topic id and partition.
-Place = tuple[bytes, int]
+TopicPartition = tuple[bytes, int]
 
 
 @dataclass
@@ -36,7 +36,7 @@ class EpochMember:
     id: str
     client: str
     topics: list[str] = field(default_factory=list)
-    last_assignment: set[Place] | None = None
+    last_assignment: set[TopicPartition] | None = None
     seen: float = 0.0
 
 
@@ -47,9 +47,9 @@ class Consumer(EpochMember):
     instance: str | None = None
     epoch: int = 0
     regex: str = ""
-    owned: set[Place] = field(default_factory=set)
+    owned: set[TopicPartition] = field(default_factory=set)
     """What it has, or has been told to have."""
-    target: set[Place] = field(default_factory=set)
+    target: set[TopicPartition] = field(default_factory=set)
 
 
 M = TypeVar("M", bound=EpochMember)
@@ -164,7 +164,7 @@ class MemberGroups(ABC, Generic[M, G]):
             ],
         }
 
-    def _named(self, places: set[Place]) -> Body:
+    def _named(self, places: set[TopicPartition]) -> Body:
         """Return an assignment with the names of topics."""
         topics = [
             {**each, "topic_name": self._model.ids.get(bytes(each["topic_id"]), "")}
@@ -304,7 +304,7 @@ class ConsumerGroups(MemberGroups[Consumer, EpochGroup[Consumer]]):
         }
 
 
-def by_topic(places: set[Place]) -> list[Body]:
+def by_topic(places: set[TopicPartition]) -> list[Body]:
     """Topic ids with their partitions, as assignments have them."""
     topics: dict[bytes, list[int]] = {}
     for topic_id, number in sorted(places):

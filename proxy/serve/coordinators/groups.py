@@ -43,7 +43,7 @@ class ClassicMember:
 
 
 @dataclass(slots=True)
-class Group:
+class ClassicGroup:
     """A classic group."""
 
     name: str
@@ -62,7 +62,7 @@ class Groups:
     """All classic groups of a served capture."""
 
     def __init__(self, budget: MemoryBudget | None = None) -> None:
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, ClassicGroup] = {}
         self._budget = budget or MemoryBudget()
         self._limits = self._budget.limits
         self._budget.holds(self._held)
@@ -76,13 +76,13 @@ class Groups:
         error = members[0]["error_code"] if "members" not in request.body else 0
         return {"error_code": error, "members": members}
 
-    def _group(self, name: str) -> Group | None:
+    def _group(self, name: str) -> ClassicGroup | None:
         """The group of that name, made when it is not known. None: there are too many."""
         if name not in self._groups:
             room = has_place(self._groups, name, self._limits.classic_groups)
             if not room or not self._budget.admit(size_of(name)):
                 return None
-            self._groups[name] = Group(name)
+            self._groups[name] = ClassicGroup(name)
         return self._groups[name]
 
     def _held(self) -> int:
@@ -166,7 +166,7 @@ class Groups:
             "members": members,
         }
 
-    def _rebalance(self, group: Group) -> None:
+    def _rebalance(self, group: ClassicGroup) -> None:
         """Begin a rebalance, or complete it when everybody has joined."""
         group.state = JOINING
         for member in group.members.values():
@@ -178,7 +178,7 @@ class Groups:
         delay = self._limits.forming_s if not waiting else min(longest, 30.0)
         group.timer = asyncio.get_running_loop().call_later(delay, self._complete, group)
 
-    def _complete(self, group: Group) -> None:
+    def _complete(self, group: ClassicGroup) -> None:
         """Complete a rebalance: members that have not joined are removed."""
         gone = [m.id for m in group.members.values() if m.joining is None or m.joining.done()]
         for member_id in gone:
@@ -255,7 +255,7 @@ class Groups:
 
     def leave(self, body: Body) -> list[Body]:
         """Remove members. Returns a response for each."""
-        group = self._groups.get(body["group_id"]) or Group(body["group_id"])
+        group = self._groups.get(body["group_id"]) or ClassicGroup(body["group_id"])
         members = body.get("members") or [{"member_id": body.get("member_id", "")}]
         result = []
         for each in members:
@@ -309,7 +309,7 @@ class Groups:
             for group in self._groups.values()
         ]
 
-    def _checked(self, body: Body) -> tuple[Group | None, int]:
+    def _checked(self, body: Body) -> tuple[ClassicGroup | None, int]:
         group = self._groups.get(body["group_id"])
         if group is None or body["member_id"] not in group.members:
             return None, Code.UNKNOWN_MEMBER_ID
@@ -319,7 +319,7 @@ class Groups:
         joining = group.state == JOINING
         return group, Code.REBALANCE_IN_PROGRESS if joining else Code.ILLEGAL_GENERATION
 
-    def _expire(self, group: Group) -> None:
+    def _expire(self, group: ClassicGroup) -> None:
         """Remove the members that were silent for their session timeout."""
         now = time.monotonic()
         gone = [
@@ -333,7 +333,7 @@ class Groups:
             self._rebalance(group)
 
 
-def _replace(group: Group, instance: str | None) -> None:
+def _replace(group: ClassicGroup, instance: str | None) -> None:
     """Fence the former id of a static member that is back under a new one (KIP-345)."""
     for old in [m for m in group.members.values() if instance and m.instance == instance]:
         del group.members[old.id]
@@ -359,7 +359,7 @@ def _joined(error: int, member_id: str) -> Body:
     }
 
 
-def _common(group: Group) -> str | None:
+def _common(group: ClassicGroup) -> str | None:
     offers = [[each["name"] for each in m.protocols] for m in group.members.values()]
     common = set(offers[0]).intersection(*offers) if offers else ()
     return next((name for name in offers[0] if name in common), None) if offers else None

@@ -15,7 +15,7 @@ from kafkascope.proxy.serve.coordinators.consumers import (
     EpochGroup,
     EpochMember,
     MemberGroups,
-    Place,
+    TopicPartition,
     beat,
     by_topic,
 )
@@ -39,7 +39,7 @@ class Acquired(NamedTuple):
     until: float
 
 
-class Delivery:
+class ShareProgress:
     """How far a group is with a partition."""
 
     def __init__(self, start: int, limits: Limits = LIMITS) -> None:
@@ -138,7 +138,7 @@ CLOSES: Final = -1
 class ShareMember(EpochMember):
     """A member of a share group, and its session."""
 
-    session: dict[Place, None] | None = None
+    session: dict[TopicPartition, None] | None = None
     """What it fetches, in order; None: it has no session."""
     turn: int = 0
     """The epoch that the next request of the session has."""
@@ -148,7 +148,7 @@ class ShareMember(EpochMember):
 class ShareGroup(EpochGroup[ShareMember]):
     """A share group."""
 
-    deliveries: dict[Place, Delivery] = field(default_factory=dict)
+    deliveries: dict[TopicPartition, ShareProgress] = field(default_factory=dict)
 
 
 class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
@@ -172,7 +172,7 @@ class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
     def _assigned(self, group: ShareGroup, member: ShareMember, body: Body) -> Body:
         if body["subscribed_topic_names"] is not None:
             member.topics = list(body["subscribed_topic_names"])
-        mine: set[Place] = {
+        mine: set[TopicPartition] = {
             (topic.id, number)
             for name in member.topics
             if (topic := self._model.topics.get(name)) is not None
@@ -225,9 +225,9 @@ class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
             member.turn = member.turn % 0x7FFFFFFF + 1
         return group, member
 
-    def _settled(self, group: ShareGroup, body: Body) -> dict[Place, int]:
+    def _settled(self, group: ShareGroup, body: Body) -> dict[TopicPartition, int]:
         """Apply the acknowledgements of a request. Returns their errors."""
-        errors: dict[Place, int] = {}
+        errors: dict[TopicPartition, int] = {}
         for topic in body["topics"]:
             for part in topic["partitions"]:
                 place = bytes(topic["topic_id"]), part["partition_index"]
@@ -261,7 +261,7 @@ class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
         if isinstance(found, int):
             return {"error_code": found, "responses": []}
         group, member = found
-        parts: dict[Place, Body] = {
+        parts: dict[TopicPartition, Body] = {
             place: {"acknowledge_error_code": error}
             for place, error in self._settled(group, body).items()
         }
@@ -282,7 +282,7 @@ class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
         }
 
     def _taken(
-        self, group: ShareGroup, member: ShareMember, body: Body, parts: dict[Place, Body]
+        self, group: ShareGroup, member: ShareMember, body: Body, parts: dict[TopicPartition, Body]
     ) -> bool:
         limits = self._budget.limits
         left = min(body["max_bytes"], limits.fetch_bytes)
@@ -301,7 +301,7 @@ class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
                 some = True
                 continue
             if delivery is None:
-                delivery = group.deliveries[place] = Delivery(part.log.start, limits)
+                delivery = group.deliveries[place] = ShareProgress(part.log.start, limits)
             delivery.expire(time.monotonic())
             if left <= 0 or records <= 0:
                 break
@@ -314,7 +314,7 @@ class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
         return some
 
 
-def _change(session: dict[Place, None], body: Body, budget: MemoryBudget) -> None:
+def _change(session: dict[TopicPartition, None], body: Body, budget: MemoryBudget) -> None:
     for topic in body["topics"]:
         for part in topic["partitions"]:
             place = bytes(topic["topic_id"]), part["partition_index"]
@@ -329,7 +329,7 @@ def _change(session: dict[Place, None], body: Body, budget: MemoryBudget) -> Non
             session.pop((bytes(topic["topic_id"]), number), None)
 
 
-def _by_topic(parts: dict[Place, Body]) -> list[Body]:
+def _by_topic(parts: dict[TopicPartition, Body]) -> list[Body]:
     topics: dict[bytes, list[Body]] = {}
     for (topic_id, number), result in parts.items():
         topics.setdefault(topic_id, []).append({"partition_index": number, **result})

@@ -23,7 +23,7 @@ from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.serve.broker import Library
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
-from kafkascope.proxy.serve.log import ENTRY_BYTES, Entry, Log, Owed, _marker
+from kafkascope.proxy.serve.log import ENTRY_BYTES, Entry, Log, PendingMarker, _marker
 from kafkascope.proxy.serve.server import Server
 from kafkascope.tui.cli import main
 from tests.explosion.turns import exchange as told
@@ -57,12 +57,12 @@ def test_records_are_kept_up_to_a_limit() -> None:
     model.finish()
     log = model.topics["orders"].partitions[0].log
     assert 100_000 < log.bytes < 100_000 + 2 * len(data)
-    assert model.left_out == 100 - log.end
+    assert model.records_dropped == 100 - log.end
     unplaced = {"acks": 0, "topic_data": [
         {"name": "orders", "partition_data": [{"index": 0, "records": data}]}
     ]}  # fmt: skip
     model.add(exchange("Produce", 0, unplaced, None))
-    assert model.left_out == 101 - log.end
+    assert model.records_dropped == 101 - log.end
 
 
 def test_nodes_are_kept_up_to_a_limit() -> None:
@@ -74,7 +74,7 @@ def test_nodes_are_kept_up_to_a_limit() -> None:
         brokers = [{"node_id": node, "host": f"h{node}", "port": 9092} for node in nodes]
         told = {"brokers": brokers, "controller_id": 9, "topics": [topic]}
         model.add(exchange("Metadata", 3, {"topics": None}, told))
-        assert model.more_nodes == more
+        assert model.nodes_truncated == more
     fetched = model.partition("fetched", 0)
     model.finish()
     assert sorted(model.nodes) == [4, 5, 6]
@@ -110,8 +110,10 @@ def test_listeners_that_cannot_be_opened_are_told(tmp_path: Path) -> None:
 
 def test_the_end_of_a_transaction_concerns_what_it_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Log] = []
-    ends = Log.ends
-    monkeypatch.setattr(Log, "ends", lambda log, *words: asked.append(log) or ends(log, *words))
+    ends = Log.end_captured
+    monkeypatch.setattr(
+        Log, "end_captured", lambda log, *words: asked.append(log) or ends(log, *words)
+    )
     model = CapturedCluster(TopicNames())
     for number in range(200):
         produced(model, f"topic {number}", 0, batch(b"plain"))
@@ -187,13 +189,13 @@ def transactions(seed: int) -> Log:
         elif kind < 0.8:
             log.add(_marker(base, producer, 0, chance.randrange(2), 0).data)
         else:
-            log.ends(producer, bool(chance.randrange(2)))
+            log.end_captured(producer, bool(chance.randrange(2)))
     for producer in (1, 2, 3):
-        log.ends(producer, True)
+        log.end_captured(producer, True)
     return log
 
 
-def marked_one_by_one(entries: list[Entry], owed: list[Owed]) -> list[Entry]:
+def marked_one_by_one(entries: list[Entry], owed: list[PendingMarker]) -> list[Entry]:
     """Place each marker that is owed at the first free offset behind its transaction."""
     fetched = {entry.base for entry in entries if entry.marker is not None}
     for each in owed:
@@ -223,7 +225,7 @@ def test_markers_of_many_producers_are_placed_in_linear_time() -> None:
     for number in range(count):
         data = batch(b"x", base=number, attributes=0x10, producer_id=number + 1, producer_epoch=0)
         log.add(data)
-        log.ends(number + 1, True)
+        log.end_captured(number + 1, True)
     start = time.process_time()
     log.finish()
     # Each went over all batches behind it: 16 seconds.

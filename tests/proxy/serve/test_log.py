@@ -86,10 +86,10 @@ def test_aborted_transactions_are_known_from_their_markers_in_any_order():
 def test_markers_that_nobody_fetched_go_where_the_broker_put_them():
     log = Log()
     log.add(transactional(b"a"), 0)
-    log.ends(PRODUCER, False)
+    log.end_captured(PRODUCER, False)
     log.add(batch(b"other"), 1)
     log.add(transactional(b"b"), 3)
-    log.ends(PRODUCER, True)
+    log.end_captured(PRODUCER, True)
     log.finish()
     assert [entry.base for entry in log.entries(0)] == [0, 1, 2, 3, 4]
     assert aborted(log, 0) == [(PRODUCER, 0)]
@@ -100,8 +100,8 @@ def test_markers_that_nobody_fetched_go_where_the_broker_put_them():
 def test_where_the_captures_clients_stood_readers_may_stand():
     log = Log()
     log.add(batch(b"a"), 0)
-    log.reaches(7)
-    log.reaches(1 << 63)
+    log.set_high_watermark(7)
+    log.set_high_watermark(1 << 63)
     log.finish()
     assert (log.end, log.next) == (1, 7)
     assert log.append(batch(b"b")) == 7
@@ -112,7 +112,7 @@ def test_offsets_that_cannot_be_added_to_are_left_out():
     log = Log()
     log.add(batch(b"a", base=LAST_OFFSET))
     log.add(batch(b"b"), LAST_OFFSET)
-    log.starts_at(LAST_OFFSET)
+    log.set_log_start(LAST_OFFSET)
     log.finish()
     assert (log.start, log.end) == (0, 0)
     assert log.append(b"garbage") == -1

@@ -13,7 +13,7 @@ from kafkascope.proxy.serve.coordinators.consumers import ConsumerGroups
 from kafkascope.proxy.serve.coordinators.groups import Groups
 from kafkascope.proxy.serve.coordinators.producers import Offsets
 from kafkascope.proxy.serve.request import Code, MemoryBudget, Request
-from kafkascope.proxy.serve.server import Lines
+from kafkascope.proxy.serve.server import ClientLog
 from tests.proxy.served import peer_of, with_server
 
 SMALL = Limits(state_bytes=1 << 20, recount_s=0.0)
@@ -126,7 +126,7 @@ def test_a_client_that_comes_is_told_once() -> None:
 def test_a_flood_of_different_lines_is_cut() -> None:
     said: list[str] = []
     now = [0.0]
-    lines = Lines(said.append, clock=lambda: now[0])
+    lines = ClientLog(said.append, clock=lambda: now[0])
     for number in range(10_000):
         lines.log("me", f"line {number}")
     assert len(said) == LIMITS.log_burst

@@ -186,7 +186,7 @@ def test_without_an_api_versions_answer_everything_that_needs_no_answer_is_offer
     model, library, capture = library_of("libraries.pcap")
     try:
         model.versions.clear()
-        model.asked.clear()
+        model.used_versions.clear()
         broker = Broker(model, library, {1: ("127.0.0.1", 1)})
         assert {APIS[key].name for key in broker.versions} == set(broker.handlers) | LOGIN
     finally:
