@@ -19,7 +19,6 @@ REFUSED: Final = (ValueError, KeyError, TypeError)
 
 
 def read(line: bytes) -> tuple[dict[str, Any], bytes]:
-    """Parse a request; or return the refusal of a line that is none."""
     try:
         request = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -220,7 +220,6 @@ class Running:
         recorder.add_pipe(descriptor, "lines")
 
     def _end_watch(self, timeout_s: float = WATCH_S) -> None:
-        """Its input has ended; let it print the rest."""
         if self._watcher is None:
             return
         try:

@@ -92,7 +92,6 @@ class Metrics:
             self.count()
 
     def count(self) -> None:
-        """Count the responses that were noted."""
         # Many at once: in cold caches one takes a third of what its response does.
         answers, self.answers = self.answers, []
         for key, latency_ns in answers:
@@ -105,7 +104,6 @@ class Metrics:
             self._latency_ns[key] += latency_ns
 
     def snapshot(self) -> dict[str, dict[str, int]]:
-        """All counters by name and label."""
         self.count()
         counters = {name: dict(values) for name, values in self.counters.items() if values}
         counters["bytes_total"] = {"client": self.bytes[0], "broker": self.bytes[1]}
@@ -114,7 +112,6 @@ class Metrics:
         return counters
 
     def latencies(self) -> dict[str, dict[str, Any]]:
-        """Count, sum and buckets (not summed up) of the latencies, by API."""
         self.count()
         return {
             _api(key): {
@@ -126,7 +123,6 @@ class Metrics:
         }
 
     def text(self) -> str:
-        """All counters in Prometheus' text format."""
         lines = []
         snapshot = self.snapshot()
         for name, (label, help_) in HELP.items():
@@ -258,7 +254,6 @@ class Hub:
             self.say(sentence)
 
     def say(self, sentence: str) -> None:
-        """Log a sentence, and show it in the UI."""
         if len(sentence) > self.limits.notice_chars:
             sentence = f"{sentence[: self.limits.notice_chars]}..."
         sentence = safe(sentence)  # names that brokers and clients say

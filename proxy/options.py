@@ -388,10 +388,5 @@ def _upstream_tls(given: dict[str, Any]) -> UpstreamTls | None:
     names = ("tls", "ca", "cert", "key", "name", "insecure")
     if not any(given[f"upstream_{name}"] for name in names):
         return None
-    return UpstreamTls(
-        given["upstream_ca"],
-        given["upstream_cert"],
-        given["upstream_key"],
-        given["upstream_insecure"],
-        given["upstream_name"],
-    )
+    arguments = ("ca", "cert", "key", "insecure", "name")
+    return UpstreamTls(*(given[f"upstream_{name}"] for name in arguments))

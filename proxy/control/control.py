@@ -79,7 +79,6 @@ def _is_ours(folder: Path) -> bool:
 
 
 def socket_path(pid: int | None = None) -> Path:
-    """The socket of the proxy with that pid (ours)."""
     return runtime_folder() / f"proxy-{pid or os.getpid()}.sock"
 
 
@@ -226,7 +225,6 @@ class ControlSession:
                 return self.control.steering.do(request)
 
     async def _flushed(self) -> list[str]:
-        """What passed is in the recorded files; return their paths."""
         recorder = self.control.proxy.recorder
         end = time.monotonic() + FLUSH_S
         # What connections have been told of is queued by now; the recorder's thread does the rest.

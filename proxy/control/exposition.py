@@ -28,7 +28,6 @@ class Exposition:
         self.port = 0
 
     async def listen(self, address: Address) -> None:
-        """Serve on that address; `OSError`."""
         limit = self._proxy.hub.limits.metrics_request_bytes
         self._server = await asyncio.start_server(self._serve, *address, limit=limit)
         named = address_named(address.host)
@@ -54,7 +53,6 @@ class Exposition:
             writer.close()
 
     def respond(self, head: bytes, came_to: str) -> bytes:
-        """The response to a request that came to that address of ours."""
         words = head.partition(b"\r\n")[0].split(b" ")
         status, text = "404 Not Found", "GET /metrics\n"
         host = host_header(head)

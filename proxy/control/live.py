@@ -47,7 +47,6 @@ class PacketStreams:
         return sink
 
     async def remove(self, sink: PipeSink) -> None:
-        """End a stream."""
         self._streams.discard(sink)
         recorder = self._proxy.recorder
         if recorder is None:

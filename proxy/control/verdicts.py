@@ -54,7 +54,6 @@ class Nearest:
         self._text = ""
 
     def __str__(self) -> str:
-        """A line, or nothing."""
         return self._text
 
     def see(self, row: Row, exchange: Exchange) -> None:
@@ -131,13 +130,11 @@ class Seen:
     limits: Limits = LIMITS
 
     def count(self, name: str) -> None:
-        """Count one that is there."""
         if name not in self.there and len(self.there) >= self.limits.expected_names:
             name = OTHERS
         self.there[name] += 1
 
     def add(self, line: bytes) -> None:
-        """Count one that matches, as JSON."""
         self.found += 1
         if len(self.listed) < self.limit and self.size < self.limits.expected_bytes:
             self.size += len(line)
@@ -145,7 +142,6 @@ class Seen:
 
 
 def verdict(files: Sequence[str], expected: Expected, schemas: SchemaOptions) -> dict[str, Any]:
-    """Read recordings, and return the members of the answer."""
     begin = Mark("absolute", expected.since_ns) if expected.since_ns else None
     options = ReadOptions(
         tuple(files), filter_text=expected.filter, begin=begin, quiet=True, jobs=1, schemas=schemas

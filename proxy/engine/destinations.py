@@ -9,21 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 Ip: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
-Kind: TypeAlias = Literal[
-    "public",
-    "private",
-    "shared",
-    "loopback",
-    "link-local",
-    "multicast",
-    "unspecified",
-    "reserved",
-    "metadata service",
-]
+Kind: TypeAlias = str
 
 # Clouds tell a machine its credentials there; no broker is at one, whatever the upstream is.
 METADATA_SERVICES: Final = frozenset(

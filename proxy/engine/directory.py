@@ -258,7 +258,6 @@ def no_broker(host: str, port: int, error: Exception) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Return why a connection failed, in the words of the operating system."""
     if isinstance(error, socket.gaierror):
         return (error.strerror or "the host has no address").lower()
     if isinstance(error, TimeoutError):

@@ -70,7 +70,6 @@ class Handler(LiveConnectionHandler):
     # --- layers and hooks
 
     async def handle_hook(self, hook: commands.StartHook) -> None:
-        """Answer the layers' questions; there are no add-ons."""
         self._hook(hook)
 
     def _hook(self, hook: commands.StartHook) -> None:
@@ -105,7 +104,6 @@ class Handler(LiveConnectionHandler):
             self._busy = False
 
     def steer(self, what: Callable[[Relay, int], list[Action]]) -> None:
-        """See `layer.Steer`."""
         self.dispatch(Steer(what))
 
     def _crash(self) -> None:
@@ -120,7 +118,6 @@ class Handler(LiveConnectionHandler):
         return f"{name[0]}:{name[1]}" if name else "?"
 
     def log(self, message: str, level: int = logging.INFO, exc_info: Any = None) -> None:
-        """Log mitmproxy's messages for debugging."""
         _log.log(min(level, logging.DEBUG), "%s: %s", self.peer, message, exc_info=exc_info)
 
     # --- commands
@@ -190,7 +187,6 @@ class Handler(LiveConnectionHandler):
 
     @property
     def relay(self) -> Relay | None:
-        """What forwards, once both sides are connected."""
         return None if self.kafka is None else self.kafka.relay
 
     async def handle_client(self) -> None:
@@ -268,7 +264,6 @@ class Handler(LiveConnectionHandler):
         return receive
 
     async def open_connection(self, command: commands.OpenConnection) -> None:
-        """Connect to the first upstream that accepts."""
         server = command.connection
         assert isinstance(server, Server)
         try:
@@ -345,7 +340,6 @@ class Handler(LiveConnectionHandler):
         raise error
 
     def close_connection(self, connection: Connection, half_close: bool = False) -> None:
-        """End a side: only our direction, or both."""
         io = self.transports[connection]
         if half_close:
             if connection.state & ConnectionState.CAN_WRITE and io.writer is not None:
@@ -358,7 +352,6 @@ class Handler(LiveConnectionHandler):
 
     @property
     def busy(self) -> bool:
-        """Whether responses are still on their way."""
         relay = self.relay
         if relay is not None and relay.busy and not relay.context.over:
             return True
@@ -406,7 +399,6 @@ class Handler(LiveConnectionHandler):
                 io.handler.cancel("the proxy is shutting down")
 
     def _finish(self, stream: Stream) -> None:
-        """Give the last bytes some time, then abort."""
         stream.close()
         if stream.unsent:
             closing = self.route.closing

@@ -32,13 +32,11 @@ class HeldFrames:
     """The held frames, by number."""
 
     def __init__(self, connections: Callable[[], dict[Context, Steer]]) -> None:
-        """`connections`: the open ones."""
         self._connections = connections
         self._numbers = itertools.count(1)
         self._waiting: dict[int, tuple[ReadPause, InterceptedFrame]] = {}
 
     def add(self, stop: ReadPause, frame: InterceptedFrame) -> int:
-        """Add a frame; returns its number."""
         number = next(self._numbers)
         self._waiting[number] = (stop, frame)
         frame.context.hub.metrics.add("held")
@@ -46,7 +44,6 @@ class HeldFrames:
         return number
 
     def forget(self, number: int) -> None:
-        """Remove a frame whose connection is over."""
         if number in self._waiting:
             self._take(number)
 
@@ -143,7 +140,6 @@ def _topic(frame: InterceptedFrame) -> str:
 
 
 def _summary(frame: InterceptedFrame) -> str:
-    """What a frame is about: topics, groups, and the error of a response."""
     row = frame.row
     about = [*row.topics, *row.groups, *row.transactional_ids]
     parts = [", ".join(about[:4]) + (", ..." if len(about) > 4 else "")]

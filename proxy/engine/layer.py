@@ -106,7 +106,6 @@ class ClientHelloLayer(layers.ClientTLSLayer):
         self._hello: Hello | None = Hello()
 
     def receive_handshake_data(self, data: bytes) -> Any:
-        """Gather the hello, then hand it on."""
         hello = self._hello
         if hello is None:
             return (yield from super().receive_handshake_data(data))
@@ -223,7 +222,6 @@ class KafkaLayer(layer.Layer):
         return self._commands(actions)
 
     def finish(self) -> None:
-        """Clean up; the connection is over, whichever side ended it."""
         relay = self.relay
         if relay is None:
             return

@@ -67,13 +67,11 @@ class Memory:
         self._full = 0
 
     def grew(self, size: int) -> None:
-        """Count `size` more bytes, kept somewhere."""
         self._grown += size
         if self._grown >= self._step:
             self.look()
 
     def look(self) -> None:
-        """Decide who has to wait, who may read on, and who is closed."""
         self._grown = 0
         held = {each: each.holds() for each in self._holders()}
         total = sum(held.values())

@@ -97,7 +97,6 @@ class Route:
         return address[0], address[1]
 
     def layers(self, context: Context, stream: Stream) -> tuple[layer.Layer, KafkaLayer]:
-        """Return the topmost layer, and the one that forwards."""
         stack = tunnel.LayerStack()
         top = Top(context)
         stack /= top
@@ -111,7 +110,6 @@ class Route:
         return stack[0], kafka
 
     def upstreams(self, server: Server) -> Iterable[tuple[str, int]]:
-        """The addresses that this connection may go to, in order."""
         if self.mode != "reverse":
             return [(server.address[0], server.address[1])] if server.address else []
         return self.nodes.candidates(self.node_id)

@@ -151,7 +151,6 @@ class ProxySchemas:
 
     @cached_property
     def _known(self) -> Known:
-        """What decodes for rules, made in the thread."""
         from kafkascope.analyzer.filter.decoded.reading import Decoding
 
         payloads = self._payloads()

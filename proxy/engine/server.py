@@ -200,7 +200,6 @@ class KafkaProxy:
             await asyncio.to_thread(self.recorder.stop)
 
     def kill(self) -> None:
-        """Abort all connections at once."""
         self._listen_no_more()
         for handler in tuple(self.handlers):
             handler.kill()
@@ -215,11 +214,9 @@ class KafkaProxy:
 
     @property
     def bootstrap(self) -> str:
-        """The address that clients use in place of the brokers'."""
         return str(self.address)
 
     def status(self) -> dict[str, Any]:
-        """The state of the proxy, for people and programs."""
         self.count_sinks()
         recorder = self.recorder
         return {
@@ -240,7 +237,6 @@ class KafkaProxy:
         }
 
     def count_sinks(self) -> None:
-        """Copy the recorder's losses into the counters."""
         if self.recorder is not None:
             dropped = self.hub.metrics.counters["recorder_dropped_total"]
             dropped["queue"] = self.recorder.dropped

@@ -51,7 +51,6 @@ class Arena:
 
     @property
     def scarce(self) -> bool:
-        """Whether all slabs are in use: nothing more is leased."""
         return self._made >= self.limits.arena_slabs and not self._free
 
     @property
@@ -193,7 +192,6 @@ class Stream(asyncio.BufferedProtocol):
                 arena.advance(nbytes)
 
     def eof_received(self) -> bool:
-        """Note that the other end sends no more; ours may."""
         if not self.ended.done():
             self.ended.set_result(True)
         return True
@@ -282,7 +280,6 @@ class Stream(asyncio.BufferedProtocol):
     # --- the writer that mitmproxy knows
 
     def write(self, data: Data) -> None:
-        """Send, or keep what the kernel does not take."""
         if self._views and type(data) is memoryview and self._arena.scarce:
             data = bytes(data)  # what is not sent at once stays with the transport
         self.transport.write(data)
@@ -297,7 +294,6 @@ class Stream(asyncio.BufferedProtocol):
 
     @property
     def unsent(self) -> int:
-        """Bytes that the kernel did not take yet."""
         return self.transport.get_write_buffer_size()
 
     def write_eof(self) -> None:

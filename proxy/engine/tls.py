@@ -99,7 +99,6 @@ class Tls:
         return self._folder / "kafkascope-ca-cert.pem"
 
     def hook(self, context: Context, hook: StartHook) -> None:
-        """Answer a question of a TLS layer, or note a failure."""
         from mitmproxy.proxy.layers import tls
 
         from kafkascope.proxy.engine.layer import TOO_LONG
@@ -218,7 +217,6 @@ class Tls:
 
 
 def general_names(*names: str | None) -> list[GeneralName]:
-    """Names and addresses as certificates have them, each once."""
     from cryptography.x509 import DNSName, IPAddress
 
     found: list[GeneralName] = []

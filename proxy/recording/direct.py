@@ -97,7 +97,6 @@ class Direct:
 
     @property
     def usable(self) -> bool:
-        """Whether the file system supports such writes."""
         return self._descriptor >= 0
 
     def open(self, plain: int) -> None:

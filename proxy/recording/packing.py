@@ -45,7 +45,6 @@ class FrameFollower:
         """Bytes are missing behind `head`."""
 
     def add(self, seq: int, data: bytes | memoryview) -> None:
-        """Take the next bytes, of which the first has the sequence number `seq`."""
         size, at = len(data), 0
         if self.lost and size >= _SIZE:
             # The recorder is told of whole frames, when they are small.
@@ -129,7 +128,6 @@ class Batch(NamedTuple):
 
 
 def preamble() -> bytes:
-    """Return the start of every file: the section and its two interfaces."""
     buffer = BytesIO()
     writer = PcapngWriter(buffer)
     writer.interface("client", comment=CLIENT_LEG)
@@ -185,7 +183,6 @@ class Packing:
         self._now_ns = 0
 
     def take(self) -> Batch:
-        """Remove and return what was composed since the last call."""
         self._cut()
         parts, starts, leases = tuple(self._parts), tuple(self._starts), tuple(self._leases)
         batch = Batch(parts, self.size, self._packets, leases, starts, self._begin)
@@ -217,7 +214,6 @@ class Packing:
         return True
 
     def add(self, event: TapEvent) -> None:
-        """Compose the packets of an event."""
         number, leg, side, data, now_ns, comment, _ = event
         if leg == OPEN:
             self._isn = (self._isn + 64_000) & 0xFFFF_FFFF
@@ -266,7 +262,6 @@ class Packing:
             self._inside.pop((number, leg, side), None)
 
     def _beginnings(self) -> bytes:
-        """Return packets with the beginnings of all frames that are not over."""
         blocks: list[bytes] = []
         for number, leg, side in list(self._inside)[: LIMITS.begun_frames]:
             conversation = self._conversations.get(number)

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.captures.model import Endpoint
 from kafkascope.proxy.limits import LIMITS, Limits
@@ -48,31 +48,16 @@ class ConnectionTap:
 
     def client(self, side: int, data: Part, now_ns: int, comment: str = "") -> None:
         """Record bytes of the client's leg, from that side."""
-        size = len(data)
-        recorder = self._recorder
-        lease = None
-        if size >= LARGE and recorder.hub is not None and type(data) is memoryview:
+        hub, lease = self._recorder.hub, None
+        if len(data) >= LARGE and hub is not None and type(data) is memoryview:
             # Large reads are not copied, but kept where they are.
-            lease = recorder.hub.lease(data)
-        if lease is None:
-            if recorder.full:
-                self._drop(0, side, size)
-                return
-            data = bytes(data)  # a frame that was kept is: it stays as it is
-        if self._lost:
-            self._queue_losses(now_ns)
-        recorder.put(TapEvent(self.number, 0, side, data, now_ns, comment, lease), size)
+            lease = hub.lease(data)
+        self._put(0, side, data, now_ns, comment, lease)
 
     def broker(self, side: int, data: bytes, now_ns: int, comment: str = "") -> None:
         """Record a frame of the broker's leg, from that side, where it differs from the
         client's."""
-        size = len(data)
-        if self._recorder.full:
-            self._drop(1, side, size)
-            return
-        if self._lost:
-            self._queue_losses(now_ns)
-        self._recorder.put(TapEvent(self.number, 1, side, data, now_ns, comment), size)
+        self._put(1, side, data, now_ns, comment)
 
     def end(self, side: int | None, how: str, now_ns: int) -> None:
         """Record that a side of the client's leg ended; None: the connection is over."""
@@ -80,12 +65,21 @@ class ConnectionTap:
             self._queue_losses(now_ns)
         self._recorder.put(TapEvent(self.number, CLOSE, side, how, now_ns), 0)
 
-    def _drop(self, leg: int, side: int, size: int) -> None:
-        self._recorder.unqueued += 1
-        self._lost[leg, side] = self._lost.get((leg, side), 0) + size
+    def _put(
+        self, leg: int, side: int, data: Part, now_ns: int, comment: str, lease: Any = None
+    ) -> None:
+        recorder, size = self._recorder, len(data)
+        if lease is None and recorder.full:
+            recorder.unqueued += 1
+            self._lost[leg, side] = self._lost.get((leg, side), 0) + size
+            return
+        if self._lost:
+            self._queue_losses(now_ns)
+        # A frame that was buffered is bytes: no copy is made of it.
+        kept = bytes(data) if lease is None else data
+        recorder.put(TapEvent(self.number, leg, side, kept, now_ns, comment, lease), size)
 
     def _queue_losses(self, now_ns: int) -> None:
-        """Queue the numbers of bytes in place of the bytes."""
         lost, self._lost = self._lost, {}
         for (leg, side), size in lost.items():
             self._recorder.put(TapEvent(self.number, leg, side, size, now_ns), 0)
@@ -197,17 +191,14 @@ class Recorder:
 
     @property
     def idle(self) -> bool:
-        """Whether everything queued was written or dropped."""
         written = self._file is None or self._file.idle
         return not (self._queue or self._composing) and written
 
     @property
     def files(self) -> list[Path]:
-        """The files that exist, oldest first."""
         return [] if self._file is None else list(self._file.files)
 
     def start(self) -> None:
-        """Open the file; `OSError` when that is not possible."""
         head = preamble()
         self._packing = Packing()
         if self._file is not None:

@@ -86,7 +86,6 @@ class Sink:
         self._thread.start()
 
     def put(self, batch: Batch) -> bool:
-        """Queue packets, or drop them. Returns which."""
         if self.patience_s:
             self._wait_for_room(batch.size)
         if self.failed or self._queued + batch.size > self.limit:
@@ -119,7 +118,6 @@ class Sink:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is left to write."""
         return self._put == self._done and (not self._unsettled or bool(self.failed))
 
     def hurry(self) -> None:
@@ -259,7 +257,6 @@ class FileSink(Sink):
 
     @property
     def rotates(self) -> bool:
-        """Whether there is a row of files."""
         return bool(self._rotate_bytes or self._rotate_s)
 
     def _open(self, head: bytes) -> None:
@@ -319,7 +316,6 @@ class FileSink(Sink):
         self._ahead = self._size - self._passed
 
     def _write_plainly(self, parts: tuple[Part, ...]) -> None:
-        """Write through the page cache, behind what was written past it."""
         assert self._file is not None
         descriptor = self._file.file.fileno()
         if self._direct is not None and self._direct.leave():
@@ -458,7 +454,6 @@ class FileSink(Sink):
         self._ends.clear()
 
     def _prune(self) -> None:
-        """Delete the oldest files while all together are too large."""
         while (
             self._keep_bytes
             and len(self.files) > 1

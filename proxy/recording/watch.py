@@ -10,12 +10,10 @@ import sys
 
 
 def command(*arguments: str) -> list[str]:
-    """The command line of that process."""
     return [sys.executable, "-m", "kafkascope.proxy.recording.watch", "-", *arguments]
 
 
 def start(*arguments: str) -> subprocess.Popen[bytes]:
-    """Start the process; packets go into its stdin."""
     # A session of its own: ctrl+c is for the proxy, which ends this one's input.
     return subprocess.Popen(command(*arguments), stdin=subprocess.PIPE, start_new_session=True)
 

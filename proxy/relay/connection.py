@@ -127,7 +127,6 @@ class Connection:
         return self._resume(side, now_ns)
 
     def closed(self) -> None:
-        """Clean up: both sockets are closed."""
         stop = self.directions[BROKER].stop
         if stop is not None and not stop.forever and stop.frame is not None:
             # It was delayed or held up to the end: the client never got it.

@@ -3,6 +3,7 @@ to."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kafkascope.proxy.rules.verdicts import Action
@@ -12,49 +13,32 @@ if TYPE_CHECKING:
     from kafkascope.proxy.hub import Hub, Tap
 
 
+# Scripts keep something for each, weakly.
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Context:
     """Shared by the parts of one connection between a client and a broker."""
 
-    __slots__ = (
-        "__weakref__",  # scripts keep something for each
-        "advertise_host",
-        "broker",
-        "cause",
-        "client",
-        "client_id",
-        "hub",
-        "now_ns",
-        "number",
-        "opaque",
-        "out",
-        "over",
-        "tap",
-        "via",
-    )
-
-    def __init__(self, hub: Hub, number: int, client: Endpoint, broker: Endpoint) -> None:
-        self.hub = hub
-        self.number = number
-        self.client = client
-        self.broker = broker
-        self.advertise_host = ""
-        """Our address that this client connected to."""
-        self.via = ""
-        """The load balancer whose PROXY protocol header named the client."""
-        self.client_id: str | None = None
-        """Of the last request that was looked at."""
-        self.tap: Tap | None = None
-        """Where the connection is recorded."""
-        self.now_ns = 0
-        """When the event being handled came."""
-        self.out: list[Action] = []
-        """What is to be done about it, in order."""
-        self.opaque = False
-        """Framing is lost: between frames all bytes of both directions pass unread."""
-        self.over = False
-        self.cause = ""
-        """Why the connection ended."""
+    hub: Hub
+    number: int
+    client: Endpoint
+    broker: Endpoint
+    advertise_host: str = ""
+    """Our address that this client connected to."""
+    via: str = ""
+    """The load balancer whose PROXY protocol header named the client."""
+    client_id: str | None = None
+    """Of the last request that was looked at."""
+    tap: Tap | None = None
+    """Where the connection is recorded."""
+    now_ns: int = 0
+    """When the event being handled came."""
+    out: list[Action] = field(default_factory=list)
+    """What is to be done about it, in order."""
+    opaque: bool = False
+    """Framing is lost: between frames all bytes of both directions pass unread."""
+    over: bool = False
+    cause: str = ""
+    """Why the connection ended."""
 
     def ended_by(self, cause: str) -> None:
-        """Record why the connection ends; the first cause counts."""
         self.cause = self.cause or cause

@@ -7,6 +7,7 @@ its socket is not read, so nothing piles up.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.conversation.detect import describe
@@ -25,6 +26,7 @@ from kafkascope.proxy.relay.modes import (
     WALK,
     WITHHELD,
     Event,
+    Mode,
     transition,
 )
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, End, Read, Send, WakeUp
@@ -40,21 +42,19 @@ if TYPE_CHECKING:
 SLICE_S: Final = 0.05
 
 
+@dataclass(slots=True, eq=False)
 class ReadPause:
     """Why a direction is not read. `go` is called once when it may continue."""
 
-    __slots__ = ("ends", "forever", "frame", "go", "held", "kept")
-
-    def __init__(self, go: Callable[[], None], *, forever: bool = False) -> None:
-        self.go = go
-        self.forever = forever
-        self.ends = False
-        """By itself, after some time."""
-        self.frame: InterceptedFrame | None = None
-        self.held: int | None = None
-        """Number under which the frame can be released from outside."""
-        self.kept = 0
-        """Bytes that wait with it."""
+    go: Callable[[], None]
+    forever: bool = False
+    ends: bool = False
+    """By itself, after some time."""
+    frame: InterceptedFrame | None = None
+    held: int | None = None
+    """Number under which the frame can be released from outside."""
+    kept: int = 0
+    """Bytes that wait with it."""
 
 
 class FrameHandler:
@@ -109,70 +109,45 @@ class FrameHandler:
         raise NotImplementedError
 
 
+@dataclass(slots=True, eq=False)
 class Direction:
     """The bytes of one side, cut into frames about which its handler decides."""
 
-    __slots__ = (
-        "backlog",
-        "body",
-        "closing",
-        "context",
-        "eof",
-        "foreign",
-        "frames",
-        "handler",
-        "head",
-        "left",
-        "mode",
-        "pairing",
-        "rate",
-        "request",
-        "shown",
-        "side",
-        "size",
-        "stop",
-        "taps",
-        "want",
-    )
-
-    def __init__(
-        self, context: Context, side: int, taps: TapWriter, pairing: Pairing, handler: FrameHandler
-    ) -> None:
-        self.context = context
-        self.side = side
-        """Where its bytes come from."""
-        self.taps = taps
-        self.pairing = pairing
-        self.handler = handler
-        self.left = 0
-        """Bytes of the current frame that are still to come; 0 between frames."""
-        self.size = 0
-        """Of the current frame, size field included."""
-        self.mode = PASS
-        """Of the current frame; between frames, of the last one."""
-        self.head = bytearray()
-        """The first bytes of a frame, while they are too few to decide."""
-        self.want = 0
-        """How many they have to be."""
-        self.body = bytearray()
-        """What COLLECT and TAIL keep."""
-        self.frames = 0
-        self.foreign = True
-        """If the next bytes are opaque, they are the first ones of another protocol."""
-        self.request: PendingRequest | None = None
-        """The current frame if it is a request, the request it answers if it is a response."""
-        self.rate = 0.0
-        """Bytes per second for the current frame; 0: as they come."""
-        self.shown = 0
-        """How many of its first bytes HIDE leaves as they are."""
-        self.stop: ReadPause | None = None
-        """Why nothing is taken from this side."""
-        self.backlog: list[bytes] = []
-        """What had been read when the stop came: one read at most, for the socket is not read."""
-        self.eof = False
-        """The side sends no more (the backlog comes first)."""
-        self.closing = False
-        """The other side was told so."""
+    context: Context
+    side: int
+    """Where its bytes come from."""
+    taps: TapWriter
+    pairing: Pairing
+    handler: FrameHandler
+    left: int = 0
+    """Bytes of the current frame that are still to come; 0 between frames."""
+    size: int = 0
+    """Of the current frame, size field included."""
+    mode: Mode = PASS
+    """Of the current frame; between frames, of the last one."""
+    head: bytearray = field(default_factory=bytearray)
+    """The first bytes of a frame, while they are too few to decide."""
+    want: int = 0
+    """How many they have to be."""
+    body: bytearray = field(default_factory=bytearray)
+    """What COLLECT and TAIL keep."""
+    frames: int = 0
+    foreign: bool = True
+    """If the next bytes are opaque, they are the first ones of another protocol."""
+    request: PendingRequest | None = None
+    """The current frame if it is a request, the request it answers if it is a response."""
+    rate: float = 0.0
+    """Bytes per second for the current frame; 0: as they come."""
+    shown: int = 0
+    """How many of its first bytes HIDE leaves as they are."""
+    stop: ReadPause | None = None
+    """Why nothing is taken from this side."""
+    backlog: list[bytes] = field(default_factory=list)
+    """What had been read when the stop came: one read at most, for the socket is not read."""
+    eof: bool = False
+    """The side sends no more (the backlog comes first)."""
+    closing: bool = False
+    """The other side was told so."""
 
     # --- bytes
 
@@ -285,7 +260,6 @@ class Direction:
         self.handler.on_end()
 
     def begin(self, size: int) -> None:
-        """Begin a frame of `size` bytes, as its size field says."""
         self.left = self.size = 4 + size
         self.mode = PASS
         self.rate = 0.0
@@ -384,7 +358,6 @@ class Direction:
         return stop
 
     def resume(self) -> None:
-        """Continue where the stop came."""
         stop = self.stop
         assert stop is not None
         self.stop = None
@@ -425,7 +398,6 @@ class Direction:
 
     @property
     def kept(self) -> int:
-        """Bytes that wait here."""
         stop = self.stop.kept if self.stop is not None else 0
         return len(self.head) + len(self.body) + sum(map(len, self.backlog)) + stop
 

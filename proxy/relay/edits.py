@@ -47,7 +47,6 @@ Change = Callable[[Any, "bytes | None"], Any]
 def spelled(
     data: bytes | None, payloads: Payloads | None = None, topic: str = ""
 ) -> dict[str, Any] | None:
-    """A records field as people edit it."""
     if data is None:
         return None
     return {"batches": [edited for edited, _ in _pieces(data, payloads, topic)]}

@@ -189,7 +189,6 @@ def _node_id(struct_: Body) -> int:
 
 
 def _brokers(key: int, body: Body) -> frozenset[int]:
-    """The ids of all brokers of the cluster, where a response lists them."""
     if key not in CENSUS or body.get("endpoint_type") == CONTROLLERS:
         return frozenset()
     return frozenset(map(_node_id, body["brokers"]))

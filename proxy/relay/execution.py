@@ -6,6 +6,7 @@ A rule that changes a frame does not decide: the others see it as it is then.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,12 +43,12 @@ FINAL: Final = (Respond, Drop, Close)
 IN_PLACE: Final = (Replace, Respond)
 
 
+@dataclass(slots=True, eq=False)
 class RuleExecution:
     """Asks the rules of one connection and carries out their verdicts."""
 
-    def __init__(self, context: Context, taps: TapWriter) -> None:
-        self.context = context
-        self.taps = taps
+    context: Context
+    taps: TapWriter
 
     def run(
         self,
@@ -160,7 +161,6 @@ class RuleExecution:
             self.close(direction, verdict)
 
     def send(self, direction: Direction, frame: InterceptedFrame, data: bytes) -> None:
-        """Forward a frame that was kept, at its rate."""
         context, side = self.context, direction.side
         response = side == BROKER  # requests were recorded as they came
         if not frame.rate:

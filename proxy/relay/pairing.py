@@ -225,7 +225,6 @@ class Pairing:
             self.requests.popleft()
 
     def own_response(self) -> PendingRequest | None:
-        """Remove the first request if it has a response of ours."""
         front = self.front()
         if front is None or front.response is None:
             return None
@@ -247,7 +246,6 @@ class Pairing:
 
     @property
     def kept(self) -> int:
-        """Bytes of requests and responses that are kept."""
         return sum(
             len(each.payload or b"") + len(each.raw or b"") + len(each.response or b"")
             for each in self.requests

@@ -54,5 +54,4 @@ class HeaderReader:
         return header
 
     def split(self, header: ProxyHeader) -> tuple[bytes, bytes]:
-        """Return the bytes of the header, and those behind it."""
         return bytes(self._data[: header.size]), bytes(self._data[header.size :])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -88,20 +89,18 @@ def _is_foreign(head: bytes) -> bool:
     )
 
 
+@dataclass(slots=True)
 class UninterestingHeads:
     """Heads of requests that no rule cares for, while the rules and the client id stay the same.
     Further requests like these are not looked at."""
 
-    __slots__ = ("client_id", "edition", "heads", "name")
-
-    def __init__(self) -> None:
-        self.edition = 0
-        """Of the rules."""
-        self.client_id: str | None = None
-        self.name = b""
-        """The client's id as it is on the wire."""
-        self.heads: set[tuple[int, int]] = set()
-        """API keys and versions."""
+    edition: int = 0
+    """Of the rules."""
+    client_id: str | None = None
+    name: bytes = b""
+    """The client's id as it is on the wire."""
+    heads: set[tuple[int, int]] = field(default_factory=set)
+    """API keys and versions."""
 
     def learn(self, chain: Rules, frame: InterceptedFrame) -> None:
         """Ask the rules whether they care for requests like this one."""
@@ -116,29 +115,23 @@ class UninterestingHeads:
             self.heads.add((frame.key, frame.version))
 
 
+@dataclass(slots=True, eq=False)
 class Requests(FrameHandler):
     """Decides about the frames of the client."""
 
-    __slots__ = ("context", "direction", "flush", "pairing", "quiet", "rules", "taps", "tokens")
+    context: Context
+    taps: TapWriter
+    pairing: Pairing
+    rules: RuleExecution
+    flush: Callable[[], None]
+    """Sends responses of our own whose turn has come."""
+    quiet: UninterestingHeads = field(default_factory=UninterestingHeads)
+    tokens: bool = False
+    """SASL tokens may come, which have no header."""
+    direction: Direction = field(init=False)
 
-    def __init__(
-        self,
-        context: Context,
-        taps: TapWriter,
-        pairing: Pairing,
-        rules: RuleExecution,
-        flush: Callable[[], None],
-    ) -> None:
-        self.context = context
-        self.taps = taps
-        self.pairing = pairing
-        self.direction = Direction(context, CLIENT, taps, pairing, self)
-        self.rules = rules
-        self.flush = flush
-        """Sends responses of our own whose turn has come."""
-        self.quiet = UninterestingHeads()
-        self.tokens = False
-        """SASL tokens may come, which have no header."""
+    def __post_init__(self) -> None:
+        self.direction = Direction(self.context, CLIENT, self.taps, self.pairing, self)
 
     def forward_whole_frames(self, data: Data, size: int) -> int:
         direction = self.direction
@@ -222,7 +215,6 @@ class Requests(FrameHandler):
         return 0
 
     def _begin_request(self, head: Head) -> None:
-        """Pass a request, or buffer it for rules and other consumers."""
         direction = self.direction
         context, hub = self.context, self.context.hub
         key, version = head.key, head.version
@@ -269,7 +261,6 @@ class Requests(FrameHandler):
             direction.request = None
 
     def on_frame(self, data: bytes) -> None:
-        """Record a token; ask the rules about a request that was kept."""
         direction = self.direction
         context, hub = self.context, self.context.hub
         request, direction.request = direction.request, None

@@ -4,6 +4,7 @@ secrets."""
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.transform import secrets
@@ -50,22 +51,21 @@ def _secret(request: PendingRequest, data: Data, at: int, end: int, size: int) -
     return secrets.of_metadata_log(bytes(data[at : at + told]))
 
 
+@dataclass(slots=True, eq=False)
 class Responses(FrameHandler):
     """Decides about the frames of the broker."""
 
-    __slots__ = ("context", "direction", "pairing", "rules", "tail_at", "taps", "walk")
+    context: Context
+    taps: TapWriter
+    pairing: Pairing
+    rules: RuleExecution
+    walk: Walk | None = None
+    """The way through a response in mode WALK."""
+    tail_at: int = 0
+    direction: Direction = field(init=False)
 
-    def __init__(
-        self, context: Context, taps: TapWriter, pairing: Pairing, rules: RuleExecution
-    ) -> None:
-        self.context = context
-        self.taps = taps
-        self.pairing = pairing
-        self.direction = Direction(context, BROKER, taps, pairing, self)
-        self.rules = rules
-        self.walk: Walk | None = None
-        """The way through a response in mode WALK."""
-        self.tail_at = 0
+    def __post_init__(self) -> None:
+        self.direction = Direction(self.context, BROKER, self.taps, self.pairing, self)
 
     def forward_whole_frames(self, data: Data, size: int) -> int:
         direction = self.direction
@@ -167,7 +167,6 @@ class Responses(FrameHandler):
         return 0
 
     def _requested(self, correlation_id: int) -> PendingRequest | None:
-        """The request of a response. Those before it get no response any more."""
         pairing = self.pairing
         front = pairing.front()
         if front is not None and front.correlation_id == correlation_id and not front.token:
@@ -179,7 +178,6 @@ class Responses(FrameHandler):
         return pairing.front()
 
     def _look_into(self, request: PendingRequest, view: memoryview, at: int, end: int) -> None:
-        """Keep a response that may hold addresses or versions, or only its end."""
         direction = self.direction
         hub, endpoints = self.context.hub, self.context.hub.endpoints
         key, version = request.key, request.version

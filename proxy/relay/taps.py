@@ -3,6 +3,7 @@ differs, secrets masked."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafkascope.analyzer.conversation.tampering import named
@@ -17,15 +18,13 @@ if TYPE_CHECKING:
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 
+@dataclass(slots=True, eq=False)
 class TapWriter:
     """The taps of one connection. Masked secrets keep their length."""
 
-    __slots__ = ("context", "note")
-
-    def __init__(self, context: Context) -> None:
-        self.context = context
-        self.note = ""
-        """Comment for the next bytes of the client."""
+    context: Context
+    note: str = ""
+    """Comment for the next bytes of the client."""
 
     def start(self, recording: Recording, now_ns: int, balancer: Balancer | None = None) -> None:
         """Start to record the connection; with the header of a load balancer in between."""

@@ -227,7 +227,6 @@ class Comparison:
 
     @property
     def remarks(self) -> list[str]:
-        """What was not compared, in sentences."""
         said = []
         if any(path == MORE for _, _, path, *_ in self.findings):
             said.append(f"differences beyond {self.limits.differences:,} are only counted")
@@ -254,7 +253,6 @@ class Comparison:
         self._lists.clear()
 
     def all(self) -> Iterator[ReplayDifference]:
-        """All differences, the most frequent first; those of records last."""
         self._put_together()
         for key, (times, first) in sorted(self.findings.items(), key=lambda each: -each[1][0]):
             api, _, *texts = key

@@ -24,7 +24,6 @@ from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.sasl import Credentials, LoginRefused, tokens
 
 CLIENT_ID: Final = "kafkascope-replay"
-BUFFER: Final = 256 << 10
 CLOSE_SECONDS: Final = 5.0
 _SIZE: Final = struct.Struct(">i")
 # Where correlation ids of requests of our own begin: captured ones keep theirs.
@@ -49,7 +48,7 @@ class Unreadable(PeerError):
     """The response to a request of ours cannot be read."""
 
 
-class Peer(asyncio.BufferedProtocol):
+class Peer(asyncio.Protocol):
     """An open connection; `open` makes one."""
 
     def __init__(self, reach: Reach) -> None:
@@ -60,12 +59,8 @@ class Peer(asyncio.BufferedProtocol):
         """When each has to be here; all wait equally long, so the first is the earliest."""
         self._timer: asyncio.TimerHandle | None = None
         self._own = OWN
-        self._buffer = memoryview(bytearray(BUFFER))
-        self._rest = b""
+        self._data = bytearray()
         """The beginning of a response that is not whole."""
-        self._large: bytearray | None = None
-        """A response that is larger than the buffer; of it `_have` bytes are here."""
-        self._have = 0
         self._room = asyncio.Event()
         self._room.set()
         self._gone = asyncio.Event()
@@ -100,36 +95,20 @@ class Peer(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by its class
 
-    def get_buffer(self, sizehint: int) -> memoryview:
-        """The buffer of the next read: the response itself when it is a large one."""
-        if self._large is not None:
-            return memoryview(self._large)[self._have :]
-        return self._buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
-        if self._large is not None:
-            self._have += nbytes
-            if self._have == len(self._large):
-                whole, self._large = self._large, None
-                self._received(bytes(whole))
-            return
-        data = self._rest + self._buffer[:nbytes]
-        at, end = 0, len(data)
+    def data_received(self, data: bytes) -> None:
+        buffer = self._data
+        buffer += data
+        at, end = 0, len(buffer)
         while end - at >= _SIZE.size:
-            (size,) = _SIZE.unpack_from(data, at)
+            (size,) = _SIZE.unpack_from(buffer, at)
             if not 4 <= size <= self._reach.limits.response_bytes:
                 self._end(f"the broker announces a response of {size} bytes")
                 return
             if at + 4 + size > end:
-                if size > BUFFER:
-                    self._have = end - at - 4
-                    self._large = bytearray(size)
-                    self._large[: self._have] = data[at + 4 :]
-                    at = end
                 break
-            self._received(data[at + 4 : at + 4 + size])
+            self._received(bytes(buffer[at + 4 : at + 4 + size]))
             at += 4 + size
-        self._rest = data[at:]
+        del buffer[:at]
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end("the broker closed the connection")
@@ -177,7 +156,6 @@ class Peer(asyncio.BufferedProtocol):
             raise PeerError(f"authentication failed: {error}") from None
 
     async def ask(self, api: str, version: int, body: Body) -> Body:
-        """Send a request of our own and return the body of its response."""
         key = api_named(api).key
         self._own += 1
         header = {
@@ -197,7 +175,6 @@ class Peer(asyncio.BufferedProtocol):
             raise Unreadable(f"the broker's {api} response cannot be read: {error}") from None
 
     def post(self, payload: bytes) -> None:
-        """Send a request that gets no response."""
         if self.closed:
             raise PeerError("the broker closed the connection")
         self._transport.write(_SIZE.pack(len(payload)) + payload)
@@ -234,7 +211,6 @@ class Peer(asyncio.BufferedProtocol):
             self._timer = loop.call_at(limits[0][0], self._look)
 
     async def drain(self) -> None:
-        """Wait while the broker does not read requests."""
         if self._room.is_set():
             return
         try:

@@ -139,7 +139,6 @@ class Plan:
         return steps
 
     def topics(self, session: Session, names: TopicNames, steps: list[ReplayStep]) -> set[str]:
-        """The topics that the requests to be sent are about."""
         found: set[str] = set()
         for step in steps:
             about = session.tables["topics"].values[session.columns["topics"][step.index]]

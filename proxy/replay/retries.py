@@ -98,7 +98,6 @@ class Retries:
 
     @property
     def remarks(self) -> list[str]:
-        """Sentences about what was not asked again."""
         return [
             f"{api} was retried {count} times without success, then no longer"
             for api, count in sorted(self._in_a_row.items())

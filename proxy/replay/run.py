@@ -146,7 +146,6 @@ class Replay:
         )
 
     async def _wait(self) -> None:
-        """Wait for a response; raises what went wrong with one."""
         if self._crash is None:
             self._moved.clear()
             await self._moved.wait()
@@ -174,7 +173,6 @@ class Replay:
                 self._group.create_task(peer.close())
 
     async def _begin(self, step: ReplayStep, exchange: Exchange) -> None:
-        """Send a request; a callback or task waits for its response."""
         while self._beats and exchange.api in MOVES_GROUPS:
             # Another connection's: the broker might take this one first, and tell of a rebalance.
             await self._wait()
@@ -261,7 +259,6 @@ class Replay:
         return answers or None
 
     async def _parts(self, exchange: Exchange, decoded: Decoded, body: Body) -> dict[int, Body]:
-        """Node of the peer -> its part of the request."""
         api = APIS.get(-1 if exchange.api_key is None else exchange.api_key)
         server = "node" if api is None else api.server
         layout = decoded.layout
@@ -301,7 +298,6 @@ class Replay:
         return peer
 
     async def _end(self, step: ReplayStep, exchange: Exchange, parts: Answers, sent: int) -> None:
-        """Wait for the responses, retry where the peer is not ready, compare."""
         try:
             settled: list[Body] = []
             layout: Layout | None = None
@@ -361,7 +357,6 @@ class Replay:
         return self._decoded(exchange, {node: each.result() for node, each in parts.items()})
 
     def _decoded(self, exchange: Exchange, payloads: dict[int, bytes]) -> tuple[Decoded, Body]:
-        """The responses of the nodes as one."""
         key, version = exchange.api_key or 0, exchange.api_version or 0
         found = [decode_response(each, key, version) for each in payloads.values()]
         sessions = self._fetching.get(exchange.connection.number) if key == FETCH else None

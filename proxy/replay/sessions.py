@@ -36,7 +36,6 @@ class Leaders:
             self._nodes[partition] = (node, self.changes)
 
     def of(self, topic: Topic, number: int) -> int:
-        """Return the leader of a partition; `UNKNOWN` without one."""
         return self._nodes.get((topic, number), (UNKNOWN, 0))[0]
 
     def changed(self, since: int) -> Iterator[Partition]:
@@ -81,7 +80,6 @@ class _Session:
         """Requests of several versions made it."""
 
     def take(self, layout: Layout, body: Body, leaders: Leaders) -> dict[int, Body]:
-        """Take in a request; return what each node has to get."""
         self._mixed |= layout is not self._layout
         changes: dict[int, _Changes] = {}
         moved = self._follow(leaders, changes)
@@ -194,7 +192,6 @@ class Sessions:
         return {node: {**part, "session_id": ids.get(node, 0)} for node, part in parts.items()}
 
     def answered(self, exchange: int, node: int, live: Body) -> None:
-        """Learn the id of a session of the peer, or that it has let go of one."""
         session, _ = self._asked.get(exchange, (None, False))
         held = None if session is None else session.held.get(node)
         if held is not None and (not held.id or live.get("session_id") != held.id):

@@ -37,7 +37,6 @@ class Picks:
         self._known: dict[Layout, tuple[_Pick, ...]] = {}
 
     def of(self, layout: Layout) -> tuple[_Pick, ...]:
-        """The picks of a layout; empty where it has none."""
         found = self._known.get(layout)
         if found is None:
             found = self._known[layout] = self._struct(layout.body)
@@ -139,7 +138,6 @@ def partitions(layout: Layout, body: Body) -> Iterator[tuple[str | bytes, int]]:
 
 
 def failed_partitions(layout: Layout, body: Body, codes: frozenset[int]) -> set[tuple[Any, int]]:
-    """The partitions of a response that have one of these errors."""
     return {
         (topic, number)
         for topic, number, part in _parts(layout, body)
@@ -148,7 +146,6 @@ def failed_partitions(layout: Layout, body: Body, codes: frozenset[int]) -> set[
 
 
 def _parts(layout: Layout, body: Body) -> Iterator[tuple[str | bytes, int, Any]]:
-    """Yield the partitions of a body with their elements."""
     for slot, topic in _topic_slots(layout):
         for each in body[slot.name] or ():
             name = topic_in(topic, each)
@@ -159,7 +156,6 @@ def _parts(layout: Layout, body: Body) -> Iterator[tuple[str | bytes, int, Any]]
 
 @cache
 def _topic_slots(layout: Layout) -> tuple[tuple[Slot, StructWire], ...]:
-    """The arrays about topics, with their elements."""
     return tuple(
         (slot, slot.wire.element)
         for slot in layout.body.slots
@@ -214,18 +210,15 @@ def by_coordinator(
 
 
 def entities(layout: Layout, body: Body, entity: str) -> list[str]:
-    """The groups or transactional ids that a request is about."""
     found = _picks_of(entity).values(layout, body)
     return list(dict.fromkeys(value for value in found if isinstance(value, str) and value))
 
 
 def topics(layout: Layout, body: Body) -> set[str | bytes]:
-    """The topics that a body names, and the ids of those that it does not."""
     return {value for value in _TOPICS.values(layout, body) if value}
 
 
 def errors(layout: Layout, body: Body) -> list[int]:
-    """All error codes of a response but zeros."""
     return [value for value in _ERRORS.values(layout, body) if value]
 
 

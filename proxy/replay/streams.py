@@ -155,13 +155,11 @@ class _Pair:
         """Offset -> hash of key, value and headers."""
 
     def agree(self, data: bytes, batch: Batch, *, known: bool = True) -> None:
-        """Both gave this one, which is `known` when it comes again."""
         if known:
             self.agreed[batch.base_offset] = (batch.last_offset, _checksum(data, batch))
         self.agreed_records += batch.record_count or 0
 
     def look_again(self, data: bytes, batch: Batch) -> None:
-        """A batch where both had given the same one."""
         last, checksum = self.agreed[batch.base_offset]
         if batch.magic == 2 and batch.last_offset == last and _checksum(data, batch) != checksum:
             self.contradicted += batch.record_count or 0
@@ -177,13 +175,11 @@ class _Pair:
         return {offset: each for offset, each in self.sides[side].items() if unmatched(offset)}
 
     def unlike(self) -> tuple[int, int]:
-        """Records with other contents, and records that only the capture has."""
         then, now = self._rest(0), self._rest(1)
         other = sum(1 for offset in then.keys() & now.keys() if then[offset] != now[offset])
         return other + self.contradicted, len(then.keys() - now.keys())
 
     def count(self) -> int:
-        """Records that the capture has."""
         return self.agreed_records + len(self._rest(0))
 
 

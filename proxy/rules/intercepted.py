@@ -64,7 +64,6 @@ class InterceptedFrame:
         """A fault did something to it, but not yet what it is for."""
 
     def replace(self, payload: bytes) -> None:
-        """Have another payload from now on."""
         self.payload = self.changed = payload
         for name in ("decoded", "exchange", "row", *(["request"] if self.side == CLIENT else [])):
             self.__dict__.pop(name, None)
@@ -145,7 +144,6 @@ class InterceptedFrame:
 
     @property
     def head_row(self) -> Row:
-        """A row from the head alone; not cached."""
         head = InterceptedFrame(self.context, CLIENT, self.pending, self.size, self.now_ns)
         return row_of(head.exchange, self.context.hub.names)
 

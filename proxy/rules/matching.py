@@ -119,7 +119,6 @@ class Matcher:
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics that frames have to name; empty where any will do."""
         return frozenset(_demanded(self.bound, "topic"))
 
     def by_head(self, frame: InterceptedFrame) -> bool | None:
@@ -138,7 +137,6 @@ class Matcher:
         return settled
 
     def __call__(self, frame: InterceptedFrame) -> bool:
-        """Whether a whole frame matches."""
         return self._filter(NOTHING)(frame.row, frame.exchange)
 
     async def decided(self, frame: InterceptedFrame) -> bool:
@@ -286,7 +284,6 @@ def _samples(bound: Bound | None, side: int) -> list[Sample]:
 
 
 def _tests(bound: Bound | None) -> Iterator[Test]:
-    """Yield the comparisons of a filter."""
     found = () if bound is None else leaves(bound)
     return (each for each in found if isinstance(each, Test))
 
@@ -299,7 +296,6 @@ def _ends(test: Test) -> list[Any]:
 
 
 def _beside(test: Test) -> set[int]:
-    """Return the numbers that a test names, and those beside."""
     ends = (end for end in _ends(test) if isinstance(end, int))
     return {near for end in ends for near in (end - 1, end, end + 1)}
 
@@ -337,7 +333,6 @@ def _decide(
 
 
 def _may_have(test: Test, key: int, version: int, side: int) -> bool:
-    """Whether the bodies that are seen can have a value for a test."""
     name, path = test.field.name, test.path
     if not path and name in ALWAYS:
         return True
@@ -352,7 +347,6 @@ def _may_have(test: Test, key: int, version: int, side: int) -> bool:
 
 @cache
 def _has(api: str, kind: Kind, path: tuple[str | int, ...]) -> bool:
-    """Whether messages have the field of a path, in some version."""
     names = of_message(kind, api) or ()
     if path[0] == "body":
         return any(each.rpartition(".")[2] == path[1] for each in names)

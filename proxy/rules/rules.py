@@ -67,12 +67,10 @@ class Chain:
                 check(self._hub)
 
     def add(self, rule: Rule) -> None:
-        """Add a rule behind the others; see `attach` for what it may raise."""
         self._check([rule])
         self._set((*self._rules, *_with_companions(rule)))
 
     def remove(self, rule: Rule) -> None:
-        """Remove a rule, and those that came with it."""
         gone = _with_companions(rule)
         self._set(tuple(each for each in self._rules if each not in gone))
 

@@ -30,6 +30,7 @@ from kafkascope.proxy.serve.request import (
     Handler,
     MemoryBudget,
     Request,
+    listed,
 )
 
 # Share of a request's values that have to be the same; below it the response is to something else.
@@ -90,7 +91,6 @@ class Library:
             self._kept += len(values)
 
     def latency_s(self, key: int) -> float:
-        """The median latency of that API in the capture, in seconds."""
         known = self._latencies.get(key)
         return median(known) / 1e9 if known else 0.0
 
@@ -249,7 +249,6 @@ class Broker:
     async def respond(
         self, key: int, version: int, client_id: str | None, decoded: Decoded
     ) -> Response:
-        """The response to a request; `NoResponse` when there is none."""
         api = APIS[key]
         handler = self.handlers.get(api.name)
         if handler is None:
@@ -339,16 +338,8 @@ class Broker:
     async def _list_groups(self, request: Request) -> Body:
         living = [*self._groups.listed(), *self._consumers.listed(), *self._shares.listed()]
         names = {each["group_id"] for each in living}
-        resting = [
-            {
-                "group_id": name,
-                "protocol_type": "consumer",
-                "group_state": "Empty",
-                "group_type": "classic",
-            }
-            for name in self._offsets.groups()
-            if name not in names
-        ]
+        offsets = (name for name in self._offsets.groups() if name not in names)
+        resting = [listed(name, "consumer", "Empty", "classic") for name in offsets]
         found = [*living, *resting]
         for field, name in (("states_filter", "group_state"), ("types_filter", "group_type")):
             wanted = {each.lower() for each in request.body.get(field, ())}

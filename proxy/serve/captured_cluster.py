@@ -110,14 +110,12 @@ class CapturedCluster:
                 part.log.finish()
 
     def forget(self, name: str) -> Topic | None:
-        """Delete a topic; None when there is none."""
         gone = self.topics.pop(name, None)
         if gone is not None:
             self.ids.pop(gone.id, None)
         return gone
 
     def topic(self, name: str) -> Topic:
-        """A topic, made when it is not known."""
         found = self.topics.get(name)
         if found is None:
             made = blake2b(name.encode("utf-8", "surrogateescape"), digest_size=16).digest()
@@ -126,7 +124,6 @@ class CapturedCluster:
         return found
 
     def partition(self, name: str, number: int) -> Partition:
-        """A partition, made when it is not known."""
         topic = self.topic(name)
         found = topic.partitions.get(number)
         if found is None:
@@ -142,7 +139,6 @@ class CapturedCluster:
         return self.ids.get(topic_id) or self.names.get(topic_id) or ""
 
     def _parts(self, topics: list[Body], field: str = "partitions") -> Iterator[tuple[str, Body]]:
-        """Yield the partitions of topics whose names are known."""
         for topic in topics:
             if name := self.name_of(topic):
                 for part in topic[field]:
@@ -217,7 +213,6 @@ class CapturedCluster:
                 self._keep(self.partition(name, part["index"]).log, part["records"], base)
 
     def _unanswered(self, request: Body) -> None:
-        """Keep the records of a Produce with acks=0, whose offsets are unknown."""
         if request["acks"] != 0:
             return
         for name, part in self._parts(request["topic_data"], "partition_data"):

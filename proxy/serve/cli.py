@@ -159,7 +159,6 @@ def serve(
 
 
 def _users(given: tuple[str, ...], file: Path | None) -> dict[str, str]:
-    """Names and passwords; no message names a password."""
     found = {}
     for each in given:
         name, colon, password = each.partition(":")

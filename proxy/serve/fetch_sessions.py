@@ -52,13 +52,11 @@ class Changes:
         self._of: dict[TopicPartition, int] = {}
 
     def note(self, place: TopicPartition) -> None:
-        """Note that a partition was written to, made or deleted."""
         self.count += 1
         self._of.pop(place, None)
         self._of[place] = self.count
 
     def since(self, count: int) -> Iterator[TopicPartition]:
-        """Yield the partitions that changed after so many changes."""
         for place, at in reversed(self._of.items()):
             if at <= count:
                 return
@@ -80,7 +78,6 @@ class FetchSession:
     bytes: int = 0
 
     def update(self, body: Body) -> None:
-        """Take in what a request adds, changes and forgets."""
         for topic in body["topics"]:
             named = naming(topic)
             for part in topic["partitions"]:

@@ -105,7 +105,6 @@ class Log:
 
     @property
     def start(self) -> int:
-        """The first offset that can be read."""
         return self._entries[0].base if self._entries else self._captured_start
 
     @property
@@ -140,7 +139,6 @@ class Log:
                     self._writers[entry.producer] = max(last, entry.last)
 
     def unplaced(self, data: bytes) -> None:
-        """Keep records written with acks=0, whose offsets are unknown."""
         self._unplaced.append(data)
 
     def set_log_start(self, offset: int) -> None:
@@ -154,13 +152,11 @@ class Log:
             self._captured_end = max(self._captured_end, offset)
 
     def aborted(self, producer: int, first: int) -> None:
-        """Note an aborted transaction that the captured broker listed."""
         if (producer, first) not in self._listed:
             self._listed[producer, first] = None
             self.bytes += ABORTED_BYTES
 
     def end_captured(self, producer: int, committed: bool) -> None:
-        """Note that a transaction of the capture ended."""
         last = self._writers.pop(producer, None)
         if last is not None:
             self._pending.append(PendingMarker(producer, last, COMMIT if committed else ABORT))
@@ -170,9 +166,7 @@ class Log:
         behind them, and the markers that were never fetched."""
         entries: list[Entry] = []
         for entry in sorted(self._captured.values(), key=_BASE):
-            if entries and entry.base <= entries[-1].last:
-                self.bytes -= len(entry.data) + ENTRY_BYTES  # others have one of its offsets
-            else:
+            if not entries or entry.base > entries[-1].last:  # else others have one of its offsets
                 entries.append(entry)
         at = max(entries[-1].last + 1 if entries else self._captured_start, self._captured_end)
         # Checksums do not cover offsets: what was fetched is known by them.
@@ -187,12 +181,10 @@ class Log:
                     if batch.crc not in known:
                         for entry in _placed(piece, at):
                             entries.append(entry)
-                            self.bytes += len(entry.data) + ENTRY_BYTES
                             at = entry.last + 1
+        self.bytes = ABORTED_BYTES * len(self._listed)
         # All at once: there may be as many as batches.
-        made = _markers(entries, self._pending)
-        self.bytes += sum(len(entry.data) + ENTRY_BYTES for entry in made)
-        for entry in sorted([*entries, *made], key=_BASE):
+        for entry in sorted([*entries, *_markers(entries, self._pending)], key=_BASE):
             self._put(entry)
         self._open.clear()
         self._ordered = sorted(self._listed)
@@ -202,8 +194,8 @@ class Log:
     # --- since we serve
 
     def _put(self, entry: Entry) -> None:
-        """Put a batch behind all others."""
         self._entries.append(entry)
+        self.bytes += len(entry.data) + ENTRY_BYTES
         latest = self._latest[-1] if self._latest else entry.max_timestamp
         self._latest.append(max(latest, entry.max_timestamp))
         if entry.producer < 0:
@@ -222,7 +214,6 @@ class Log:
         with suppress(DissectError):
             for entry in _placed(data, first):
                 self._put(entry)
-                self.bytes += len(entry.data) + ENTRY_BYTES
                 if entry.producer >= 0 and entry.marker is None:
                     self._fresh.add(entry.producer)
         return first if self.end > first else -1
@@ -233,12 +224,9 @@ class Log:
         return fresh
 
     def end_transaction(self, producer: int, epoch: int, committed: bool, now_ms: int) -> None:
-        """Append the marker, if the producer has a transaction open here."""
         if producer in self._open:
             kind = COMMIT if committed else ABORT
-            marker = _marker(self.next, producer, epoch, kind, now_ms)
-            self._put(marker)
-            self.bytes += len(marker.data) + ENTRY_BYTES
+            self._put(_marker(self.next, producer, epoch, kind, now_ms))
 
     def read(self, offset: int, most: int, magic: int, before: int | None = None) -> ReadBatches:
         """Whole batches from the one with `offset` on, at least one, up to `most` bytes and to the
@@ -273,7 +261,6 @@ class Log:
         return self._entries[at].base, self._entries[at].max_timestamp
 
     def newest(self) -> tuple[int, int]:
-        """(offset, time) of the record with the largest timestamp."""
         if not self._entries:
             return -1, NO_TIME
         entry = self._entries[bisect_left(self._latest, self._latest[-1])]
@@ -309,14 +296,12 @@ class Log:
 
 
 def _whole(data: bytes) -> Iterator[tuple[Batch, bytes]]:
-    """Yield the batches that are whole, with their bytes."""
     for batch in batches(data):
         if not isinstance(batch, Partial):
             yield batch, data[batch.at : batch.at + batch.size]
 
 
 def _fetched(data: bytes) -> Iterator[Entry]:
-    """Yield the batches of a Fetch, at their offsets."""
     for batch, piece in _whole(data):
         base, last = batch.base_offset, batch.last_offset
         if not 0 <= last < LAST_OFFSET:
@@ -328,7 +313,6 @@ def _fetched(data: bytes) -> Iterator[Entry]:
 
 
 def _placed(data: bytes, at: int) -> Iterator[Entry]:
-    """Yield the batches of a Produce, from an offset on."""
     if at + len(data) >= LAST_OFFSET:
         return
     for batch, piece in _whole(data):

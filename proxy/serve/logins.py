@@ -38,7 +38,6 @@ class Accounts:
 
     @property
     def required(self) -> bool:
-        """Whether clients have to log in."""
         return bool(self._users)
 
     @property
@@ -46,7 +45,6 @@ class Accounts:
         return ["PLAIN", *(SCRAM if self._users else ()), "OAUTHBEARER"]
 
     def password(self, name: str) -> str:
-        """The password of a user; `Denied`."""
         if name not in self._users:
             raise Denied(f"{name!r} is not a --user")
         return self._users[name]

@@ -55,11 +55,9 @@ class Partitions:
         return None if topic is None else topic.partitions.get(number)
 
     def wake(self) -> None:
-        """Wake the fetches that wait for records."""
         self._written.set()
 
     def gone(self, topic: Topic) -> None:
-        """Let those who read a topic know that it was deleted."""
         for number in topic.partitions:
             self._changes.note(TopicPartition(topic.name, topic.id, number))
         self.wake()
@@ -77,7 +75,6 @@ class Partitions:
         return True
 
     async def fetch(self, request: Request) -> Body:
-        """Respond at once when there is something to read, else after max_wait."""
         session = self._sessions.of(request.body)
         if isinstance(session, Code):
             return {"error_code": session, "session_id": 0, "responses": []}

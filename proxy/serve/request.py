@@ -51,7 +51,6 @@ class MemoryBudget:
 
 
 def size_of(*texts: str | bytes | None) -> int:
-    """Bytes of an entry with these texts."""
     return ENTRY + sum(2 * len(each) for each in texts if each)
 
 
@@ -128,8 +127,17 @@ class Code(IntEnum):
     INVALID_SHARE_SESSION_EPOCH = 123
 
 
+def listed(name: str, protocol: str, state: str, kind: str) -> Body:
+    """A group as ListGroups shows it."""
+    return {
+        "group_id": name,
+        "protocol_type": protocol,
+        "group_state": state,
+        "group_type": kind,
+    }
+
+
 def naming(each: Body) -> Body:
-    """The fields of a request's element that name its topic."""
     return {name: each[name] for name in ("name", "topic", "topic_id") if name in each}
 
 

@@ -13,7 +13,8 @@ import ssl
 import struct
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -191,15 +192,18 @@ class Server:
             self._tasks.discard(task)
             writer.close()
 
-    def take(self, size: int) -> bool:
-        """Reserve so many bytes of the buffers; False: there is no room. `give` them back."""
+    @contextmanager
+    def buffer(self, what: str, size: int) -> Iterator[None]:
+        """Reserve so many bytes of the buffers meanwhile; `NoResponse` where there is no room."""
         if size > SMALL and self._buffered + size > self.limits.serve_buffer_bytes:
-            return False
+            raise NoResponse(
+                f"no room for a {what} of {size} bytes: other connections use the memory"
+            )
         self._buffered += size
-        return True
-
-    def give(self, size: int) -> None:
-        self._buffered -= size
+        try:
+            yield
+        finally:
+            self._buffered -= size
 
 
 class _Paused(asyncio.StreamReaderProtocol):
@@ -225,7 +229,6 @@ class _Connection:
         self._met = False
 
     async def serve(self) -> None:
-        """Respond until the client leaves, or is refused."""
         try:
             while await self._one():
                 pass
@@ -242,7 +245,6 @@ class _Connection:
             return b""
 
     async def _one(self) -> bool:
-        """Respond to one request; False when the connection is over."""
         try:
             async with asyncio.timeout(self.server.limits.idle_s):
                 size = await self.reader.readexactly(4)
@@ -252,14 +254,8 @@ class _Connection:
         least = 0 if self._login.raw else 8
         if not least <= length <= self.server.limits.serve_request_bytes:
             raise NoResponse(_looks(size + await self._begun()))
-        if not self.server.take(length):
-            raise NoResponse(
-                f"no room for a request of {length} bytes: other connections use the memory"
-            )
-        try:
+        with self.server.buffer("request", length):
             response = await self._respond(await self._payload(length))
-        finally:
-            self.server.give(length)
         if response is not None:
             await self._send(response)
         return True
@@ -278,24 +274,17 @@ class _Connection:
             ) from None
 
     async def _send(self, response: bytes) -> None:
-        if not self.server.take(len(response)):
-            raise NoResponse(
-                f"no room for a response of {len(response)} bytes: other connections use the memory"
-            )
-        try:
+        frame_s = self.server.limits.frame_s
+        with self.server.buffer("response", len(response)):
             self.writer.write(_SIZE.pack(len(response)) + response)
-            async with asyncio.timeout(self.server.limits.frame_s):
-                await self.writer.drain()
-        except TimeoutError:
-            self.writer.transport.abort()
-            raise NoResponse(
-                f"a response was not read within {self.server.limits.frame_s:g} s"
-            ) from None
-        finally:
-            self.server.give(len(response))
+            try:
+                async with asyncio.timeout(frame_s):
+                    await self.writer.drain()
+            except TimeoutError:
+                self.writer.transport.abort()
+                raise NoResponse(f"a response was not read within {frame_s:g} s") from None
 
     async def _respond(self, payload: bytes) -> bytes | None:
-        """The payload of a response; None when there is none."""
         broker = self.server.broker
         assert broker is not None
         self.server.requests += 1
@@ -336,7 +325,6 @@ class _Connection:
         self.server.log(self.who, text, f"{self.who.rpartition(':')[0]} {text}")
 
     def _logged_in(self, head: RequestHeader, decoded: Decoded) -> Response | None:
-        """The response to a request of SASL; None for others."""
         name = APIS[head.api_key].name
         if name == "SaslHandshake":
             mechanism = decoded.body["mechanism"]
@@ -359,7 +347,6 @@ class _Connection:
 
 
 def _looks(head: bytes) -> str:
-    """What the first bytes are, when they are no Kafka request."""
     protocol = protocol_of(head, "client")
     if protocol == TLS:
         return ON_PLAINTEXT

@@ -246,7 +246,6 @@ class _ErrorAction(Action):
         self.text = error_name(code) + (f" at {level}" if level else "")
 
     def can_harm(self, key: int, version: int, side: int) -> bool:
-        """Responses that have a place for the error."""
         found = levels(layout_of(f"{APIS[key].name}Response", version))
         return self.level in found if self.level else bool(found)
 

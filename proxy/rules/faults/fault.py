@@ -70,7 +70,6 @@ class Trigger:
         return now
 
     def take_back(self) -> None:
-        """Uncount a match: the frame could not be changed as wanted."""
         self.matched -= 1
         self.fired -= 1
 
@@ -189,7 +188,6 @@ class Action:
 
 
 def reason_of(error: Exception) -> str:
-    """Return what does not fit, in words."""
     if isinstance(error, PayloadError):
         return f"at {error.path}: {error.text}" if error.path else error.text
     return error.reason if isinstance(error, DissectError) else "it is too large"
@@ -294,7 +292,6 @@ class Fault:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """The fault as the control channel shows it."""
         return {
             "name": self.name,
             "rule": str(self),

@@ -89,12 +89,10 @@ class SetAction(Action):
         return cls(CLIENT if sides == {"request"} else BROKER, tuple(each for _, each in found))
 
     def can_harm(self, key: int, version: int, side: int) -> bool:
-        """Whether that version has all of the fields, and the values fit."""
         layout = _layout(key, version, side)
         return all(each.refusal(layout) is None for each in self._assignments)
 
     def unable(self, key: int, version: int, side: int) -> str:
-        """Which field it lacks, or which value does not fit."""
         layout, name = _layout(key, version, side), f"{APIS[key].name} {version}"
         found = ((each, each.refusal(layout)) for each in self._assignments)
         return next((f"{_KINDS[side]}.{each} in {name}: {why}" for each, why in found if why), "")

@@ -43,8 +43,6 @@ def _always(
     at: tuple[int, ...] = (CLIENT, BROKER),
     whole_frame: bool = False,
 ) -> type[Action]:
-    """Make an action that gives every frame the same verdict."""
-
     class Always(Action):
         word = usage = name
         doc = what
@@ -85,7 +83,6 @@ class CorruptAction(Action):
     whole = True
 
     def can_harm(self, key: int, version: int, side: int) -> bool:
-        """Whether there are batches in such frames."""
         kind = "Request" if side == CLIENT else "Response"
         return "blobs" in attributes(layout_of(f"{APIS[key].name}{kind}", version))
 
@@ -191,11 +188,9 @@ class StaleAction(Action):
         self._first: dict[tuple[object, ...], bytes] = {}
 
     def can_harm(self, key: int, version: int, side: int) -> bool:
-        """Whether it is Metadata."""
         return key == METADATA
 
     def act(self, frame: InterceptedFrame) -> Verdict | None:
-        """Repeat the first response, or remember this one."""
         if frame.key != METADATA or frame.payload is None:
             return None
         body = repr(frame.request.body) if frame.request is not None else ""
@@ -230,7 +225,6 @@ class MemberAction(Action):
         return cls()
 
     def can_harm(self, key: int, version: int, side: int) -> bool:
-        """Heartbeats of groups, of each kind."""
         name = APIS[key].name
         heartbeat = name.endswith("Heartbeat") and name != "BrokerHeartbeat"
         return heartbeat and self._lost.can_harm(key, version, side)

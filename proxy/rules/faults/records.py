@@ -207,7 +207,6 @@ class RecordsAction(Action):
         return None if body == decoded.body else body
 
     def _changes(self, frame: InterceptedFrame) -> Callable[[bytes], Change]:
-        """Return what gives the change of a records field of a frame."""
         given = self._given
         if given is None:
             return lambda data: self._change
@@ -296,7 +295,6 @@ def _with_header(record: Record, header: tuple[str, bytes | None]) -> Record:
 
 
 def _content(text: str) -> bytes | None:
-    """Return the value of a text: null, quoted text, or itself."""
     if text == "null":
         return None
     quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""

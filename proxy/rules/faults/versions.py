@@ -76,12 +76,10 @@ class VersionsAction(Action):
 
     @property
     def followers(self) -> str:
-        """The filter of the requests on which it is enforced."""
         names = ", ".join(APIS[key].name for key in self._offers)
         return f"api in {{{names}}}"
 
     def can_harm(self, key: int, version: int, side: int) -> bool:
-        """Whether it has something to say to such frames."""
         if side == BROKER:
             return key == API_VERSIONS
         offer = self._offers.get(key)

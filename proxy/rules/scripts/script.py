@@ -54,7 +54,6 @@ class Script:
         self.load()
 
     def state(self, connection: Any) -> dict[str, Any]:
-        """Return what the script keeps for a connection."""
         return self._states.setdefault(connection, {})
 
     def matcher(self, frame: InterceptedFrame) -> Matcher:
@@ -113,7 +112,6 @@ class Script:
         return module
 
     def describe(self, error: BaseException) -> str:
-        """Return an exception as a sentence with the script's line."""
         line = getattr(error, "lineno", None)
         for frame in traceback.extract_tb(error.__traceback__):
             if frame.filename == str(self.path):
@@ -140,7 +138,6 @@ class Runner:
         self._thread: threading.Thread | None = None
 
     async def run(self, function: Callable[[], Any], limit_s: float) -> Any:
-        """Return what a function returns; `TooLong`."""
         if self._jobs is None:
             self._jobs = queue.SimpleQueue()
             self._thread = threading.Thread(target=_work, args=(self._jobs,), daemon=True)

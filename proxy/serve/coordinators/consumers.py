@@ -18,6 +18,7 @@ from kafkascope.proxy.serve.request import (
     MemoryBudget,
     Request,
     has_place,
+    listed,
     size_of,
     size_of_names,
 )
@@ -114,7 +115,6 @@ class MemberGroups(ABC, Generic[M, G]):
         return self._assigned(group, member, body)
 
     def _held(self) -> int:
-        """Return the bytes that groups and members take."""
         return sum(
             size_of(name)
             + sum(
@@ -126,12 +126,7 @@ class MemberGroups(ABC, Generic[M, G]):
 
     def listed(self) -> list[Body]:
         return [
-            {
-                "group_id": name,
-                "protocol_type": self.kind,
-                "group_state": "Stable" if group.members else "Empty",
-                "group_type": self.kind,
-            }
+            listed(name, self.kind, "Stable" if group.members else "Empty", self.kind)
             for name, group in self._groups.items()
         ]
 
@@ -165,7 +160,6 @@ class MemberGroups(ABC, Generic[M, G]):
         }
 
     def _named(self, places: set[TopicPartition]) -> Body:
-        """Return an assignment with the names of topics."""
         topics = [
             {**each, "topic_name": self._model.ids.get(bytes(each["topic_id"]), "")}
             for each in by_topic(places)
@@ -173,7 +167,6 @@ class MemberGroups(ABC, Generic[M, G]):
         return {"topic_partitions": topics}
 
     def _expire(self, group: G, but: str | None = None) -> None:
-        """Remove the members that were silent for too long."""
         now = time.monotonic()
         for gone in [i for i, m in group.members.items() if now - m.seen > SESSION_S and i != but]:
             self._remove(group, gone)
@@ -313,7 +306,6 @@ def by_topic(places: set[TopicPartition]) -> list[Body]:
 
 
 def beat(member_id: str, epoch: int, assignment: Body | None) -> Body:
-    """The response to a heartbeat, without an error."""
     return {
         "error_code": 0,
         "member_id": member_id,
@@ -324,5 +316,4 @@ def beat(member_id: str, epoch: int, assignment: Body | None) -> Body:
 
 
 def refused(member_id: str, error: Code, said: str | None = None) -> Body:
-    """The response to a heartbeat, with an error."""
     return {**beat(member_id, 0, None), "error_code": error, "error_message": said}

@@ -16,6 +16,7 @@ from kafkascope.proxy.serve.request import (
     MemoryBudget,
     Request,
     has_place,
+    listed,
     size_of,
     size_of_names,
     size_of_protocols,
@@ -94,7 +95,6 @@ class Groups:
         return held
 
     async def join(self, version: int, client_id: str | None, body: Body) -> Body:
-        """Respond to a JoinGroup, when all members have joined."""
         group = self._group(body["group_id"])
         if group is None:
             return _joined(Code.GROUP_MAX_SIZE_REACHED, body["member_id"])
@@ -140,10 +140,7 @@ class Groups:
         if member.joining is None or member.joining.done():
             member.joining = loop.create_future()
         self._rebalance(group)
-        try:
-            error = await asyncio.wait_for(asyncio.shield(member.joining), member.rebalance_s + 5)
-        except TimeoutError:
-            error = Code.REBALANCE_IN_PROGRESS
+        error = await _waited(asyncio.shield(member.joining), member)
         if error:
             return _joined(error, member_id)
         member.seen = time.monotonic()
@@ -197,7 +194,6 @@ class Groups:
             member.joining = None
 
     async def sync(self, body: Body) -> Body:
-        """Respond to a SyncGroup, when the leader has sent the assignment."""
         group, error = self._checked(body)
         blank = {
             "error_code": error,
@@ -221,10 +217,7 @@ class Groups:
                 _settle(other.syncing, 0)
         elif group.state == SYNCING:
             member.syncing = asyncio.get_running_loop().create_future()
-            try:
-                error = await asyncio.wait_for(member.syncing, member.rebalance_s + 5)
-            except TimeoutError:
-                error = Code.REBALANCE_IN_PROGRESS
+            error = await _waited(member.syncing, member)
             if error:
                 return {**blank, "error_code": error}
         return {
@@ -254,7 +247,6 @@ class Groups:
         return 0 if generation == group.generation else Code.ILLEGAL_GENERATION
 
     def leave(self, body: Body) -> list[Body]:
-        """Remove members. Returns a response for each."""
         group = self._groups.get(body["group_id"]) or ClassicGroup(body["group_id"])
         members = body.get("members") or [{"member_id": body.get("member_id", "")}]
         result = []
@@ -275,7 +267,6 @@ class Groups:
         return result
 
     def described(self, name: str) -> Body:
-        """A group as DescribeGroups shows it."""
         group = self._groups.get(name)
         if group is None:
             return {"group_id": name, "group_state": "Dead", "members": [], "error_code": 0}
@@ -300,12 +291,7 @@ class Groups:
 
     def listed(self) -> list[Body]:
         return [
-            {
-                "group_id": group.name,
-                "protocol_type": group.type,
-                "group_state": group.state,
-                "group_type": "classic",
-            }
+            listed(group.name, group.type, group.state, "classic")
             for group in self._groups.values()
         ]
 
@@ -320,7 +306,6 @@ class Groups:
         return group, Code.REBALANCE_IN_PROGRESS if joining else Code.ILLEGAL_GENERATION
 
     def _expire(self, group: ClassicGroup) -> None:
-        """Remove the members that were silent for their session timeout."""
         now = time.monotonic()
         gone = [
             member.id
@@ -341,8 +326,15 @@ def _replace(group: ClassicGroup, instance: str | None) -> None:
         _settle(old.syncing, Code.FENCED_INSTANCE_ID)
 
 
+async def _waited(turn: asyncio.Future[int], member: ClassicMember) -> int:
+    """Return the error with which a member's request goes on."""
+    try:
+        return await asyncio.wait_for(turn, member.rebalance_s + 5)
+    except TimeoutError:
+        return Code.REBALANCE_IN_PROGRESS
+
+
 def _settle(waiting: asyncio.Future[int] | None, error: int) -> None:
-    """Let a member's request go on."""
     if waiting is not None and not waiting.done():
         waiting.set_result(error)
 

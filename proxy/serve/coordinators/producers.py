@@ -46,11 +46,9 @@ class Offsets:
         self._budget.holds(self._held)
 
     def groups(self) -> list[str]:
-        """The groups that have committed offsets."""
         return list(self._known)
 
     def end_transaction(self, producer: int, committed: bool) -> None:
-        """Commit or discard the offsets of a producer's transaction."""
         for group, known in self._pending.pop(producer, {}).items():
             if committed:
                 self._known.setdefault(group, {}).update(known)

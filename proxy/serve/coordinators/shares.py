@@ -51,7 +51,6 @@ class ShareProgress:
         """Offsets that were given back -> how often they were delivered."""
 
     def expire(self, now: float) -> None:
-        """Release the records that members have had for too long."""
         for offset in [o for o, held in self.held.items() if held.until <= now]:
             self._release(offset)
 
@@ -196,7 +195,6 @@ class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
         return gone
 
     def _leave(self, group: ShareGroup, member_id: str) -> None:
-        """Release what a member has acquired and not acknowledged."""
         for delivery in group.deliveries.values():
             delivery.leave(member_id)
         self._partitions.wake()
@@ -207,7 +205,6 @@ class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
     # --- records
 
     def _session(self, body: Body) -> tuple[ShareGroup, ShareMember] | int:
-        """The group and the member of a request, or the error."""
         group = self._groups.get(body["group_id"] or "")
         member = None if group is None else group.members.get(body["member_id"] or "")
         epoch = body["share_session_epoch"]
