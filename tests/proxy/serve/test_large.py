@@ -195,10 +195,10 @@ def transactions(seed: int) -> Log:
     return log
 
 
-def marked_one_by_one(entries: list[Entry], owed: list[PendingMarker]) -> list[Entry]:
-    """Place each marker that is owed at the first free offset behind its transaction."""
+def marked_one_by_one(entries: list[Entry], pending: list[PendingMarker]) -> list[Entry]:
+    """Place each marker that is pending at the first free offset behind its transaction."""
     fetched = {entry.base for entry in entries if entry.marker is not None}
-    for each in owed:
+    for each in pending:
         place = each.last + 1
         behind = sorted(entry for entry in entries if entry.base > each.last)
         for entry in behind:
@@ -212,10 +212,10 @@ def marked_one_by_one(entries: list[Entry], owed: list[PendingMarker]) -> list[E
 @pytest.mark.parametrize("seed", range(300))
 def test_markers_that_nobody_fetched_stand_where_there_was_room(seed: int) -> None:
     log, other = transactions(seed), transactions(seed)
-    owed, other._owed = other._owed, []
+    pending, other._pending = other._pending, []
     log.finish()
     other.finish()
-    assert list(log.entries(0)) == marked_one_by_one(list(other.entries(0)), owed)
+    assert list(log.entries(0)) == marked_one_by_one(list(other.entries(0)), pending)
     assert log.bytes == sum(len(entry.data) + ENTRY_BYTES for entry in log.entries(0))
     assert log.stable == log.end
 
