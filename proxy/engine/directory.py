@@ -123,28 +123,21 @@ def open_socket(address: Address) -> socket.socket:
     return sock
 
 
+@dataclass(eq=False)
 class Nodes:
     """The brokers of the cluster, as responses told them, with a listener for each."""
 
-    def __init__(
-        self,
-        upstreams: list[Address],
-        listen: Callable[[Listener], None],
-        *,
-        host: str,
-        port_base: int | None = None,
-        advertise: str | None = None,
-        limits: Limits = LIMITS,
-    ) -> None:
-        self._limits = limits
-        self.upstreams = upstreams
-        self.generation = 0
+    upstreams: list[Address]
+    listen: Callable[[Listener], None]
+    host: str
+    port_base: int | None = None
+    advertised: str | None = None
+    limits: Limits = LIMITS
+    generation: int = 0
+
+    def __post_init__(self) -> None:
         self.known: dict[int, Address] = {}
         self.listeners: dict[int, Listener] = {}
-        self._listen = listen
-        self._host = host
-        self._port_base = port_base
-        self._advertise = advertise
         self._gone: dict[int, int] = {}
         """Nodes that the cluster no longer lists -> since when, longest first."""
         self._there: set[int] = set()
@@ -153,7 +146,7 @@ class Nodes:
         """Of listeners that were taken back: a node that returns gets its port if it is free."""
 
     def advertise(self, context: Context, node_id: int, host: str, port: int) -> tuple[str, int]:
-        if len(host) > self._limits.host_chars:
+        if len(host) > self.limits.host_chars:
             raise OSError(f"broker {node_id} has an advertised host name of {len(host)} characters")
         listener = self.listeners.get(node_id)
         if listener is None:
@@ -163,7 +156,7 @@ class Nodes:
         if self.known.get(node_id) != (host, port):
             self.known[node_id] = Address(host, port)
             self.generation += 1
-        return self._advertise or context.advertise_host or self._host, listener.address.port
+        return self.advertised or context.advertise_host or self.host, listener.address.port
 
     def brokers(self, context: Context) -> list[tuple[int, str, int]]:
         return [
@@ -202,7 +195,7 @@ class Nodes:
         listener.close()
         for known in (self.listeners, self.known, self._gone):
             del known[node_id]
-        remember(self._ports, node_id, listener.address.port, self._limits.nodes)
+        remember(self._ports, node_id, listener.address.port, self.limits.nodes)
         self.generation += 1
         return True
 
@@ -211,22 +204,22 @@ class Nodes:
         return any(map(self._take_back, tuple(self._gone)))
 
     def _socket(self, node_id: int) -> socket.socket:
-        if self._port_base is not None:
-            port = self._port_base + node_id
+        if self.port_base is not None:
+            port = self.port_base + node_id
             if not 0 <= port < 65_536:
                 raise OSError(f"node {node_id} would need port {port} (--port-base)")
-            return open_socket(Address(self._host, port))
+            return open_socket(Address(self.host, port))
         before = self._ports.pop(node_id, 0)
         try:
-            return open_socket(Address(self._host, before))
+            return open_socket(Address(self.host, before))
         except OSError as error:
             if not before or error.errno != errno.EADDRINUSE:
                 raise
-            return open_socket(Address(self._host, 0))
+            return open_socket(Address(self.host, 0))
 
     def _open(self, node_id: int) -> Listener:
-        if len(self.listeners) >= self._limits.nodes and not self._take_back_one():
-            raise OSError(f"the cluster advertises more than {self._limits.nodes} brokers")
+        if len(self.listeners) >= self.limits.nodes and not self._take_back_one():
+            raise OSError(f"the cluster advertises more than {self.limits.nodes} brokers")
         try:
             sock = self._socket(node_id)
         except OSError as error:
@@ -236,7 +229,7 @@ class Nodes:
         name = sock.getsockname()
         listener = Listener(node_id, sock, Address(name[0], name[1]))
         self.listeners[node_id] = listener
-        self._listen(listener)
+        self.listen(listener)
         return listener
 
     def candidates(self, node_id: int | None) -> list[Address]:

@@ -92,7 +92,7 @@ class KafkaProxy:
             self._serve_soon,
             host=self._listen_at.host,
             port_base=port_base,
-            advertise=advertise,
+            advertised=advertise,
             limits=limits,
         )
         self.destinations = Destinations(map(parse_network, allow_brokers))

@@ -52,19 +52,15 @@ class UpstreamTls:
     """Name to verify and to ask for; None: the host that we connect to."""
 
 
+@dataclass(eq=False)
 class Tls:
     """Makes the TLS connections that mitmproxy's layers ask for."""
 
-    def __init__(
-        self,
-        client: ClientTls | None = None,
-        upstream: UpstreamTls | None = None,
-        *,
-        folder: Path | None = None,
-    ) -> None:
-        self.client = client
-        self.upstream = upstream
-        self._folder = folder
+    client: ClientTls | None = None
+    upstream: UpstreamTls | None = None
+    folder: Path | None = None
+
+    def __post_init__(self) -> None:
         self._store: CertStore | None = None
         self._contexts: dict[Any, SSL.Context] = {}
         self.on_failure: Callable[[str, str], None] | None = None
@@ -85,18 +81,18 @@ class Tls:
         if self._store is None:
             from mitmproxy.certs import CertStore
 
-            if self._folder is None:
+            if self.folder is None:
                 raise ValueError("a folder for the certificate authority is required")
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._store = CertStore.from_store(self._folder, "kafkascope", 2048)
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._store = CertStore.from_store(self.folder, "kafkascope", 2048)
         return self._store
 
     @property
     def ca_file(self) -> Path | None:
         """The certificate that clients have to trust, when ours is generated."""
-        if self.client is None or self.client.certificate is not None or self._folder is None:
+        if self.client is None or self.client.certificate is not None or self.folder is None:
             return None
-        return self._folder / "kafkascope-ca-cert.pem"
+        return self.folder / "kafkascope-ca-cert.pem"
 
     def hook(self, context: Context, hook: StartHook) -> None:
         from mitmproxy.proxy.layers import tls

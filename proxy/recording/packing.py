@@ -6,6 +6,7 @@ blocks lie as those of the file.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, Final, NamedTuple
 
@@ -135,16 +136,18 @@ def preamble() -> bytes:
     return buffer.getvalue()
 
 
+@dataclass(eq=False)
 class _Conversation:
     """The packets of a connection: one TCP stream for each leg."""
 
-    def __init__(self, client: Endpoint, broker: Endpoint, isn: int) -> None:
-        self.client = client
-        self.broker = broker
+    client: Endpoint
+    broker: Endpoint
+    isn: int
+
+    def __post_init__(self) -> None:
         self.legs: list[Composer | None] = [None, None]
         self.acknowledged = [[0, 0], [0, 0]]
         """By leg and direction: the sequence number up to which the other side told."""
-        self.isn = isn
         self.closed = [False, False]
         self.over = False
         self.followers = [[FrameFollower(), FrameFollower()] for _ in range(2)]

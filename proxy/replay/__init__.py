@@ -5,7 +5,3 @@
 
 Sans-I/O, all but `peer`, `cluster` and `run`.
 """
-
-from __future__ import annotations
-
-__all__: list[str] = []

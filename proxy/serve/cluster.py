@@ -4,6 +4,7 @@ coordinators. Makes and deletes topics. Sans-I/O."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from kafkascope.dissectors.codec.reader import Body
@@ -15,25 +16,22 @@ from kafkascope.proxy.serve.request import Code, Request, naming
 ALL_WHEN_EMPTY: Final = Versions.parse("0")
 
 
+@dataclass(eq=False)
 class ServedCluster:
     """The served nodes and topics. `places`: node -> the address where it listens now. `gone` is
     told of topics that are deleted."""
 
-    def __init__(
-        self,
-        model: CapturedCluster,
-        places: dict[int, tuple[str, int]],
-        gone: Callable[[Topic], None],
-    ) -> None:
-        self._model = model
-        self._places = places
-        self._gone = gone
+    model: CapturedCluster
+    places: dict[int, tuple[str, int]]
+    gone: Callable[[Topic], None]
+
+    def __post_init__(self) -> None:
         self._made = 0
-        self._to_make = set(model.created)
+        self._to_make = set(self.model.created)
         """Topics that the capture's clients made, and ours have not yet."""
 
     async def metadata(self, request: Request) -> Body:
-        model = self._model
+        model = self.model
         wanted = request.body["topics"]
         if wanted is None or (request.version in ALL_WHEN_EMPTY and not wanted):
             topics = [self._described(model.topics[name]) for name in sorted(model.topics)]
@@ -48,8 +46,8 @@ class ServedCluster:
         }
 
     def _described_by(self, each: Body) -> Body:
-        name = self._model.name_of(each)
-        topic = self._model.topics.get(name)
+        name = self.model.name_of(each)
+        topic = self.model.topics.get(name)
         if topic is not None:
             return self._described(topic)
         if any(each.get("topic_id") or b""):
@@ -84,30 +82,30 @@ class ServedCluster:
         return result
 
     async def describe_partitions(self, request: Request) -> Body:
-        wanted = request.body["topics"] or [{"name": name} for name in sorted(self._model.topics)]
+        wanted = request.body["topics"] or [{"name": name} for name in sorted(self.model.topics)]
         return {"topics": [self._described_by(each) for each in wanted], "next_cursor": None}
 
     def _brokers(self, name: str) -> list[Body]:
         return [
-            {name: node, "host": host, "port": port, "rack": self._model.racks.get(node)}
-            for node, (host, port) in sorted(self._places.items())
+            {name: node, "host": host, "port": port, "rack": self.model.racks.get(node)}
+            for node, (host, port) in sorted(self.places.items())
         ]
 
     async def describe(self, request: Request) -> Body:
         return {
             "error_code": 0,
             "endpoint_type": 1,
-            "cluster_id": self._model.cluster_id,
-            "controller_id": self._model.controller,
+            "cluster_id": self.model.cluster_id,
+            "controller_id": self.model.controller,
             "brokers": self._brokers("broker_id"),
         }
 
     async def find_coordinator(self, request: Request) -> Body:
         def coordinator(key: str) -> Body:
-            node = self._model.coordinators.get(key, -1)
-            if node not in self._places:
-                node = min(self._places)
-            host, port = self._places[node]
+            node = self.model.coordinators.get(key, -1)
+            if node not in self.places:
+                node = min(self.places)
+            host, port = self.places[node]
             found = {"error_code": 0, "error_message": None, "key": key}
             return {**found, "node_id": node, "host": host, "port": port}
 
@@ -134,26 +132,26 @@ class ServedCluster:
         count = 1 if count == -1 else count
         result: Body = {**naming(each), "error_code": 0, "num_partitions": count}
         result |= {"replication_factor": max(replicas[0], 1), "configs": []}
-        known = self._model.topics.get(name)
+        known = self.model.topics.get(name)
         if not 0 < len(name) <= 249:
             result |= {"error_code": Code.INVALID_TOPIC_EXCEPTION}
         elif known is not None and known.partitions and name not in self._to_make:
             result |= {"error_code": Code.TOPIC_ALREADY_EXISTS}
         elif count < 1:
             result |= {"error_code": Code.INVALID_PARTITIONS}
-        elif count > self._model.limits.created_partitions - self._made:
+        elif count > self.model.limits.created_partitions - self._made:
             result |= {"error_code": Code.POLICY_VIOLATION}
         elif not only:
             self._to_make.discard(name)
             self._add(name, count)
-            result["topic_id"] = self._model.topic(name).id
+            result["topic_id"] = self.model.topic(name).id
         if result["error_code"]:
             result |= {"num_partitions": -1, "replication_factor": -1, "error_message": None}
         return result
 
     def _add(self, name: str, count: int) -> None:
-        topic = self._model.topic(name)
-        nodes: Sequence[int] = sorted(self._places)
+        topic = self.model.topic(name)
+        nodes: Sequence[int] = sorted(self.places)
         for number in range(count):
             if number not in topic.partitions:
                 node = nodes[number % len(nodes)]
@@ -165,11 +163,11 @@ class ServedCluster:
         wanted = request.body.get("topics", [{"name": name} for name in names])
         result = []
         for each in wanted:
-            name = self._model.name_of(each)
-            gone = self._model.forget(name)
+            name = self.model.name_of(each)
+            gone = self.model.forget(name)
             error = Code.NONE
             if gone is not None:
-                self._gone(gone)
+                self.gone(gone)
             else:
                 by_id = any(each.get("topic_id") or b"") and not each.get("name")
                 error = Code.UNKNOWN_TOPIC_ID if by_id else Code.UNKNOWN_TOPIC_OR_PARTITION

@@ -4,6 +4,7 @@ until it ends. Sans-I/O."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from kafkascope.dissectors.codec.reader import Body
@@ -26,24 +27,21 @@ from kafkascope.proxy.serve.request import (
 Committed: TypeAlias = dict[tuple[str, int], tuple[int, str | None]]
 
 
+@dataclass(eq=False)
 class Offsets:
     """The committed offsets of all groups."""
 
-    def __init__(
-        self,
-        model: CapturedCluster,
-        groups: Groups,
-        consumers: ConsumerGroups,
-        budget: MemoryBudget | None = None,
-    ) -> None:
-        self._model = model
-        self._groups = groups
-        self._consumers = consumers
-        self._known: dict[str, Committed] = {g: dict(known) for g, known in model.offsets.items()}
+    model: CapturedCluster
+    classic: Groups
+    consumers: ConsumerGroups
+    budget: MemoryBudget = field(default_factory=MemoryBudget)
+
+    def __post_init__(self) -> None:
+        captured = self.model.offsets
+        self._known: dict[str, Committed] = {name: dict(captured[name]) for name in captured}
         self._pending: dict[int, dict[str, Committed]] = {}
         """Producer id -> what its transaction commits."""
-        self._budget = budget or MemoryBudget()
-        self._budget.holds(self._held)
+        self.budget.holds(self._held)
 
     def groups(self) -> list[str]:
         return list(self._known)
@@ -67,7 +65,7 @@ class Offsets:
 
     def _commit_all(self, body: Body, groups: dict[str, Committed]) -> Body:
         """Keep the offsets that a request commits. Returns an error for each partition."""
-        error = self._groups.check_commit(body) or self._consumers.check_commit(body)
+        error = self.classic.check_commit(body) or self.consumers.check_commit(body)
 
         def kept(topic: Body, part: Body) -> Body:
             failed = error or self._keep(groups, body["group_id"], topic, part)
@@ -78,9 +76,9 @@ class Offsets:
     def _keep(self, groups: dict[str, Committed], group: str, each: Body, part: Body) -> int:
         """Keep an offset. Returns the error; 0: none."""
         number, metadata = part["partition_index"], part.get("committed_metadata")
-        if len(metadata or "") > self._budget.limits.offset_metadata_chars:
+        if len(metadata or "") > self.budget.limits.offset_metadata_chars:
             return Code.OFFSET_METADATA_TOO_LARGE
-        topic = self._model.topics.get(self._model.name_of(each))
+        topic = self.model.topics.get(self.model.name_of(each))
         if topic is None or number not in topic.partitions:
             return Code.UNKNOWN_TOPIC_OR_PARTITION
         known = groups.get(group)
@@ -90,7 +88,7 @@ class Offsets:
             size += ENTRY
         if metadata:
             size += size_of(metadata)
-        if size and not self._budget.admit(size):
+        if size and not self.budget.admit(size):
             return Code.INVALID_COMMIT_OFFSET_SIZE
         if known is None:
             known = groups[group] = {}
@@ -110,7 +108,7 @@ class Offsets:
             return {"error_code": 0, "topics": self._committed(body["group_id"], body["topics"])}
         groups = []
         for each in body["groups"]:
-            error = self._consumers.check_member(
+            error = self.consumers.check_member(
                 each["group_id"], each.get("member_id"), each.get("member_epoch", -1)
             )
             topics = [] if error else self._committed(each["group_id"], each["topics"])
@@ -126,15 +124,15 @@ class Offsets:
             topics = [
                 {
                     "name": name,
-                    "topic_id": self._model.topic(name).id,
+                    "topic_id": self.model.topic(name).id,
                     "partition_indexes": numbers,
                 }
                 for name, numbers in by_name.items()
-                if name in self._model.topics
+                if name in self.model.topics
             ]
 
         def committed(topic: Body, number: int) -> Body:
-            place = self._model.name_of(topic), number
+            place = self.model.name_of(topic), number
             offset, metadata = known.get(place, (-1, ""))
             return {
                 "partition_index": number,
@@ -155,19 +153,19 @@ LAST_EPOCH: Final = 0x7FFE
 PRODUCERS_FENCED: Final = Versions.parse("2+")
 
 
+@dataclass(eq=False)
 class Producers:
     """The known transactional producers."""
 
-    def __init__(
-        self, partitions: Partitions, offsets: Offsets, budget: MemoryBudget | None = None
-    ) -> None:
-        self._partitions = partitions
-        self._offsets = offsets
+    partitions: Partitions
+    offsets: Offsets
+    budget: MemoryBudget = field(default_factory=MemoryBudget)
+
+    def __post_init__(self) -> None:
         self._next = FIRST_ID
         self._known: dict[str, tuple[int, int]] = {}
         """Transactional id -> producer id and epoch."""
-        self._budget = budget or MemoryBudget()
-        self._budget.holds(lambda: sum(map(size_of, self._known)))
+        self.budget.holds(lambda: sum(map(size_of, self._known)))
 
     def _fresh(self) -> tuple[int, int]:
         self._next += 1
@@ -180,10 +178,10 @@ class Producers:
             return {"error_code": 0, "producer_id": producer, "producer_epoch": epoch}
         known = self._known.get(name)
         if known is None:
-            if not self._budget.admit(size_of(name)):
+            if not self.budget.admit(size_of(name)):
                 error = Code.UNKNOWN_SERVER_ERROR
                 return {"error_code": error, "producer_id": -1, "producer_epoch": -1}
-            if len(self._known) >= self._budget.limits.transactional_ids:
+            if len(self._known) >= self.budget.limits.transactional_ids:
                 self._known.pop(next(iter(self._known)))
             known = self._fresh()
         else:
@@ -195,8 +193,8 @@ class Producers:
         return {"error_code": 0, "producer_id": known[0], "producer_epoch": known[1]}
 
     def _ended(self, producer: int, epoch: int, *, committed: bool) -> None:
-        self._partitions.end_transaction(producer, epoch, committed)
-        self._offsets.end_transaction(producer, committed)
+        self.partitions.end_transaction(producer, epoch, committed)
+        self.offsets.end_transaction(producer, committed)
 
     def _check(self, name: str, producer: int, epoch: int, fenced: Code) -> int:
         known = self._known.get(name)
