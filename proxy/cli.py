@@ -79,13 +79,13 @@ def _open(options: ProxyOptions, hook: Callable[[Path, SchemaOptions, str], int]
     from kafkascope.proxy.control.control import socket_path
 
     ready, tell = os.pipe()
-    with tempfile.TemporaryFile("w+") as said:
+    with tempfile.TemporaryFile("w+") as output:
         more = "--quiet", "--until-eof", "--ready-file", f"/dev/fd/{tell}"
         child = subprocess.Popen(
             [sys.executable, "-m", "kafkascope.proxy.cli", *options.arguments, *more],
             stdin=subprocess.PIPE,
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
             pass_fds=(tell,),
             start_new_session=True,  # ctrl+c is for the screen
         )
@@ -102,8 +102,8 @@ def _open(options: ProxyOptions, hook: Callable[[Path, SchemaOptions, str], int]
             return hook(path, options.schemas, options.filter)
         finally:
             _end(child, options.grace_s)
-            said.seek(0)
-            for line in said.read().splitlines():
+            output.seek(0)
+            for line in output.read().splitlines():
                 say(line, bare=True)
 
 
@@ -144,7 +144,7 @@ class Running:
         self.options = options
         self.rules = rules
         self._signals = 0
-        self._wanted: asyncio.Event
+        self._stop: asyncio.Event
         self._watcher: subprocess.Popen[bytes] | None = None
 
     async def main(self) -> int:
@@ -158,7 +158,7 @@ class Running:
         if options.control == "-" and not answers.has_pipes():
             raise click.UsageError(answers.NO_PIPES)
         descriptors.raise_limit()
-        self._wanted = asyncio.Event()
+        self._stop = asyncio.Event()
         recorder = None if options.recording is None else Recorder(**options.recording)
         try:
             made = KafkaProxy(**options.engine, rules=self.rules, recorder=recorder)
@@ -169,7 +169,7 @@ class Running:
             self._end_watch(0)  # its input may not end: nobody has begun to write
             raise _ended(error) from error
         asyncio.get_running_loop().set_exception_handler(partial(_report, made.hub))
-        control = Control(made, self._wanted.set)
+        control = Control(made, self._stop.set)
         self._catch(made, control)
         exposition = Exposition(made, options.metrics_hosts)
         tasks: list[asyncio.Task[None]] = []
@@ -189,7 +189,7 @@ class Running:
             raise _ended(error) from error
         self._ready(made)
         _try(made)
-        await self._wanted.wait()
+        await self._stop.wait()
         await made.stop(options.grace_s)
         for task in tasks:
             task.cancel()
@@ -204,7 +204,7 @@ class Running:
         try:
             await what
         finally:
-            self._wanted.set()
+            self._stop.set()
 
     def _watch(self, recorder: Recorder) -> None:
         from kafkascope.proxy.recording import watch
@@ -234,7 +234,7 @@ class Running:
         def on_signal() -> None:
             self._signals += 1
             if self._signals == 1:
-                self._wanted.set()
+                self._stop.set()
             else:
                 made.kill()
                 loop.call_later(LAST_S, _exit, control)

@@ -236,11 +236,11 @@ class Hub:
         self.numbers = itertools.count(1)
         self.notices: deque[tuple[int, str]] = deque(maxlen=limits.notices)
         """What was said last, with times."""
-        self.said = 0
+        self.notice_count = 0
         """How many notices there were."""
         self.watchers: set[Callable[[], None]] = set()
         """Called when rules, held frames or notices change."""
-        self._said: dict[str, None] = {}
+        self._notified: dict[str, None] = {}
 
     def changed(self) -> None:
         for watcher in self.watchers:
@@ -249,8 +249,8 @@ class Hub:
     def once(self, key: str, sentence: str) -> None:
         """Log a sentence the first time that it is true."""
         key = key[: self.limits.notice_chars]
-        if key not in self._said:
-            remember(self._said, key, None, self.limits.notices_once)
+        if key not in self._notified:
+            remember(self._notified, key, None, self.limits.notices_once)
             self.say(sentence)
 
     def say(self, sentence: str) -> None:
@@ -258,6 +258,6 @@ class Hub:
             sentence = f"{sentence[: self.limits.notice_chars]}..."
         sentence = safe(sentence)  # names that brokers and clients say
         self.notices.append((time.time_ns(), sentence))
-        self.said += 1
+        self.notice_count += 1
         _log.warning("%s", sentence)
         self.changed()

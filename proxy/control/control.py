@@ -88,9 +88,9 @@ def _bound(path: Path) -> socket.socket:
     if path.is_socket() and is_listening(path):
         raise OSError(errno.EADDRINUSE, "another process listens on it", str(path))
     with contextlib.suppress(FileNotFoundError):
-        there = path.lstat()
-        free = stat.S_ISSOCK(there.st_mode) or stat.S_ISLNK(there.st_mode)
-        if not (free or (stat.S_ISREG(there.st_mode) and not there.st_size)):
+        status = path.lstat()
+        free = stat.S_ISSOCK(status.st_mode) or stat.S_ISLNK(status.st_mode)
+        if not (free or (stat.S_ISREG(status.st_mode) and not status.st_size)):
             raise OSError(errno.EEXIST, "the file exists and is not a socket", str(path))
     # Nobody can connect before it listens; until then it has got its mode and then its name.
     temporary = path.with_name(f".{token_hex(4)}")
@@ -113,7 +113,7 @@ class Control:
         self.proxy = proxy
         self.steering = Steering(proxy, stop)
         self.live = PacketStreams(proxy)
-        self.judges = Judges(proxy.schemas.wanted)
+        self.judges = Judges(proxy.schemas.options)
         self._server: asyncio.Server | None = None
         self._sessions: set[asyncio.Task[None]] = set()
         self.streaming: set[asyncio.Task[None]] = set()
@@ -251,15 +251,15 @@ class ControlSession:
         hub = self.control.proxy.hub
         changed = asyncio.Event()
         hub.watchers.add(changed.set)
-        said = hub.said
+        shown = hub.notice_count
         try:
             while True:
                 changed.clear()
-                new = min(hub.said - said, len(hub.notices))
+                new = min(hub.notice_count - shown, len(hub.notices))
                 for at_ns, text in list(hub.notices)[len(hub.notices) - new :]:
                     event = {"event": "notice", "at_ns": at_ns, "text": text}
                     self.writer.write(answers.written(event))
-                said = hub.said
+                shown = hub.notice_count
                 self.writer.write(answers.written(self.control.steering.state()))
                 await self.writer.drain()
                 with contextlib.suppress(TimeoutError):

@@ -106,9 +106,9 @@ class Judges:
             files = await recorded()
             if not files:
                 raise ValueError("nothing is recorded: start the proxy with -w FILE")
-            told = await self._ask({"files": files, **expected._asdict()})
-            if told["met"] or time.monotonic() > end:
-                return told
+            verdict = await self._ask({"files": files, **expected._asdict()})
+            if verdict["met"] or time.monotonic() > end:
+                return verdict
             await asyncio.sleep(LOOK_S)
 
     async def _ask(self, line: dict[str, Any]) -> dict[str, Any]:
@@ -137,10 +137,10 @@ class Judges:
         if not answer:
             await self.close()
             raise ValueError("the process that reads the recording has ended")
-        told: dict[str, Any] = json.loads(answer)
-        if "error" in told:
-            raise ValueError(told["error"])
-        return told
+        verdict: dict[str, Any] = json.loads(answer)
+        if "error" in verdict:
+            raise ValueError(verdict["error"])
+        return verdict
 
     async def close(self) -> None:
         process, self._process = self._process, None

@@ -148,13 +148,13 @@ def verdict(files: Sequence[str], expected: Expected, schemas: SchemaOptions) ->
     )
     look = {"exchanges": _exchanges, "records": _records, "findings": _findings}[expected.of]
     seen = look(options, expected)
-    there = dict(sorted(seen.there.items()))
+    census = dict(sorted(seen.there.items()))
     met = expected.is_met_by(seen.found)
     return {
         "met": met,
         "found": seen.found,
-        "text": "" if met else sentence(expected, seen.found, there, seen.remark),
-        "sent": there,
+        "text": "" if met else sentence(expected, seen.found, census, seen.remark),
+        "sent": census,
         expected.of: seen.listed,
     }
 
@@ -170,8 +170,8 @@ def sentence(expected: Expected, found: int, there: dict[str, int], remark: str 
     wanted = f", not {expected.wanted}," if found else ""
     which = f" with {expected.filter}" if expected.filter else ""
     of = "of " if expected.of == "records" else ""
-    census = ", ".join(f"{number} {of}{name}" for name, number in there.items())
-    text = f"{many}{wanted}{which}; there were {census or 'none at all'}"
+    listing = ", ".join(f"{number} {of}{name}" for name, number in there.items())
+    text = f"{many}{wanted}{which}; there were {listing or 'none at all'}"
     return f"{text}\n{remark}" if remark and not found else text
 
 
@@ -280,15 +280,15 @@ def main() -> None:
     folders, assigned, *others = json.loads(sys.argv[1])
     schemas = SchemaOptions(tuple(folders), tuple(assigned), *others)
     for line in sys.stdin.buffer:
-        asked = json.loads(line)
-        files = asked.pop("files")
+        request = json.loads(line)
+        files = request.pop("files")
         try:
-            told = verdict(files, Expected(**asked), schemas)
+            result = verdict(files, Expected(**request), schemas)
         except click.ClickException as error:
-            told = {"error": error.format_message()}
+            result = {"error": error.format_message()}
         except (Error, OSError, ValueError) as error:
-            told = {"error": str(error)}
-        json_out(answers.written(told)[:-1])
+            result = {"error": str(error)}
+        json_out(answers.written(result)[:-1])
 
 
 if __name__ == "__main__":

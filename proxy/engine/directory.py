@@ -140,7 +140,7 @@ class Nodes:
         self.listeners: dict[int, Listener] = {}
         self._gone: dict[int, int] = {}
         """Nodes that the cluster no longer lists -> since when, longest first."""
-        self._there: set[int] = set()
+        self._listed: set[int] = set()
         """Those with a listener that are not gone."""
         self._ports: dict[int, int] = {}
         """Of listeners that were taken back: a node that returns gets its port if it is free."""
@@ -152,7 +152,7 @@ class Nodes:
         if listener is None:
             listener = self._open(node_id)
         self._gone.pop(node_id, None)
-        self._there.add(node_id)
+        self._listed.add(node_id)
         if self.known.get(node_id) != (host, port):
             self.known[node_id] = Address(host, port)
             self.generation += 1
@@ -171,9 +171,9 @@ class Nodes:
         now_ns = context.now_ns
         for node_id in node_ids:
             if self._gone.pop(node_id, None) is not None:
-                self._there.add(node_id)
-        for node_id in self._there.difference(node_ids):
-            self._there.discard(node_id)
+                self._listed.add(node_id)
+        for node_id in self._listed.difference(node_ids):
+            self._listed.discard(node_id)
             self._gone[node_id] = now_ns
         long = takewhile(lambda each: now_ns - each[1] >= GONE_NS, self._gone.items())
         for node_id, _ in tuple(long):
@@ -185,7 +185,7 @@ class Nodes:
             listener.close()
         self.listeners.clear()
         self._gone.clear()
-        self._there.clear()
+        self._listed.clear()
 
     def _take_back(self, node_id: int) -> bool:
         """Close the listener of a node that is gone, unless it has connections."""

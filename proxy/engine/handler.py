@@ -363,8 +363,8 @@ class Handler(LiveConnectionHandler):
         if self._cut:
             return 0
         relay = self.relay
-        kept = relay.kept if relay is not None else 0
-        return kept + sum(s.unsent for s in self.streams if s is not None and not s.lost)
+        buffered = relay.kept if relay is not None else 0
+        return buffered + sum(s.unsent for s in self.streams if s is not None and not s.lost)
 
     def wait(self, on: bool) -> None:
         relay = self.relay

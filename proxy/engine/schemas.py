@@ -38,17 +38,21 @@ class LateSchemas(IncomingSchemas):
         """`ask`: asks a registry, in a thread; it may take its time."""
         super().__init__()
         self._ask = ask
-        self._wanted: set[SchemaKey] = set()
+        self._requested: set[SchemaKey] = set()
         self._queue: queue.SimpleQueue[SchemaKey | None] = queue.SimpleQueue()
         """None: the proxy has ended."""
 
     def want(self, key: SchemaKey) -> None:
         """Have the registry asked, once; never waits."""
         with self._lock:
-            if self._ask is None or key in self._wanted or len(self._wanted) >= LIMITS.registry_ids:
+            if (
+                self._ask is None
+                or key in self._requested
+                or len(self._requested) >= LIMITS.registry_ids
+            ):
                 return
-            begun = bool(self._wanted)
-            self._wanted.add(key)
+            begun = bool(self._requested)
+            self._requested.add(key)
         self._queue.put(key)
         if not begun:
             threading.Thread(target=self._run, name="schemas", daemon=True).start()
@@ -61,8 +65,8 @@ class LateSchemas(IncomingSchemas):
     def close(self) -> None:
         """Ask no more; a proxy that starts again asks for what it wants then."""
         with self._lock:
-            begun = bool(self._wanted)
-            self._wanted.clear()
+            begun = bool(self._requested)
+            self._requested.clear()
         if begun:
             self._queue.put(None)
 
@@ -73,16 +77,16 @@ class ProxySchemas:
     The records of frames are decoded for rules one frame after the other, in a thread: they may be
     many and long. Only known schemas count; nothing waits for a registry."""
 
-    def __init__(self, hub: Hub, wanted: SchemaOptions) -> None:
+    def __init__(self, hub: Hub, options: SchemaOptions) -> None:
         """Reads the files that the options name; a usage error where they are wrong."""
-        self._hub, self.wanted = hub, wanted
+        self._hub, self.options = hub, options
         ask = None
-        if wanted.registry is not None:
+        if options.registry is not None:
             from kafkascope.analyzer.reading.schemas import registry_of
 
-            ask = registry_of(wanted, lambda problem: hub.once(problem, problem))
+            ask = registry_of(options, lambda problem: hub.once(problem, problem))
         self.late = LateSchemas(ask)
-        self._held = self._payloads(quiet=False) if wanted.words() else None
+        self._held = self._payloads(quiet=False) if options.words() else None
         self._until = 0.0
         self._pool: ThreadPoolExecutor | None = None
 
@@ -104,24 +108,26 @@ class ProxySchemas:
         from kafkascope.analyzer.payloads.decoding import Payloads
         from kafkascope.analyzer.reading.schemas import known_of
 
-        known = known_of(self.wanted, quiet=quiet, want=self.late.want)
+        known = known_of(self.options, quiet=quiet, want=self.late.want)
         known.grows(self.late)
         return Payloads(known)
 
-    async def holds(self, wanted: Callable[[Known], Filter], row: Row, exchange: Exchange) -> bool:
-        """Return whether a filter holds for a frame. `wanted`: makes it in the thread, of what
+    async def holds(
+        self, make_filter: Callable[[Known], Filter], row: Row, exchange: Exchange
+    ) -> bool:
+        """Return whether a filter holds for a frame. `make_filter`: makes it in the thread, of what
         decodes there."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(1, "decoded")
         loop = asyncio.get_running_loop()
         found, unknown, cut = await loop.run_in_executor(
-            self._pool, self._holds, wanted, row, exchange
+            self._pool, self._holds, make_filter, row, exchange
         )
-        asked = "; it is requested from the registry" if self.wanted.registry is not None else ""
+        hint = "; it is requested from the registry" if self.options.registry is not None else ""
         for key in unknown:
             self._hub.once(
                 f"schema {key}",
-                f"no schema with {key}{asked}: rules about decoded keys and values do not match "
+                f"no schema with {key}{hint}: rules about decoded keys and values do not match "
                 "its records",
             )
         if cut:
@@ -135,7 +141,7 @@ class ProxySchemas:
         return found
 
     def _holds(
-        self, wanted: Callable[[Known], Filter], row: Row, exchange: Exchange
+        self, make_filter: Callable[[Known], Filter], row: Row, exchange: Exchange
     ) -> tuple[bool, list[SchemaKey], bool]:
         # Records of a registry's topic may be the schemas of others.
         before = self._seen.changes
@@ -146,7 +152,7 @@ class ProxySchemas:
         decoding = self._known.decoding
         assert decoding is not None
         decoding.begin()
-        found = wanted(self._known)(row, exchange)
+        found = make_filter(self._known)(row, exchange)
         return found, list(decoding.unknown), decoding.cut
 
     @cached_property

@@ -331,8 +331,8 @@ class KafkaProxy:
 
         def refuse(why: str) -> None:
             over()
-            said = f"{why} (--proxy-protocol accept requires one): its connection is closed"
-            self.hub.once(f"header {address.host} {why}", f"client {address}: {said}")
+            sentence = f"{why} (--proxy-protocol accept requires one): its connection is closed"
+            self.hub.once(f"header {address.host} {why}", f"client {address}: {sentence}")
             stream.abort()
 
         def receive(data: Data) -> None:

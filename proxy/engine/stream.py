@@ -269,10 +269,10 @@ class Stream(asyncio.BufferedProtocol):
         self._update()
 
     def _update(self) -> None:
-        wanted = not self._why
-        if wanted != self._reading and not self.lost and not self.transport.is_closing():
-            self._reading = wanted
-            if wanted:
+        reading = not self._why
+        if reading != self._reading and not self.lost and not self.transport.is_closing():
+            self._reading = reading
+            if reading:
                 self.transport.resume_reading()
             else:
                 self.transport.pause_reading()

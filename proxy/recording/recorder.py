@@ -76,8 +76,8 @@ class ConnectionTap:
         if self._lost:
             self._queue_losses(now_ns)
         # A frame that was buffered is bytes: no copy is made of it.
-        kept = bytes(data) if lease is None else data
-        recorder.put(TapEvent(self.number, leg, side, kept, now_ns, comment, lease), size)
+        stored = bytes(data) if lease is None else data
+        recorder.put(TapEvent(self.number, leg, side, stored, now_ns, comment, lease), size)
 
     def _queue_losses(self, now_ns: int) -> None:
         lost, self._lost = self._lost, {}
@@ -120,7 +120,7 @@ class Recorder:
         """Of these, copies."""
         self.unqueued = 0
         """Reads, and whole connections, that did not get into the queue."""
-        self._wanted = threading.Event()
+        self._filled = threading.Event()
         self._hurry = threading.Event()
         self._over = False
         self._composing = False
@@ -151,8 +151,8 @@ class Recorder:
                 self._copies_put += size
             if self._put - self._taken > HURRY and not self._hurry.is_set():
                 self._hurry.set()
-        if not self._wanted.is_set():
-            self._wanted.set()
+        if not self._filled.is_set():
+            self._filled.set()
 
     @property
     def copies(self) -> int:
@@ -236,7 +236,7 @@ class Recorder:
         if thread is None:
             return
         self._over = True
-        self._wanted.set()
+        self._filled.set()
         self._hurry.set()
         thread.join(timeout_s)
         for sink in self.sinks:
@@ -256,9 +256,9 @@ class Recorder:
 
     def _work(self) -> None:
         while True:
-            self._wanted.wait()
+            self._filled.wait()
             over = self._over
-            self._wanted.clear()
+            self._filled.clear()
             self._composing = True
             self._compose()
             self._composing = False

@@ -326,8 +326,8 @@ class Direction:
             reason = looks
             if protocol.startswith(PROXY):
                 reason = f"{protocol} header (--proxy-protocol accept)"
-            said = f"{who} {endpoint}: {reason}: its connection is closed"
-            context.hub.once(f"opaque {who} {text}", said)
+            sentence = f"{who} {endpoint}: {reason}: its connection is closed"
+            context.hub.once(f"opaque {who} {text}", sentence)
             # Enough to see what it was. What comes behind may be secret.
             self.taps.plain(CLIENT, shown_of(head, side))
             context.over = True

@@ -45,10 +45,10 @@ def _secret(request: PendingRequest, data: Data, at: int, end: int, size: int) -
     key = request.key
     if not secrets.reads_metadata_log(key):
         return secrets.in_response(key, request.version)
-    told = min(size + 4, secrets.TOLD_BY)
-    if end - at < told:
+    need = min(size + 4, secrets.TOLD_BY)
+    if end - at < need:
         return None
-    return secrets.of_metadata_log(bytes(data[at : at + told]))
+    return secrets.of_metadata_log(bytes(data[at : at + need]))
 
 
 @dataclass(slots=True, eq=False)

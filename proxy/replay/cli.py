@@ -279,14 +279,14 @@ def _print(outcome: Outcome, plan: Plan, options: ReadOptions, output: Output) -
     for line in _latency_lines(outcome):
         output.line(line)
     comparison = outcome.comparison
-    said = f"{outcome.sent} requests sent in {outcome.seconds:.1f} s: "
-    said += f"{comparison.same} responses equal, "
-    said += f"{comparison.different} different, {outcome.unanswered} without a response"
+    summary = f"{outcome.sent} requests sent in {outcome.seconds:.1f} s: "
+    summary += f"{comparison.same} responses equal, "
+    summary += f"{comparison.different} different, {outcome.unanswered} without a response"
     if outcome.settled:
-        said += f", {outcome.settled} that the captured broker was not ready for"
+        summary += f", {outcome.settled} that the captured broker was not ready for"
     if outcome.unmatched:
-        said += f", {outcome.unmatched} without a decodable response in the capture"
-    say(said)
+        summary += f", {outcome.unmatched} without a decodable response in the capture"
+    say(summary)
     for text in comparison.remarks:
         say(text)
     for (api, reason), count in skipped:

@@ -169,15 +169,15 @@ class Comparison:
                 captured, live = self.assigned.completed(captured, live)
         if self.spread and api in SPREAD:
             captured, live = ({**body, OTHERS[api]: []} for body in (captured, live))
-        told: list[Difference] = []
+        found: list[Difference] = []
         if api == "Produce" and not self.strict:
-            told, live = self._shifted(captured, live)
+            found, live = self._shifted(captured, live)
         if captured == live:
-            return told
+            return found
         if api == "ApiVersions":
-            told = _versions(captured, live)
+            found = _versions(captured, live)
             captured, live = ({**body, "api_keys": []} for body in (captured, live))
-        return told + [
+        return found + [
             each
             for each in differences(layout, captured, layout, live, strict=self.strict)
             if self.strict or not _masked(api, each)
@@ -193,7 +193,7 @@ class Comparison:
         }
         if not moved:
             return [], live
-        topics, told = [], []
+        topics, found = [], []
         for topic in live["responses"]:
             parts = []
             for part in topic["partition_responses"]:
@@ -203,10 +203,10 @@ class Comparison:
                     part = {**part, "base_offset": now - moved[place]}
                     if place not in self._shifts:
                         where = f"offsets of {self._name(topic)}-{part['index']}"
-                        told.append(Difference(where, "changed", part["base_offset"], now))
+                        found.append(Difference(where, "changed", part["base_offset"], now))
                 parts.append(part)
             topics.append({**topic, "partition_responses": parts})
-        return told, {**live, "responses": topics}
+        return found, {**live, "responses": topics}
 
     def _name(self, topic: Body) -> str:
         named = topic_of(topic)
@@ -227,18 +227,18 @@ class Comparison:
 
     @property
     def remarks(self) -> list[str]:
-        said = []
+        sentences = []
         if any(path == MORE for _, _, path, *_ in self.findings):
-            said.append(f"differences beyond {self.limits.differences:,} are only counted")
+            sentences.append(f"differences beyond {self.limits.differences:,} are only counted")
         if self.unlisted:
-            said.append(f"{self.unlisted:,} groups or transactions of lists were not compared")
+            sentences.append(f"{self.unlisted:,} groups or transactions of lists were not compared")
         for streams in (self.streams, self.shared):
             if streams.left_out:
-                said.append(
+                sentences.append(
                     f"{streams.left_out:,} fetched records or batches were not compared: too "
                     "many arrived in different portions"
                 )
-        return said
+        return sentences
 
     def _put_together(self) -> None:
         for api, (layout, *sides) in self._lists.items():
@@ -338,12 +338,12 @@ def _short(value: Any) -> str:
 def _errors_only(body: Body) -> Body:
     """A Fetch response with failed partitions only: which others a response lists depends on what
     came in meanwhile."""
-    kept = []
+    topics = []
     for topic in body["responses"]:
         parts = [{**part, "records": None} for part in topic["partitions"] if part["error_code"]]
         if parts:
-            kept.append({**topic, "partitions": parts})
-    return {**body, "responses": kept}
+            topics.append({**topic, "partitions": parts})
+    return {**body, "responses": topics}
 
 
 class Assigned:

@@ -150,9 +150,9 @@ class Plan:
     ) -> dict[str, int]:
         """How many partitions these topics have at least, as the requests to be sent name them."""
         found = dict.fromkeys(topics, 1)
-        told = session.tables["topics"].values
+        tables = session.tables["topics"].values
         for step in steps:
-            about = map(names.late, told[session.columns["topics"][step.index]])
+            about = map(names.late, tables[session.columns["topics"][step.index]])
             if topics.isdisjoint(about):
                 continue
             request = session.exchange(step.index).request

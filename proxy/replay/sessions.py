@@ -100,8 +100,10 @@ class _Session:
             if held.id:
                 held.epoch += 1
                 return {nodes[0]: {**body, "session_id": held.id, "session_epoch": held.epoch}}
-        asked = {node: self._request(body, node, changes.get(node, _Changes())) for node in nodes}
-        return {k: fitted(layout, v) for k, v in asked.items()} if self._mixed else asked
+        requests = {
+            node: self._request(body, node, changes.get(node, _Changes())) for node in nodes
+        }
+        return {k: fitted(layout, v) for k, v in requests.items()} if self._mixed else requests
 
     def _follow(self, leaders: Leaders, changes: dict[int, _Changes]) -> bool:
         if self._seen == leaders.changes:
@@ -134,16 +136,16 @@ class _Session:
         held = self.held.setdefault(node, _Held())
         if held.id:
             held.epoch += 1
-            said, forgotten = changes.said, changes.forgotten
+            listed, forgotten = changes.said, changes.forgotten
         else:
             held.epoch = 0
-            said, forgotten = held.partitions, []
-        asked = {**body, "session_id": held.id, "session_epoch": held.epoch}
-        asked["topics"] = self._by_topic(said, said)
+            listed, forgotten = held.partitions, []
+        request = {**body, "session_id": held.id, "session_epoch": held.epoch}
+        request["topics"] = self._by_topic(listed, listed)
         if FORGOTTEN in body:
             numbers = {place: place[1] for place in forgotten}
-            asked[FORGOTTEN] = self._by_topic(forgotten, numbers)
-        return asked
+            request[FORGOTTEN] = self._by_topic(forgotten, numbers)
+        return request
 
     def _by_topic(self, places: Iterable[Partition], values: Mapping[Partition, Any]) -> list[Body]:
         partitions: dict[Topic, list[Any]] = {}
@@ -157,7 +159,7 @@ class Sessions:
 
     def __init__(self) -> None:
         self._sessions: dict[int, _Session] = {}
-        self._asked: dict[int, tuple[_Session, bool]] = {}
+        self._pending: dict[int, tuple[_Session, bool]] = {}
         """Exchange -> its session, and whether it begins there."""
 
     def request(
@@ -178,7 +180,7 @@ class Sessions:
             if epoch:
                 # Began before the capture: what is listed from here on is what is known of it.
                 self._sessions[known] = session
-        self._asked[exchange] = (session, epoch == 0)
+        self._pending[exchange] = (session, epoch == 0)
         return session.take(layout, body, leaders)
 
     def _ended(self, layout: Layout, body: Body, leaders: Leaders) -> dict[int, Body]:
@@ -192,7 +194,7 @@ class Sessions:
         return {node: {**part, "session_id": ids.get(node, 0)} for node, part in parts.items()}
 
     def answered(self, exchange: int, node: int, live: Body) -> None:
-        session, _ = self._asked.get(exchange, (None, False))
+        session, _ = self._pending.get(exchange, (None, False))
         held = None if session is None else session.held.get(node)
         if held is not None and (not held.id or live.get("session_id") != held.id):
             # After 0 all is said anew: the peer has no room for sessions, or forgot this one.
@@ -201,7 +203,7 @@ class Sessions:
     def done(self, exchange: int, captured: Body | None) -> None:
         """Learn the id that the capture has for the session of an exchange; its answers are all
         there, or never come."""
-        session, begins = self._asked.pop(exchange, (None, False))
+        session, begins = self._pending.pop(exchange, (None, False))
         known = None if captured is None else captured.get("session_id")
         if session is not None and begins and known:
             self._sessions[known] = session

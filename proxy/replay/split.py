@@ -32,8 +32,8 @@ class Picks:
     """The fields of any layout that `wanted` accepts, found once for each. What holds none of
     them is not looked into: a replay does this for every message."""
 
-    def __init__(self, wanted: Wanted) -> None:
-        self._wanted = wanted
+    def __init__(self, accepts: Wanted) -> None:
+        self._accepts = accepts
         self._known: dict[Layout, tuple[_Pick, ...]] = {}
 
     def of(self, layout: Layout) -> tuple[_Pick, ...]:
@@ -50,7 +50,7 @@ class Picks:
                 inside = self._struct(inner)
                 if inside:
                     found.append(_Pick(slot, depth, inside))
-            elif self._wanted(slot):
+            elif self._accepts(slot):
                 found.append(_Pick(slot, depth, None))
         return tuple(found)
 

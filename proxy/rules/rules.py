@@ -103,8 +103,8 @@ class Chain:
     def responses(self, frame: InterceptedFrame, recorded: bool = False) -> bool:
         """Whether a rule wants to see this request again with its response; in a recording also,
         whether one may keep the response from the client."""
-        wanted = ("whole", "head") if recorded else ("whole",)
-        return any(rule.side == BROKER and rule.look(frame) in wanted for rule in self._rules)
+        looks = ("whole", "head") if recorded else ("whole",)
+        return any(rule.side == BROKER and rule.look(frame) in looks for rule in self._rules)
 
 
 def _with_companions(rule: Rule) -> tuple[Rule, ...]:

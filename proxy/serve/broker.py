@@ -64,7 +64,7 @@ class Library:
         self._limits = limits
         self._indexes: dict[int, list[int]] = {}
         self._values: dict[int, dict[Said, str]] = {}
-        self._kept = 0
+        self._value_count = 0
         self._latencies: dict[int, deque[int]] = {}
 
     def add(self, exchange: Exchange) -> None:
@@ -82,13 +82,13 @@ class Library:
             known.append(exchange.latency_ns)
         found = self._indexes.setdefault(exchange.api_key, [])
         most, most_values = self._limits.captured_exchanges, self._limits.captured_values
-        if not found or (len(found) < most and self._kept < most_values):
+        if not found or (len(found) < most and self._value_count < most_values):
             decoded = exchange.request.decoded
             values = _values(decoded.layout, decoded.body, self._limits)
             index = self._session.add(exchange)
             found.append(index)
             self._values[index] = values
-            self._kept += len(values)
+            self._value_count += len(values)
 
     def latency_s(self, key: int) -> float:
         known = self._latencies.get(key)
@@ -97,12 +97,12 @@ class Library:
     def nearest(self, key: int, version: int, layout: Layout, body: Body) -> Match | None:
         """The captured exchange with the most similar request. Of several the one of the same
         version, then the first."""
-        wanted = _values(layout, body, self._limits)
+        values = _values(layout, body, self._limits)
         best: tuple[float, bool, int] | None = None
         for index in self._indexes.get(key, ()):
             had = self._values[index]
-            common = len(wanted.keys() & had.keys())
-            whole = len(wanted) + len(had) - common
+            common = len(values.keys() & had.keys())
+            whole = len(values) + len(had) - common
             likeness = common / whole if whole else 1.0
             same = self._session.columns["api_version"][index] == version
             place = (likeness, same, -index)
@@ -111,9 +111,9 @@ class Library:
         if best is None:
             return None
         had = self._values[-best[2]]
-        here = [each for each in wanted if each not in had]
-        there = [each for each in had if each not in wanted]
-        renamed = _renamed(here, there, wanted)
+        here = [each for each in values if each not in had]
+        there = [each for each in had if each not in values]
+        renamed = _renamed(here, there, values)
         return Match(self._session.exchange(-best[2]), best[0], here, there, renamed)
 
 
@@ -136,10 +136,10 @@ def _renamed(
     return renamed
 
 
-def brief(said: Iterable[Said]) -> str:
+def brief(values: Iterable[Said]) -> str:
     """Some of these values as text: name=orders, num_partitions=3."""
     short = []
-    for path, value in said:
+    for path, value in values:
         if value in (None, "", b"", "[]"):
             continue
         text = value.hex() if isinstance(value, bytes) else str(value)
@@ -269,10 +269,10 @@ class Broker:
         layout = layout_of(f"{name}Response", version)
         if match is None:
             error = self.error(key, version, Code.UNKNOWN_SERVER_ERROR)
-            said = f"{name} v{version}: the capture has no response of this API"
+            sentence = f"{name} v{version}: the capture has no response of this API"
             if error is None:
-                raise NoResponse(said)
-            return Response(error, f"{said}; answered UNKNOWN_SERVER_ERROR")
+                raise NoResponse(sentence)
+            return Response(error, f"{sentence}; answered UNKNOWN_SERVER_ERROR")
         if self._original_pace:
             latency_s = (match.exchange.latency_ns or 0) / 1e9
             await asyncio.sleep(min(latency_s, self.model.limits.wait_s))
@@ -309,14 +309,14 @@ class Broker:
         offered = {}
         for key, api in APIS.items():
             handled = api.name in self.handlers or api.name in LOGIN
-            asked = self.model.used_versions.get(key, set())
+            used = self.model.used_versions.get(key, set())
             known = self.model.versions.get(key)
             if login and api.name in LOGIN:
                 known = known or (api.versions.low, api.versions.high)
-            if known is None and (asked or (handled and not self.model.versions)):
+            if known is None and (used or (handled and not self.model.versions)):
                 all_of_it = api.versions.low, api.versions.high
-                known = all_of_it if handled else (min(asked), max(asked))
-            if known is None or not (handled or asked):
+                known = all_of_it if handled else (min(used), max(used))
+            if known is None or not (handled or used):
                 continue
             low, high = max(known[0], api.versions.low), min(known[1], api.versions.high)
             if low <= high:
@@ -342,8 +342,8 @@ class Broker:
         resting = [listed(name, "consumer", "Empty", "classic") for name in offsets]
         found = [*living, *resting]
         for field, name in (("states_filter", "group_state"), ("types_filter", "group_type")):
-            wanted = {each.lower() for each in request.body.get(field, ())}
-            found = [each for each in found if not wanted or each[name].lower() in wanted]
+            allowed = {each.lower() for each in request.body.get(field, ())}
+            found = [each for each in found if not allowed or each[name].lower() in allowed]
         return {"error_code": 0, "groups": found}
 
 

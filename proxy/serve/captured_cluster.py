@@ -70,7 +70,7 @@ class CapturedCluster:
     """Messages some of whose records are not kept: there were too many."""
     nodes_truncated: bool = False
     """There are more nodes than are kept."""
-    _kept: int = 0
+    _record_bytes: int = 0
     """Bytes of memory that records take."""
     _first_ids: dict[str, bytes] = field(default_factory=dict)
     """Topic -> the first id that messages told for it, once all of the capture was read."""
@@ -216,31 +216,31 @@ class CapturedCluster:
         if request["acks"] != 0:
             return
         for name, part in self._parts(request["topic_data"], "partition_data"):
-            if part["records"] and self._kept > self.limits.captured_bytes:
+            if part["records"] and self._record_bytes > self.limits.captured_bytes:
                 self.records_dropped += 1
             elif part["records"]:
-                self._kept += len(part["records"])
+                self._record_bytes += len(part["records"])
                 self.partition(name, part["index"]).log.unplaced(part["records"])
 
     def _keep(self, log: Log, records: bytes, base: int | None = None) -> None:
         """Keep records, fetched ones or those that were written at `base`, while there is room."""
-        if self._kept > self.limits.captured_bytes:
+        if self._record_bytes > self.limits.captured_bytes:
             self.records_dropped += 1
             return
         before = log.bytes
         log.add(records, base)
-        self._kept += log.bytes - before
+        self._record_bytes += log.bytes - before
         for producer in log.writers():
             self._written.setdefault(producer, {})[id(log)] = log
 
-    def _keep_aborted(self, log: Log, told: list[Body]) -> None:
-        if told and self._kept > self.limits.captured_bytes:
+    def _keep_aborted(self, log: Log, aborted: list[Body]) -> None:
+        if aborted and self._record_bytes > self.limits.captured_bytes:
             self.records_dropped += 1
             return
         before = log.bytes
-        for each in told:
+        for each in aborted:
             log.aborted(each["producer_id"], each["first_offset"])
-        self._kept += log.bytes - before
+        self._record_bytes += log.bytes - before
 
     def _offset_fetch(self, request: Body, response: Body) -> None:
         if "groups" in response:

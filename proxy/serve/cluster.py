@@ -32,12 +32,12 @@ class ServedCluster:
 
     async def metadata(self, request: Request) -> Body:
         model = self.model
-        wanted = request.body["topics"]
-        if wanted is None or (request.version in ALL_WHEN_EMPTY and not wanted):
+        requested = request.body["topics"]
+        if requested is None or (request.version in ALL_WHEN_EMPTY and not requested):
             topics = [self._described(model.topics[name]) for name in sorted(model.topics)]
             topics = [each for each in topics if not each["error_code"]]
         else:
-            topics = [self._described_by(each) for each in wanted]
+            topics = [self._described_by(each) for each in requested]
         return {
             "brokers": self._brokers("node_id"),
             "cluster_id": model.cluster_id,
@@ -82,8 +82,8 @@ class ServedCluster:
         return result
 
     async def describe_partitions(self, request: Request) -> Body:
-        wanted = request.body["topics"] or [{"name": name} for name in sorted(self.model.topics)]
-        return {"topics": [self._described_by(each) for each in wanted], "next_cursor": None}
+        requested = request.body["topics"] or [{"name": name} for name in sorted(self.model.topics)]
+        return {"topics": [self._described_by(each) for each in requested], "next_cursor": None}
 
     def _brokers(self, name: str) -> list[Body]:
         return [
@@ -160,9 +160,9 @@ class ServedCluster:
 
     async def delete(self, request: Request) -> Body:
         names = request.body.get("topic_names", ())
-        wanted = request.body.get("topics", [{"name": name} for name in names])
+        requested = request.body.get("topics", [{"name": name} for name in names])
         result = []
-        for each in wanted:
+        for each in requested:
             name = self.model.name_of(each)
             gone = self.model.forget(name)
             error = Code.NONE

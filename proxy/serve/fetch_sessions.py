@@ -114,7 +114,7 @@ class FetchSessions:
     def __init__(self, changes: Changes, limits: Limits) -> None:
         self._changes = changes
         self._limits = limits
-        self._kept: dict[int, FetchSession] = {}
+        self._by_id: dict[int, FetchSession] = {}
         """By id, in the order of their last use."""
         self._bytes = 0
         self._next = random.randrange(1, IDS)
@@ -131,7 +131,7 @@ class FetchSessions:
                 self._next += 1
                 self._keep(session)
             return session
-        known = self._kept.get(number)
+        known = self._by_id.get(number)
         if known is None:
             return Code.FETCH_SESSION_ID_NOT_FOUND
         if epoch != known.epoch:
@@ -149,13 +149,13 @@ class FetchSessions:
         if not session.partitions or session.bytes > most_bytes:
             session.id = 0
             return
-        while len(self._kept) >= most or self._bytes + session.bytes > most_bytes:
-            self._end(next(iter(self._kept)))
-        self._kept[session.id] = session
+        while len(self._by_id) >= most or self._bytes + session.bytes > most_bytes:
+            self._end(next(iter(self._by_id)))
+        self._by_id[session.id] = session
         self._bytes += session.bytes
 
     def _end(self, number: int) -> None:
-        gone = self._kept.pop(number, None)
+        gone = self._by_id.pop(number, None)
         if gone is not None:
             self._bytes -= gone.bytes
 

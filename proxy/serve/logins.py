@@ -93,10 +93,10 @@ class Accounts:
         without, _, proof = last.rpartition(",p=")
         fields = dict(part.partition("=")[::2] for part in without.split(","))
         bound = base64.b64encode(header.encode()).decode()
-        wanted, signature = scram_proofs(digest, salted, f"{bare},{challenge},{without}")
+        expected, signature = scram_proofs(digest, salted, f"{bare},{challenge},{without}")
         if fields.get("r") != nonce or fields.get("c") != bound:
             raise Denied("the last token of SCRAM belongs to another challenge")
-        if not hmac.compare_digest(proof.encode(), wanted.encode()):
+        if not hmac.compare_digest(proof.encode(), expected.encode()):
             raise Denied(f"the password of {name!r} does not match")
         return f"v={signature}".encode()
 

@@ -43,7 +43,7 @@ class Partitions:
     def __init__(self, model: CapturedCluster) -> None:
         self._model = model
         self._limits = model.limits
-        self._kept = 0
+        self._written_bytes = 0
         self._written = asyncio.Event()
         self._changes = Changes()
         self._sessions = FetchSessions(self._changes, model.limits)
@@ -99,17 +99,17 @@ class Partitions:
         committed = body.get("isolation_level", 0) == READ_COMMITTED
         found, ready = [], False
         for key in session.due:
-            wanted = session.partitions[key]
-            name = self._model.name_of(wanted.topic)
-            number = wanted.partition["partition"]
+            partition = session.partitions[key]
+            name = self._model.name_of(partition.topic)
+            number = partition.partition["partition"]
             part = self.find(name, number)
             result: Body = {"partition_index": number, "records": b""}
             more = left <= 0
             if part is None:
-                result["error_code"] = _unknown(wanted.topic, name)
+                result["error_code"] = _unknown(partition.topic, name)
                 result |= {"high_watermark": -1, "last_stable_offset": -1, "log_start_offset": -1}
             else:
-                result |= _portion(part.log, wanted.partition, left, magic, committed)
+                result |= _portion(part.log, partition.partition, left, magic, committed)
                 left -= len(result["records"])
             news = bool(result["records"]) or result["error_code"] != 0
             ready |= news
@@ -119,22 +119,22 @@ class Partitions:
     async def list_offsets(self, request: Request) -> Body:
         committed = request.body.get("isolation_level", 0) == READ_COMMITTED
 
-        def listed(topic: Body, wanted: Body) -> Body:
-            part = self.find(self._model.name_of(topic), wanted["partition_index"])
-            result: Body = {"partition_index": wanted["partition_index"], "error_code": 0}
+        def listed(topic: Body, partition: Body) -> Body:
+            part = self.find(self._model.name_of(topic), partition["partition_index"])
+            result: Body = {"partition_index": partition["partition_index"], "error_code": 0}
             if part is None:
                 unknown = {"offset": -1, "timestamp": -1, "old_style_offsets": []}
                 return {**result, **unknown, "error_code": Code.UNKNOWN_TOPIC_OR_PARTITION}
-            offset, stamp = _offset_at(part.log, wanted["timestamp"], committed)
+            offset, stamp = _offset_at(part.log, partition["timestamp"], committed)
             result |= {"offset": offset, "timestamp": stamp, "leader_epoch": part.epoch}
             return {**result, "old_style_offsets": [offset] if offset >= 0 else []}
 
         return {"topics": by_partition(request.body["topics"], listed)}
 
     async def leader_epoch(self, request: Request) -> Body:
-        def found(topic: Body, wanted: Body) -> Body:
-            part = self.find(self._model.name_of(topic), wanted["partition"])
-            result = {"partition": wanted["partition"], "error_code": 0}
+        def found(topic: Body, partition: Body) -> Body:
+            part = self.find(self._model.name_of(topic), partition["partition"])
+            result = {"partition": partition["partition"], "error_code": 0}
             if part is None:
                 return {**result, "error_code": Code.UNKNOWN_TOPIC_OR_PARTITION}
             return {**result, "leader_epoch": part.epoch, "end_offset": part.log.next}
@@ -154,19 +154,19 @@ class Partitions:
         part = self.find(name, data["index"])
         if part is None:
             result["error_code"] = _unknown(topic, name)
-        elif self._kept + len(data["records"] or b"") > self._limits.written_bytes:
+        elif self._written_bytes + len(data["records"] or b"") > self._limits.written_bytes:
             result["error_code"] = Code.KAFKA_STORAGE_ERROR
         elif data["records"]:
             before = part.log.bytes
             result["base_offset"] = part.log.append(data["records"])
-            self._kept += part.log.bytes - before
+            self._written_bytes += part.log.bytes - before
             place = TopicPartition(name, self._model.topics[name].id, data["index"])
             self._changes.note(place)
             for producer in part.log.writers():
                 places = self._open.setdefault(producer, {})
                 if place not in places:
                     places[place] = None
-                    self._kept += ENTRY
+                    self._written_bytes += ENTRY
             if result["base_offset"] < 0:
                 result["error_code"] = Code.CORRUPT_MESSAGE
             result["log_start_offset"] = part.log.start
@@ -176,7 +176,7 @@ class Partitions:
         """Append a marker to every partition where the producer has a transaction open."""
         now = time.time_ns() // 1_000_000
         for place in self._open.pop(producer, ()):
-            self._kept -= ENTRY
+            self._written_bytes -= ENTRY
             part = self.find(place.name, place.number)
             if part is not None:
                 part.log.end_transaction(producer, epoch, committed, now)
@@ -189,8 +189,8 @@ def _new_parts(session: FetchSession, found: list[Result]) -> list[Body]:
     topics: dict[str | bytes, Body] = {}
     later: list[Key] = []
     for key, result, more in found:
-        wanted = session.partitions.get(key)
-        if wanted is None:
+        partition = session.partitions.get(key)
+        if partition is None:
             continue  # another request in the same session took it away meanwhile
         sent = result["high_watermark"], result["log_start_offset"]
         session.due.pop(key, None)
@@ -198,11 +198,11 @@ def _new_parts(session: FetchSession, found: list[Result]) -> list[Body]:
             later.append(key)
         elif more:
             session.due[key] = None
-        if result["records"] or result["error_code"] or sent != wanted.sent:
-            topic = topics.setdefault(key[0], {**wanted.topic, "partitions": []})
+        if result["records"] or result["error_code"] or sent != partition.sent:
+            topic = topics.setdefault(key[0], {**partition.topic, "partitions": []})
             topic["partitions"].append(result)
         # What failed is sent in full once it no longer does.
-        wanted.sent = None if result["error_code"] else sent
+        partition.sent = None if result["error_code"] else sent
     # What was read comes behind the others: one that is full must not keep them from being read.
     session.due.update(dict.fromkeys(later))
     return list(topics.values())
@@ -213,8 +213,8 @@ def _unknown(topic: Body, name: str) -> Code:
     return Code.UNKNOWN_TOPIC_ID if by_id else Code.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _portion(log: Log, wanted: Body, left: int, magic: int, committed: bool) -> Body:
-    offset = wanted["fetch_offset"]
+def _portion(log: Log, partition: Body, left: int, magic: int, committed: bool) -> Body:
+    offset = partition["fetch_offset"]
     stable = log.stable
     result: Body = {
         "error_code": 0,
@@ -230,7 +230,7 @@ def _portion(log: Log, wanted: Body, left: int, magic: int, committed: bool) -> 
         return {**result, "error_code": Code.OFFSET_OUT_OF_RANGE}
     entries: list[Entry] = []
     if left > 0:
-        most = min(left, max(wanted["partition_max_bytes"], 1))
+        most = min(left, max(partition["partition_max_bytes"], 1))
         read = log.read(offset, most, magic, stable if committed else None)
         result["records"], entries = read
     if committed:

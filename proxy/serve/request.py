@@ -144,12 +144,12 @@ def naming(each: Body) -> Body:
 def by_partition(
     topics: list[Body],
     result: Callable[[Body, Any], Body],
-    wanted: str = "partitions",
-    given: str = "partitions",
+    source: str = "partitions",
+    target: str = "partitions",
 ) -> list[Body]:
     """The topics of a request with a result for each partition, which `result` makes from topic
-    and partition. `wanted` and `given`: the fields that hold partitions there and here."""
+    and partition. `source` and `target`: the fields that hold partitions there and here."""
     return [
-        {**naming(topic), given: [result(topic, part) for part in topic[wanted]]}
+        {**naming(topic), target: [result(topic, part) for part in topic[source]]}
         for topic in topics
     ]

@@ -57,7 +57,7 @@ class ClientLog:
         self._limits = limits
         self._out = out
         self._clock = clock
-        self._said: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
         self._room = float(limits.log_burst)
         self._last = clock()
         self._left_out = 0
@@ -68,8 +68,8 @@ class ClientLog:
         most = self._limits.log_chars
         who, text = safe(who[:most]), safe(text[:most])
         key = about[:most] or text
-        count = self._said[key] + 1
-        remember(self._said, key, count, self._limits.log_lines)
+        count = self._counts[key] + 1
+        remember(self._counts, key, count, self._limits.log_lines)
         if count == 1:
             self._write(f"{who}: {text}")
         elif str(count).strip("0") == "1":

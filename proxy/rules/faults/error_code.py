@@ -69,8 +69,8 @@ def stamp(layout: Layout, body: dict[str, Any], code: int, level: str | None = N
     """Put an error into a response, at a level or where it belongs. False when there is no place
     for it."""
     places = list(_places(layout.body, body, True))
-    for wanted in _order(code, level):
-        found = [struct_ for kind, struct_ in places if kind == wanted and struct_ is not None]
+    for place in _order(code, level):
+        found = [struct_ for kind, struct_ in places if kind == place and struct_ is not None]
         for struct_ in found:
             _set(struct_, code)
         if found:

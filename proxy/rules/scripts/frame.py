@@ -87,8 +87,8 @@ class ScriptFrame:
         if self._records is None:
             frame, decoded = self._frame, self._decoded
             body = None if decoded is None else decoded.body
-            asked, answer = (body, None) if frame.side == CLIENT else (dict(self.request), body)
-            places = fields_in(frame.key, asked, answer, frame.context.hub.names)
+            request, answer = (body, None) if frame.side == CLIENT else (dict(self.request), body)
+            places = fields_in(frame.key, request, answer, frame.context.hub.names)
             self._records = {id(place.data): _opened(place) for place in places}
         for parts in self._records.values():
             for batch in parts:

@@ -225,17 +225,17 @@ class ScriptRule:
             verdict: Verdict | None = await shared.runner.run(called, limit_s)
         except TooLong:
             about = f"script slow {self._kind}"
-            told = f"{path}: {self._kind}() took more than {limit_s:g} s and was interrupted"
+            sentence = f"{path}: {self._kind}() took more than {limit_s:g} s and was interrupted"
         except (DissectError, ScriptMistake) as error:
-            about = told = f"{path}: {self._kind}() of {seen.api} {seen.version}: {error}"
+            about = sentence = f"{path}: {self._kind}() of {seen.api} {seen.version}: {error}"
         except Exception as error:
-            about = told = shared.describe(error)
+            about = sentence = shared.describe(error)
         else:
             if seen.seconds:
                 await asyncio.sleep(seen.seconds)
             return verdict
         hub.metrics.add("errors_total")
-        hub.once(about, f"{told}; the frame is forwarded unchanged")
+        hub.once(about, f"{sentence}; the frame is forwarded unchanged")
         return None
 
 

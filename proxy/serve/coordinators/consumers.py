@@ -136,8 +136,8 @@ class MemberGroups(ABC, Generic[M, G]):
     def _described(self, name: str) -> Body:
         group = self._groups.get(name)
         if group is None:
-            said = f"Group {name} is not a {self.kind} group."
-            result = {"error_code": Code.GROUP_ID_NOT_FOUND, "error_message": said}
+            message = f"Group {name} is not a {self.kind} group."
+            result = {"error_code": Code.GROUP_ID_NOT_FOUND, "error_message": message}
             return {**result, "group_id": name, "group_state": "Dead"}
         return {
             "error_code": 0,
@@ -224,11 +224,11 @@ class ConsumerGroups(MemberGroups[Consumer, EpochGroup[Consumer]]):
             group.epoch += 1
 
     def _topics(self, member: Consumer) -> set[str]:
-        wanted = {name for name in member.topics if name in self._model.topics}
+        topics = {name for name in member.topics if name in self._model.topics}
         if member.regex:
             regex = Regex(f"(?-i)^(?:{member.regex})$")
-            wanted |= {name for name in self._model.topics if regex.search(name)}
-        return wanted
+            topics |= {name for name in self._model.topics if regex.search(name)}
+        return topics
 
     def _assigned(self, group: EpochGroup[Consumer], member: Consumer, body: Body) -> Body:
         """Assign round robin to those who subscribe; what others still own comes later."""
@@ -315,5 +315,5 @@ def beat(member_id: str, epoch: int, assignment: Body | None) -> Body:
     }
 
 
-def refused(member_id: str, error: Code, said: str | None = None) -> Body:
-    return {**beat(member_id, 0, None), "error_code": error, "error_message": said}
+def refused(member_id: str, error: Code, message: str | None = None) -> Body:
+    return {**beat(member_id, 0, None), "error_code": error, "error_message": message}

@@ -207,7 +207,7 @@ class Producers:
             return by_partition(
                 topics,
                 lambda _, number: {"partition_index": number, "partition_error_code": error},
-                given="results_by_partition",
+                target="results_by_partition",
             )
 
         body = request.body

@@ -98,22 +98,22 @@ class ShareProgress:
         for entry in log.entries(start):
             if len(taken) >= most or (data and size + len(entry.data) > most_bytes):
                 break
-            wanted = self._available(max(entry.base, start), entry.last, most - len(taken))
-            for offset, deliveries in wanted:
+            offsets = self._available(max(entry.base, start), entry.last, most - len(taken))
+            for offset, deliveries in offsets:
                 self.free.pop(offset, None)
                 self.held[offset] = Acquired(member, deliveries + 1, until)
                 self.next = max(self.next, offset + 1)
                 taken.append((offset, deliveries + 1))
-            if wanted:
+            if offsets:
                 data.append(entry.data)
                 size += len(entry.data)
         return b"".join(data), list(_ranges(taken))
 
     def _available(self, first: int, last: int, most: int) -> list[tuple[int, int]]:
         given_back = sorted(o for o in self.free if first <= o <= last)[:most]
-        wanted = [(offset, self.free[offset]) for offset in given_back]
+        offsets = [(offset, self.free[offset]) for offset in given_back]
         fresh = max(first, self.next)
-        return wanted + [(o, 0) for o in range(fresh, min(last + 1, fresh + most - len(wanted)))]
+        return offsets + [(o, 0) for o in range(fresh, min(last + 1, fresh + most - len(offsets)))]
 
 
 def _ranges(taken: list[tuple[int, int]]) -> Iterator[Body]:

@@ -123,7 +123,7 @@ def test_notices_are_short_whatever_peers_say() -> None:
     said.once("x" * LONG, "again")
     ((_, text),) = said.notices
     assert len(text) < LIMITS.notice_chars + 10
-    assert max(map(len, said._said)) <= LIMITS.notice_chars
+    assert max(map(len, said._notified)) <= LIMITS.notice_chars
 
 
 def test_a_broker_at_a_name_that_cannot_be_one_costs_the_connection_and_is_not_kept() -> None:

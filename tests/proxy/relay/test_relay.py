@@ -324,5 +324,5 @@ def test_however_much_was_said_what_is_new_is_said() -> None:
         hub.once(f"connection {number}", "one of many")
     hub.once("listener", "something else")
     hub.once("listener", "something else")
-    assert hub.said == LIMITS.notices_once + 6
+    assert hub.notice_count == LIMITS.notices_once + 6
     assert [text for _, text in hub.notices][-2:] == ["one of many", "something else"]
