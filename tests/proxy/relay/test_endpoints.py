@@ -267,7 +267,7 @@ def test_ports_follow_the_node_id_when_asked() -> None:
 
     base = free_ports(1)[0]
     bench = Bench()
-    bench.nodes._port_base = base - 2
+    bench.nodes.port_base = base - 2
     bench.feed(CLIENT, request(METADATA, 12))
     bench.feed(BROKER, response(METADATA, 12, {"brokers": [endpoint(2)]}))
     bench.listening.close()
@@ -281,7 +281,7 @@ def test_a_port_that_is_taken_ends_the_connection_instead_of_leaking(
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         bench = Bench()
-        bench.nodes._port_base = taken.getsockname()[1] - 2
+        bench.nodes.port_base = taken.getsockname()[1] - 2
         bench.feed(CLIENT, request(METADATA, 12))
         bench.feed(BROKER, response(METADATA, 12, {"brokers": [endpoint(2)]}))
     assert bench.sent(CLIENT) == b""
