@@ -166,6 +166,17 @@ class Capture:
         """Return the connections, whatever they carry."""
         return self.table("connections")
 
+    def map(self) -> Table:
+        """Return the map of applications: one line for each topic that one writes, or reads for a
+        group, with the client ids that are this application and the rule that joined them."""
+        return self.table("map")
+
+    def journeys(self) -> Table:
+        """Return how long records take: one line for each producing application, topic and group,
+        with percentiles from sending to acknowledgement (`produce_p50`), to the group's first fetch
+        (`deliver_p50`), from that to its commit (`commit_p50`), and the group's lag."""
+        return self.table("journeys")
+
     def table(
         self, name: TableName, *, by: Key | Sequence[Key] = (), release: str | None = None
     ) -> Table:

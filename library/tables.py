@@ -38,6 +38,8 @@ TableName: TypeAlias = Literal[
     "producers",
     "producer-partitions",
     "transactions",
+    "map",
+    "journeys",
 ]
 """Tables of statistics, as docs/library.md lists them."""
 OwnName: TypeAlias = Literal["exchanges", "records"]
@@ -289,5 +291,7 @@ TABLES: Final[dict[TableName, Counted]] = {
     "transactions": _part(
         "producers", "TRANSACTION_COLUMNS", lambda found, names: found.transactions(names)
     ),
+    "map": _simple("map"),
+    "journeys": _simple("journeys"),
 }
 """By name, as docs/library.md lists them."""

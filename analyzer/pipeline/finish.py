@@ -15,6 +15,7 @@ from kafkascope.analyzer.pipeline.tables.numbers import ranked
 from kafkascope.analyzer.pipeline.tables.schemas import (
     CAPTURES,
     DIAGNOSTICS,
+    JOURNEYS,
     LATENCY,
     NODES,
     REBALANCES,
@@ -58,6 +59,7 @@ def fixed_tables(
         (NODES, _nodes(facts)),
         (REBALANCES, _rebalances(facts, rank)),
         (VERDICTS, _verdicts(facts)),
+        (JOURNEYS, _journeys(facts)),
         (DIAGNOSTICS, damage_rows(job)),
     ]
     for table, rows in made:
@@ -100,6 +102,12 @@ def _verdicts(facts: TableFacts) -> Iterator[tuple[Any, ...]]:
         for release in RELEASES:
             verdict = verdict_of(usage, release)
             yield *about, release, verdict.word, breaks, [each.text for each in verdict.reasons]
+
+
+def _journeys(facts: TableFacts) -> Iterator[tuple[Any, ...]]:
+    names = [column.name for column in JOURNEYS.columns]
+    for line in facts.statistics["journeys"].rows(facts.names()):
+        yield tuple(line[name] for name in names)
 
 
 def statistics_rows(facts: TableFacts, rank: Callable[[int], int]) -> Iterator[pa.RecordBatch]:

@@ -392,6 +392,30 @@ VERDICTS: Final = Table(
     ),
 )
 
+JOURNEYS: Final = Table(
+    "journeys",
+    "One row per producing application, topic and group: how long records take, as in "
+    "`stats journeys`. Durations in nanoseconds.",
+    (
+        Col("producer", _S, "application"),
+        Col("topic", _S, ""),
+        Col("group", _S, "null: consumers without a group"),
+        Col("readers", _STRINGS, "applications"),
+        Col("records", _I64, "produced and fetched"),
+        *(
+            Col(f"{leg}_p{percent}", _I64, text if percent == 50 else "")
+            for leg, text in (
+                ("produce", "first byte of the request to last byte of the response"),
+                ("deliver", "first byte of the request to the group's first Fetch response"),
+                ("commit", "from that to the group's first commit beyond the record"),
+            )
+            for percent in (50, 95, 99)
+        ),
+        Col("lag", _I64, "records behind at the end"),
+        Col("lag_time", _I64, "age of the oldest of them"),
+    ),
+)
+
 STATISTICS: Final = Table(
     "statistics",
     "States of the accumulators behind `stats`, `clients`, `groups`, ...: one row each.",
@@ -490,6 +514,7 @@ TABLES: Final = {
         NODES,
         REBALANCES,
         VERDICTS,
+        JOURNEYS,
         STATISTICS,
         RECORDS,
         FRAMES,
