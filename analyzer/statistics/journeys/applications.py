@@ -157,7 +157,7 @@ class Applications(Accumulator):
                 self.fetched(batch, who, (topic, number), parts, found, follower=follower)
             self.waited(batch, who)
         else:
-            self.named(batch)
+            self.take_request(batch)
 
     def produced(
         self, batch: ExchangeBatch, who: Who, topic: str | None, error: int, parts: PartitionColumns
@@ -226,7 +226,7 @@ class Applications(Accumulator):
         if batch.api_key == SHARE_FETCH and (group := batch.request.get("group_id")):
             self.groups[(*who, group)].how |= MEMBER
 
-    def named(self, batch: ExchangeBatch) -> None:
+    def take_request(self, batch: ExchangeBatch) -> None:
         """Take note of the group or transactional id that a request names, or of how a transaction
         ends."""
         asked, key = batch.exchange.request_body, batch.api_key

@@ -101,7 +101,7 @@ class Journeys(JourneyFacts):
         elif key in (FETCH, SHARE_FETCH):
             self._fetch(batch, who_of(identity_of(batch.row)))
         else:
-            self.map.named(batch)
+            self.map.take_request(batch)
         if key in (OFFSET_COMMIT, OFFSETS_IN_TRANSACTION):
             self._committed(batch)
         elif key in (SHARE_FETCH, SHARE_ACKNOWLEDGE):
