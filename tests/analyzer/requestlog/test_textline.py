@@ -215,3 +215,40 @@ def test_an_unknown_version_and_an_unknown_api_have_no_body() -> None:
 def test_what_is_no_line(text: str) -> None:
     with pytest.raises(NotUnderstood):
         parse_text(text.encode(), 0, False, "")
+
+
+@pytest.mark.parametrize("group", ["g,a=1", "g}", "a,b", "x,member_id=y"])
+def test_the_name_of_the_next_field_ends_a_text(group: str) -> None:
+    found = parsed("HEARTBEAT", 0, f"{{group_id={group},generation_id=1,member_id=m}}")
+    assert found.request.body == {"group_id": group, "generation_id": 1, "member_id": "m"}
+
+
+@pytest.mark.parametrize(
+    ("api", "version", "request_text", "gap"),
+    [
+        ("PRODUCE", 3, "{acks=1}", "not a Produce request"),
+        ("PRODUCE", 3, "{acks=1,timeout=1,partitionSizes=[a-x=1]}", "not a size of a partition"),
+        ("HEARTBEAT", 0, "{group_id=g,generation_id=x,member_id=m}", "a value of another kind"),
+        ("HEARTBEAT", 0, "{group_id=g,generation_id=2147483648,member_id=m}", "does not fit"),
+        ("HEARTBEAT", 0, "{group_id=g", "a text has no end"),
+        ("METADATA", 9, "{topics=[],allow_auto_topic_creation=maybe", "a value of another kind"),
+        ("LIST_GROUPS", 3, "{_tagged_fields={1={", "tagged fields have no end"),
+    ],
+)
+def test_a_body_that_is_not_understood_has_a_reason(
+    api: str, version: int, request_text: str, gap: str
+) -> None:
+    found = parsed(api, version, request_text)
+    assert found.request.body is None
+    assert gap in found.request.gap
+
+
+@pytest.mark.parametrize(("text", "value"), [("1.5E7", 1.5e7), ("-Infinity", float("-inf"))])
+def test_doubles(text: str, value: float) -> None:
+    quotas = (
+        "{entries=[{entity=[{entity_type=user,entity_name=alice}],ops=[{key=producer_byte_rate,"
+        f"value={text},remove=false}}]}}],validate_only=false}}"
+    )
+    body = parsed("ALTER_CLIENT_QUOTAS", 0, quotas).request.body
+    assert body is not None
+    assert body["entries"][0]["ops"][0]["value"] == value
