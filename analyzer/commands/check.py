@@ -13,7 +13,7 @@ from kafkascope.analyzer.checks.blocks import INDENT, SIGNS, UNBROKEN, block, co
 from kafkascope.analyzer.checks.judging import NEVER, Checked, judged
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.help import command, setting
-from kafkascope.analyzer.commands.options import hosts_option, known_release, reporting_options
+from kafkascope.analyzer.commands.options import formatting_options, hosts_option, known_release
 from kafkascope.analyzer.commands.output import Output, refuse_inputs
 from kafkascope.analyzer.findings import RANK, RULES, Cause, Finding, Findings
 from kafkascope.analyzer.findings.causes import apart, counted, names_of
@@ -113,7 +113,7 @@ _ci_option, _rules_option = (partial(setting, section=name) for name in ("CI", "
     type=click.Path(path_type=Path),
 )
 @hosts_option
-@reporting_options
+@formatting_options(*REPORTS)
 def check(
     options: ReadOptions,
     fail_on: str,

@@ -54,6 +54,7 @@ NO_LINES: Final = {
     "transaction/1": "transactions",
     "journeys/1": "records that were produced and fetched",
     "known-schema/1": "record schemas",
+    "map/1": "producers or consumers",
     "zk-session/1": "ZooKeeper sessions",
     "zk-election/1": "controller elections in ZooKeeper",
     "zk-node/1": "ZooKeeper nodes",

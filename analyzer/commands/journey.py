@@ -4,6 +4,7 @@ take."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import click
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.commands.options import input_options
-from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.commands.output import Output, refuse_inputs
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
@@ -27,31 +28,42 @@ from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import plural, safe
 from kafkascope.analyzer.times import iso_ms, iso_ns
+from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.dissectors.codec.jsonform import loads
 
 MS: Final = 1_000_000
 RECORD: Final = re.compile(r"(.+)-(\d{1,10})@(\d{1,19})")
 MOST_RECORDS: Final = 10
 """Records of a key or a filter whose journeys are shown, without -n."""
+MOST_TRACED: Final = 10_000
+"""The same of `--otlp`: some 15 MB of spans."""
+MOST_NAMED: Final = 10
+"""Producers without a traceparent that are named."""
 Place = tuple[str, int, int]
 """Topic, partition, and offset."""
 
 
 @command(also="[TOPIC-PARTITION@OFFSET]...")
 @setting("--key", "TEXT", "Follow the records with this key")
+@setting(
+    "--otlp", "FILE", "Write the legs as OpenTelemetry spans: FILE.json, or FILE.pb (protobuf)"
+)
 @input_options
-def journey(options: ReadOptions, key: str | None) -> int:
+def journey(options: ReadOptions, key: str | None, otlp: str | None) -> int:
     """Follow a record from its producer to its readers.
 
     Shows when the record was sent, acknowledged, visible, replicated, fetched by each group, and
     committed, by the packets of the capture. Name the record by topic, partition, and offset, or
-    choose records by --key or -Y.
+    choose records by --key or -Y. With --otlp each leg is a span, in the trace that the record's
+    header traceparent names.
 
     \b
       kafkascope journey prod.pcapng orders-3@88123
       kafkascope journey prod.pcapng --key customer-4711
       kafkascope journey prod.pcapng -Y 'record.value contains "4711"' -n 3 --json
+      kafkascope journey prod.pcapng -Y 'topic == orders' --otlp orders.json
     """
+    encoding = None if otlp is None else _encoding(otlp, options)
     inputs, named = _split(options.inputs)
     if key is not None:
         text = key.replace("\\", "\\\\").replace('"', '\\"')
@@ -67,7 +79,7 @@ def journey(options: ReadOptions, key: str | None) -> int:
         if "-" in inputs:
             raise click.UsageError("--key and -Y read the input twice: use a file, not -")
         named = list(dict.fromkeys(_chosen(options)))
-        most = options.top or MOST_RECORDS
+        most = options.top or (MOST_RECORDS if otlp is None else MOST_TRACED)
         if len(named) > most and not options.quiet:
             say(f"{plural(len(named) - most, 'more record')} left out; -n shows more")
         named = named[:most]
@@ -77,6 +89,9 @@ def journey(options: ReadOptions, key: str | None) -> int:
         count(reading, found)
         names = reading.capture.context.names
         joins = found.joins(names)
+        if otlp is not None and encoding is not None:
+            _write_spans([joins.journey(*place) for place in named], otlp, encoding, options)
+            return reading.finish()
         with Output(options) as output:
             times = reading.times()
             for place in named:
@@ -119,6 +134,44 @@ def _chosen(options: ReadOptions) -> Iterator[Place]:
                     record = loads(line)
                     if record["offset"] is not None and not record["control"]:
                         yield record["topic"], record["partition"], record["offset"]
+
+
+# --- spans
+
+
+def _encoding(otlp: str, options: ReadOptions) -> str:
+    """Return the encoding for the suffix of a file's name."""
+    from kafkascope.analyzer.export.otlp import FORMATS
+
+    refuse_inputs(otlp, options.inputs)
+    suffix = Path(otlp).suffix.lower().removeprefix(".")
+    if suffix not in FORMATS:
+        raise click.BadParameter(
+            f'"{otlp}": the name ends with .json, or with .pb for protobuf', param_hint="--otlp"
+        )
+    return FORMATS[suffix]
+
+
+def _write_spans(found: list[Journey], otlp: str, encoding: str, options: ReadOptions) -> None:
+    from kafkascope.analyzer.export.journey_spans import spans_of, trace_parent
+    from kafkascope.analyzer.export.otlp import encoded
+
+    parents = [trace_parent(one.traceparent or "") for one in found]
+    spans = [s for one, parent in zip(found, parents, strict=True) for s in spans_of(one, parent)]
+    with PrivateFile(Path(otlp)) as file:
+        file.write(encoded(spans, encoding))
+    if options.quiet:
+        return
+    say(f"{plural(len(spans), 'span')} of {plural(len(found), 'record')} in {safe(otlp)}")
+    lacking = Counter(
+        "an unknown producer" if one.produced is None else one.produced.application
+        for one, parent in zip(found, parents, strict=True)
+        if parent is None
+    )
+    for application, count_ in lacking.most_common(MOST_NAMED):
+        say(f"no traceparent: {plural(count_, 'record')} of {safe(application)}")
+    if len(lacking) > MOST_NAMED:
+        say(f"no traceparent: {plural(len(lacking) - MOST_NAMED, 'more producer')}")
 
 
 # --- one record

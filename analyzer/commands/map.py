@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, get_args
+from contextlib import suppress
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import click
 
+from kafkascope.analyzer.commands.grid import NO_LINES, print_lines
 from kafkascope.analyzer.commands.help import command, setting
-from kafkascope.analyzer.commands.options import input_options
+from kafkascope.analyzer.commands.options import formatting_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.counting import count
-from kafkascope.analyzer.reading.options import ReadOptions
+from kafkascope.analyzer.reading.options import DRAWINGS, ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
-from kafkascope.analyzer.statistics.journeys.applications import Applications
+from kafkascope.analyzer.render.layout import Priority
+from kafkascope.analyzer.statistics.journeys.applications import Applications, edge_lines
+from kafkascope.analyzer.statistics.journeys.drawing import AppMap, graph_of, map_lines
 from kafkascope.analyzer.statistics.journeys.model import Application, By
+from kafkascope.analyzer.statistics.topics import Topics
 from kafkascope.analyzer.times import iso_ns
 
+if TYPE_CHECKING:
+    from kafkascope.analyzer.export.asyncapi import TopicSchema
+
 TIMES: Final = {"first_ns": "first", "last_ns": "last"}
+PRIORITY: Final = Priority(("way", "topic", "group", "records", "peers"))
 
 
 @command()
@@ -27,27 +37,66 @@ TIMES: Final = {"first_ns": "first", "last_ns": "last"}
     type=click.Choice(get_args(By)),
     default="application",
 )
-@input_options
-def map(options: ReadOptions, by: By) -> int:
+@setting("--brokers", "", "Show replication between brokers, too")
+@formatting_options(*DRAWINGS)
+def map(options: ReadOptions, by: By, brokers: bool) -> int:
     """Map applications and the topics between them.
 
-    Client ids that differ by a number or a random part are one application. Replication between
-    brokers is left out.
+    Client ids that differ by a number or a random part are one application; the rule that joined
+    them is shown. Replication between brokers is left out. --format csv, --columns, and --sort give
+    a table of all edges; asyncapi has the schemas that the records name.
 
     \b
       kafkascope map prod.pcapng
       kafkascope map prod.pcapng --by user --json
+      kafkascope map prod.pcapng --format mermaid -o map.mmd
+      kafkascope map prod.pcapng --format dot | dot -Tsvg > map.svg
+      kafkascope map prod.pcapng --format asyncapi > asyncapi.json
     """
-    found = Applications()
+    found, topics = Applications(), Topics()
     with Reading(options) as reading:
-        count(reading, found)
+        described = options.form == "asyncapi"
+        if described:
+            topics.payloads = reading.payloads
+        count(reading, *((found, topics) if described else (found,)))
+        names = reading.capture.context.names
+        applications = found.applications(names, by)
+        if brokers:
+            applications += found.brokers(names)
         with Output(options) as output:
-            applications = found.applications(reading.capture.context.names, by)
-            output.element(
-                {"schema": "map/1", "applications": [json_of(each) for each in applications]}
-            )
-            output.end()
+            if described:
+                from kafkascope.analyzer.export.asyncapi import asyncapi
+
+                title = ", ".join(PurePath(name).name or name for name in options.inputs)
+                schemas = _schemas(topics, reading)
+                output.json_line(asyncapi(f"Kafka traffic: {title}", applications, schemas))
+            elif options.form in ("csv", "tsv") or options.columns or options.sort:
+                lines = edge_lines(applications)
+                columns = Applications.COLUMNS
+                print_lines(lines, columns, "map/1", options, output, reading, PRIORITY)
+            else:
+                _print(AppMap(applications), options, output)
+                if not applications:
+                    reading.lacks(NO_LINES["map/1"])
         return reading.finish()
+
+
+def _print(shown: AppMap, options: ReadOptions, output: Output) -> None:
+    from kafkascope.analyzer.render.graphs import dot, mermaid
+
+    match options.form:
+        case "mermaid":
+            lines = [(line, "") for line in mermaid(graph_of(shown)).splitlines()]
+        case "dot":
+            lines = [(line, "") for line in dot(graph_of(shown)).splitlines()]
+        case "table":
+            lines = list(map_lines(shown, None if options.wide else output.width))
+        case _:
+            applications = [json_of(each) for each in shown.applications]
+            output.json_line({"schema": "map/1", "applications": applications})
+            return
+    for text, style in lines:
+        output.line(text, style)
 
 
 def json_of(application: Application) -> dict[str, Any]:
@@ -62,3 +111,25 @@ def json_of(application: Application) -> dict[str, Any]:
             for edge in fields[way]
         ]
     return fields
+
+
+def _schemas(topics: Topics, reading: Reading) -> dict[str, list[TopicSchema]]:
+    """Return the schemas that keys and values of each topic name."""
+    from kafkascope.analyzer.export.asyncapi import TopicSchema
+    from kafkascope.analyzer.payloads.model import PayloadError, SchemaKey
+
+    out: dict[str, list[TopicSchema]] = {}
+    if topics.payloads is None:
+        return out
+    known = topics.payloads.known
+    for key, flow in topics.grouped(("topic",), reading.capture.context.names):
+        for side, namespace, value in flow.schemas:
+            named = SchemaKey(namespace, value)
+            schema = next(iter(known.find(named)), None)
+            type_name = ""
+            with suppress(PayloadError):
+                if schema is not None:
+                    type_name = known.compiled(schema).codec().type_name
+            of_topic = out.setdefault(str(key["topic"]), [])
+            of_topic.append(TopicSchema(side, named, schema, type_name))
+    return out

@@ -17,7 +17,7 @@ import click
 
 from kafkascope.analyzer.commands.help import Function, Option, option, refusing, setting
 from kafkascope.analyzer.commands.tables import format_option, json_option, wide_option
-from kafkascope.analyzer.reading.options import FORMATS, REPORTS, ReadOptions, SchemaOptions
+from kafkascope.analyzer.reading.options import FORMATS, ReadOptions, SchemaOptions
 from kafkascope.analyzer.render import times as render_times
 from kafkascope.captures.inputs.small import MOST_BYTES
 from kafkascope.captures.model import Resolved
@@ -129,10 +129,14 @@ def input_options(function: Callable[..., int]) -> Callable[..., int]:
     return _with(function, frozenset(_OPTIONS))
 
 
-def reporting_options(function: Callable[..., int]) -> Callable[..., int]:
-    """INPUT... and all common options; `--format` knows the reports of CI systems as well."""
-    given = _with(function, frozenset(_OPTIONS) - {"form"}, declared=["form"])
-    return format_option((*FORMATS, *REPORTS), section="Output", shared=True)(given)
+def formatting_options(*formats: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Declare INPUT... and all common options; `--format` knows more formats."""
+
+    def declare(function: Callable[..., int]) -> Callable[..., int]:
+        given = _with(function, frozenset(_OPTIONS) - {"form"}, declared=["form"])
+        return format_option((*FORMATS, *formats), section="Output", shared=True)(given)
+
+    return declare
 
 
 def reading_options(

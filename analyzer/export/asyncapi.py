@@ -11,8 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.payloads.framing import Side
 from kafkascope.analyzer.payloads.model import Format, Schema, SchemaKey, is_too_much
-from kafkascope.analyzer.statistics.journeys.drawing import edges_of
-from kafkascope.analyzer.statistics.journeys.model import Application, Read, Write
+from kafkascope.analyzer.statistics.journeys.model import Application, Read, Write, edges_of
 from kafkascope.analyzer.text import plural
 
 BINDING: Final = "0.5.0"

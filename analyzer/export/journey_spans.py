@@ -69,7 +69,7 @@ def spans_of(journey: Journey, parent: TraceParent | None) -> Iterator[TraceSpan
         )
 
     if produced is not None:
-        created = produced.created_ms
+        created = journey.created_ms
         clock: Values = {} if created is None else {"kafka.create_time_ms": created}
         end_ns = produced.acknowledged_ns or produced.sent_ns
         sent = span(produced, "send", produced.sent_ns, end_ns, root, clock)

@@ -9,11 +9,25 @@ from typing import Final, Literal, NamedTuple
 
 from kafkascope.analyzer.render.times import Mark
 
-Format = Literal["table", "tsv", "csv", "json", "jsonl", "junit", "sarif", "github"]
+Format = Literal[
+    "table",
+    "tsv",
+    "csv",
+    "json",
+    "jsonl",
+    "junit",
+    "sarif",
+    "github",
+    "mermaid",
+    "dot",
+    "asyncapi",
+]
 FORMATS: Final = ("table", "tsv", "csv", "json", "jsonl")
 """Of rows."""
 REPORTS: Final = ("junit", "sarif", "github")
 """Of findings, for CI systems."""
+DRAWINGS: Final = ("mermaid", "dot", "asyncapi")
+"""Of the map of applications."""
 
 
 class SchemaOptions(NamedTuple):

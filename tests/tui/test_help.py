@@ -17,7 +17,8 @@ LONGEST_LINE = 60
 VERBS = frozenset(
     (
         *("Analyze", "Answer", "Browse", "Check", "Compare", "Convert", "Count", "Decode"),
-        *("Encode", "Explain", "Explore", "Extract", "Find", "Install", "List", "Make", "Measure"),
+        *("Encode", "Explain", "Explore", "Extract", "Find", "Follow", "Install", "List", "Make"),
+        *("Map", "Measure"),
         *("Print", "Record", "Remove", "Resend", "Run", "Serve", "Set", "Show", "Verify"),
         *("Watch", "Write"),
     )

@@ -7,7 +7,7 @@ topic; batches are kept only where their transaction decides whether a client se
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
@@ -24,6 +24,7 @@ from kafkascope.analyzer.statistics.exchange_batch import (
     SHARE_FETCH,
     ExchangeBatch,
     PartitionColumns,
+    replica_id,
 )
 from kafkascope.analyzer.statistics.journeys.carried import (
     SPECIAL,
@@ -31,7 +32,13 @@ from kafkascope.analyzer.statistics.journeys.carried import (
     fetched,
     markers,
 )
-from kafkascope.analyzer.statistics.journeys.model import Application, By, Read, Write
+from kafkascope.analyzer.statistics.journeys.model import (
+    Application,
+    By,
+    Read,
+    Write,
+    edges_of,
+)
 from kafkascope.analyzer.statistics.journeys.names import Named, Use, applications
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
@@ -124,9 +131,9 @@ class Applications(Accumulator):
     KEYS = OF_GROUPS | {PRODUCE, FETCH, SHARE_FETCH, INIT_PRODUCER_ID, END_TRANSACTION}
     COLUMNS = columns(
         *("application", "way", "topic", "group", "records", "bytes", "first", "last"),
-        *("clients", "users", "software", "racks", "schemas", "rule"),
+        *("peers", "clients", "users", "software", "racks", "schemas", "rule"),
         wide=("first", "last", "racks", "rule"),
-        kinds={"users": "list", "software": "list", "racks": "list"},
+        kinds=dict.fromkeys(("peers", "users", "software", "racks"), "list"),
     )
 
     writes: Keyed[Edge] = table(Edge, MAX_EDGES)
@@ -140,6 +147,8 @@ class Applications(Accumulator):
     """By topic and partition."""
     ends: IntegerRows = whole(partial(IntegerRows, 3, MAX_ENDS))
     """Of transactions: (time of EndTxn, producer id, 1 where it commits)"""
+    replicas: Keyed[Edge] = table(Edge, MAX_EDGES)
+    """By the node id of a follower, and topic."""
 
     # --- taking in
 
@@ -193,6 +202,10 @@ class Applications(Accumulator):
             for marker in markers(batch, at, parts):
                 self.markers[at].rows.add(*marker)
         if follower:
+            edge = self.replicas[(replica_id(batch.request), at[0])]
+            stretch(edge, min(parts.begins), max(parts.ends))
+            edge.records += sum(found.counts)
+            edge.bytes += sum(found.sizes)
             return
         edge = self.reads[(*who, at[0])]
         stretch(edge, min(parts.begins), max(parts.ends))
@@ -350,35 +363,62 @@ class Applications(Accumulator):
             ),
         )
 
-    def rows(self, names: TopicNames | None = None) -> list[Line]:
+    def brokers(self, names: TopicNames | None = None) -> list[Application]:
+        """Return the brokers that replicate, as applications that read."""
+        found: dict[int, dict[str, Edge]] = {}
+        for (node, topic), edge in self.replicas.items():
+            label = str(topic_label(topic, names))
+            found.setdefault(node, {}).setdefault(label, Edge()).merge(edge)
+        return [
+            Application(
+                *(f"broker {node}", (), "node ID of a follower", (), (), (), (), ()),
+                tuple(
+                    Read(topic, None, each.records, each.bytes, *_times(each))
+                    for topic, each in sorted(edges.items())
+                    if each.records
+                ),
+            )
+            for node, edges in sorted(found.items())
+        ]
+
+    def rows(self, names: TopicNames | None = None, by: By = "application") -> list[Line]:
         """Return one line for each edge."""
-        lines = []
-        for each in self.applications(names):
-            about = {
-                "application": each.name,
-                "clients": list(each.client_ids),
-                "users": list(each.users),
-                "software": list(each.software),
-                "racks": list(each.racks),
-                "rule": each.rule,
-            }
-            edges: tuple[Write | Read, ...] = (*each.writes, *each.reads)
-            for edge in edges:
-                schemas = edge.schemas if isinstance(edge, Write) else ()
-                lines.append(
-                    {
-                        **about,
-                        "way": "writes" if isinstance(edge, Write) else "reads",
-                        "topic": edge.topic,
-                        "group": edge.group if isinstance(edge, Read) else None,
-                        "records": edge.records,
-                        "bytes": edge.bytes,
-                        "first": edge.first_ns,
-                        "last": edge.last_ns,
-                        "schemas": list(map(str, schemas)),
-                    }
-                )
-        return lines
+        return edge_lines(self.applications(names, by))
+
+
+def edge_lines(applications: Sequence[Application]) -> list[Line]:
+    """Return one line for each edge, with the applications at its topic's other side."""
+    sides: dict[tuple[type, str], dict[str, None]] = {}
+    for each in applications:
+        for edge in edges_of(each):
+            sides.setdefault((type(edge), edge.topic), {})[each.name] = None
+    lines = []
+    for each in applications:
+        about = {
+            "application": each.name,
+            "clients": list(each.client_ids),
+            "users": list(each.users),
+            "software": list(each.software),
+            "racks": list(each.racks),
+            "rule": each.rule,
+        }
+        for edge in edges_of(each):
+            writes = isinstance(edge, Write)
+            lines.append(
+                {
+                    **about,
+                    "way": "writes" if writes else "reads",
+                    "topic": edge.topic,
+                    "group": edge.group if isinstance(edge, Read) else None,
+                    "records": edge.records,
+                    "bytes": edge.bytes,
+                    "first": edge.first_ns,
+                    "last": edge.last_ns,
+                    "peers": list(sides.get((Read if writes else Write, edge.topic), ())),
+                    "schemas": list(map(str, edge.schemas)) if isinstance(edge, Write) else [],
+                }
+            )
+    return lines
 
 
 def _who(key: Key) -> Who:

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.render.cells import size
 from kafkascope.analyzer.render.graphs import Graph, GraphEdge, GraphNode
-from kafkascope.analyzer.statistics.journeys.model import Application, Read, Write
-from kafkascope.analyzer.text import columns_taken, cut, filled, packed, plural, safe
+from kafkascope.analyzer.statistics.journeys.model import Application, Read, Write, edges_of
+from kafkascope.analyzer.text import columns_taken, cut, filled, plural, safe, wrapped
 from kafkascope.analyzer.times import SECOND
 
 UNREAD: Final = "not read in this capture"
@@ -21,11 +21,6 @@ MAX_TOPIC: Final = 40
 """Columns of a topic's name in a terminal."""
 SHOWN_IDS: Final = 6
 """Client ids of an application, and others of its attributes, that are named."""
-
-
-def edges_of(application: Application) -> list[Write | Read]:
-    """Return the edges of an application, those to topics first."""
-    return [*application.writes, *application.reads]
 
 
 class AppMap(NamedTuple):
@@ -83,9 +78,14 @@ def graph_of(shown: AppMap, most: int = MAX_DRAWN) -> Graph:
                 label = f"{edge.group}: {label}" if edge.group else label
                 edges.append(GraphEdge(ids[edge.topic], name, label, edge.bytes, told))
     for name in topics:
-        missing = [] if name in writers else [UNWRITTEN]
-        missing += [] if name in readers else [UNREAD]
-        nodes.append(GraphNode(ids[name], "topic", (name, *missing)))
+        written, read = (
+            sum(edge.records for _, edge in side.get(name, ())) for side in (writers, readers)
+        )
+        amounts = (
+            f"{written:,} written" if name in writers else UNWRITTEN,
+            f"{read:,} read" if name in readers else UNREAD,
+        )
+        nodes.append(GraphNode(ids[name], "topic", (name, ", ".join(amounts))))
     return Graph(nodes, edges, len(traffic) - len(topics))
 
 
@@ -123,33 +123,35 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(map(safe, names[:SHOWN_IDS])) + more
 
 
-def map_lines(shown: AppMap, width: int | None) -> Iterator[tuple[str, str]]:
+def map_lines(
+    shown: AppMap, width: int | None, only: str | None = None
+) -> Iterator[tuple[str, str]]:
     """Yield the lines for a terminal of some columns (None: a pipe) with their styles: each
-    application, and for each of its topics who is on the other side."""
+    application (or `only` one), and for each of its topics who is on the other side."""
     writers, readers = shown.writers(), shown.readers()
     room = max((columns_taken(safe(name)) for name in {**writers, **readers}), default=0)
     room = min(room, MAX_TOPIC)
-    for number, each in enumerate(shown.applications):
+    chosen = [each for each in shown.applications if only in (None, each.name)]
+    for number, each in enumerate(chosen):
         if number:
             yield "", ""
         yield safe(each.name), "header"
         words = [*about(each)]
         if len(each.client_ids) > 1:
             words.append(f"{listed(each.client_ids)} ({each.rule})")
-        for line in packed(
-            [f"{word}," for word in words[:-1]] + words[-1:], width or 1 << 30, indent="  "
-        ):
+        for line in wrapped(", ".join(words), width or 1 << 30, indent="  ", breaks=True):
             yield line, "~"
         for write in each.writes:
-            others = _others(readers.get(write.topic, ()))
-            yield _row("writes", write, room, shown.span_ns, f"-> {others or UNREAD}", width), ""
+            schemas = f"schema {listed([*map(str, write.schemas)])}  " if write.schemas else ""
+            text = f"{schemas}-> {_others(readers.get(write.topic, ())) or UNREAD}"
+            yield from _row("writes", write, room, shown.span_ns, text, width)
         for read in each.reads:
-            group = f"group {safe(read.group)}  " if read.group else "no group  "
+            group = f"group {safe(read.group)}" if read.group else "no group"
             others = ", ".join(
                 dict.fromkeys(safe(app.name) for app, _ in writers.get(read.topic, ()))
             )
-            text = f"{group}<- {others or UNWRITTEN}"
-            yield _row("reads", read, room, shown.span_ns, text, width), ""
+            text = f"{group}  <- {others or UNWRITTEN}"
+            yield from _row("reads", read, room, shown.span_ns, text, width)
 
 
 def _others(readers: Iterable[tuple[Application, Read]]) -> str:
@@ -163,10 +165,17 @@ def _others(readers: Iterable[tuple[Application, Read]]) -> str:
 
 def _row(
     way: str, edge: Write | Read, room: int, span_ns: int, other: str, width: int | None
-) -> str:
+) -> Iterator[tuple[str, str]]:
+    """Yield an edge; who is on the other side has lines of its own where one is too short."""
     topic = filled(cut(safe(edge.topic), room), room)
+    records = "record " if edge.records == 1 else "records"
     line = (
-        f"  {way:<6}  {topic}  {edge.records:>9,} {'record' if edge.records == 1 else 'records':<7}"
-        f"  {size(edge.bytes):>7}  {rate(edge.records, span_ns):>8}  {other}"
+        f"  {way:<6}  {topic}  {edge.records:>9,} {records}  {size(edge.bytes):>7}"
+        f"  {rate(edge.records, span_ns):>8}"
     )
-    return line if width is None else cut(line, width)
+    if width is None or columns_taken(line) + 2 + columns_taken(other) <= width:
+        yield f"{line}  {other}", ""
+        return
+    yield cut(line.rstrip(), width), ""
+    for more in wrapped(other, width, indent=" " * 10, hanging=" " * 13, breaks=True):
+        yield more, ""

@@ -53,6 +53,11 @@ class Application(NamedTuple):
     reads: tuple[Read, ...]
 
 
+def edges_of(application: Application) -> list[Write | Read]:
+    """Return the edges of an application, those to topics first."""
+    return [*application.writes, *application.reads]
+
+
 class Fetched(NamedTuple):
     """How a client got a record."""
 

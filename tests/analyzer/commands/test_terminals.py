@@ -29,6 +29,7 @@ README: Final = {
     "errors demo.pcap": ("NOT_LEADER_OR_FOLLOWER", "inventory-sync", "94"),
     "producers demo.pcap": ("2001", "orders-svc"),
     "records demo.pcap -n 5": ("orders", "customer-7", '{"order":470'),
+    "map demo.pcap": ("orders-svc", "-> billing", "not read in this capture"),
     "ls demo.pcap -Y 'latency > 500ms and not wait'": ("checkout", "Produce", "3.8 s"),
 }
 """What the README types, with the answers: on terminals of all widths."""

@@ -1,0 +1,73 @@
+"""The map as lines for a terminal and as a graph."""
+
+from __future__ import annotations
+
+from kafkascope.analyzer.statistics.journeys.drawing import AppMap, graph_of, map_lines
+from kafkascope.analyzer.statistics.journeys.model import Application, Read, Write
+from kafkascope.analyzer.text import columns_taken
+from kafkascope.analyzer.times import SECOND
+from tests.hostile import EVIL, forged
+
+WRITE = Write("orders", 350, 41_000, SECOND, 11 * SECOND, (7,))
+READ = Read("orders", "billing-group", 351, 42_000, 2 * SECOND, 11 * SECOND)
+ORDERS = Application(
+    "orders-svc",
+    ("orders-1", "orders-2"),
+    "client ids that differ by a number",
+    ("alice",),
+    ("apache-kafka-java 4.4.0",),
+    ("10.0.0.5",),
+    ("r1",),
+    (WRITE, Write("audit", 1, 40, SECOND, SECOND)),
+    (),
+)
+BILLING = Application("billing", ("billing-1",), "one client id", *((),) * 5, (READ,))
+SHOP = AppMap([ORDERS, BILLING])
+
+
+def test_an_application_names_who_is_at_the_other_side() -> None:
+    assert [line for line, _ in map_lines(SHOP, None)] == [
+        "orders-svc",
+        "  apache-kafka-java 4.4.0, 2 client IDs, user alice, host 10.0.0.5, rack r1, orders-1,"
+        " orders-2 (client ids that differ by a number)",
+        "  writes  orders        350 records    41 KB      35/s  schema 7  -> billing"
+        " (group billing-group)",
+        "  writes  audit           1 record      40 B     0.1/s  -> not read in this capture",
+        "",
+        "billing",
+        "  reads   orders        351 records    42 KB    35.1/s  group billing-group"
+        "  <- orders-svc",
+    ]
+
+
+def test_lines_fit_a_terminal() -> None:
+    long = ORDERS._replace(name="x" * 300, hosts=("h" * 200,))
+    for line, _ in list(map_lines(AppMap([long, BILLING]), 60))[1:]:
+        assert columns_taken(line) <= 60
+
+
+def test_the_graph_has_topics_between_applications() -> None:
+    graph = graph_of(SHOP)
+    names = {node.id: node.lines for node in graph.nodes}
+    edges = [(names[e.source][0], names[e.target][0], e.label) for e in graph.edges]
+    assert edges == [
+        ("orders-svc", "orders", "350"),
+        ("orders-svc", "audit", "1"),
+        ("orders", "billing", "billing-group: 351"),
+    ]
+    assert ("audit", "1 written, not read in this capture") in names.values()
+    assert graph.edges[0].title == "orders-svc writes to orders: 350 records, 41 KB, 35/s"
+
+
+def test_the_busiest_topics_are_drawn() -> None:
+    graph = graph_of(SHOP, 1)
+    assert [n.lines[0] for n in graph.nodes if n.shape == "topic"] == ["orders"]
+    assert graph.left_out == 1
+
+
+def test_hostile_names_are_one_line() -> None:
+    evil = ORDERS._replace(
+        name=EVIL, client_ids=(EVIL, "b"), users=(EVIL,), writes=(WRITE._replace(topic=EVIL),)
+    )
+    for line, _ in map_lines(AppMap([evil, BILLING]), 80):
+        assert not forged(line)
