@@ -51,6 +51,10 @@ def _zookeeper(view: DetectorInput) -> bool:
     return bool(zookeeper.nodes or zookeeper.changes or zookeeper.sessions)
 
 
+def _applications(view: DetectorInput) -> bool:
+    return bool(view.base.map.writes or view.base.map.reads)
+
+
 def _tls(view: DetectorInput) -> bool:
     return any(line["resumed"] is not None for line in view.lines)
 
@@ -194,6 +198,7 @@ DETECTORS: Final = (
     Detector("batching", "Batching", _keys("Produce"), home="sending"),
     Detector("clocks", "Clocks", _keys("Produce"), home="batches"),
     Detector("skew", "Skew", _keys("Fetch"), needs=_always),
+    Detector("applications", needs=_applications),
     Detector("schemas", "Schemas", DATA),
     Detector(
         "zookeeper_sessions",

@@ -48,7 +48,7 @@ class Findings(Accumulator):
     """An accumulator of exchanges that yields findings."""
 
     NAME = "findings"
-    VERSION = 21
+    VERSION = 22
     COLUMNS = COLUMNS
 
     span: Span = whole(Span)

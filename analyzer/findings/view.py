@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.statistics.errors import Errors
     from kafkascope.analyzer.statistics.groups.groups import Groups
     from kafkascope.analyzer.statistics.groups.model import Story
+    from kafkascope.analyzer.statistics.journeys.applications import Applications
     from kafkascope.analyzer.statistics.model import Line
     from kafkascope.analyzer.statistics.producers.producers import Producers
     from kafkascope.analyzer.statistics.topics import Topics
@@ -82,6 +83,7 @@ class StatisticsInput(NamedTuple):
     delivery: Delivery
     zookeeper: ZooKeeper
     errors: Errors
+    map: Applications
 
 
 def client_key(line: Line) -> ClientKey:

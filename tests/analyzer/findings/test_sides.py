@@ -9,6 +9,7 @@ from kafkascope.analyzer.findings.outcomes import THRESHOLDS
 from kafkascope.analyzer.findings.rules import LIMITS
 from kafkascope.analyzer.statistics import limits as counted
 from tests.analyzer.findings import (
+    sides_applications,
     sides_connections,
     sides_data,
     sides_delays,
@@ -22,6 +23,7 @@ from tests.analyzer.findings import (
 from tests.analyzer.findings.sides import Side
 
 SIDES: dict[tuple[str, ...], Side] = {
+    **sides_applications.SIDES,
     **sides_requests.SIDES,
     **sides_delays.SIDES,
     **sides_data.SIDES,

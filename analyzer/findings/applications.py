@@ -1,0 +1,191 @@
+"""Topics between applications: written and never read, read and never written, with names that
+nearly are those of others; groups that several applications share.
+
+A capture shows a part of what happens. Nothing is said of topics of Kafka itself, of traffic of a
+few seconds, and where it is unknown which topics some requests are about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from itertools import combinations
+from typing import Final
+
+from kafkascope.analyzer.findings.filters import MAX_TOPICS, quoted
+from kafkascope.analyzer.findings.rules import limit
+from kafkascope.analyzer.findings.view import DetectorInput, Finding, unreadable
+from kafkascope.analyzer.findings.words import listed, spelled
+from kafkascope.analyzer.merging.tables import OTHERS, by_key
+from kafkascope.analyzer.statistics.journeys.drawing import AppMap
+from kafkascope.analyzer.statistics.journeys.model import Application, Read, Write
+from kafkascope.analyzer.statistics.model import topic_id_in
+from kafkascope.analyzer.text import plural
+
+# `__consumer_offsets` and others of brokers; `_schemas` and `_confluent-...` of tools by the same
+# custom; Streams names its own after the operator (StreamsBuilder of kafka-streams).
+_INTERNAL: Final = re.compile(r"_.*|.*-(?:changelog|repartition|subscription-[\w-]+-topic)|\(.*\)")
+MAX_COMPARED: Final = 1_000
+"""Topics whose names are compared with each other."""
+_SEPARATORS: Final = str.maketrans("._", "--")
+MEMBERSHIP: Final = "api in {JoinGroup, SyncGroup, Heartbeat, ConsumerGroupHeartbeat, OffsetCommit}"
+
+
+def findings(view: DetectorInput) -> Iterator[Finding]:
+    """Yield the findings."""
+    shown = AppMap(view.base.map.applications(view.names))
+    writers, readers = shown.writers(), shown.readers()
+    topics = {name for name in {**writers, **readers} if not _INTERNAL.fullmatch(name)}
+    yield from _shared_groups(shown.applications, view)
+    unread = sorted(topic for topic in topics if topic not in readers)
+    unwritten = sorted(topic for topic in topics if topic not in writers)
+    yield from _alike(topics, {*unread, *unwritten}, view)
+    # Whoever captures beside producers sees no consumer at all, and the other way round.
+    if not (writers and readers) or not _is_whole(view):
+        return
+    least = limit("map.span")
+    for topics_of, edges, name, text in (
+        (unread, writers, "topic-unread", "written, but not read"),
+        (unwritten, readers, "topic-unwritten", "read, but not written"),
+    ):
+        long = [topic for topic in topics_of if _lasts([e for _, e in edges[topic]], view, least)]
+        if long:
+            they = [edge for topic in long for _, edge in edges[topic]]
+            yield view.finding(
+                name,
+                f"{plural(len(long), 'topic')} {'was' if len(long) == 1 else 'were'} {text} in "
+                f"this capture: {listed(list(map(spelled, long)), 5)}",
+                _of_topics(long),
+                count=len(long),
+                span=(min(e.first_ns for e in they), max(e.last_ns for e in they)),
+                about={
+                    "topic": [spelled(topic) for topic in long[:MAX_TOPICS]],
+                    "client": sorted({spelled(a.name) for t in long for a, _ in edges[t]}),
+                },
+            )
+
+
+def _is_whole(view: DetectorInput) -> bool:
+    """Return whether the capture shows the topic of each request and response."""
+    tables = view.base.map.writes, view.base.map.reads
+    if any(table.others is not None for table in tables):
+        return False
+    ids = {topic_id_in(key[-1]) for table in tables for key in table} - {None}
+    if any(view.names is None or view.names.get(each) is None for each in ids if each):
+        return False
+    return not view.gap_bytes() and not any(map(unreadable, view.lines))
+
+
+def _lasts(edges: Sequence[Write | Read], view: DetectorInput, least: int) -> bool:
+    """Return whether records were moved so long before the end that the other side, if it is
+    there, would have shown up."""
+    moved = [edge for edge in edges if edge.records]
+    first = min((edge.first_ns for edge in moved), default=None)
+    return first is not None and view.last_ns is not None and view.last_ns - first >= least
+
+
+def _shared_groups(applications: Sequence[Application], view: DetectorInput) -> Iterator[Finding]:
+    reads = by_key(
+        (read.group, (each, read))
+        for each in applications
+        for read in each.reads
+        if read.group is not None
+    )
+    for group, pairs in reads.items():
+        names = {each.name: each for each, _ in pairs}
+        # One after the other is a new release, or the next run under a random id.
+        together = any(
+            one is not other and mine.first_ns < its.last_ns and its.first_ns < mine.last_ns
+            for (one, mine), (other, its) in combinations(pairs[:MAX_TOPICS], 2)
+        )
+        if len(names) < 2 or not together:
+            continue
+        yield view.finding(
+            "shared-group",
+            f"Group {spelled(group)} has {len(names)} applications in this capture: "
+            f"{listed(sorted(map(spelled, names)), 5)}",
+            group=group,
+            count=len(names),
+            span=(min(e.first_ns for _, e in pairs), max(e.last_ns for _, e in pairs)),
+            severity=None if len(set(map(_kind, names.values()))) > 1 else "chat",
+            about={
+                "client": sorted(map(spelled, names))[:MAX_TOPICS],
+                "topic": sorted({spelled(read.topic) for _, read in pairs})[:MAX_TOPICS],
+            },
+        )
+
+
+def _kind(application: Application) -> tuple[object, ...]:
+    """Return what hosts of one application have in common, whatever their client ids are."""
+    writes = tuple(sorted({edge.topic for edge in application.writes}))
+    return application.software, application.users, writes
+
+
+def _alike(
+    topics: Collection[str], onesided: Collection[str], view: DetectorInput
+) -> Iterator[Finding]:
+    for one, other in alike(sorted(topics)[:MAX_COMPARED]):
+        how = _difference(one, other)
+        # A typo makes a topic that the other side does not know; two that both have writers and
+        # readers are two on purpose (order, orders).
+        if how == "one letter" and one not in onesided and other not in onesided:
+            continue
+        yield view.finding(
+            "topic-names-alike",
+            f"Topics {spelled(one)} and {spelled(other)} in this capture differ by {how} only",
+            _of_topics((one, other)),
+            count=2,
+            span=(view.first_ns, view.last_ns),
+            about={"topic": (spelled(one), spelled(other))},
+        )
+
+
+def alike(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of names that differ by case, by a separator, or by a letter that is wrong,
+    missing, or in the wrong place."""
+    # Names one edit apart have a form with one character less in common (SymSpell), so that each
+    # is compared with its neighbours only: all pairs of a thousand names take a second.
+    forms = by_key((form, name) for name in names for form in {hash(f) for f in _forms(name)})
+    pairs = {pair for near in forms.values() for pair in combinations(near[:MAX_TOPICS], 2)}
+    yield from (pair for pair in sorted(pairs) if _difference(*pair))
+
+
+def _forms(name: str) -> Iterator[str]:
+    yield name.lower().translate(_SEPARATORS)
+    if len(name) >= limit("map.letters"):
+        yield name
+        yield from (name[:at] + name[at + 1 :] for at in range(len(name)))
+
+
+def _difference(one: str, other: str) -> str:
+    """Return what differs in words; empty for names that are no more alike than others."""
+    if one.lower() == other.lower():
+        return "case"
+    if one.translate(_SEPARATORS).lower() == other.translate(_SEPARATORS).lower():
+        return "separators"
+    if min(len(one), len(other)) < limit("map.letters"):
+        return ""
+    begin = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
+    begin = min(len(one), len(other)) if begin is None else begin
+    a, b = one[begin:], other[begin:]
+    if len(a) > 1 and a[:2] == b[1::-1] and a[2:] == b[2:]:
+        changed = a[:2]  # in the wrong order
+    elif a[1:] == b[1:]:
+        changed = a[:1] + b[:1]
+    elif a[1:] == b or a == b[1:]:
+        changed = a[:1] if len(a) > len(b) else b[:1]
+    else:
+        return ""
+    # Digits number topics (orders-v1, orders-v2), and so does a letter by itself (shard-a).
+    around = one[max(0, begin - 1) : begin] + a[1:2]
+    alone = all(not char.isalpha() for char in around)
+    return "one letter" if changed.isalpha() and not alone else ""
+
+
+def _of_topics(names: Collection[str]) -> str:
+    shown = sorted(name for name in names if name != OTHERS)[:MAX_TOPICS]
+    return (
+        f"topic in {{{', '.join(map(quoted, shown))}}}"
+        if len(shown) > 1
+        else (f"topic == {quoted(shown[0])}" if shown else "")
+    )
