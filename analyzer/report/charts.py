@@ -27,9 +27,13 @@ VALUE: Final = 90
 BAR: Final = 20
 HEIGHT: Final = 150
 LANE: Final = 24
+LETTER: Final = 7
+"""Width of one, on average."""
 BOX: Final = 240
 BOX_HEIGHT: Final = 36
 BOX_STEP: Final = 44
+BOX_APART: Final = (WIDTH - 2 - BOX) // 2
+"""From one column of boxes to the next."""
 THICKEST: Final = 9.0
 """Of a line of a flow: bytes of topics differ by millions, so lines grow with their logarithm."""
 
@@ -205,8 +209,8 @@ def flow(title: str, graph: Graph) -> str:
     places: list[dict[str, float]] = []
     boxes: list[str] = []
     for index, column in enumerate(shown):
-        x, places_of = index * (WIDTH - BOX) / 2, {}
-        top = (height - BOX_STEP * len(column)) / 2
+        x, places_of = 1 + index * BOX_APART, {}
+        top = 1 + (height - BOX_STEP * len(column)) / 2
         for number, node in enumerate(column):
             places_of[node.id] = y = top + number * BOX_STEP
             boxes.append(_box(node, x, y))
@@ -223,8 +227,8 @@ def _box(node: GraphNode, x: float, y: float) -> str:
         f"<g><title>{escaped(', '.join(node.lines))}</title>"
         f'<rect x="{x:g}" y="{y:g}" width="{BOX}" height="{BOX_HEIGHT}" class="{node.shape}" '
         f'rx="{0 if node.shape == "application" else BOX_HEIGHT / 2:g}"/>'
-        f"{_text(x + 12, y + 15, name, '', room // 7)}"
-        f"{_text(x + 12, y + 30, ', '.join(more), 'dim', room // 6)}</g>"
+        f"{_text(x + 12, y + 15, name, '', room // LETTER)}"
+        f"{_text(x + 12, y + 30, ', '.join(more), 'dim', room // LETTER)}</g>"
     )
 
 
@@ -232,7 +236,7 @@ def _line(edge: GraphEdge, places: Sequence[dict[str, float]], most: int) -> str
     """Return the line of an edge. `places`: where the boxes of each column are."""
     begin = 0 if edge.target in places[1] else 1
     left, right = (begin + side for side in (0, 1))
-    x, end = (left * (WIDTH - BOX) / 2 + BOX, right * (WIDTH - BOX) / 2)
+    x, end = 1 + left * BOX_APART + BOX, 1 + right * BOX_APART
     y, below = (
         places[column][node] + BOX_HEIGHT / 2
         for column, node in ((left, edge.source), (right, edge.target))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import Final
 
 from kafkascope.analyzer.findings import Cause, Finding
@@ -68,6 +69,9 @@ svg.chart{width:100%;height:auto;max-height:42rem}svg .t{font:12px system-ui,san
 fill:var(--fg)}svg .end{text-anchor:end}svg .dim{fill:var(--dim)}svg .mark{fill:var(--fg);
 font-weight:700;font-size:11px}
 .main{fill:var(--main)}.second{fill:var(--second)}.bad{fill:var(--bad)}
+rect.application{fill:var(--card);stroke:var(--dim)}rect.topic{fill:var(--bg);stroke:var(--main)}
+path.writes,path.reads{fill:none;stroke:var(--main);stroke-opacity:.55}
+path.reads{stroke:var(--second);stroke-opacity:.8}
 .trip{fill:var(--dim)}.serve{fill:var(--warn)}
 .axis{stroke:var(--dim)}.grid{stroke:var(--line);stroke-dasharray:3 3}
 .stable{fill:var(--main)}.join{fill:var(--warn)}.sync{fill:var(--second)}.left{fill:var(--dim)}
@@ -91,8 +95,8 @@ td.m,td.l{min-width:0;overflow-wrap:anywhere}th{overflow-wrap:normal}tr{break-in
 def page(facts: ReportFacts, parts: list[Section], release: str, redacted: str) -> str:
     """The whole file."""
     title = f"Kafka traffic: {', '.join(facts.inputs)}"
-    # The first chart stands beside the summary: both are seen without scrolling.
-    first = int(bool(parts) and bool(parts[0].charts))
+    # The map and the first chart stand beside the summary: all are seen without scrolling.
+    first = len(list(takewhile(lambda part: part.charts, parts[:2])))
     summed_up = "".join(f"<p>{_prose(sentence)}</p>" for sentence in summary(facts))
     out = [
         "<!DOCTYPE html>\n",

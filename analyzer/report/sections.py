@@ -16,13 +16,15 @@ from kafkascope.analyzer.findings.outcomes import VERDICT, judged, outcomes
 from kafkascope.analyzer.merging.tables import OTHERS
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.render.times import Times
-from kafkascope.analyzer.report.charts import Bar, ChartColumn, Track, bars, columns, lanes
+from kafkascope.analyzer.report.charts import Bar, ChartColumn, Track, bars, columns, flow, lanes
 from kafkascope.analyzer.report.collect import ReportFacts
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.analyzer.statistics.errors import Errors
 from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.groups.timeline import Scale, lanes_of, title_of
+from kafkascope.analyzer.statistics.journeys.applications import Applications, edge_lines
+from kafkascope.analyzer.statistics.journeys.drawing import AppMap, graph_of, map_lines
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.statistics.producers.producers import Producers
 from kafkascope.analyzer.statistics.rates import Rates
@@ -37,6 +39,11 @@ MOST_LINES: Final = 60
 MOST_BARS: Final = 15
 MOST_GROUPS: Final = 12
 LANE_CELLS: Final = 140
+MOST_MAPPED: Final = 10
+"""Topics of the map: with the summary they are the first screen."""
+TEXT_WIDTH: Final = 100
+"""Columns of the map as text, in Markdown."""
+WAYS: Final = {"writes": "api == Produce", "reads": "api in {Fetch, ShareFetch}"}
 CLIENT_COLUMNS: Final = (
     *("client_id", "client_address", "software", "user", "verdict", "breaks_at", "why"),
     *("roles", "requests", "failed", "negotiates"),
@@ -82,6 +89,7 @@ def sections(facts: ReportFacts, release: str) -> list[Section]:
     if facts.filter_text:
         words += ["-Y", shlex.quote(facts.filter_text)]
     made = (
+        _map(facts, times),
         _over_time(facts, times),
         _clients(facts, times, release),
         _brokers(facts, times),
@@ -166,6 +174,30 @@ def _over_time(facts: ReportFacts, times: Times) -> Section:
         [("", chart)] if chart else [],
         [table("Requests over time", Rates.COLUMNS, lines, times)],
     )
+
+
+def _map(facts: ReportFacts, times: Times) -> Section:
+    shown = AppMap(facts.findings.base.map.applications(facts.names))
+    graph = graph_of(shown, MOST_MAPPED)
+    title = "Applications and topics"
+    legend = "Left: applications that write. Right: applications that read."
+    if graph.left_out:
+        legend += f" {plural(graph.left_out, 'topic')} with less traffic left out."
+    return Section(
+        "map",
+        title,
+        "Who writes to each topic, and who reads it. Client IDs that differ by a number or a random"
+        " part are one application.",
+        "kafkascope map {}",
+        [(legend, flow(title, graph))] if graph.edges else [],
+        [table(title, Applications.COLUMNS, edge_lines(shown.applications), times, _of_edge)],
+        ["\n".join(line for line, _ in map_lines(shown, TEXT_WIDTH))] if graph.edges else [],
+    )
+
+
+def _of_edge(line: Line) -> str:
+    topic = _equals("topic", "topic")(line)
+    return " and ".join(filter(None, [topic, WAYS[line["way"]]]))
 
 
 def _failed_part(requests: int, failed: int) -> tuple[tuple[str, float], ...]:
