@@ -35,6 +35,7 @@ PICTURES: dict[str, Sequence[str]] = {
     "findings": ("7", "g", *["down"] * 5, "space"),
     "live": ("8",),
     "zookeeper": ("9",),
+    "map": ("0", *["down"] * 7),
     "help": ("question_mark",),
 }
 """Name of the file -> keys that lead to the screen."""

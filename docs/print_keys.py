@@ -103,7 +103,7 @@ def markdown() -> str:
     for part in (*VIEWS.strip().split("\n\n"), MARKS.strip()):
         out += [fill(part, WIDTH), ""]
     out += ["## Everywhere", "", *_table(KEYS)]
-    out += ["", "## Screens 2 to 9", "", *_table(BOARD_KEYS)]
+    out += ["", "## Screens 2 to 9, and 0", "", *_table(BOARD_KEYS)]
     for number in SCREENS:
         board = board_of(number)
         out += ["", f"### {number} {TABS[number].title}", "", fill(board.help, WIDTH)]

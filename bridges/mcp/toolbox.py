@@ -165,6 +165,11 @@ class Toolbox:
         chooses, with keys and values, decoded where their schema is known."""
         return _page(map(_record, self._capture.records(filter)), page)
 
+    def map(self) -> str:
+        """Map applications and topics: who writes to each topic and who reads it, with client ids,
+        groups, records, bytes, users, libraries."""
+        return answer(self._capture.map())
+
     def table(self, name: str, by: str = "", page: int = 1) -> str:
         """Return a table of statistics: {tables}. `by`, for apis, latency, errors and sizes: what a
         line is for, such as `api,client` or `topic`."""
@@ -226,7 +231,7 @@ class Toolbox:
 
 
 TOOLS: Final = (
-    *("overview", "findings", "exchanges", "exchange", "records", "table"),
+    *("overview", "findings", "exchanges", "exchange", "records", "map", "table"),
     *("grammar", "error_help", "filter_fields"),
 )
 """Names of the methods that are tools."""

@@ -58,6 +58,13 @@ STEPS: Final = (
         5,
     ),
     TourStep(
+        "Who reads what orders-svc writes?",
+        "0, down to orders-svc",
+        "Applications with the topics that they write and read. Peers names who is at the other"
+        " side: billing. Enter shows the requests; B groups by client ID, user, host or group.",
+        0,
+    ),
+    TourStep(
         "Slow, or waiting on purpose?",
         "6",
         "Latency and excess. Fetch waits because its client requests it; excess leaves that out."

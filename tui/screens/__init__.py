@@ -1,4 +1,4 @@
-"""Screens 2 to 9: boards, each in a module of its own, imported when it is first shown.
+"""Screens 2 to 9, and 0: boards, each in a module of its own, imported when it is first shown.
 
 How to add a screen:
 
@@ -32,6 +32,7 @@ EXCHANGES: Final = 1
 CONNECTIONS: Final = 2
 LIVE: Final = 8
 ZOOKEEPER: Final = 9
+MAP: Final = 0
 TABS: Final = {
     EXCHANGES: Entry("Exchanges", "Exch", "exchanges"),
     CONNECTIONS: Entry(
@@ -44,6 +45,7 @@ TABS: Final = {
     7: Entry("Findings", "Find", "findings: problems with cause and fix", "findings"),
     LIVE: Entry("Live", "Live", "live: rates, proxy rules, held frames", "live"),
     ZOOKEEPER: Entry("ZooKeeper", "ZK", "ZooKeeper: znodes, sessions, elections", "zookeeper"),
+    MAP: Entry("Map", "Map", "map: applications, and the topics between them", "map"),
 }
 """Number, which is the key, -> screen."""
 SCREENS: Final = tuple(number for number in TABS if number != EXCHANGES)

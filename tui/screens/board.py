@@ -1,5 +1,5 @@
-"""What screens 2 to 9 have in common: a table, and below it tabs that describe the line under the
-cursor. A screen is a declaration (`BoardSpec`), which a `Board` shows."""
+"""What screens 2 to 9 and 0 have in common: a table, and below it tabs that describe the line under
+the cursor. A screen is a declaration (`BoardSpec`), which a `Board` shows."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 from rich.text import Text
 
 from kafkascope.tui.data.store import Store
-from kafkascope.tui.screens import LIVE, TABS, ZOOKEEPER
+from kafkascope.tui.screens import CONNECTIONS, LIVE, TABS, ZOOKEEPER
 from kafkascope.tui.settings.palette import Glyphs
 from kafkascope.tui.views.screen_tabs import ScreenTabs, cells
 from tests.tui.pilots import run
@@ -44,9 +44,12 @@ def test_all_tabs_fit_and_the_shown_one_is_in_brackets(
             assert f"{number}" in text
 
 
-def test_80_columns_have_the_titles_in_full() -> None:
+def test_80_columns_have_all_titles_but_one_in_full() -> None:
     bar = Drawn()
     bar.show(USUAL, 3, 80)
+    cut = [number for number in USUAL if TABS[number].title not in bar.drawn.plain]
+    assert cut == [CONNECTIONS]
+    bar.show(USUAL, 3, 82)
     assert all(TABS[number].title in bar.drawn.plain for number in USUAL)
     bar.show(ALL, 3, 80)
     assert all(TABS[number].short in bar.drawn.plain for number in ALL)
@@ -70,7 +73,7 @@ def test_a_click_shows_a_screen_and_tabs_without_content_are_hidden(store: Store
         await pilot.pause()
         assert app.host.number == 4
         await pilot.press("9")
-        assert app.host.tabs() == (*USUAL, ZOOKEEPER)
+        assert app.host.tabs() == tuple(number for number in ALL if number != LIVE)
         app.host.proxy = SimpleNamespace(version=0)
         assert LIVE in app.host.tabs()
         app.host.proxy = None
