@@ -165,10 +165,10 @@ class Toolbox:
         chooses, with keys and values, decoded where their schema is known."""
         return _page(map(_record, self._capture.records(filter)), page)
 
-    def map(self) -> str:
-        """Map applications and topics: who writes to each topic and who reads it, with client ids,
-        groups, records, bytes, users, libraries."""
-        return answer(self._capture.map())
+    def map(self, page: int = 1) -> str:
+        """Map applications and topics, a line for each topic that an application writes or reads:
+        records, bytes, group, client ids, libraries, and the applications at the other side."""
+        return self.table("map", page=page)
 
     def table(self, name: str, by: str = "", page: int = 1) -> str:
         """Return a table of statistics: {tables}. `by`, for apis, latency, errors and sizes: what a
