@@ -49,7 +49,6 @@ class MessageReaders:
             "Negative": forms.is_negative_zero,
             "Key": key_name,
             "Texts": _texts,
-            "JsonText": forms.json_text,
             "Special": forms.special,
             "Any": any_form,
         }
@@ -90,7 +89,8 @@ class MessageReaders:
         lines = ["def read(m):", "    if U(m): raise HasUnknown"]
         match message.special:
             case name if name in forms.TEXTS:
-                lines += [f"    t = JsonText({name!r}, m)", "    if t is not None: return t"]
+                names["JsonText"] = forms.TEXTS[name][0]
+                lines += ["    t = JsonText(m)", "    if t is not None: return t"]
             case "google.protobuf.Any":
                 lines += ["    v = Any(m.type_url, m.value)", "    if v is not None: return v"]
             case name if name in WRAPPERS:
