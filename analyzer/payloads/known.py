@@ -43,7 +43,7 @@ ELSEWHERE: Final[dict[tuple[Format, str], str]] = {
     ("avro", "compile"): "avro.codec",
     ("avro", "breaking_changes"): "avro.changes",
     ("protobuf", "breaking_changes"): "proto.changes",
-    ("protobuf", "bare"): "proto.bare",
+    ("protobuf", "bare"): "proto.files",
     ("json", "bare"): "json.bare",
 }
 """Modules of a format's functions, loaded with the first schema of the format."""

@@ -13,10 +13,10 @@ from kafkascope.analyzer.payloads import rest
 from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import Reference, Schema, SchemaKey
 from kafkascope.analyzer.payloads.observed import FORMATS, ObservedSchemas
-from kafkascope.analyzer.payloads.registry_cache import RegistryCache
 from kafkascope.analyzer.payloads.registry_http import (
     Answer,
     HttpClient,
+    RegistryCache,
     RegistryError,
     address_of,
     credentials,

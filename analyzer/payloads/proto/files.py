@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import Lookup, PayloadError
-from kafkascope.analyzer.payloads.proto.grammar import parse
+from kafkascope.analyzer.payloads.proto.grammar import parse, without_options
 from kafkascope.analyzer.payloads.proto.kinds import ENUM, GROUP, MAP_KEYS, MESSAGE, NAMES
+from kafkascope.analyzer.payloads.proto.options import KEPT
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 
@@ -315,3 +316,34 @@ def _check_map(message: Any) -> None:
         or message.oneof_decl
     ):
         raise PayloadError("bad-schema", f"{message.name[:100]} is not a map entry")
+
+
+def bare(text: str) -> str:
+    """Return a schema without comments, defaults and options that say nothing about bytes; as
+    source or base64, as it came. `PayloadError` where it is none."""
+    proto = proto_of(text, "")
+    if is_source(text):
+        made = without_options(text)
+        # What is read of both has to be the same: nothing that matters was left out.
+        if proto_of(made, "") == proto:
+            return made
+    _strip(proto)
+    return base64.b64encode(proto.SerializeToString(deterministic=True)).decode()
+
+
+def _strip(proto: Any) -> None:
+    """Take defaults and options of others out of a descriptor, and all that is inside."""
+    proto.DiscardUnknownFields()
+    stack = [proto]
+    while stack:
+        one = stack.pop()
+        for field, value in one.ListFields():
+            if field.name in ("default_value", "json_name"):
+                one.ClearField(field.name)
+            elif field.name == "options":
+                for option, _ in value.ListFields():
+                    if option.name not in (*KEPT, "features"):
+                        value.ClearField(option.name)
+            elif field.type == field.TYPE_MESSAGE:
+                many = hasattr(value, "append") or hasattr(value, "add")
+                stack.extend(value if many else (value,))

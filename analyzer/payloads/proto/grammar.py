@@ -27,7 +27,7 @@ def parse(text: str, name: str) -> Any:
     return _Parser(text, name).file()
 
 
-def bare(text: str) -> str:
+def without_options(text: str) -> str:
     """Return a source without comments, and options that do not say how bytes are read."""
     parser = _Parser(text, "")
     parser.file()

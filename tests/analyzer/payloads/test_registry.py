@@ -23,8 +23,7 @@ from kafkascope.analyzer.payloads import registry_http
 from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import Reference, SchemaKey
 from kafkascope.analyzer.payloads.registry import Registry
-from kafkascope.analyzer.payloads.registry_cache import RegistryCache
-from kafkascope.analyzer.payloads.registry_http import HttpClient, address_of
+from kafkascope.analyzer.payloads.registry_http import HttpClient, RegistryCache, address_of
 from tests.authority import Authority
 
 AVRO = '{"type": "record", "name": "R", "fields": []}'

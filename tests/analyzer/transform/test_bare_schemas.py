@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.payloads.avro import canonical as avro
 from kafkascope.analyzer.payloads.json import bare as json_schema
 from kafkascope.analyzer.payloads.model import PayloadError
-from kafkascope.analyzer.payloads.proto import bare as protobuf
-from kafkascope.analyzer.payloads.proto.files import proto_of
+from kafkascope.analyzer.payloads.proto import files as protobuf
 from kafkascope.tui.cli import main
 from tests.analyzer.schema_samples import SAMPLES, capture
 
@@ -101,7 +100,7 @@ def test_protobuf_keeps_what_says_how_bytes_are_read() -> None:
     assert "allow_alias" in made
     assert "java_package" not in made
     assert "rpc Buy" in made
-    assert proto_of(made, "") == proto_of(PROTO, "")
+    assert protobuf.proto_of(made, "") == protobuf.proto_of(PROTO, "")
 
 
 def test_protobuf_as_a_descriptor_loses_the_same() -> None:
