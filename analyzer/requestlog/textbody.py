@@ -46,6 +46,8 @@ _END_OF_STRUCT: Final = re.compile(r"\}(?=\}|,[a-z_][a-z0-9_]*=)")
 """Where a text ends that is the last field of a body, of an element of an array, of a struct."""
 _PLAIN: Final = re.compile(r"[^,\]]*")
 _BRACE: Final = re.compile(r"[{}]")
+_JAVA_ARRAY: Final = re.compile(r"\[Ljava\.lang\.Object;@[0-9a-f]{1,8}")
+"""An array in an array, up to 2.3: the replicas of a new partition."""
 _BYTES: Final = re.compile(r"null|java\.nio\.\w+\[[^\]]*\]|\[B@\w+")
 _RECORDS: Final = re.compile(
     r"null|\[\]|(?:[\w.$]+@\w+)|MemoryRecords\(size=(\d{1,10}), buffer=[^\]]*\]\)"
@@ -57,8 +59,9 @@ _PRODUCE: Final = re.compile(
     r"\{acks=(-?\d{1,5}),timeout=(-?\d{1,10}),"
     r"(?:numPartitions=\d{1,10}|partitionSizes=\[([^\]]*)\])\}"
 )
-_WRAPPER: Final = re.compile(r"(?:partition_header|coordinator)=\{")
-"""Structs inside of structs that the wire does not show: Fetch up to 1.1, FindCoordinator."""
+_WRAPPER: Final = re.compile(r"(?:partition_header|coordinator|owner|new_partitions)=\{")
+"""Structs inside of structs that the wire does not show, in releases up to 2.3: of Fetch,
+FindCoordinator, delegation tokens and CreatePartitions."""
 
 _WHOLE_FILE: Final = (1 << 31) - 1
 """The end of `FileRecords` that are no slice."""
@@ -273,6 +276,9 @@ class _Source:
         if match is None:
             raise Malformed("a text has no end", offset=start)
         self.at = match.start()
+        # The struct inside may end here, whose text is the last one: `owner={...,name=alice}`.
+        if following and self._end is _END_OF_STRUCT and self.text[self.at - 1] == "}":
+            self.at -= 1
         return self.text[start : self.at]
 
     def records(self) -> None:
@@ -300,8 +306,12 @@ class _Source:
     def array(self, wire: ArrayWire, path: str) -> list[Any] | None:
         if wire.nullable and self.take("null"):
             return None
-        self.expect("[")
         values: list[Any] = []
+        if java_array := _JAVA_ARRAY.match(self.text, self.at):
+            self.at = java_array.end()
+            self.unknown.add(path)
+            return values
+        self.expect("[")
         if self.take("]"):
             return values
         element = wire.element
@@ -322,7 +332,7 @@ class _Source:
         if isinstance(wire, StructWire):
             if not braced and len(wire.slots) == 1:
                 slot = wire.slots[0]
-                body: Body = {slot.name: self.plain(slot.wire)}
+                body: Body = {slot.name: self.plain(slot.wire, f"{path}.{slot.name}")}
                 body.update((tag.name, default_of(tag)) for tag in wire.tags)
                 return body
             return self.struct(wire, path, _END_OF_ELEMENT)
@@ -333,12 +343,12 @@ class _Source:
             self.take(",_tagged_fields={}")
             self.expect("}")
             return value
-        return self.plain(wire)
+        return self.plain(wire, path)
 
-    def plain(self, wire: Wire) -> Any:
+    def plain(self, wire: Wire, path: str) -> Any:
         """Read a plain value in an array."""
         if isinstance(wire, StringWire):
             return self.matched(_PLAIN)
         if isinstance(wire, UuidWire):
             return uuid_of(self.matched(_PLAIN))
-        return self.value(wire, "", "")
+        return self.value(wire, path, "")

@@ -252,3 +252,33 @@ def test_doubles(text: str, value: float) -> None:
     body = parsed("ALTER_CLIENT_QUOTAS", 0, quotas).request.body
     assert body is not None
     assert body["entries"][0]["ops"][0]["value"] == value
+
+
+def test_structs_inside_that_the_wire_does_not_show() -> None:
+    new = "{count=5,assignment=[[Ljava.lang.Object;@1b2c,[Ljava.lang.Object;@3d]}"
+    text = f"{{topic_partitions=[{{topic=t,new_partitions={new}}}],timeout=1,validate_only=true}}"
+    found = parsed("CREATE_PARTITIONS", 0, text)
+    assert found.request.body == {
+        "topics": [{"name": "t", "count": 5, "assignments": [{"broker_ids": []}] * 2}],
+        "timeout_ms": 1,
+        "validate_only": True,
+    }
+    assert found.request.unknown == ("topics.assignments.broker_ids",)
+    token = (
+        "{error_code=0,owner={principal_type=User,name=al}ice},issue_timestamp=1,"
+        "expiry_timestamp=2,max_timestamp=3,token_id=x,"
+        "hmac=java.nio.HeapByteBuffer[pos=0 lim=64 cap=64],throttle_time_ms=0}"
+    )
+    body = parsed(
+        "CREATE_DELEGATION_TOKEN", 0, "{renewers=[],max_life_time=-1}", token
+    ).response.body
+    assert body is not None
+    assert (body["principal_type"], body["principal_name"]) == ("User", "al}ice")
+    assert (body["token_id"], body["hmac"]) == ("x", b"")
+    found = parsed(
+        "FIND_COORDINATOR",
+        0,
+        "{group_id=g}",
+        "{error_code=0,coordinator={node_id=1,host=127.0.0.1,port=9092}}",
+    )
+    assert found.response.body == {"error_code": 0, "node_id": 1, "host": "127.0.0.1", "port": 9092}
