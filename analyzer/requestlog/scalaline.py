@@ -20,17 +20,19 @@ from kafkascope.dissectors.registry import write_layout
 
 _NAME: Final = re.compile(r" ?Name: ?(\w+?)(?:Request)?; ?Version: ?(-?\d{1,5})(?=;|$)")
 _FIELD: Final = re.compile(
-    r"; ?(CorrelationId|ClientId|ReplicaId|MaxWait|MinBytes|RequestInfo|RequiredAcks|AckTimeoutMs"
-    r"|TopicAndPartition|Topics|Controller|ControllerId|ControllerEpoch|Leaders|PartitionState"
+    r"; ?(CorrelationId|ClientId|ReplicaId|MaxWait|MinBytes|MaxBytes|RequestInfo|RequiredAcks"
+    r"|AckTimeoutMs|TopicAndPartition|Topics|Controller|ControllerId|ControllerEpoch|Leaders|PartitionState"
     r"|AliveBrokers|DeletePartitions|Partitions|BrokerId|GroupId|GroupGenerationId|MemberId"
     r"|ConsumerId|RetentionMs|Group|Body): ?"
 )
 _OPTION: Final = re.compile(r"Some\((.*)\)", re.S)
 _NUMBER: Final = re.compile(r"(-?\d{1,19})(?: ms| bytes)?")
 _PARTITION: Final = re.compile(
-    r"\[([^\[\],]{1,300}),(\d{1,9})\](?: -> (?:\[?\w*[\[(])?(-?\d{1,19})(?:,(-?\d{1,19}))?)?"
+    r"\[([^\[\],]{1,300}),(\d{1,9})\]"
+    r"(?:(?: -> (?:\[?\w*[\[(])?|,\w+\()(-?\d{1,19})(?:,(-?\d{1,19}))?)?"
 )
-"""`[tape,0] -> 988`, `-> PartitionFetchInfo(0,1048576)`, `-> [OffsetMetadata[26,]...`."""
+"""`[tape,0] -> 988`, `-> PartitionFetchInfo(0,1048576)`, `-> [OffsetMetadata[26,]...`; in 0.10.1
+`([tape,0],PartitionFetchInfo(0,1048576))`."""
 
 
 class _Class(NamedTuple):
@@ -51,7 +53,7 @@ _COMMIT: Final = (
     "GroupId=group_id GroupGenerationId=generation_id_or_member_epoch MemberId=member_id "
     "ConsumerId=member_id RetentionMs=retention_time_ms"
 )
-_FETCH: Final = "ReplicaId=replica_id MaxWait=max_wait_ms MinBytes=min_bytes"
+_FETCH: Final = "ReplicaId=replica_id MaxWait=max_wait_ms MinBytes=min_bytes MaxBytes=max_bytes"
 _FETCHED: Final = ("partition", "fetch_offset", "partition_max_bytes")
 _LISTED: Final = ("partition_index", "timestamp", "max_num_offsets")
 _COMMITTED: Final = ("partition_index", "committed_offset")

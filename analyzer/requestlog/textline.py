@@ -49,7 +49,7 @@ _STRUCT_HEADER: Final = re.compile(
 )
 _CONNECTION: Final = re.compile(r" from (?:connection|client) (\S+?);(?=totalTime:)")
 _TIMES: Final = re.compile(
-    r"\b((?:total|requestQueue|local|remote|throttle|responseQueue|send)Time|temporaryMemoryBytes"
+    r"\b((?:total|requestQueue|queue|local|remote|throttle|responseQueue|send)Time|temporaryMemoryBytes"
     r"|messageConversionsTime):(-?\d{1,20}(?:[.,]\d{1,20})?(?:E-?\d{1,3})?)"
 )
 """0.11 writes decimals in the locale of the JVM: commas within numbers and between them."""
@@ -100,7 +100,7 @@ def parse_text(message: bytes, written_ns: int, whole_seconds: bool, level: str)
         level=level,
         total_ns=times["totalTime"],
         times=BrokerTimes(
-            times.get("requestQueueTime"),
+            times.get("requestQueueTime", times.get("queueTime")),  # 0.8.0
             times.get("localTime"),
             times.get("remoteTime"),
             times.get("responseQueueTime"),

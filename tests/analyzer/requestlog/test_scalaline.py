@@ -55,6 +55,33 @@ def parsed(text: str) -> Any:
             {},
         ),
         (
+            "Name: FetchRequest; Version: 3; CorrelationId: 1; ClientId: c; ReplicaId: 2; MaxWait: "
+            "5 ms; MinBytes: 1 bytes; MaxBytes:9 bytes; RequestInfo: "
+            "([a,1],PartitionFetchInfo(5,7)),([b,0],PartitionFetchInfo(0,8))",
+            {
+                "replica_id": 2,
+                "max_wait_ms": 5,
+                "min_bytes": 1,
+                "max_bytes": 9,
+                "topics": [
+                    {
+                        "topic": "a",
+                        "partitions": [
+                            {"partition": 1, "fetch_offset": 5, "partition_max_bytes": 7}
+                        ],
+                    },
+                    {
+                        "topic": "b",
+                        "partitions": [
+                            {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 8}
+                        ],
+                    },
+                ],
+            },
+            (),
+            {},
+        ),
+        (
             "Name: OffsetRequest; Version: 0; CorrelationId: 1; ClientId: c; ReplicaId: -1; "
             "RequestInfo: [a,0] -> PartitionOffsetRequestInfo(-2,1)",
             {
@@ -145,3 +172,12 @@ def test_requests(
 def test_an_option_is_a_client_id_or_none(field: str, client_id: str | None) -> None:
     text = f"Name: ControlledShutdownRequest; Version: 1; CorrelationId: 0{field}; BrokerId: 1"
     assert parsed(text).client_id == client_id
+
+
+def test_times_of_0_8_0() -> None:
+    text = "Name: FetchRequest; Version: 0; CorrelationId: 0; ClientId: c"
+    times = "totalTime:9,queueTime:3,localTime:2,remoteTime:1,sendTime:4"
+    found = parse_text(
+        f"Completed request:{text} from client /10.0.0.1:5;{times}".encode(), 0, False, "TRACE"
+    )
+    assert found.times == (3_000_000, 2_000_000, 1_000_000, None, 4_000_000, None)
