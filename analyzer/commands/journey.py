@@ -35,8 +35,8 @@ MS: Final = 1_000_000
 RECORD: Final = re.compile(r"(.+)-(\d{1,10})@(\d{1,19})")
 MOST_RECORDS: Final = 10
 """Records of a key or a filter whose journeys are shown, without -n."""
-MOST_TRACED: Final = 10_000
-"""The same of `--otlp`: some 15 MB of spans."""
+MOST_TRACED: Final = 1_000
+"""The same of `--otlp`: some 2 MB of spans."""
 MOST_NAMED: Final = 10
 """Producers without a traceparent that are named."""
 Place = tuple[str, int, int]
@@ -50,7 +50,7 @@ Place = tuple[str, int, int]
 )
 @input_options
 def journey(options: ReadOptions, key: str | None, otlp: str | None) -> int:
-    """Follow a record from its producer to its readers.
+    """Show where a record went, from producer to readers.
 
     Shows when the record was sent, acknowledged, visible, replicated, fetched by each group, and
     committed, by the packets of the capture. Name the record by topic, partition, and offset, or
@@ -232,7 +232,7 @@ def text_of(one: Journey, times: Times) -> Iterator[str]:
         if produced.acknowledged_ns is not None:
             lines.append((produced.acknowledged_ns, "acknowledged", ""))
     for node, time_ns in one.replicated:
-        lines.append((time_ns, "replicated", f"broker {node} asked for what follows"))
+        lines.append((time_ns, "replicated", f"broker {node} fetched beyond it"))
     if one.visible_ns is not None:
         lines.append((one.visible_ns, "visible", "high watermark beyond it"))
     if one.transaction is not None and one.stable_ns is not None:

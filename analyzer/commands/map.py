@@ -40,7 +40,7 @@ PRIORITY: Final = Priority(("way", "topic", "group", "records", "peers"))
 @setting("--brokers", "", "Show replication between brokers, too")
 @formatting_options(*DRAWINGS)
 def map(options: ReadOptions, by: By, brokers: bool) -> int:
-    """Map applications and the topics between them.
+    """Show applications and the topics between them.
 
     Client ids that differ by a number or a random part are one application; the rule that joined
     them is shown. Replication between brokers is left out. --format csv, --columns, and --sort give

@@ -39,7 +39,7 @@ from kafkascope.analyzer.statistics.journeys.model import (
     Write,
     edges_of,
 )
-from kafkascope.analyzer.statistics.journeys.names import Named, Use, applications
+from kafkascope.analyzer.statistics.journeys.names import ClientUse, NamedClients, applications
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
     Line,
@@ -98,7 +98,7 @@ class ClientFacts(Measures):
     transactional_ids: Names = whole(Names)
 
 
-class Pending(Measures):
+class PendingBatches(Measures):
     """Batches of transactions that a read_committed client got."""
 
     rows: IntegerRows = whole(partial(IntegerRows, 5))
@@ -142,7 +142,7 @@ class Applications(Accumulator):
     groups: Keyed[Membership] = table(Membership, MAX_EDGES)
     """By client and group."""
     clients: Keyed[ClientFacts] = table(ClientFacts, MAX_EDGES)
-    pending: Keyed[Pending] = table(Pending, MAX_PARTITIONS)
+    pending: Keyed[PendingBatches] = table(PendingBatches, MAX_PARTITIONS)
     markers: Keyed[Markers] = table(Markers, MAX_PARTITIONS)
     """By topic and partition."""
     ends: IntegerRows = whole(partial(IntegerRows, 3, MAX_ENDS))
@@ -288,19 +288,21 @@ class Applications(Accumulator):
             out.append(self._application(name, named, mine, members, settled, names))
         return out
 
-    def named_by(self, members: Memberships, by: By = "application") -> dict[str, Named]:
+    def named_by(self, members: Memberships, by: By = "application") -> dict[str, NamedClients]:
         """Return the clients of each application, or of what is in its place."""
         uses = list(members.uses())
         if by == "application":
             return applications(uses)
-        out: dict[str, Named] = {}
+        out: dict[str, NamedClients] = {}
         for use in uses:
             if by == "group":
                 own = sorted(use.groups) or [use.identity.client_id or use.identity.host]
                 label = own[0]
             else:
                 label = getattr(use.identity, by) or use.identity.host
-            out.setdefault(label, Named((label,), f"same {by.replace('_', ' ')}")).uses.append(use)
+            out.setdefault(
+                label, NamedClients((label,), f"same {by.replace('_', ' ')}")
+            ).uses.append(use)
         return dict(sorted(out.items()))
 
     def _settled(
@@ -321,7 +323,7 @@ class Applications(Accumulator):
     def _application(
         self,
         name: str,
-        named: Named,
+        named: NamedClients,
         mine: set[Who],
         members: Memberships,
         settled: Mapping[tuple[Who, str | None], int],
@@ -486,13 +488,13 @@ class Memberships:
             if who in mine:
                 yield who, str(topic_label(key[4], self._names)), edge
 
-    def uses(self) -> Iterator[Use]:
+    def uses(self) -> Iterator[ClientUse]:
         """Yield the clients that write or read."""
-        uses: dict[Who, Use] = {}
+        uses: dict[Who, ClientUse] = {}
         for way, edges in (("writes", self._counted.writes), ("reads", self._counted.reads)):
             for key in edges:
                 who = self.identities[_who(key)]
-                use = uses.setdefault(who, Use(Identity(*who)))
+                use = uses.setdefault(who, ClientUse(Identity(*who)))
                 getattr(use, way).add(str(topic_label(key[4], self._names)))
         for who, groups in self._groups.items():
             if who in uses:

@@ -12,7 +12,7 @@ from kafkascope.analyzer.statistics.journeys.applications import MAX_PARTITIONS,
 from kafkascope.analyzer.statistics.model import Accumulator
 
 MAX_GROUPS: Final = 4_000
-MAX_RECORDS: Final = 1_000
+MAX_RECORDS: Final = 10_000
 
 
 class Produces(Measures):

@@ -6,13 +6,14 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.identity import Identity
 from kafkascope.analyzer.merging.histogram import Histogram
-from kafkascope.analyzer.merging.tables import OTHERS
+from kafkascope.analyzer.merging.tables import OTHERS, Key, by_key, sums
 from kafkascope.analyzer.statistics.journeys.applications import Outcomes, Who, number_of, who_of
-from kafkascope.analyzer.statistics.journeys.facts import JourneyFacts, RecordFacts
+from kafkascope.analyzer.statistics.journeys.facts import JourneyFacts, RecordFacts, Replication
 from kafkascope.analyzer.statistics.journeys.model import Fetched, Journey, Outcome, Produced
 from kafkascope.analyzer.statistics.model import Line, TopicNames, topic_label
 
@@ -141,6 +142,7 @@ class Joins:
         self._counted, self._names = counted, names
         self._members = counted.map.memberships(names)
         self._groups: dict[tuple[int, str], str | None] = {}
+        self._placed: dict[Place, list[Sent]] = {}
         self._outcomes = Outcomes(counted.map, names)
         identities = self._members.identities
         self._clients = {number_of(who): target for who, target in identities.items()}
@@ -183,6 +185,8 @@ class Joins:
         offset of a batch and its leader epoch, which its checksum leaves out: the batch that
         somebody fetched tells the offset.
         """
+        if place in self._placed:
+            return self._placed[place]
         out: dict[int, Sent] = {}
         lost = []
         for sent in self._sent.get(place, []):
@@ -200,7 +204,8 @@ class Joins:
                     if base not in out:
                         out[base] = sent._replace(first=base)
                         break
-        return [out[first] for first in sorted(out)]
+        self._placed[place] = [out[first] for first in sorted(out)]
+        return self._placed[place]
 
     def _visible(
         self, place: Place, *, aborted: bool = False
@@ -241,24 +246,31 @@ class Joins:
 
     # --- one record
 
+    @cached_property
+    def _records(self) -> dict[tuple[Any, ...], RecordFacts]:
+        pairs = self._counted.records.items()
+        return sums(RecordFacts, ((self._labelled(key), each) for key, each in pairs))
+
+    @cached_property
+    def _replicated(self) -> dict[tuple[Any, ...], list[tuple[int, int]]]:
+        """Followers, with the time when each had a record, by the record."""
+        pairs = ((self._labelled(key), each) for key, each in self._counted.replications.items())
+        return by_key(
+            (key[:3], (key[3], each.time_ns))
+            for key, each in sums(Replication, pairs).items()
+            if each.time_ns is not None
+        )
+
+    def _labelled(self, key: Key) -> tuple[Any, ...]:
+        return str(topic_label(key[0], self._names)), *key[1:]
+
     def journey(self, topic: str, partition: int, offset: int) -> Journey:
         """Return the way of one record."""
         place = topic, partition
         sent = next(
             (s for s in self._produced(place) if s.first <= offset < s.first + s.records), None
         )
-        records, replications = self._counted.records, self._counted.replications
-        facts = RecordFacts()
-        replicated: dict[int, int] = {}
-        for key, each in records.items():
-            if (str(topic_label(key[0], self._names)), *key[1:]) == (*place, offset):
-                facts.merge(each)
-        for key, reached in replications.items():
-            at = str(topic_label(key[0], self._names)), key[1], key[2]
-            if at == (*place, offset) and reached.time_ns is not None:
-                replicated[key[3]] = min(replicated.get(key[3], reached.time_ns), reached.time_ns)
-        fetched = self._fetched(place, offset)
-        hidden = self._fetched(place, offset, aborted=True)
+        facts = self._records.get((*place, offset), RecordFacts())
         return Journey(
             *(topic, partition, offset),
             None
@@ -270,12 +282,12 @@ class Joins:
                 None if sent.acknowledged_ns < 0 else sent.acknowledged_ns,
                 facts.created_ms,
             ),
-            tuple(fetched),
-            tuple(hidden),
+            tuple(self._fetched(place, offset)),
+            tuple(self._fetched(place, offset, aborted=True)),
             self._transaction(place, offset, sent),
             facts.visible_ns,
             facts.stable_ns,
-            tuple(sorted(replicated.items(), key=lambda item: item[::-1])),
+            tuple(sorted(self._replicated.get((*place, offset), ()), key=lambda each: each[::-1])),
             facts.created_ms,
             facts.key,
             facts.traceparent,

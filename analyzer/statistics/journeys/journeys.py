@@ -7,6 +7,7 @@ exchanges nor their division matters.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -222,7 +223,9 @@ class Journeys(JourneyFacts):
         """Take note of when records are visible and replicated."""
         assert self._only is not None
         for offset in self._only.get(at[1], ()):
-            facts = self.records[(*at, offset)]
+            facts, begin = self.records[(*at, offset)], min(parts.ends)
+            if begin >= max(facts.visible_ns or begin + 1, facts.stable_ns or begin + 1):
+                continue  # what comes later changes nothing
             for end, high, stable in zip(parts.ends, parts.highs, parts.stables, strict=True):
                 facts.take(
                     visible_ns=end if high > offset else None,
@@ -299,8 +302,10 @@ def _some(columns: Sequence[Sequence[int]], chosen: Sequence[Any]) -> Any:
     )
 
 
-def _holds(offsets: Collection[int], first: int, end: int) -> bool:
-    return any(first <= offset < end for offset in offsets)
+def _holds(offsets: Sequence[int], first: int, end: int) -> bool:
+    """Return whether one of some offsets, in their order, is in a range."""
+    at = bisect_left(offsets, first)
+    return at < len(offsets) and offsets[at] < end
 
 
 def _ranges(batches: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:

@@ -83,7 +83,7 @@ TOOLS: Final = frozenset((("console",), ("kafka", "console"), ("perf", "client")
 
 
 @dataclass(slots=True)
-class Use:
+class ClientUse:
     """What a client was seen to do."""
 
     identity: Identity
@@ -95,12 +95,12 @@ class Use:
 
 
 @dataclass(slots=True)
-class Named:
+class NamedClients:
     """Clients that are one application."""
 
     stem: Stem
     rule: str
-    uses: list[Use] = field(default_factory=list)
+    uses: list[ClientUse] = field(default_factory=list)
 
     @property
     def client_ids(self) -> set[str]:
@@ -127,17 +127,17 @@ class Named:
         return {use.identity.user for use in self.uses} - {""}
 
 
-def applications(uses: Iterable[Use]) -> dict[str, Named]:
+def applications(uses: Iterable[ClientUse]) -> dict[str, NamedClients]:
     """Return the applications that clients are, by name."""
-    found: dict[tuple[Stem, bool], Named] = {}
+    found: dict[tuple[Stem, bool], NamedClients] = {}
     for use in sorted(uses, key=lambda each: (each.identity.client_id or "", *each.identity[1:])):
         stem, rule = stem_of(use)
-        named = found.setdefault((stem, rule in MADE_UP), Named(stem, rule))
+        named = found.setdefault((stem, rule in MADE_UP), NamedClients(stem, rule))
         named.uses.append(use)
     whole = [part for named in found.values() for part in _stages(named)]
     joined = _without_letters(_without_roles(_adopted(whole)))
     stems = Counter(named.stem for named in joined)
-    names: dict[str, Named] = {}
+    names: dict[str, NamedClients] = {}
     for named in joined:
         if named.rule == ONE and len(named.client_ids) > 1:
             named.rule = NUMBERED
@@ -147,7 +147,7 @@ def applications(uses: Iterable[Use]) -> dict[str, Named]:
     return names
 
 
-def stem_of(use: Use) -> tuple[Stem, str]:
+def stem_of(use: ClientUse) -> tuple[Stem, str]:
     """Return what the clients of an application have in common, and by which rule."""
     identity = use.identity
     client_id = (identity.client_id or "").strip()
@@ -219,15 +219,15 @@ def is_random(part: str) -> bool:
 # --- joining what stems keep apart
 
 
-def _stages(named: Named) -> list[Named]:
+def _stages(named: NamedClients) -> list[NamedClients]:
     """Return clients whose ids differ by a number as several applications where one reads what
     another writes: stages of a chain. Clients that have a topic in common stay together."""
     ids = by_key((use.identity.client_id, use) for use in named.uses)
     if named.rule != ONE or len(ids) < 2:
         return [named]
-    stages: list[Named] = []
+    stages: list[NamedClients] = []
     for uses in ids.values():
-        whole = Named(named.stem, ONE, uses)
+        whole = NamedClients(named.stem, ONE, uses)
         for stage in list(stages):
             if stage.writes & whole.writes or stage.reads & whole.reads:
                 stages.remove(stage)
@@ -236,7 +236,7 @@ def _stages(named: Named) -> list[Named]:
     return [named] if _apart(stages) else stages
 
 
-def _adopted(found: list[Named]) -> list[Named]:
+def _adopted(found: list[NamedClients]) -> list[NamedClients]:
     """Give producers with default client ids to the one application of the same host, library and
     user whose consumers have default ids, too. One that reads what they write is another."""
     out = []
@@ -264,17 +264,17 @@ def _adopted(found: list[Named]) -> list[Named]:
     return out
 
 
-def _program(use: Use) -> tuple[str, str, str]:
+def _program(use: ClientUse) -> tuple[str, str, str]:
     return use.identity.host, library_of(use.identity), use.identity.user
 
 
-def _apart(those: Iterable[Named | Use]) -> bool:
+def _apart(those: Iterable[NamedClients | ClientUse]) -> bool:
     """Return whether none reads what another writes."""
     all_ = list(those)
     return not any(one.writes & other.reads for one in all_ for other in all_ if one is not other)
 
 
-def _without_roles(found: list[Named]) -> list[Named]:
+def _without_roles(found: list[NamedClients]) -> list[NamedClients]:
     return _joined(found, _without_role, ROLE, _one_program)
 
 
@@ -284,13 +284,13 @@ def _without_role(stem: Stem) -> Stem:
     return shorter if len(words) == len(stem) - 1 and shorter not in TOOLS else stem
 
 
-def _one_program(those: list[Named]) -> bool:
+def _one_program(those: list[NamedClients]) -> bool:
     libraries = {each for named in those for each in named.libraries}
     users = {each for named in those for each in named.users}
     return len(libraries) < 2 and len(users) < 2 and _apart(those)
 
 
-def _without_letters(found: list[Named]) -> list[Named]:
+def _without_letters(found: list[NamedClients]) -> list[NamedClients]:
     return _joined(found, _without_letter, LETTER, _same_use)
 
 
@@ -298,17 +298,17 @@ def _without_letter(stem: Stem) -> Stem:
     return (*stem[:-1], VARIABLE) if len(stem) > 1 and len(stem[-1]) == 1 else stem
 
 
-def _same_use(those: list[Named]) -> bool:
+def _same_use(those: list[NamedClients]) -> bool:
     uses = [(named.groups, named.writes, named.reads) for named in those]
     return all(each == uses[0] for each in uses)
 
 
 def _joined(
-    found: list[Named],
+    found: list[NamedClients],
     shorter: Callable[[Stem], Stem],
     rule: str,
-    agree: Callable[[list[Named]], bool],
-) -> list[Named]:
+    agree: Callable[[list[NamedClients]], bool],
+) -> list[NamedClients]:
     """Join applications whose stems are the same once shortened, where they agree."""
     out = []
     for those in by_key((shorter(named.stem), named) for named in found).values():
@@ -316,7 +316,7 @@ def _joined(
             out += those
             continue
         stem = shorter(those[0].stem)
-        whole = Named(stem[:-1] if stem[-1] == VARIABLE else stem, rule)
+        whole = NamedClients(stem[:-1] if stem[-1] == VARIABLE else stem, rule)
         whole.uses = [use for named in those for use in named.uses]
         out.append(whole)
     return out
@@ -325,7 +325,7 @@ def _joined(
 # --- what to call them
 
 
-def _name(named: Named) -> str:
+def _name(named: NamedClients) -> str:
     """Return what the client ids have in common, as it is written in them."""
     ids = sorted(named.client_ids)
     if named.rule in (STREAMS, CONNECT, USER):
@@ -348,12 +348,12 @@ def _name(named: Named) -> str:
     return inner if VARIABLE not in named.stem else "-".join(named.stem)
 
 
-def _transactional(named: Named) -> Iterator[str]:
+def _transactional(named: NamedClients) -> Iterator[str]:
     for use in named.uses:
         yield from use.transactional_ids
 
 
-def _free(name: str, named: Named, names: dict[str, Named]) -> str:
+def _free(name: str, named: NamedClients, names: dict[str, NamedClients]) -> str:
     """Return the name, with what sets it apart where another application has it."""
     more = (*sorted(named.users), *sorted({use.identity.host for use in named.uses}))
     number = 2

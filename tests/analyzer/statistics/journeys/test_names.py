@@ -7,20 +7,25 @@ from typing import Any
 import pytest
 
 from kafkascope.analyzer.identity import Identity
-from kafkascope.analyzer.statistics.journeys.names import Use, applications, is_random, parts_of
+from kafkascope.analyzer.statistics.journeys.names import (
+    ClientUse,
+    applications,
+    is_random,
+    parts_of,
+)
 
 JAVA = "apache-kafka-java 4.0.0"
 RD = "librdkafka 2.3.0"
 UUID = "335a67f5-1cfa-4b78-9a97-38a44b25d23b"
 
 
-def use(client_id: str | None, software: str = "", user: str = "", **seen: Any) -> Use:
+def use(client_id: str | None, software: str = "", user: str = "", **seen: Any) -> ClientUse:
     host = seen.pop("host", "10.0.0.4")
     sets = {name: set(value.split()) for name, value in seen.items()}
-    return Use(Identity(client_id, host, software, user), **sets)
+    return ClientUse(Identity(client_id, host, software, user), **sets)
 
 
-def names(*uses: Use) -> dict[str, list[str]]:
+def names(*uses: ClientUse) -> dict[str, list[str]]:
     return {name: sorted(named.client_ids) for name, named in applications(uses).items()}
 
 
