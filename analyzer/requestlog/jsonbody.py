@@ -64,21 +64,24 @@ def body_of(layout: Layout, value: Any) -> tuple[Body, Layout]:
 
 
 @cache
-def unknown_fields(layout: Layout) -> tuple[str, ...]:
-    """Return the dotted paths of the fields whose content the log leaves out: records."""
-    return tuple(_records_paths(layout.body, ""))
+def paths_of_bytes(layout: Layout, *, records: bool = False) -> tuple[str, ...]:
+    """Return the dotted paths of fields of bytes, or of those that hold records alone: the log
+    leaves out their content, in text forms and in JSON."""
+    return tuple(_paths(layout.body, "", records))
 
 
-def _records_paths(wire: Wire, path: str) -> list[str]:
+def _paths(wire: Wire, path: str, records: bool) -> list[str]:
     match wire:
         case StructWire():
             slots = (*wire.slots, *wire.tags)
             dot = path and path + "."
-            return [p for slot in slots for p in _records_paths(slot.wire, dot + slot.name)]
+            return [p for slot in slots for p in _paths(slot.wire, dot + slot.name, records)]
         case ArrayWire():
-            return _records_paths(wire.element, path)
+            return _paths(wire.element, path, records)
+        case BytesWire() if wire.records or not records:
+            return [path]
         case _:
-            return [path] if isinstance(wire, BytesWire) and wire.records else []
+            return []
 
 
 _IRREGULAR: Final = {

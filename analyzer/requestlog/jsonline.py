@@ -16,7 +16,7 @@ from kafkascope.analyzer.requestlog.fields import (
     layouts_of,
     unsupported,
 )
-from kafkascope.analyzer.requestlog.jsonbody import body_of, unknown_fields, uuid_of
+from kafkascope.analyzer.requestlog.jsonbody import body_of, paths_of_bytes, uuid_of
 from kafkascope.analyzer.requestlog.model import (
     CUT,
     NOT_LOGGED,
@@ -167,7 +167,7 @@ def _side(layout: Layout, value: Any) -> LoggedBody:
         body, layout = body_of(layout, value)
     except DissectError as error:
         return LoggedBody(None, None, f"{error.path or 'body'}: {error.reason}")
-    return LoggedBody(body, layout, "", unknown_fields(layout))
+    return LoggedBody(body, layout, "", paths_of_bytes(layout, records=True))
 
 
 def _record_sizes(

@@ -11,10 +11,9 @@ content here, tagged fields seldom a value.
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Any, Final, assert_never
 
-from kafkascope.analyzer.requestlog.jsonbody import uuid_of
+from kafkascope.analyzer.requestlog.jsonbody import paths_of_bytes, uuid_of
 from kafkascope.analyzer.requestlog.model import LoggedBody
 from kafkascope.dissectors.codec.reader import BODY_LIMIT, Body, weight
 from kafkascope.dissectors.errors import Malformed, TooLarge
@@ -31,7 +30,7 @@ from kafkascope.dissectors.layout import (
     Wire,
     default_of,
 )
-from kafkascope.dissectors.registry import variants_of
+from kafkascope.dissectors.registry import variants_of, write_layout
 from kafkascope.dissectors.values import finite
 
 _NAME: Final = re.compile(r"(\w+)=")
@@ -80,7 +79,7 @@ def read_text(layout: Layout, text: str, at: int) -> tuple[LoggedBody, int, dict
         except Malformed as refused:
             error = refused
             continue
-        unknown = tuple(sorted({*unknown_fields(variant), *source.unknown}))
+        unknown = tuple(sorted({*paths_of_bytes(variant), *source.unknown}))
         return LoggedBody(body, variant, "", unknown), source.at, source.sizes
     raise error
 
@@ -95,6 +94,7 @@ def read_produce(layout: Layout, text: str, at: int) -> tuple[LoggedBody, int, d
     body |= {"acks": int(match[1]), "timeout_ms": int(match[2])}
     unknown = [name for name in ("transactional_id",) if layout.has(name)]
     if match[3] is None:
+        write_layout(layout, body)
         return LoggedBody(body, layout, "", (*unknown, "topic_data")), match.end(), {}
     sizes: dict[Any, int] = {}
     topics: dict[str, list[Body]] = {}
@@ -107,24 +107,8 @@ def read_produce(layout: Layout, text: str, at: int) -> tuple[LoggedBody, int, d
         topics.setdefault(topic, []).append({"index": int(index), "records": None})
     body["topic_data"] = [{"name": name, "partition_data": data} for name, data in topics.items()]
     unknown.append("topic_data.partition_data.records")
+    write_layout(layout, body)  # its numbers may be too large
     return LoggedBody(body, layout, "", tuple(unknown)), match.end(), sizes
-
-
-@cache
-def unknown_fields(layout: Layout) -> tuple[str, ...]:
-    """Return the dotted paths of bytes and records, whose content is not in text forms."""
-    return tuple(_bytes_paths(layout.body, ""))
-
-
-def _bytes_paths(wire: Wire, path: str) -> list[str]:
-    match wire:
-        case StructWire():
-            dot = path and path + "."
-            return [p for slot in wire.slots for p in _bytes_paths(slot.wire, dot + slot.name)]
-        case ArrayWire():
-            return _bytes_paths(wire.element, path)
-        case _:
-            return [path] if isinstance(wire, BytesWire) else []
 
 
 class _Source:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.requestlog.jsonbody import body_of, converter, unknown_fields
+from kafkascope.analyzer.requestlog.jsonbody import body_of, converter, paths_of_bytes
 from kafkascope.dissectors.codec.reader import Refusal
 from kafkascope.dissectors.errors import DissectError, Malformed, TooLarge
 from kafkascope.dissectors.layout import Layout
@@ -38,7 +38,7 @@ def without_records(layout: Layout, body: Any) -> Any:
             }
         return [walk(element, path) for element in value] if isinstance(value, list) else value
 
-    paths = set(unknown_fields(layout))
+    paths = set(paths_of_bytes(layout, records=True))
     return walk(body, "")
 
 

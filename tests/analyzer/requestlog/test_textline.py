@@ -228,6 +228,7 @@ def test_the_name_of_the_next_field_ends_a_text(group: str) -> None:
     [
         ("PRODUCE", 3, "{acks=1}", "not a Produce request"),
         ("PRODUCE", 3, "{acks=1,timeout=1,partitionSizes=[a-x=1]}", "not a size of a partition"),
+        ("PRODUCE", 3, "{acks=99999,timeout=1,numPartitions=1}", "does not fit"),
         ("HEARTBEAT", 0, "{group_id=g,generation_id=x,member_id=m}", "a value of another kind"),
         ("HEARTBEAT", 0, "{group_id=g,generation_id=2147483648,member_id=m}", "does not fit"),
         ("HEARTBEAT", 0, "{group_id=g", "a text has no end"),
