@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from kafkascope.analyzer.payloads.avro.linking import Linked, link
-from kafkascope.analyzer.payloads.avro.logical import Show, conversion
+from kafkascope.analyzer.payloads.avro.logical import shown
 from kafkascope.analyzer.payloads.avro.reader import REFUSALS, AvroReader
 from kafkascope.analyzer.payloads.avro.types import AvroType, inside
 from kafkascope.analyzer.payloads.avro.walk import complaint, explain
@@ -35,7 +35,6 @@ from kafkascope.analyzer.payloads.model import (
     Piece,
     Selector,
     Value,
-    of_bytes,
     of_double,
 )
 
@@ -88,15 +87,10 @@ class RawCodec(AvroCodec):
     raw. What knows that another serializer wrote it asks for `codec("avro")`.
     """
 
-    @cached_property
-    def _show(self) -> Show:
-        converted = conversion(self._linked.root)
-        return converted[0] if converted else of_bytes
-
     def decode(self, data: bytes) -> Value:
         """Return `{"base64": TEXT}`, or the decimal."""
         try:
-            return self._show(data)
+            return shown(self._linked.root, data)
         except ValueError as error:
             raise PayloadError("does-not-fit", str(error)) from None
 
@@ -124,7 +118,13 @@ class AvroJsonCodec(AvroCodec):
 
     def decode(self, data: bytes) -> Value:
         """Return the value, as that of the binary form."""
-        return read_json(self._linked.root, data)
+        try:
+            spelled = orjson.loads(data)
+            return _JsonReading(JsonForm()).value(self._linked.root, spelled, "", 1, EXACT)
+        except orjson.JSONDecodeError as error:
+            raise PayloadError("does-not-fit", f"not JSON: {error}") from None
+        except Misfit as error:
+            raise PayloadError("does-not-fit", error.text, path=error.path) from None
 
     def encode(self, value: Value) -> bytes:
         """Return the JSON text of a value."""
@@ -142,19 +142,7 @@ def compile(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> AvroC
     return RawCodec(linked) if linked.root.kind == "bytes" else AvroCodec(linked)
 
 
-def read_json(root: AvroType, data: bytes) -> Any:
-    """Return the value, as that of the binary form."""
-    try:
-        spelled = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise PayloadError("does-not-fit", f"not JSON: {error}") from None
-    try:
-        return _Reading(JsonForm()).value(root, spelled, "", 1, EXACT)
-    except Misfit as error:
-        raise PayloadError("does-not-fit", error.text, path=error.path) from None
-
-
-class _Reading(ValueWriter):
+class _JsonReading(ValueWriter):
     """Takes values apart as who writes them does, but that their unions name a branch."""
 
     def step(self) -> None:
@@ -193,15 +181,13 @@ def _branch(node: AvroType, spelled: Any, path: str) -> tuple[AvroType, Any]:
 
 
 def _leaf(node: AvroType, spelled: Any) -> Any:
-    converted = conversion(node)
     match node.kind:
         case "null" if spelled is None:
             return None
         case "boolean" if isinstance(spelled, bool):
             return spelled
         case "int" | "long" if not isinstance(spelled, bool):
-            number = whole_number(node.kind, spelled, EXACT)
-            return converted[0](number) if converted else number
+            return shown(node, whole_number(node.kind, spelled, EXACT))
         case "float" | "double" if not isinstance(spelled, bool):
             real = real_number(node.kind, spelled, LOOSE)
             return of_double(single(real) if node.kind == "float" else real)
@@ -209,9 +195,7 @@ def _leaf(node: AvroType, spelled: Any) -> Any:
             return spelled
         case "bytes" | "fixed" if isinstance(spelled, str):
             data = spelled.encode(LATIN)
-            if node.kind == "fixed":
-                sized(node, data)
-            return converted[0](data) if converted else of_bytes(data)
+            return shown(node, sized(node, data) if node.kind == "fixed" else data)
         case "enum" if isinstance(spelled, str):
             if spelled in node.index:
                 return spelled

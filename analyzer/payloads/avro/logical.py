@@ -23,7 +23,7 @@ from uuid import UUID
 
 from kafkascope.analyzer.payloads.avro.types import AvroType
 from kafkascope.analyzer.payloads.limits import LIMITS
-from kafkascope.analyzer.payloads.model import Exact, Moment
+from kafkascope.analyzer.payloads.model import Exact, Moment, of_bytes
 from kafkascope.analyzer.times import SECOND, iso_ns
 
 MAX_DECIMAL: Final = LIMITS.decimal_digits * 10 // 25
@@ -72,6 +72,14 @@ def conversion(node: AvroType) -> tuple[Show, Take] | None:
             return partial(_show_timestamp, nanos, -1), partial(_take_timestamp, nanos, "")
         case _:
             return _show_duration, _take_duration
+
+
+def shown(node: AvroType, raw: Any) -> Any:
+    """Return the decoded value of an int, bytes or another leaf; ValueError where it has none."""
+    converted = conversion(node)
+    if converted is not None:
+        return converted[0](raw)
+    return of_bytes(raw) if isinstance(raw, bytes) else raw
 
 
 def _show_decimal(scale: int, data: bytes) -> Exact:

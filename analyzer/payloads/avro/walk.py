@@ -11,14 +11,14 @@ import struct
 from typing import Any, Final, NoReturn
 
 from kafkascope.analyzer.payloads.avro.linking import Linked
-from kafkascope.analyzer.payloads.avro.logical import conversion
+from kafkascope.analyzer.payloads.avro.logical import shown
 from kafkascope.analyzer.payloads.avro.types import (
     CONTAINERS,
     AvroType,
     inside,
 )
 from kafkascope.analyzer.payloads.limits import LIMITS
-from kafkascope.analyzer.payloads.model import UNREAD, PayloadError, Piece, of_bytes, of_double
+from kafkascope.analyzer.payloads.model import UNREAD, PayloadError, Piece, of_double
 
 BRANCH: Final = "union branch"
 KEY: Final = "map key"
@@ -210,10 +210,7 @@ class _Walk:
                 value = self.take(self.varint("a length", path), node.shown, path, begin)
             case _:
                 value = self.take(node.size, node.shown, path, begin)
-        converted = conversion(node)
-        if converted is None:
-            return of_bytes(value) if isinstance(value, bytes) else value
         try:
-            return converted[0](value)
+            return shown(node, value)
         except ValueError as error:
             self.refuse(str(error), path, begin)
