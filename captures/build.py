@@ -11,13 +11,12 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from struct import Struct
 from typing import Final
 
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.packets.link import ETHERNET, IPV4, IPV6
 from kafkascope.captures.packets.tcp import ACK, FIN, MASK, PSH, RST, SYN
 
 MSS: Final = 1460
-MAX_MSS: Final = 65_000
-"""Below the 65 535 bytes of an IP packet, with room for headers."""
 _WINDOW: Final = 65_535
 BULK: Final = 2_048
 """Bytes from which numpy is worth its call."""
@@ -99,7 +98,7 @@ class Composer:
         self._v6 = any(host.version == 6 for host in hosts)
         packed = [_packed(host, self._v6) for host in hosts]
         ports = [port.to_bytes(2, "big") for port in (a.port, b.port)]
-        self._mss = max(1, min(mss, MAX_MSS))
+        self._mss = max(1, min(mss, LIMITS.mss_bytes))
         self._scale = _SCALE.pack(1, 3, 3, scale) if scale else b""
         self.next = [isn[0] & MASK, isn[1] & MASK]
         """Sequence number that each direction uses next."""

@@ -20,11 +20,10 @@ from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.inflate import ByteStream, Pieces
 from kafkascope.captures.inputs.opening import has_come
 from kafkascope.captures.inputs.spool import Spool
+from kafkascope.captures.limits import LIMITS
 
 _DENIED: Final = ("permission", "not permitted", "are you root", "privilege")
 _SNAPLEN: Final = 262_144
-MOST_SAID: Final = 1 << 16
-"""Bytes of what a program said that are read; the reason is one of few lines."""
 
 
 def open_interface(
@@ -94,7 +93,7 @@ class _Program:
             code = self._process.wait()
             if code > 0 or not self._any:
                 self._said.seek(0)
-                said = self._said.read(MOST_SAID).decode(errors="replace")
+                said = self._said.read(LIMITS.tool_message_bytes).decode(errors="replace")
                 raise refusal(self._interface, self._program, said)
         self._any = True
         return size

@@ -11,14 +11,11 @@ import struct
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, NamedTuple
 
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Endpoint
 
 V1: Final = b"PROXY "
 V2: Final = b"\r\n\r\n\x00\r\nQUIT\n"
-MAX_V1: Final = 107
-"""Bytes of a line, CR LF included."""
-MAX_V2: Final = 16 + 8192
-"""Bytes with addresses and TLVs. The field allows 64 KB; HAProxy sends some hundred."""
 
 _LINE: Final = re.compile(
     rb"PROXY (?:UNKNOWN[ -~]*|TCP([46]) ([0-9A-Fa-f:.]{2,45}) ([0-9A-Fa-f:.]{2,45}) "
@@ -58,7 +55,7 @@ def read_header(data: bytes | bytearray) -> ProxyHeader | None:
     """Return the header at the start of a stream; None as long as it is not whole. `ValueError`
     where it is none."""
     if data.startswith(V1) or V1.startswith(bytes(data)):
-        return _read_line(bytes(data[:MAX_V1]))
+        return _read_line(bytes(data[: LIMITS.proxy_line_bytes]))
     if len(data) < _HEAD.size:
         if V2.startswith(bytes(data[: len(V2)])):
             return None
@@ -67,7 +64,7 @@ def read_header(data: bytes | bytearray) -> ProxyHeader | None:
     if sign != V2 or command not in (LOCAL, PROXY):
         raise ValueError("no header of the PROXY protocol, version 2")
     size = _HEAD.size + length
-    if size > MAX_V2:
+    if size > LIMITS.proxy_header_bytes:
         raise ValueError(f"a header of {size} bytes")
     ends: tuple[Endpoint | None, Endpoint | None] = (None, None)
     width = ADDRESSES.get(family >> 4, 0)
@@ -89,7 +86,7 @@ def read_header(data: bytes | bytearray) -> ProxyHeader | None:
 def _read_line(data: bytes) -> ProxyHeader | None:
     found = _LINE.match(data)
     if found is None:
-        if b"\n" in data or len(data) >= MAX_V1:
+        if b"\n" in data or len(data) >= LIMITS.proxy_line_bytes:
             raise ValueError("no header of the PROXY protocol, version 1")
         return None
     family, *ends = found.groups()

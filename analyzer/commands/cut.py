@@ -24,8 +24,9 @@ from kafkascope.analyzer.transform.cut_choice import Choice
 from kafkascope.analyzer.transform.cut_rewrites import Anonymous, Masked
 from kafkascope.analyzer.transform.marks import BadMarks, marks_of
 from kafkascope.analyzer.transform.other_traffic import OtherTraffic
-from kafkascope.captures.build import MAX_MSS, MSS
+from kafkascope.captures.build import MSS
 from kafkascope.captures.inputs.private import PrivateFile
+from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.transform.cut_originals import Originals
@@ -58,7 +59,7 @@ SHOWN_PORTS: Final = 4
     "--mss",
     "BYTES",
     f"Maximum payload of a packet (default: {MSS})",
-    type=click.IntRange(min=64, max=MAX_MSS),
+    type=click.IntRange(min=64, max=CAPTURE_LIMITS.mss_bytes),
 )
 def cut(
     options: ReadOptions,

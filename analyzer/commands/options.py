@@ -19,7 +19,7 @@ from kafkascope.analyzer.commands.help import Function, Option, option, refusing
 from kafkascope.analyzer.commands.tables import format_option, json_option, wide_option
 from kafkascope.analyzer.reading.options import FORMATS, ReadOptions, SchemaOptions
 from kafkascope.analyzer.render import times as render_times
-from kafkascope.captures.inputs.small import MOST_BYTES
+from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
 from kafkascope.captures.model import Resolved
 from kafkascope.captures.packets.resolved import in_hosts_file
 from kafkascope.extras import require
@@ -43,8 +43,8 @@ class FilePath(click.Path):  # type: ignore[type-arg,unused-ignore]
             return path  # whoever reads it says why that fails
         if stat.S_ISCHR(status.st_mode) and not os.path.samefile(path, os.devnull):  # noqa: PTH121
             self.fail(f'"{value}" is a device, not a file', param, ctx)
-        if status.st_size > MOST_BYTES:
-            self.fail(f'"{value}" is larger than {MOST_BYTES >> 20} MB', param, ctx)
+        if status.st_size > (most := CAPTURE_LIMITS.small_file_bytes):
+            self.fail(f'"{value}" is larger than {most >> 20} MB', param, ctx)
         return path
 
 

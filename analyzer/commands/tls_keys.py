@@ -13,8 +13,9 @@ from kafkascope.analyzer.commands.help import CommandGroup
 from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_options
 from kafkascope.analyzer.terminal import document, say
 from kafkascope.captures.inputs.keylogs import Limit
+from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
 from kafkascope.captures.model import Closed, Opened, Tls
-from kafkascope.captures.tls.keys.keylog import LABELS, MOST_LINE, KeyLog, LogLines
+from kafkascope.captures.tls.keys.keylog import LABELS, KeyLog, LogLines
 from kafkascope.extras import require
 
 __all__ = ["AGENT", "WAYS", "Way"]
@@ -251,7 +252,7 @@ def _state(tls: Tls) -> str:
 
 def _count(lines: list[bytes], log: KeyLog, kinds: Counter[str]) -> None:
     for line in lines:
-        words, bad = line[:MOST_LINE].split(), log.unusable
+        words, bad = line[: CAPTURE_LIMITS.keylog_line_bytes].split(), log.unusable
         log.take(line)
         if not words:
             continue

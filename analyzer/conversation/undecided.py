@@ -17,8 +17,9 @@ from kafkascope.analyzer.conversation.zookeeper import (
 )
 from kafkascope.analyzer.model import UNNUMBERED, Exchange, Frame, Part, Request, Undecoded
 from kafkascope.captures.formats.remarks import OURS
+from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
 from kafkascope.captures.model import BEHIND_ALL, Chunk, Closed, Connection, Gap, Piece, StreamEvent
-from kafkascope.captures.proxy_protocol import MAX_V2, begins, read_header
+from kafkascope.captures.proxy_protocol import begins, read_header
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.captures.signatures import HEAD, protocol_of, words_amid
 from kafkascope.captures.tls.begin import looks_like_tls
@@ -214,7 +215,7 @@ class Undecided(Resumable):
                 return False
             if header is None:
                 return True
-            if connection.proxy_header[1] > MAX_V2:
+            if connection.proxy_header[1] > CAPTURE_LIMITS.proxy_header_bytes:
                 return False  # as many as no chain of balancers has
             del head[: header.size]
             self._cut(header.size)

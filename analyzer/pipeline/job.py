@@ -12,6 +12,8 @@ from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.analyzer.pipeline.tables.facts import TableFacts, identity_of
 from kafkascope.captures.formats.records import skipped_bytes
 from kafkascope.captures.inputs.order import Order
+from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
+from kafkascope.captures.limits import CaptureLimits
 from kafkascope.captures.merge.groups import Sketch, size_of_samples, sketch_of
 from kafkascope.captures.merge.inputs import order_of
 from kafkascope.captures.parts.split import SPLIT_BYTES, Index, Split, index
@@ -127,6 +129,7 @@ class Job:
     """The order of the packets where files hold the same ones."""
     given: list[Any] = field(default_factory=list)
     """Tells the schemas that the user gave from others."""
+    limits: CaptureLimits = CAPTURE_LIMITS
 
     @property
     def size(self) -> int:
@@ -195,6 +198,7 @@ def job_of(
     keep: Keep | None = None,
     keys: KeyLog | None = None,
     schemas: KnownSchemas | None = None,
+    limits: CaptureLimits = CAPTURE_LIMITS,
 ) -> Job:
     """Index the files, and order them as `open_inputs` does."""
     order, engine = list(names), engine or Engine()
@@ -225,7 +229,7 @@ def job_of(
     if packets is not None:
         _put_in_order(files, packets, before.packets)
     given = [] if schemas is None else identity_of(schemas)
-    return Job(files, options, before, keep, keys, schemas, packets, given)
+    return Job(files, options, before, keep, keys, schemas, packets, given, limits)
 
 
 def _put_in_order(files: list[File], order: Order, before: int) -> None:

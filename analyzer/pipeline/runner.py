@@ -19,6 +19,8 @@ from kafkascope.analyzer.pipeline.store import Store
 from kafkascope.analyzer.pipeline.tables.logs import LOG_TABLES, Wanted, log_rows, segments_of
 from kafkascope.analyzer.pipeline.tables.schemas import CARRY, TABLES, VERSION
 from kafkascope.captures.errors import CaptureError
+from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
+from kafkascope.captures.limits import CaptureLimits
 from kafkascope.captures.parts.split import SPLIT_BYTES, Index
 from kafkascope.dissectors.values import Uuid
 
@@ -58,6 +60,7 @@ def run(
     keys: KeyLog | None = None,
     schemas: KnownSchemas | None = None,
     used: Used = "refuse",
+    limits: CaptureLimits = CAPTURE_LIMITS,
 ) -> Result:
     """Put the tables of the inputs into the folder `out`. `used`: what becomes of those that are
     there."""
@@ -72,6 +75,7 @@ def run(
             before=before,
             keys=keys,
             schemas=schemas,
+            limits=limits,
         )
         again = [each.name for each in job.files if each.fingerprint in before.fingerprints]
         if again:

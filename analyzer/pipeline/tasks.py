@@ -31,6 +31,8 @@ from kafkascope.analyzer.pipeline.tables.numbers import connection_place
 from kafkascope.analyzer.pipeline.tables.schemas import CARRY
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.remarks import Remark, Remarks
+from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
+from kafkascope.captures.limits import CaptureLimits
 from kafkascope.captures.model import Chunk, Closed, Opened
 from kafkascope.captures.packets.resolved import in_chunk
 from kafkascope.captures.streams.reassembly import Reassembler
@@ -70,6 +72,7 @@ class Setting:
     """Lines of the key log that TLS is decrypted with."""
     schemas: SentSchemas | None = None
     """What keys and values are decoded with."""
+    limits: CaptureLimits = CAPTURE_LIMITS
 
     def comment(self, file: int, interface: int) -> str:
         return self.comments.get((file, interface), "")
@@ -95,6 +98,7 @@ def setting_of(job: Job, earlier: TableFacts | None = None) -> Setting:
         topics if job.options.filter or (schemas and schemas.assigned) else {},
         _keys_of(job),
         schemas,
+        job.limits,
     )
 
 
@@ -138,7 +142,7 @@ class Task:
             self._log.add(setting.keys)
             self._log.finish()
         self._collector = TableCollector(
-            context, setting.options, put, setting.last_ns, setting.schemas
+            context, setting.options, put, setting.last_ns, setting.schemas, setting.limits
         )
         self._keys = KeySources(self._log)
         self._last_ns = 0
@@ -149,7 +153,7 @@ class Task:
 
     def read(self, source: Source) -> None:
         """Read all connections of an input, in the order of its packets."""
-        take, assembly = self._take, Assembly.of(source)
+        take, assembly = self._take, Assembly.of(source, self._setting.limits)
         with suppress(CutShort):  # the index has told it
             for block in batches(source, assembly, named=self._collector.named):
                 for events in block:
@@ -193,7 +197,7 @@ class Task:
         context.brokers, context.zookeepers = Endpoints(), Endpoints()
         context.keys = self._keys = self._keys.next_shard()
         self._conversations = Conversations(context)
-        self._reassembler = Reassembler(self._setting.comment)
+        self._reassembler = Reassembler(self._setting.comment, limits=self._setting.limits)
         self._last_ns = 0
         self._unacknowledged = Unacknowledged(response_of)
         self._told: list[Item] = []

@@ -39,8 +39,8 @@ from kafkascope.analyzer.transform.other_traffic import (
     is_closed,
 )
 from kafkascope.captures.build import MSS
-from kafkascope.captures.formats.pcapng import MAX_NAMES
 from kafkascope.captures.formats.write import Sink
+from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
 from kafkascope.captures.model import Closed, Connection, Resolved, StreamEvent
 from kafkascope.captures.packets.tcp import ACK, FIN, RST, SYN
 from kafkascope.dissectors.zookeeper.types import BASE, CONNECT
@@ -137,7 +137,7 @@ class Cutting:
 
     def named(self, event: Resolved) -> None:
         """Note the addresses of a host name; for `Capture.named`."""
-        if event.name in self._names or len(self._names) < MAX_NAMES:
+        if event.name in self._names or len(self._names) < CAPTURE_LIMITS.resolved_names:
             known = self._names.setdefault(event.name, set())
             known.update(event.hosts[: max(0, MOST_HOSTS - len(known))])
 

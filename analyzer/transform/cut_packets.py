@@ -10,8 +10,9 @@ import heapq
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from kafkascope.captures.build import MAX_MSS, Composer
+from kafkascope.captures.build import Composer
 from kafkascope.captures.formats.write import PcapngWriter, Sink
+from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
 from kafkascope.captures.model import Connection, Endpoint, Resolved
 from kafkascope.captures.packets.tcp import ACK, MASK, SYN
 from kafkascope.captures.proxy_protocol import header_of
@@ -70,7 +71,7 @@ class Packets:
         self._more = more
         self._waiting: dict[int, int] = {}
         """Packets in the heap, by connection."""
-        self.mss = min(mss, MAX_MSS)
+        self.mss = min(mss, CAPTURE_LIMITS.mss_bytes)
         self._writer = PcapngWriter(sink)
         self._connections = connections
         self._endpoint, self._comment = endpoint, comment
@@ -154,9 +155,9 @@ class Packets:
                 self._latest[packet.connection, way] = (start, kept)
             data = composer.packet(way, packet.flags, packet.payload)
         self._writer.packet(data, time_ns, interface=interface, comment=packet.comment)
-        for at in range(0, packet.short, MAX_MSS):
+        for at in range(0, packet.short, CAPTURE_LIMITS.mss_bytes):
             # As a capture with a short snaplen shows bytes that it does not hold.
-            size = min(MAX_MSS, packet.short - at)
+            size = min(CAPTURE_LIMITS.mss_bytes, packet.short - at)
             data = composer.packet(way, ACK, bytes(size))
             head = data[: len(data) - size]
             self._writer.packet(head, time_ns, interface=interface, length=len(data))

@@ -9,14 +9,8 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from kafkascope.captures.formats.records import (
-    MAX_RECORD,
-    USUAL,
-    CaptureRecord,
-    Format,
-    Found,
-    Interface,
-)
+from kafkascope.captures.formats.records import USUAL, CaptureRecord, Format, Found, Interface
+from kafkascope.captures.limits import LIMITS
 from kafkascope.kernel import records
 
 _MAGICS: Final[dict[bytes, tuple[str, int, int, int]]] = {
@@ -71,7 +65,7 @@ class Pcap(Format):
         self._more = 0
         """Bytes that are needed to judge the record at which the walk stopped."""
         usual = max(snaplen, USUAL)
-        self.limit = usual if usual <= MAX_RECORD else MAX_RECORD
+        self.limit = usual if usual <= LIMITS.packet_bytes else LIMITS.packet_bytes
         """Largest size of a record; a larger one is damage. libpcap's largest snaplen is usual."""
         self.fractions = 1_000_000_000 // self.unit_ns
         """Fractions per second."""

@@ -12,7 +12,6 @@ from struct import Struct, unpack_from
 from typing import Final, Literal
 
 from kafkascope.captures.formats.records import (
-    MAX_RECORD,
     CaptureRecord,
     DecryptionSecrets,
     Format,
@@ -20,6 +19,7 @@ from kafkascope.captures.formats.records import (
     Interface,
 )
 from kafkascope.captures.formats.remarks import OURS, remark
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Resolved
 from kafkascope.captures.packets.tcp import host_text
 
@@ -43,19 +43,10 @@ ISB_OSDROP: Final = 7
 NRB_IPV4: Final = 1
 NRB_IPV6: Final = 2
 
-MOST_TEXT: Final = 1_000
-"""Bytes that are kept of a name, a description or a comment of an interface: a file may have very
-many, of 64 KB each."""
-MAX_INTERFACES: Final = 65_536
-"""Interfaces of a file; more are malice, and each costs memory."""
-MAX_SECRETS: Final = 64 << 20
-"""Memory of secrets that are kept."""
 SECRETS_BYTES: Final = 200
 """Memory of a block of secrets beside its bytes."""
 PLAIN_SIZE: Final = 35
 """Bytes of a packet block around its data, padding included; with options there are more."""
-MAX_NAMES: Final = 10_000
-"""Addresses with names that are kept until somebody asks for them."""
 _LARGE: Final = frozenset((NAMES, 9, SECRETS, 0x0BAD, 0x40000BAD))
 """Names, journal entries, secrets, custom blocks: they may have any size, for they are skipped."""
 
@@ -104,7 +95,12 @@ class Pcapng(Format):
             kind, size = two(buffer, at)
             if kind == ENHANCED_PACKET and at + 28 <= end:
                 _, _, interface, _, _, captured, _ = packet(buffer, at)
-                if size & 3 or captured + 32 > size or size > MAX_RECORD or interface >= known:
+                if (
+                    size & 3
+                    or captured + 32 > size
+                    or size > LIMITS.packet_bytes
+                    or interface >= known
+                ):
                     if self._is_whole(buffer, at, end, size):
                         self.damage = self._complaint(size, captured, interface)
                     break
@@ -129,7 +125,7 @@ class Pcapng(Format):
             if size & 3 or size < 12:
                 self.damage = f"a block with the impossible length {size}"
                 break
-            if size > MAX_RECORD:
+            if size > LIMITS.packet_bytes:
                 if kind not in _LARGE:
                     self.damage = f"a block of {size} bytes"
                     break
@@ -162,7 +158,7 @@ class Pcapng(Format):
     def _is_whole(self, buffer: bytearray, at: int, end: int, size: int) -> bool:
         """Whether all of a bad block is there, as far as its size can be believed. When its two
         lengths agree, only this block is lost."""
-        if size & 3 or not 32 <= size <= MAX_RECORD:
+        if size & 3 or not 32 <= size <= LIMITS.packet_bytes:
             return True
         if at + size > end:
             return self.final
@@ -184,7 +180,7 @@ class Pcapng(Format):
             return f"a block with the impossible length {size}"
         if size < 32:
             return f"a packet block of {size} bytes"
-        if size > MAX_RECORD:
+        if size > LIMITS.packet_bytes:
             return f"a block of {size} bytes"
         known = len(self.interfaces) - self.first
         if interface >= known:
@@ -214,7 +210,7 @@ class Pcapng(Format):
         elif kind == SECRETS and end - body >= 8:
             secret, length = self._two(buffer, body)
             kept = self._secret_bytes + length + SECRETS_BYTES
-            if length <= end - body - 8 and kept <= MAX_SECRETS:
+            if length <= end - body - 8 and kept <= LIMITS.secrets_block_bytes:
                 self._secret_bytes = kept
                 data = bytes(buffer[body + 8 : body + 8 + length])
                 self.secrets.append(DecryptionSecrets(self.file, secret, data))
@@ -251,7 +247,7 @@ class Pcapng(Format):
         """Read a name resolution block: records of an address with its names, up to an empty
         one."""
         two = Struct(self.order + "HH").unpack_from
-        while at + 4 <= end and len(self.names) < MAX_NAMES:
+        while at + 4 <= end and len(self.names) < LIMITS.resolved_names:
             kind, length = two(buffer, at)
             at += 4
             if not kind or at + length > end:
@@ -260,7 +256,7 @@ class Pcapng(Format):
             if size and length > size:
                 host = host_text(bytes(buffer[at : at + size]))
                 for name in bytes(buffer[at + size : at + length]).split(b"\0"):
-                    if name and len(self.names) < MAX_NAMES:
+                    if name and len(self.names) < LIMITS.resolved_names:
                         self.names.append(
                             Resolved(_text(name).rstrip(".").lower(), (host,), "block")
                         )
@@ -270,19 +266,19 @@ class Pcapng(Format):
         if end - body < 8:
             self.damage = "an interface block without header"
             return
-        if len(self.interfaces) >= MAX_INTERFACES:
-            self.damage = f"more than {MAX_INTERFACES} interfaces"
+        if len(self.interfaces) >= LIMITS.interfaces:
+            self.damage = f"more than {LIMITS.interfaces} interfaces"
             return
         link, _, snaplen = unpack_from(self.order + "HHI", buffer, body)
         name = description = comment = ""
         multiplier, divisor, offset_s = 1000, 1, 0
         for code, value in self._options(buffer, body + 8, end):
             if code == IF_NAME:
-                name = _text(value[:MOST_TEXT])
+                name = _text(value[: LIMITS.interface_text_bytes])
             elif code == IF_DESCRIPTION:
-                description = _text(value[:MOST_TEXT])
+                description = _text(value[: LIMITS.interface_text_bytes])
             elif code == COMMENT and not comment:
-                comment = _text(value[:MOST_TEXT])
+                comment = _text(value[: LIMITS.interface_text_bytes])
             elif code == IF_TSRESOL and value:
                 multiplier, divisor = _resolution(value[0])
             elif code == IF_TSOFFSET and len(value) == 8:

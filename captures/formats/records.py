@@ -8,16 +8,13 @@ from typing import Final, NamedTuple, Protocol, cast
 
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.remarks import Remark
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Packet, Resolved
 
-MAX_RECORD: Final = 16 << 20
-"""Largest captured packet (BIG TCP: 512 KB); a length above it is damage or malice."""
 WINDOW: Final = 1 << 20
 """Bytes that are searched at once for where records go on: several of the largest usual ones."""
 USUAL: Final = 1 << 18
 """Largest usual packet on the wire; the headers of larger ones are checked."""
-MAX_TIME_NS: Final = (1 << 63) - 1
-"""Latest time (the year 2262): a hostile clock must not exceed the 64 bits that store it."""
 
 
 TLS_KEY_LOG: Final = 0x544C534B
@@ -44,7 +41,7 @@ class Interface(NamedTuple):
 
     def time_ns(self, ticks: int) -> int:
         ns = ticks * self.multiplier // self.divisor + self.offset_s * 1_000_000_000
-        return min(max(ns, 0), MAX_TIME_NS)
+        return min(max(ns, 0), LIMITS.time_ns)
 
 
 class DecryptionSecrets(NamedTuple):
@@ -126,10 +123,6 @@ class Format(Protocol):
 
     def record(self, buffer: bytearray, at: int) -> CaptureRecord:
         """Return the record at a position from `walk`."""
-
-
-MAX_GAPS: Final = 1000
-"""Gaps of one file. A file with more is noise, and each costs a search."""
 
 
 CUT: Final = "the record is incomplete"

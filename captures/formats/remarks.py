@@ -11,12 +11,10 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from kafkascope.captures.limits import LIMITS, CaptureLimits
+
 OURS: Final = "kafkascope: "
 """First words of the comments of our interfaces."""
-MAX_REMARKS: Final = 100_000
-"""Comments of one file; of more the later half is kept."""
-MAX_TEXT: Final = 500
-"""Characters that are kept of a comment."""
 
 
 class Remark(NamedTuple):
@@ -33,16 +31,19 @@ class Remark(NamedTuple):
 
 def remark(start: int, end: int, comment: str) -> Remark:
     """Take a comment apart into text and subject."""
-    text, bracket, about = comment[:MAX_TEXT].rpartition(" [")
+    text, bracket, about = comment[: LIMITS.comment_chars].rpartition(" [")
     if not bracket or not about.endswith("]"):
-        return Remark(start, end, comment[:MAX_TEXT], "")
+        return Remark(start, end, comment[: LIMITS.comment_chars], "")
     return Remark(start, end, text, about[:-1])
 
 
 class Remarks:
     """Comments of all files of an input, as far as they were read."""
 
-    def __init__(self, files: Iterable[tuple[int, list[Remark]]] = ()) -> None:
+    def __init__(
+        self, files: Iterable[tuple[int, list[Remark]]] = (), limits: CaptureLimits = LIMITS
+    ) -> None:
+        self._most: Final = limits.comments
         self.files: dict[int, list[Remark]] = {}
         """Comments by the number of their file."""
         self._about: dict[str, list[tuple[int, Remark]]] = {}
@@ -63,8 +64,8 @@ class Remarks:
             mine.append(one)
             if one.about:
                 self._about.setdefault(one.about, []).append((file, one))
-        if len(mine) > MAX_REMARKS:
-            del mine[: -MAX_REMARKS // 2]
+        if len(mine) > self._most:
+            del mine[: -self._most // 2]
             self._about.clear()
             for number, some in self.files.items():
                 for one in some:

@@ -17,13 +17,12 @@ from typing import Any, Final
 import numpy as np
 
 from kafkascope.captures.formats.records import USUAL, Found
+from kafkascope.captures.limits import LIMITS
 
 OPTIONS: Final = 4096
 """Bytes of a block beside its packet."""
 LINKS: Final = 8
 """Records in a row that are no chance, whatever comes behind them."""
-MAX_CANDIDATES: Final = 1 << 16
-"""Candidates in one window; more are malice."""
 SECTION: Final = 0x0A0D0D0A
 KINDS: Final = (1, 2, 3, 4, 5, 6, 9, 10, 0x0BAD, 0x40000BAD, SECTION)
 """Block types that a chain may begin with."""
@@ -121,7 +120,7 @@ def _decide(
     chain may begin with; `size`: bytes of the window, in whose last `blind` bytes no header can be
     seen. What begins before the damage and does not reach behind it is part of a packet."""
     rest = max(size - blind, 0)
-    if len(starts) > MAX_CANDIDATES:
+    if len(starts) > LIMITS.record_candidates:
         return Found(None, rest)
     chains: dict[int, _Chain] = {}
     for at, end in zip(reversed(starts), reversed(ends), strict=True):

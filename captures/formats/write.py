@@ -24,13 +24,10 @@ from kafkascope.captures.formats.pcapng import (
     STATISTICS,
 )
 from kafkascope.captures.formats.records import TLS_KEY_LOG
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Resolved
 from kafkascope.captures.packets.link import ETHERNET
 
-LONGEST: Final = 0xFFFF
-"""Bytes of an option."""
-LONGEST_NAME: Final = 255
-"""Characters of a host name."""
 NAMES_OF_A_BLOCK: Final = 1_000
 _APPLICATION: Final = 4
 _PACKET = Struct("<IIIIIII")
@@ -88,7 +85,7 @@ class PcapngWriter:
         records = [
             _name(name, host)
             for name, hosts, _ in found
-            if 0 < len(name) <= LONGEST_NAME
+            if 0 < len(name) <= LIMITS.host_chars
             for host in hosts
         ]
         for at in range(0, len(records), NAMES_OF_A_BLOCK):
@@ -146,7 +143,11 @@ def _text(text: str) -> bytes:
     r"""Cut a text to what fits an option, in UTF-8; invalid bytes of names are escaped
     (`\udcff`)."""
     data = text.encode("utf-8", "backslashreplace")
-    return data if len(data) <= LONGEST else data[:LONGEST].decode("utf-8", "ignore").encode()
+    return (
+        data
+        if len(data) <= LIMITS.option_bytes
+        else data[: LIMITS.option_bytes].decode("utf-8", "ignore").encode()
+    )
 
 
 def _option(code: int, value: bytes) -> bytes:

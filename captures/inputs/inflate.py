@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from kafkascope.captures.errors import CutShort
+from kafkascope.captures.limits import LIMITS
 
 GZIP: Final = b"\x1f\x8b"
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
@@ -27,10 +28,6 @@ _FIRST: Final = 64
 """Uncompressed bytes at first: what shows the format is there even if damage follows it."""
 _PIECE: Final = 1 << 20
 """Uncompressed bytes that a decoder may return at a time, where it can be limited."""
-FREE_BYTES: Final = 64 << 20
-MOST_RATIO: Final = 1_000
-"""Of a compressed file: what it expands to beyond `FREE_BYTES`, by its own size. Captures get
-ten to a hundred times smaller; 3 KB of gzip in gzip can be gigabytes of zeros."""
 
 
 class ByteStream(Protocol):
@@ -119,8 +116,8 @@ class Inflated(Pieces):
         damaged."""
         size = super().readinto(buffer)
         self._bytes += size or 0
-        if self._bytes > FREE_BYTES + MOST_RATIO * self.compressed.bytes:
-            what = f"expands to more than {MOST_RATIO} times its size"
+        if self._bytes > LIMITS.inflated_free_bytes + LIMITS.inflated_ratio * self.compressed.bytes:
+            what = f"expands to more than {LIMITS.inflated_ratio} times its size"
             raise CutShort(f"{self._name} {what}: the rest is skipped")
         return size
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.captures.inputs.opening import unreadable
+from kafkascope.captures.limits import LIMITS, CaptureLimits
 
 if TYPE_CHECKING:
     from kafkascope.captures.errors import CaptureError
@@ -19,12 +20,6 @@ if TYPE_CHECKING:
 PIECE: Final = 1 << 20
 EVERY: Final = 0.2
 """Seconds between two looks at key logs that may grow."""
-MOST_BYTES: Final = 1 << 30
-"""Of a key log: a million connections of TLS 1.3 take so many, and no more are kept."""
-MOST_USELESS: Final = 16 << 20
-"""Bytes without any line of a key log, before it is none."""
-MOST_AT_ONCE: Final = 4 << 20
-"""Bytes of one that are read in a look, so that packets are read as well."""
 QUIET: Final = 2.0
 """Seconds without a new byte after which a last line counts that has no end: it may be a part of
 one as long as a program writes it."""
@@ -54,19 +49,21 @@ def read_key_logs(paths: Iterable[str | os.PathLike[str]]) -> KeyLog | None:
 class Limit:
     """Ends the reading of what has no end, or is no key log: `/dev/zero`, a disk, a pipe."""
 
-    def __init__(self, log: KeyLog) -> None:
+    def __init__(self, log: KeyLog, limits: CaptureLimits = LIMITS) -> None:
         self._log = log
+        self._limits: Final = limits
         self._before = log.changes
         self._bytes = 0
 
     def took(self, size: int) -> None:
         """Count bytes that the log took; `OSError` where there are too many."""
         self._bytes += size
-        if self._bytes > MOST_BYTES:
-            raise OSError(errno.EFBIG, f"larger than {MOST_BYTES >> 30} GB")
-        if self._bytes > MOST_USELESS and self._log.changes == self._before:
+        most, useless = self._limits.keylog_bytes, self._limits.keylog_useless_bytes
+        if self._bytes > most:
+            raise OSError(errno.EFBIG, f"larger than {most >> 30} GB")
+        if self._bytes > useless and self._log.changes == self._before:
             raise OSError(
-                errno.EFBIG, f"no line of its first {MOST_USELESS >> 20} MB is one of a key log"
+                errno.EFBIG, f"no line of its first {useless >> 20} MB is one of a key log"
             )
 
 
@@ -82,13 +79,16 @@ class KeyLogFollower:
     truncated, or be replaced."""
 
     def __init__(
-        self, paths: Iterable[str | os.PathLike[str]], clock: Callable[[], float] = time.monotonic
+        self,
+        paths: Iterable[str | os.PathLike[str]],
+        clock: Callable[[], float] = time.monotonic,
+        limits: CaptureLimits = LIMITS,
     ) -> None:
         """Read what is there by now. `clock`: seconds, which never go back."""
         from kafkascope.captures.tls.keys.keylog import KeyLog
 
         self.log = KeyLog()
-        self._files = [_Followed(os.fspath(path), self.log) for path in paths]
+        self._files = [_Followed(os.fspath(path), self.log, limits) for path in paths]
         self._clock = clock
         self._due = clock()
         for each in self._files:
@@ -128,7 +128,7 @@ class KeyLogFollower:
 class _Followed:
     """A file that may grow."""
 
-    def __init__(self, path: str, log: KeyLog) -> None:
+    def __init__(self, path: str, log: KeyLog, limits: CaptureLimits) -> None:
         from kafkascope.captures.tls.keys.keylog import LogLines
 
         self.path = path
@@ -138,7 +138,8 @@ class _Followed:
         self._at = 0
         """Bytes that were read of the file that is open."""
         self._lines = LogLines()
-        self._limit = Limit(log)
+        self._limit = Limit(log, limits)
+        self._limits: Final = limits
         self._over = False
         """It is no key log, or too large: it is read no more."""
         self._grew: float | None = None
@@ -211,7 +212,7 @@ class _Followed:
         return status.st_size if stat.S_ISREG(status.st_mode) else None
 
     def _new(self) -> Iterator[bytes]:
-        """Yield the next lines of the file that is open, `MOST_AT_ONCE` bytes at most."""
+        """Yield the next lines of the file that is open, `keylog_read_bytes` at most."""
         if self._descriptor is None:
             return
         try:
@@ -221,7 +222,7 @@ class _Followed:
                 os.lseek(self._descriptor, 0, os.SEEK_SET)
                 self._at = 0
                 self._lines.finish()
-            left = MOST_AT_ONCE
+            left = self._limits.keylog_read_bytes
             while left > 0 and (data := os.read(self._descriptor, min(PIECE, left))):
                 left -= len(data)
                 self._at += len(data)

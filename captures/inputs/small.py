@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
-from typing import Final
 
-MOST_BYTES: Final = 16 << 20
-"""Of a file that a person or a tool wrote to be read whole; such files have some thousand."""
+from kafkascope.captures.limits import LIMITS
 
 
-def read_small(path: Path, most: int = MOST_BYTES) -> bytes:
+def read_small(path: Path, most: int = LIMITS.small_file_bytes) -> bytes:
     """Return the bytes of a file; `OSError`, also where it has more than `most`."""
     found, held = [], 0
     with path.open("rb", buffering=0) as file:

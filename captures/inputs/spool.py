@@ -23,7 +23,6 @@ UNBOUNDED: Final = 1 << 62
 
 _PLACE: Final = struct.Struct("<qIIiIqI")
 """Time, link type, size, interface, file, offset, size on the wire."""
-MOST_LENGTH: Final = (1 << 32) - 1
 
 
 class NotKept(CaptureError):
@@ -140,7 +139,7 @@ class PacketPlaces:
                     each.interface,
                     each.file,
                     each.at,
-                    min(each.length, MOST_LENGTH),
+                    each.length,
                 )
                 for each in block.packets()
             )

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kafkascope.captures.formats.pcap import Pcap
 from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.captures.inputs.window import SLACK
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.packets.tcp import distance, segment_of
 
 if TYPE_CHECKING:
@@ -36,12 +37,6 @@ WINDOW_BYTES: Final = 8 << 20
 WINDOW_PACKETS: Final = 1 << 16
 """Packets that are held back, sorted, while others are read: 250 ms at 250 Mbit/s. Takes 80 MB, in
 files that are not in order."""
-MAX_ROUNDS: Final = 2
-"""Windows that a packet is held back. One stamped in the far future would stay for ever."""
-MAX_HOLE: Final = 1 << 20
-"""Bytes between two packets of a window: damage and large blocks that were skipped end it."""
-MAX_EVIDENCE: Final = 20_000
-"""Packets of a window whose sequence numbers are compared."""
 NEAR_BYTES: Final = 1 << 26
 """Above the windows in use: what is further apart are two connections with the same ports."""
 BLOCK_PACKETS: Final = 8_192
@@ -219,7 +214,9 @@ class TimeOrder:
         """Hold the packets of a block back, and yield those of windows that are full. Returns what
         is left of the block when the file has come back into order."""
         begin = block.base + block.positions[0]
-        if self._entries and (state != self._state or not 0 <= begin - self._end <= MAX_HOLE):
+        if self._entries and (
+            state != self._state or not 0 <= begin - self._end <= LIMITS.order_hole_bytes
+        ):
             yield from self._flush()
         format_ = self._format_in(block, state)
         # The file's own format may be in a later section by now, with other interfaces.
@@ -258,8 +255,8 @@ class TimeOrder:
             held.append(ready.pop())
             keep -= held[-1].size
         rounds = {entry.offset: self._rounds.get(entry.offset, 0) + 1 for entry in held}
-        ready += [entry for entry in reversed(held) if rounds[entry.offset] > MAX_ROUNDS]
-        self._entries = [entry for entry in held if rounds[entry.offset] <= MAX_ROUNDS]
+        ready += [entry for entry in reversed(held) if rounds[entry.offset] > LIMITS.order_windows]
+        self._entries = [entry for entry in held if rounds[entry.offset] <= LIMITS.order_windows]
         self._entries.sort(key=itemgetter(1))
         self._rounds = {entry.offset: rounds[entry.offset] for entry in self._entries}
         self._bytes = sum(map(_SIZE, self._entries))
@@ -292,7 +289,7 @@ class TimeOrder:
         sorted by them, acknowledgements would come before what they cover."""
         before: dict[bytes, tuple[int, int, int]] = {}
         against = in_favour = 0
-        positions = [entry.offset - base for entry in self._entries[:MAX_EVIDENCE]]
+        positions = [entry.offset - base for entry in self._entries[: LIMITS.order_packets]]
         some = block._replace(buffer=buffer, base=base, positions=positions)
         for segment in map(segment_of, some.packets()):
             if isinstance(segment, str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafkascope.captures.formats.records import CUT, MAX_GAPS, WINDOW, FileGap, Format, add_gap
+from kafkascope.captures.formats.records import CUT, WINDOW, FileGap, Format, add_gap
 from kafkascope.captures.inputs.inflate import ByteStream
 from kafkascope.captures.inputs.restored import (
     LINE_FEEDS,
@@ -13,6 +13,7 @@ from kafkascope.captures.inputs.restored import (
     text_in_place,
 )
 from kafkascope.captures.inputs.spool import Spool
+from kafkascope.captures.limits import LIMITS
 
 LOOKED: Final = 4096
 """Bytes behind damage that are compared with what capturing programs say."""
@@ -109,7 +110,7 @@ def passed(format_: Format, window: Window, gaps: list[FileGap]) -> bool:
     if beyond:
         window.at += beyond
         resume = window.offset
-    elif not format_.hopeless and len(gaps) < MAX_GAPS:
+    elif not format_.hopeless and len(gaps) < LIMITS.gaps:
         resume = _searched(format_, window)
     add_gap(gaps, FileGap(begin, resume, reason))
     return resume is not None

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.inputs.files import Source
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.merge import LOOKED
 from kafkascope.captures.packets.tcp import Segment, segment_of
 
@@ -135,11 +136,6 @@ SAME_NS: Final = 1_000
 NEAR_NS: Final = 2_000_000_000
 """Differences of two clocks stay this close to their median: delays and drift."""
 MIN_SPREAD_NS: Final = 2_000_000
-MAX_SPREAD_NS: Final = 5_000_000_000
-"""Least and greatest distance at which the same packet is looked for in another capture: a fast
-retransmission, a round trip later, is another packet."""
-MAX_PLACES: Final = 16
-"""Captures of one moment that are completed by each other."""
 
 
 class CaptureGroup(NamedTuple):
@@ -163,8 +159,8 @@ class _Link(NamedTuple):
 
 
 def groups(sketches: Sequence[Sketch], names: Sequence[str]) -> list[CaptureGroup]:
-    """Return the groups of two files or more. A file that more than MAX_PLACES others overlap is
-    left out."""
+    """Return the groups of two files or more. A file that overlaps more than
+    `capture_points` others is left out."""
     links: dict[int, list[_Link]] = defaultdict(list)
     for link in _links(sketches):
         links[link.one].append(link)
@@ -180,8 +176,8 @@ def groups(sketches: Sequence[Sketch], names: Sequence[str]) -> list[CaptureGrou
         seen.update(shifts)
         files = sorted(shifts, key=lambda file: (names[file], file))
         places = _places(files, shifts, sketches)
-        if len(places) <= MAX_PLACES:
-            bounded = min(8 * spread + MIN_SPREAD_NS, MAX_SPREAD_NS)
+        if len(places) <= LIMITS.capture_points:
+            bounded = min(8 * spread + MIN_SPREAD_NS, LIMITS.clock_spread_ns)
             out.append(CaptureGroup(places, shifts, bounded))
     return out
 
@@ -260,7 +256,7 @@ def _places(
     files: list[int], shifts: dict[int, int], sketches: Sequence[Sketch]
 ) -> list[list[int]]:
     """Put files that do not overlap in time into one place: rotated files of one program. Beyond
-    MAX_PLACES places, the rest is left out."""
+    `capture_points` places, the rest is left out."""
     places: list[list[tuple[int, int, int]]] = []
     """Begin, end and number of the files of each, by time."""
     for file in files:
@@ -272,7 +268,7 @@ def _places(
                 break
         else:
             places.append([(begin, end, file)])
-            if len(places) > MAX_PLACES:
+            if len(places) > LIMITS.capture_points:
                 break
     return [[file for _, _, file in place] for place in places]
 

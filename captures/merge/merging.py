@@ -21,6 +21,7 @@ import numpy as np
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.order import Order, Shared
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.merge.heads import DATA, HEAD, Flows, Heads, heads_of
 from kafkascope.captures.streams.copies import SPAN_NS
 
@@ -31,11 +32,7 @@ if TYPE_CHECKING:
 NEVER: Final = 1 << 62
 STEP: Final = 1 << 17
 """Packets that are read ahead of each place."""
-MOST_HELD: Final = 1 << 21
-"""Packets of a place that wait for others: more are there only where times jump about."""
 
-MOST_PAIRS: Final = 1 << 12
-"""Pairs of packets of one key that are compared with each other."""
 
 Open = Callable[[str], "ByteStream"]
 """Opens a file by name."""
@@ -128,7 +125,7 @@ def merge(group: CaptureGroup, names: list[str], order: Order, open_: Open | Non
         if not behind:
             break
         wanted = STEP if moved else STEP + max(len(each.waiting) for each in places)
-        if wanted > MOST_HELD:
+        if wanted > LIMITS.merged_packets:
             raise OutOfOrder
     # What is written to them meanwhile comes behind.
     for place in places:
@@ -202,7 +199,7 @@ def _pair(
     """Pair packets of one key with those of the places before, the nearest ones first."""
     mine = some["order"][here].tolist()
     theirs = kept["order"][there].tolist()
-    if len(here) * len(there) > MOST_PAIRS:
+    if len(here) * len(there) > LIMITS.compared_pairs:
         # Somebody made them; whatever is near counts.
         theirs.sort()
         for index, time_ns in zip(here, mine, strict=True):

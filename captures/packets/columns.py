@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from kafkascope.captures.formats.pcap import Pcap
 from kafkascope.captures.formats.pcapng import Pcapng
-from kafkascope.captures.formats.records import MAX_TIME_NS, Format
-from kafkascope.captures.packets.ip import MAX_TUNNELS, TCP
+from kafkascope.captures.formats.records import Format
+from kafkascope.captures.limits import LIMITS
+from kafkascope.captures.packets.ip import TCP
 from kafkascope.captures.packets.link import ETHERNET, IPV4, IPV6, LINUX_SLL, LINUX_SLL2, VLAN_TAGS
 from kafkascope.captures.packets.tcp import SYN, UNKNOWN, scale_in
 from kafkascope.captures.packets.tunnels import (
@@ -138,11 +139,11 @@ def _pcapng(format_: Pcapng, buffer: bytearray, at: Ints) -> _Records | None:
         few = ticks[mine]
         low, high = int(few.min()), int(few.max())
         exact = known.divisor == 1 and low >= 0
-        if not exact or high * known.multiplier > MAX_TIME_NS:
+        if not exact or high * known.multiplier > LIMITS.time_ns:
             return None
         offset = known.offset_s * 1_000_000_000
         first, last = low * known.multiplier + offset, high * known.multiplier + offset
-        if first < 0 or last > MAX_TIME_NS or abs(offset) > MAX_TIME_NS:
+        if first < 0 or last > LIMITS.time_ns or abs(offset) > LIMITS.time_ns:
             return None
         time_ns[mine] = few * known.multiplier + offset
     captured = fields[:, 5]
@@ -363,7 +364,7 @@ def peel(buffer: bytearray, ip_at: Ints, good: Flags, end: Ints) -> Ints:
     """Return the position of each record's innermost IP header; `ip_at` where there is no
     tunnel."""
     octets = np.frombuffer(buffer, np.uint8)
-    for _ in range(MAX_TUNNELS):
+    for _ in range(LIMITS.tunnels):
         carrier = good & (octets[ip_at] == _PLAIN) & np.isin(octets[ip_at + 9], _CARRIERS)
         rows = (carrier & (ip_at + 20 + _ROOM <= end)).nonzero()[0]
         if not len(rows):

@@ -10,22 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from struct import pack_into
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Packet
 from kafkascope.captures.packets.ip import FRAGMENT, Fragment, payload_of
 from kafkascope.captures.packets.link_types import LINK_TYPES
 from kafkascope.captures.packets.tcp import ACK, FIN, MASK, PSH, SYN, Segment, segment_of
-
-LIFE_NS: Final = 2_000_000_000
-"""Time for which fragments belong together; identifications are used again."""
-MAX_KNOWN: Final = 4096
-"""Packets whose first fragment is remembered, or waited for."""
-MAX_WAITING: Final = 8
-"""Fragments that wait for one first fragment; an IP packet has 45 at an MTU of 1500, and comes in
-order, or backwards with two or three."""
-MAX_BYTES: Final = 16 << 20
-"""Bytes of all that wait: a hostile clock may stand still, and records may be large."""
 
 
 class First(NamedTuple):
@@ -81,7 +72,7 @@ class Fragments:
             out += [_later(first, *each) for each in self._taken(known)]
         elif known.first is not None:
             out.append(_later(known.first, packet, part))
-        elif len(known.waiting) < MAX_WAITING:
+        elif len(known.waiting) < LIMITS.fragments:
             # The record is a view of a block, which does not live as long.
             known.waiting.append((packet._replace(data=bytes(packet.data)), part))
             self._held += len(packet.data)
@@ -105,8 +96,11 @@ class Fragments:
         while self._known:
             key = next(iter(self._known))
             known = self._known[key]
-            fits = len(self._known) <= MAX_KNOWN and self._held <= MAX_BYTES
-            if fits and time_ns - known.time_ns < LIFE_NS:
+            fits = (
+                len(self._known) <= LIMITS.fragmented_packets
+                and self._held <= LIMITS.fragment_bytes
+            )
+            if fits and time_ns - known.time_ns < LIMITS.fragment_life_ns:
                 return
             yield from [FRAGMENT] * len(self._taken(known))
             del self._known[key]

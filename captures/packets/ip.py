@@ -8,6 +8,7 @@ from __future__ import annotations
 from struct import unpack_from
 from typing import Final, NamedTuple
 
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.packets.link import SHORT, Data
 from kafkascope.captures.packets.tunnels import CARRIERS, UDP, inner_ip
 
@@ -23,10 +24,6 @@ _EXTENSIONS: Final = frozenset((0, 43, 60, 135, 139, 140))
 """Hop-by-hop, routing, destination options, mobility, HIP, shim6: length in units of 8 bytes."""
 _AUTHENTICATION: Final = 51
 _FRAGMENT_HEADER: Final = 44
-_MAX_EXTENSIONS: Final = 16
-"""Extension headers; RFC 8200 knows fewer, and a hostile packet must not keep us here."""
-MAX_TUNNELS: Final = 4
-"""Tunnels in tunnels: a cloud's mirror of an overlay network of containers makes three."""
 
 
 class Payload(NamedTuple):
@@ -129,7 +126,7 @@ def _carried(
     data: Data, at: int, protocol: int, wire: int, tunnels: int
 ) -> Payload | Fragment | str:
     """Return the TCP part of the packet inside this one."""
-    if protocol not in CARRIERS or tunnels >= MAX_TUNNELS:
+    if protocol not in CARRIERS or tunnels >= LIMITS.tunnels:
         return NOT_TCP
     inner = inner_ip(data, at, protocol)
     if inner < 0:
@@ -145,7 +142,7 @@ def _ipv6(data: Data, at: int, wire: int, tunnels: int) -> Payload | Fragment | 
     end = at + 40 + length if length else wire
     addresses = bytes(data[at + 8 : at + 40])
     at += 40
-    for _ in range(_MAX_EXTENSIONS):
+    for _ in range(LIMITS.extension_headers):
         if following == TCP:
             return Payload(addresses, at, end - at, -1) if end >= at else MALFORMED
         if following in _EXTENSIONS or following == _AUTHENTICATION:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from kafkascope.captures.limits import LIMITS
+
 NOT_IP: Final = -1
 """The record carries something else (ARP, LLDP, ...)."""
 SHORT: Final = -2
@@ -25,8 +27,6 @@ PPPOE_SESSION: Final = 0x8864
 WIDE_TAGS: Final = {0x8926: 6, 0x893F: 8, 0x8909: 8, 0x88E7: 18}
 """VN-Tag, 802.1BR, Cisco's group tag, and 802.1ah with the frame inside: from this EtherType to the
 next one."""
-MAX_TAGS: Final = 8
-"""Tags in a row; nobody stacks more, and a hostile record must not keep us here."""
 
 ETHERNET: Final = 1
 LINUX_SLL: Final = 113
@@ -39,7 +39,7 @@ Reader = Callable[[Data], int]
 def after_type(data: Data, at: int) -> int:
     """Follow the EtherType at `at` over tags to the IP header."""
     end = len(data)
-    for _ in range(MAX_TAGS):
+    for _ in range(LIMITS.link_tags):
         if at + 2 > end:
             return SHORT
         kind = data[at] << 8 | data[at + 1]
@@ -62,7 +62,7 @@ def after_type(data: Data, at: int) -> int:
 
 def after_labels(data: Data, at: int) -> int:
     """Skip an MPLS stack (RFC 3032): the label with the bottom bit is the last."""
-    for _ in range(MAX_TAGS):
+    for _ in range(LIMITS.link_tags):
         if at + 4 > len(data):
             return SHORT
         at += 4

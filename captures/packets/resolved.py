@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from struct import unpack_from
 from typing import Final
 
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Chunk, Packet, Resolved
 from kafkascope.captures.packets.ip import udp_of
 from kafkascope.captures.packets.link_types import LINK_TYPES
@@ -19,12 +20,6 @@ from kafkascope.captures.tls.begin import begins_hello
 
 DNS_PORTS: Final = frozenset({53, 5353})
 """Ports of DNS servers and of multicast DNS."""
-MAX_RECORDS: Final = 256
-"""Records of a message; real ones have some dozens."""
-MAX_LABELS: Final = 128
-"""Labels of a name with all its pointers: 255 bytes hold no more."""
-MAX_ALIASES: Final = 16
-MAX_NAME: Final = 255
 _A: Final = 1
 _CNAME: Final = 5
 _AAAA: Final = 28
@@ -65,7 +60,7 @@ def in_message(data: bytes) -> Iterator[Resolved]:
     if len(data) < _HEADER:
         return
     _, flags, questions, answers, _, additional = unpack_from(">HHHHHH", data)
-    if not flags & _ANSWER or flags & _ERROR or questions + answers > MAX_RECORDS:
+    if not flags & _ANSWER or flags & _ERROR or questions + answers > LIMITS.dns_records:
         return
     names: list[str] = []
     at = _HEADER
@@ -77,7 +72,7 @@ def in_message(data: bytes) -> Iterator[Resolved]:
         at = found[1] + 4
     aliases: dict[str, str] = {}
     addresses: dict[str, set[str]] = {}
-    for _ in range(min(answers + additional, MAX_RECORDS)):
+    for _ in range(min(answers + additional, LIMITS.dns_records)):
         following = _record(data, at, aliases, addresses)
         if following is None:
             break
@@ -115,7 +110,7 @@ def _record(
 
 
 def _followed(name: str, aliases: dict[str, str], addresses: dict[str, set[str]]) -> set[str]:
-    for _ in range(MAX_ALIASES):
+    for _ in range(LIMITS.dns_aliases):
         if name in addresses or name not in aliases:
             break
         name = aliases[name]
@@ -127,7 +122,7 @@ def _name(data: bytes, at: int) -> tuple[str, int] | None:
     labels: list[str] = []
     end = -1
     size = 0
-    for _ in range(MAX_LABELS):
+    for _ in range(LIMITS.dns_labels):
         if at >= len(data):
             return None
         length = data[at]
@@ -146,7 +141,7 @@ def _name(data: bytes, at: int) -> tuple[str, int] | None:
         if not length:
             return canonical(".".join(labels)), at if end < 0 else end
         size += length + 1
-        if size > MAX_NAME:
+        if size > LIMITS.host_chars:
             return None
         labels.append(data[at : at + length].decode("latin-1"))
         at += length

@@ -5,6 +5,7 @@ from __future__ import annotations
 from struct import unpack_from
 from typing import Final, NamedTuple
 
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Endpoint, Packet
 from kafkascope.captures.packets.ip import CUT, FRAGMENT, MALFORMED, Fragment, payload_of
 from kafkascope.captures.packets.link import LINUX_SLL, LINUX_SLL2, NOT_IP
@@ -22,7 +23,6 @@ QUIET_MASK: Final = 0x37
 END_OF_OPTIONS: Final = 0
 NO_OPERATION: Final = 1
 WINDOW_SCALE: Final = 3
-MOST_SCALE: Final = 14
 UNKNOWN: Final = -1
 
 MASK: Final = 0xFFFF_FFFF
@@ -177,6 +177,6 @@ def scale_in(options: bytes | memoryview) -> int:
     at = 0
     while at + 2 < len(options) and options[at] != END_OF_OPTIONS:
         if options[at] == WINDOW_SCALE:
-            return min(options[at + 2], MOST_SCALE)
+            return min(options[at + 2], LIMITS.window_scale)
         at += 1 if options[at] == NO_OPERATION else max(2, options[at + 1])
     return UNKNOWN

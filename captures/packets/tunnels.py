@@ -10,6 +10,7 @@ from collections.abc import Callable
 from struct import unpack_from
 from typing import Final
 
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.packets.link import (
     IPV4,
     IPV6,
@@ -43,8 +44,6 @@ GENEVE_PORT: Final = 6081
 GTP_PORT: Final = 2152
 MPLS_PORT: Final = 6635
 TZSP_PORT: Final = 37008
-MAX_HEADERS: Final = 16
-"""Extension headers; a hostile record must not keep us here."""
 
 _CHECKSUM, _ROUTING, _KEY, _SEQUENCE, _VERSION = 0x8000, 0x4000, 0x2000, 0x1000, 0x0007
 
@@ -131,7 +130,7 @@ def _gtp(data: Data, at: int) -> int:
     at += 12
     if not flags & 0x04:
         return by_version(data, at)
-    for _ in range(MAX_HEADERS):
+    for _ in range(LIMITS.extension_headers):
         if at > len(data):
             return SHORT
         if not data[at - 1]:
@@ -150,7 +149,7 @@ def _tzsp(data: Data, at: int) -> int:
     if data[at] != 1 or data[at + 2 : at + 4] != b"\0\1":
         return NOT_IP
     at += 4
-    for _ in range(MAX_HEADERS):
+    for _ in range(LIMITS.extension_headers):
         if at + 1 >= len(data):
             return SHORT
         if data[at] == 1:

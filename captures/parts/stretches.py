@@ -15,11 +15,12 @@ from dataclasses import dataclass, field, replace
 
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.pcap import Pcap
-from kafkascope.captures.formats.records import MAX_GAPS, WINDOW, FileGap, add_gap, cut_short
+from kafkascope.captures.formats.records import WINDOW, FileGap, add_gap, cut_short
 from kafkascope.captures.inputs.files import BLOCK_BYTES
 from kafkascope.captures.inputs.opening import format_of, open_stream
 from kafkascope.captures.inputs.time_order import TOLERANCE_NS
 from kafkascope.captures.inputs.window import Window
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.packets.columns import lateness, times_of
 from kafkascope.captures.parts.split import SPLIT_BYTES, Index, Opener, Split, index, read_split
 
@@ -141,7 +142,7 @@ def joined(name: str, open_: Opener, head: bytes, found: Iterable[Stretch]) -> I
             break
     if out.splits:
         out.splits[-1] = replace(out.splits[-1], end=None)
-    if len(out.gaps) > MAX_GAPS or hidden or late:
+    if len(out.gaps) > LIMITS.gaps or hidden or late:
         return index(name, open_, split_bytes=SPLIT_BYTES)
     if out.gaps:
         error = cut_short(name, out.gaps)

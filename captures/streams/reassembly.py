@@ -5,18 +5,19 @@ Rules
 - Cause comes before effect: bytes whose sender had acknowledged more than we have seen of the other
   direction wait for it. So a response never overtakes its request, however the capture mixed them.
 - Missing bytes are given up, as a `Gap`, once the other side acknowledged them and the capture had
-  `REORDER_WINDOW_NS` and `REORDER_WINDOW_PACKETS` to bring them; without such an ACK after
-  `GAP_TIMEOUT_NS`; or by the limits.
+  `reorder_ns` and `reorder_packets` of `CaptureLimits` to bring them; without such an ACK after
+  `gap_timeout_ns`; or by the limits.
 - A connection without SYN starts with the lowest sequence number among its first segments, those of
-  `REORDER_WINDOW_NS`, so that their order does not matter.
+  `reorder_ns`, so that their order does not matter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Literal, Self
+from typing import Literal, Self
 
 from kafkascope.captures.formats.remarks import OURS
+from kafkascope.captures.limits import LIMITS, CaptureLimits
 from kafkascope.captures.model import BEHIND_ALL, Closed, more
 from kafkascope.captures.packets.fragments import Fragments
 from kafkascope.captures.packets.tcp import (
@@ -66,29 +67,22 @@ from kafkascope.captures.streams.delivery import (
 )
 from kafkascope.kernel.segments import acknowledge, passed
 
-REORDER_WINDOW_NS: Final = 100_000_000
-"""Captures swap packets within one batch of a driver (well below 1 ms); a fast retransmission takes
-a round trip. 100 ms is beyond both and still feels live."""
-REORDER_WINDOW_PACKETS: Final = 16
-"""On a quiet line time says little: the missing packet may be the next one in the file."""
-GAP_TIMEOUT_NS: Final = 2_000_000_000
-"""Without an ACK the sender will send again: its timeout starts at 200 ms to 1 s and doubles."""
-DIRECTION_BYTES: Final = 32 << 20
-"""Kept per direction: above the receive windows in use (Linux: 6 MB, tuned hosts 16 to 32 MB)."""
-TOTAL_BYTES: Final = 160 << 20
-"""Kept in all: five such directions at once, and a bound for hostile captures."""
-MAX_CONNECTIONS: Final = 32_768
-"""Open at once, about 2 KB each; beyond it those that were silent longest are closed as idle."""
-
 
 class Reassembler(Resumable):
     """Reassembles all connections of a capture: `feed` it every segment in order, then `finish`."""
 
     STATE = ("copies", "packets", "connections", "duplicates", "held")
 
-    def __init__(self, comment_of: Comment | None = None, *, translations: bool = False) -> None:
+    def __init__(
+        self,
+        comment_of: Comment | None = None,
+        *,
+        translations: bool = False,
+        limits: CaptureLimits = LIMITS,
+    ) -> None:
         """`comment_of(file, interface)` returns the comment of a pcapng interface. `translations`:
         read connections once that the capture holds before and after address translation."""
+        self.limits = limits
         self.flows: dict[bytes, DirectionState] = {}
         """Both directions of each connection; the bulk path looks them up here."""
         self.copies = Copies()
@@ -160,17 +154,20 @@ class Reassembler(Resumable):
                 direction.gap_since_ns = None
             elif (
                 state in waiting
-                or self.packets < direction.gap_since_packet + REORDER_WINDOW_PACKETS
+                or self.packets < direction.gap_since_packet + self.limits.reorder_packets
             ):
                 # Its other direction waits with it, or packets of others would decide which of the
                 # two is given up first.
                 early.append(direction)
                 waiting.add(state)
-            elif direction.acked_unseen() or now_ns >= direction.gap_since_ns + GAP_TIMEOUT_NS:
+            elif (
+                direction.acked_unseen()
+                or now_ns >= direction.gap_since_ns + self.limits.gap_timeout_ns
+            ):
                 self._give_up(direction, "lost", now_ns, out)
                 self._update(state, now_ns, out)
             else:
-                self.deadlines.set(direction, direction.gap_since_ns + GAP_TIMEOUT_NS)
+                self.deadlines.set(direction, direction.gap_since_ns + self.limits.gap_timeout_ns)
         # Those of the last few packets: all others had their chance.
         for direction in early:
             self.deadlines.set(direction, direction.deadline_ns)
@@ -195,7 +192,7 @@ class Reassembler(Resumable):
     def give_up(self) -> Out:
         """Give up all gaps, as no packets will come."""
         out: Out = []
-        self.packets += REORDER_WINDOW_PACKETS
+        self.packets += self.limits.reorder_packets
         self.check(NEVER, out)
         return out
 
@@ -215,7 +212,7 @@ class Reassembler(Resumable):
         self.deadlines = Deadlines()
         self.deadlines.wait([each for each in waiting if each.state in ended])
         out = self.give_up()
-        self.packets -= REORDER_WINDOW_PACKETS
+        self.packets -= self.limits.reorder_packets
         for state in self._states():
             if state in ended:
                 self._close(state, "end", state.connection.last_ns, out, end_ns)
@@ -274,7 +271,7 @@ class Reassembler(Resumable):
         came with other addresses before."""
         if (twin := self._twin(segment)) is not None:
             return twin
-        if len(self.flows) >= 2 * MAX_CONNECTIONS:
+        if len(self.flows) >= 2 * self.limits.connections:
             self._evict(out)
         number = self.connections
         if self.number_of is not None:
@@ -294,8 +291,8 @@ class Reassembler(Resumable):
         state.settling = []
         for direction in state.directions:
             direction.in_order = False
-        self.deadlines.set(state.directions[0], time_ns + REORDER_WINDOW_NS)
-        self.deadlines.purge(8 * MAX_CONNECTIONS)
+        self.deadlines.set(state.directions[0], time_ns + self.limits.reorder_ns)
+        self.deadlines.purge(8 * self.limits.connections)
 
     def _evict(self, out: Out) -> None:
         """Forget an eighth of the connections, closed ones first, then the longest silent."""
@@ -423,7 +420,7 @@ class Reassembler(Resumable):
             self._place(direction, seq, segment, copy)
         if flags & RST and direction.reset_ns is None:
             direction.reset_ns = segment.time_ns
-        if direction.held > DIRECTION_BYTES:
+        if direction.held > self.limits.direction_bytes:
             self._drain(direction.state, out)
             self._limit_direction(direction, now_ns, out)
         self._update(direction.state, now_ns, out)
@@ -533,13 +530,15 @@ class Reassembler(Resumable):
             direction.gap_since_ns = time_ns
             direction.gap_offset = direction.offset
             direction.gap_since_packet = direction.state.packet
-            self.deadlines.set(direction, time_ns + REORDER_WINDOW_NS)
+            self.deadlines.set(direction, time_ns + self.limits.reorder_ns)
         elif (
-            direction.deadline_ns > direction.gap_since_ns + REORDER_WINDOW_NS
+            direction.deadline_ns > direction.gap_since_ns + self.limits.reorder_ns
             and direction.acked_unseen()
         ):
             # It waited for a retransmission; the ACK says that none will come.
-            self.deadlines.set(direction, min(direction.deadline_ns, time_ns + REORDER_WINDOW_NS))
+            self.deadlines.set(
+                direction, min(direction.deadline_ns, time_ns + self.limits.reorder_ns)
+            )
 
     def _give_up(self, direction: DirectionState, reason: Reason, time_ns: int, out: Out) -> None:
         size = direction.gap_size()
@@ -552,7 +551,7 @@ class Reassembler(Resumable):
         direction.gap_since_ns = None
 
     def _limit_direction(self, direction: DirectionState, time_ns: int, out: Out) -> None:
-        while direction.held > DIRECTION_BYTES:
+        while direction.held > self.limits.direction_bytes:
             blocking = direction if direction.gap_size() else direction.other
             if not blocking.gap_size():
                 return
@@ -560,10 +559,12 @@ class Reassembler(Resumable):
             self._drain(direction.state, out)
 
     def _limit_total(self, time_ns: int, out: Out) -> None:
-        if self.held <= TOTAL_BYTES:
+        if self.held <= self.limits.reassembly_bytes:
             return
         idle = []
-        while self.held > TOTAL_BYTES * 3 // 4 and (direction := self.deadlines.due(NEVER)):
+        while self.held > self.limits.reassembly_bytes * 3 // 4 and (
+            direction := self.deadlines.due(NEVER)
+        ):
             state = direction.state
             if state.settling is not None:
                 self._settle(state, time_ns, out)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kafkascope.captures.streams.reassembly import Reassembler
     from kafkascope.captures.streams.shares import Share
 
-MAX_ODD: Final = 0.3
+ODD_SHARE: Final = 0.3
 """Share of packets that need a closer look from which on one by one is as fast."""
 
 _piece = partial(tuple.__new__, Piece)
@@ -78,12 +78,14 @@ def scan(
     statistics: Statistics,
     named: Callable[[Resolved], None] | None = None,
     share: Share | None = None,
+    *,
+    forced: bool = False,
 ) -> Iterator[list[StreamEvent]] | None:
     """Return the events of a block, a few packets' at a time, or None (with nothing done) when it
     should go packet by packet.
 
     `named` gets the host names that DNS packets resolve. With a `share` only events of its
-    connections.
+    connections. `forced`: even where packet by packet is as fast.
     """
     from kafkascope.captures.packets.columns import columns_of
 
@@ -93,7 +95,7 @@ def scan(
     plain = columns.tcp & (columns.flags & QUIET_MASK == ACK)
     plain &= columns.payload + columns.length <= columns.start + columns.captured
     count = len(plain)
-    if count - int(plain.sum()) > MAX_ODD * count:
+    if not forced and count - int(plain.sum()) > ODD_SHARE * count:
         return None
     other = (~columns.tcp).nonzero()[0].tolist()
     others = [block.packet(index) for index in other]

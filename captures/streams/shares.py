@@ -17,18 +17,16 @@ from zlib import crc32
 
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.inputs.files import Source
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.packets.tcp import ACK, SYN, Segment, endpoints, reverse, segment_of
 from kafkascope.captures.streams.copies import FirstPackets, may_be_translated
-from kafkascope.captures.streams.reassembly import MAX_CONNECTIONS, TOTAL_BYTES, Reassembler
+from kafkascope.captures.streams.reassembly import Reassembler
 from kafkascope.captures.streams.starts import Start, Starts
 
 if TYPE_CHECKING:
     from kafkascope.captures.formats.records import Block
     from kafkascope.captures.packets.columns import Columns
 
-MOST_FLOWS: Final = 4096
-"""Directions that are given to the reader with the fewest packets; of others a hash decides, which
-is as fair for so many."""
 LOOKED_AT: Final = 20_000
 """Packets that tell which connections have much of the traffic."""
 SOME: Final = 100
@@ -66,7 +64,7 @@ class Share:
         owner = self._owners.get(flow)
         if owner is None:
             back = reverse(flow)
-            if len(self._owners) >= MOST_FLOWS:
+            if len(self._owners) >= LIMITS.shared_flows:
                 return crc32(min(flow, back)) % self.count
             owner = self._loads.index(min(self._loads))
             self._owners[flow] = self._owners[back] = owner
@@ -140,8 +138,8 @@ class Share:
         """Raise `NeedsSingleProcess` where all readers together could reach a limit of one."""
         if (
             reassembler.translated
-            or reassembler.held > TOTAL_BYTES // self.count
-            or len(reassembler.flows) >= 2 * MAX_CONNECTIONS // self.count
+            or reassembler.held > reassembler.limits.reassembly_bytes // self.count
+            or len(reassembler.flows) >= 2 * reassembler.limits.connections // self.count
         ):
             raise NeedsSingleProcess
 
@@ -199,7 +197,7 @@ def is_divisible(names: list[str], size: int) -> bool:
     """Return whether an input of `size` bytes seems to have connections, and not so many that
     readers would reach a limit together, by its beginning."""
     counts, new, behind, twice = _beginning(*names)
-    few = not (behind and new * size >= MAX_CONNECTIONS * behind)
+    few = not (behind and new * size >= LIMITS.connections * behind)
     return bool(counts) and few and not twice
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.records import Block, Format
 from kafkascope.captures.inputs.files import Source
+from kafkascope.captures.limits import LIMITS, CaptureLimits
 from kafkascope.captures.model import Packet, Resolved, Statistics, StreamEvent
 from kafkascope.captures.packets.fragments import Fragments
 from kafkascope.captures.packets.ip import FRAGMENT, NOT_TCP
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 Named = Callable[[Resolved], None]
 
-MOST_FRAGMENTS: Final = 1024
-"""Fragments of IP packets that wait until it is known which connection they belong to."""
 MIN_PACKETS: Final = 48
 """Blocks with fewer packets are faster one by one: numpy's fixed cost is about 0.3 ms a block."""
 NUMPY_PACKETS: Final = 10_000
@@ -41,9 +40,9 @@ class Assembly(NamedTuple):
     """What leaves out the legs of proxies; None: they are read as well."""
 
     @classmethod
-    def of(cls, source: Source) -> Assembly:
+    def of(cls, source: Source, limits: CaptureLimits = LIMITS) -> Assembly:
         once = source.reads_once
-        reassembler = Reassembler(source.comment_of, translations=once)
+        reassembler = Reassembler(source.comment_of, translations=once, limits=limits)
         return cls(reassembler, RelayedLegs() if once else None)
 
     @property
@@ -94,7 +93,9 @@ def batches(
             if _in_bulk(block, source) if bulk is None else bulk:
                 from kafkascope.captures.streams.scan import scan
 
-                events = scan(block, reassembler, source.statistics, named, share)
+                events = scan(
+                    block, reassembler, source.statistics, named, share, forced=bulk is True
+                )
             if events is None:
                 events = one_by_one(block, reassembler, source, named, share)
             yield events if legs is None else _without(legs, events, reassembler)
@@ -210,7 +211,7 @@ def packets_of(source: Source, first: Collection[int]) -> Iterator[Packet]:
                 segment = segment_of(packet)
                 if segment == FRAGMENT:
                     fragments[packet.number] = packet._replace(data=bytes(packet.data))
-                    if len(fragments) > MOST_FRAGMENTS:
+                    if len(fragments) > LIMITS.exported_fragments:
                         del fragments[next(iter(fragments))]
                     for part in reassembler.fragments.parts(packet):
                         if not isinstance(part, str):

@@ -7,15 +7,9 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Chunk, StreamEvent
-from kafkascope.captures.tls.records import (
-    ALERT,
-    APPLICATION_DATA,
-    HANDSHAKE,
-    HEADER,
-    LEAST_SEALED,
-    MOST_RECORD,
-)
+from kafkascope.captures.tls.records import ALERT, APPLICATION_DATA, HANDSHAKE, HEADER, LEAST_SEALED
 
 ALERTS: Final[dict[int, str]] = {
     0: "close_notify",
@@ -76,7 +70,7 @@ def looks_like_tls(data: bytes) -> bool:
         return False
     size = head[3] << 8 | head[4]
     if head[0] in (ALERT, APPLICATION_DATA):
-        return head[2] == 3 and LEAST_SEALED <= size <= MOST_RECORD
+        return head[2] == 3 and LEAST_SEALED <= size <= LIMITS.tls_record_bytes
     return begins_hello(head) and head[2] <= 4
 
 

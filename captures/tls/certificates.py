@@ -10,16 +10,13 @@ from datetime import UTC, datetime
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Certificate
 from kafkascope.extras import installed
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate as X509
 
-MOST_TEXT: Final = 200
-"""Characters of a name that are shown."""
-MOST_NAMES: Final = 100
-"""Of one certificate: one for many hosts has as many."""
 SECOND: Final = 1_000_000_000
 COMMON_NAME: Final = re.compile(r"(?:^|[,+])CN=((?:[^,+\\]|\\.)+)")
 """In an owner as `certificate_of` writes it."""
@@ -132,7 +129,7 @@ def _read(der: bytes) -> X509 | None:
 def _name(read: X509, whose: str) -> str:
     """Return the name of the owner (`subject`) or of the issuer."""
     try:
-        return str(getattr(read, whose).rfc4514_string())[:MOST_TEXT]
+        return str(getattr(read, whose).rfc4514_string())[: LIMITS.certificate_name_chars]
     except Exception:  # see `_read`; names are parsed when they are asked for
         return ""
 
@@ -147,7 +144,9 @@ def _names(read: X509) -> tuple[str, ...]:
             for each in found
             if isinstance(each, DNSName | IPAddress)
         ]
-        return tuple([name[:MOST_TEXT] for name in names[:MOST_NAMES]])
+        return tuple(
+            [name[: LIMITS.certificate_name_chars] for name in names[: LIMITS.certificate_names]]
+        )
     except Exception:  # see `_read`
         return ()
 

@@ -4,8 +4,8 @@ the connection does. Steps of its `state`, without I/O."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Piece
 from kafkascope.captures.tls import messages as m
 from kafkascope.captures.tls.begin import CLIENT_HELLO
@@ -21,15 +21,9 @@ from kafkascope.captures.tls.records import (
     TlsRecord,
     data_records,
 )
-from kafkascope.captures.tls.resync import MOST_SKIPPED, awaits_late, begins_late
+from kafkascope.captures.tls.resync import awaits_late, begins_late
 from kafkascope.captures.tls.search import Search
 from kafkascope.captures.tls.state import LACKS_HANDSHAKE, Side, Stall, TlsState, opens
-
-MOST_ALERTS: Final = 4
-MOST_EARLY: Final = 64
-"""Records of early data that wait for the ServerHello, which says how they are encrypted."""
-MOST_BAD: Final = 3
-"""Records in a row that do not authenticate, before the next one is searched for."""
 
 
 def take_bytes(state: TlsState, side: Side, data: bytes, pieces: list[Piece]) -> None:
@@ -108,7 +102,7 @@ def _unprotected(state: TlsState, side: Side, record: TlsRecord) -> None:
     if record.kind == APPLICATION_DATA:
         hello = state.negotiation.client_hello
         early = side.number == state.client and hello is not None and hello.early_data
-        if early and len(state.early) < MOST_EARLY:
+        if early and len(state.early) < LIMITS.early_records:
             state.early.append(record)
     else:
         _control(state, side, record.kind, record.body)
@@ -168,7 +162,7 @@ def _unopened(state: TlsState, side: Side, epoch: Epoch, record: TlsRecord) -> N
     state.plain.gap(record.pieces[-1].time_ns, "lost")
     side.sequence += 1
     side.bad += 1
-    if side.bad >= MOST_BAD:
+    if side.bad >= LIMITS.unauthentic_records:
         side.search = Search.behind(side.sequence - side.bad, 0)
 
 
@@ -189,7 +183,7 @@ def _handshake_unopened(state: TlsState, side: Side, epoch: Epoch, record: TlsRe
     side.skipped += 1
     if stage is Stage.EARLY:
         return
-    if nothing or (not side.opened and side.skipped >= MOST_SKIPPED):
+    if nothing or (not side.opened and side.skipped >= LIMITS.handshake_records):
         side.give_up()
     if not side.opened:
         state.unreadable(epoch, 0, secret=not nothing)
@@ -266,7 +260,7 @@ def take_late_alert(state: TlsState, side: Side, number: int) -> None:
 
 
 def _keep_alert(state: TlsState, side: Side, number: int) -> None:
-    if len(state.tls.alerts) < MOST_ALERTS:
+    if len(state.tls.alerts) < LIMITS.alerts:
         state.tls.alerts += ((side.number, number),)
 
 

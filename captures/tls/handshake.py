@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import HandshakeResult, Outcome
 from kafkascope.captures.resumable import Resumable
 from kafkascope.captures.tls.begin import CLIENT_HELLO
@@ -23,8 +24,6 @@ from kafkascope.captures.tls.records import (
 
 LEAST_FINISHED: Final = 53
 """Bytes of a record with a Finished in TLS 1.3: 4 of header, 32 of hash, 1 of type, 16 of tag."""
-MOST_ALERT: Final = 24
-"""Bytes of a record with an alert: 2, 1 of type, a tag of 8 or 16; an empty Certificate has 25."""
 NO_FAILURE: Final = frozenset({0, 90})
 """close_notify and user_canceled: the usual ends."""
 EMPTY_CERTIFICATE: Final = frozenset({25, 61, 77})
@@ -81,7 +80,7 @@ class Handshake(Resumable):
             self._encrypted(record, direction)
 
     def _encrypted(self, record: TlsRecord, direction: int) -> None:
-        small = record.size <= MOST_ALERT
+        small = record.size <= LIMITS.alert_record_bytes
         if direction == self._client and not self._spoke[1 - direction]:
             self._sizes_tell = False
         if not self._sizes_tell:

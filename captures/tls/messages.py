@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from struct import unpack_from
 from typing import Final, NamedTuple
 
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.resumable import Resumable
 from kafkascope.captures.tls.records import HEADER as RECORD_HEADER
 
@@ -37,13 +38,6 @@ SSL_2: Final = 0x0002
 RETRY: Final = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 """Random of a ServerHello that is a HelloRetryRequest."""
 HEAD: Final = 4
-MOST_MESSAGE: Final = 1 << 18
-"""Bytes of a message; chains of certificates have some thousand."""
-MOST_EXTENSIONS: Final = 200
-MOST_SUITES: Final = 100
-"""Cipher suites of a ClientHello that are kept; Java 7, which offers most, has 80."""
-MOST_NAME: Final = 255
-"""Characters of a host name (RFC 1035, 2.3.4); a longer one names no host."""
 GREASED: Final = frozenset(range(0x0A0A, 0x10000, 0x1010))
 """Numbers that only keep servers from refusing what they do not know (RFC 8701)."""
 
@@ -112,7 +106,7 @@ class Messages(Resumable):
         at = 0
         while at + HEAD <= len(self._data):
             size = HEAD + int.from_bytes(self._data[at + 1 : at + HEAD], "big")
-            if size > MOST_MESSAGE:
+            if size > LIMITS.handshake_bytes:
                 self.lost = True
                 self._data.clear()
                 return found
@@ -166,7 +160,7 @@ def _extensions(fields: _Bytes) -> dict[int, bytes]:
     if not fields.left:
         return found
     block = _Bytes(fields.vector(2))
-    while block.left and len(found) < MOST_EXTENSIONS:
+    while block.left and len(found) < LIMITS.tls_extensions:
         kind = block.number(2)
         found.setdefault(kind, block.vector(2))
     return found
@@ -186,7 +180,7 @@ def _server_name(data: bytes | None) -> str:
     while names.left:
         kind, name = names.number(1), names.vector(2)
         if not kind:
-            return name.decode("ascii") if name.isascii() and len(name) <= MOST_NAME else ""
+            return name.decode("ascii") if name.isascii() and len(name) <= LIMITS.host_chars else ""
     return ""
 
 
@@ -195,7 +189,7 @@ def client_hello(message: bytes) -> ClientHello:
     fields = _Bytes(message, HEAD)
     version, random, session_id = fields.number(2), fields.take(32), fields.vector(1)
     offered_suites = fields.vector(2)
-    suites, named = _numbers(offered_suites), offered_suites[: 2 * MOST_SUITES]
+    suites, named = _numbers(offered_suites), offered_suites[: 2 * LIMITS.cipher_suites]
     fields.vector(1)
     more = _extensions(fields)
     offered = more.get(SUPPORTED_VERSIONS)
@@ -235,7 +229,7 @@ def server_name(record: bytes) -> str:
         for width in (1, 2, 1):
             fields.vector(width)
         fields.take(2)
-        for _ in range(MOST_EXTENSIONS):
+        for _ in range(LIMITS.tls_extensions):
             kind, body = fields.number(2), fields.vector(2)
             if kind == SERVER_NAME:
                 return _server_name(body)

@@ -7,6 +7,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Final
 
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Tls
 from kafkascope.captures.resumable import Resumable
 from kafkascope.captures.tls import messages as m
@@ -20,9 +21,6 @@ HELLO_REQUEST: Final = 0
 HELLO_RANDOM: Final = 11
 """Where the random of a ClientHello begins in its record: behind two headers and a version."""
 RANDOM: Final = 32
-MOST_TRANSCRIPT: Final = 1 << 18
-MOST_CERTIFICATE: Final = 1 << 14
-"""Bytes of a certificate that is kept to be described; usual ones have one or two thousand."""
 
 
 @dataclass(slots=True, eq=False)
@@ -66,7 +64,7 @@ class Negotiation(Resumable):
             if kind == CLIENT_HELLO and client:
                 self._client_hello(message, keys, tls)
             if self._transcript is not None and kind != HELLO_REQUEST:
-                whole = len(self._transcript) + len(message) <= MOST_TRANSCRIPT
+                whole = len(self._transcript) + len(message) <= LIMITS.handshake_bytes
                 if whole:
                     self._transcript += message
                 else:
@@ -172,7 +170,7 @@ class Negotiation(Resumable):
         if not chain:
             tls.unauthenticated = tls.unauthenticated or client
             return
-        if len(chain[0]) > MOST_CERTIFICATE:
+        if len(chain[0]) > LIMITS.certificate_bytes:
             return
         if not client:
             self._certificate = chain[0]

@@ -19,6 +19,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Final, NamedTuple
 
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Chunk, Connection, Gap, Piece, StreamEvent
 from kafkascope.captures.resumable import Resumable
 
@@ -28,8 +29,6 @@ HANDSHAKE: Final = 22
 APPLICATION_DATA: Final = 23
 HEARTBEAT: Final = 24
 HEADER: Final = 5
-MOST_RECORD: Final = (1 << 14) + 2048
-"""Largest record (RFC 5246, 6.2.3); a longer one is no TLS."""
 LEAST_SEALED: Final = 17
 """Bytes of the smallest encrypted record: its type, and a tag of 16."""
 PIECE_BYTES: Final = 200
@@ -174,7 +173,7 @@ def data_records(data: bytes) -> list[tuple[int, int]]:
     while size - at >= HEADER and data[at] == APPLICATION_DATA and data[at + 1] == 3:
         length = data[at + 3] << 8 | data[at + 4]
         end = at + HEADER + length
-        if end > size or length > MOST_RECORD:
+        if end > size or length > LIMITS.tls_record_bytes:
             break
         found.append((at, end))
         at = end
@@ -182,7 +181,11 @@ def data_records(data: bytes) -> list[tuple[int, int]]:
 
 
 def is_header(kind: int, version: int, length: int) -> bool:
-    return CHANGE_CIPHER_SPEC <= kind <= HEARTBEAT and version >> 8 == 3 and length <= MOST_RECORD
+    return (
+        CHANGE_CIPHER_SPEC <= kind <= HEARTBEAT
+        and version >> 8 == 3
+        and length <= LIMITS.tls_record_bytes
+    )
 
 
 def shifted(pieces: list[Piece], by: int) -> list[Piece]:

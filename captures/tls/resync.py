@@ -6,8 +6,7 @@ A pair of key and number is believed when a record opens with it.
 
 from __future__ import annotations
 
-from typing import Final
-
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Piece
 from kafkascope.captures.tls.keys.epoch import Epoch, Opener, Stage, opener_of
 from kafkascope.captures.tls.keys.suites import TLS_1_3, suite_of
@@ -15,14 +14,6 @@ from kafkascope.captures.tls.records import APPLICATION_DATA, TlsRecord
 from kafkascope.captures.tls.search import Search
 from kafkascope.captures.tls.sources import MODERN_SUITES
 from kafkascope.captures.tls.state import LACKS_HANDSHAKE, NO_KEY_LOG, Side, Stall, TlsState, opens
-
-MOST_SKIPPED: Final = 32
-"""Records of a handshake that may pass before one has to fit the secret of application data."""
-MOST_UNNAMED: Final = 4
-"""Records on which all secrets are tried, where the ClientHello is missing: some may be of the
-handshake."""
-MOST_COALESCED: Final = 4
-"""Records that may have passed unseen with one whose end only is missing."""
 
 
 def begin_midstream(state: TlsState) -> None:
@@ -138,7 +129,7 @@ def begins_late(state: TlsState, side: Side, record: TlsRecord) -> bool:
     if record.kind != APPLICATION_DATA or not (side.readable and state.holed):
         return False
     side.records += 1
-    sequence = _late(state, side, record, range(side.records + MOST_COALESCED))
+    sequence = _late(state, side, record, range(side.records + LIMITS.coalesced_records))
     if sequence is None:
         return False
     side.sequence, side.bad = sequence, 0
@@ -149,7 +140,7 @@ def begins_late(state: TlsState, side: Side, record: TlsRecord) -> bool:
 def _late(state: TlsState, side: Side, record: TlsRecord, numbers: range) -> int | None:
     """Try the keys of application data on a record, and begin with those that fit."""
     log, client = state.keys.log, side.number == state.client
-    if log is None or side.skipped >= MOST_SKIPPED:
+    if log is None or side.skipped >= LIMITS.handshake_records:
         return None
     for epoch in _likely(state, side):
         opener = opener_of(epoch, Stage.TRAFFIC, client=client, updates=0, log=log)
@@ -183,7 +174,7 @@ def _midstream(state: TlsState, side: Side, search: Search, record: TlsRecord) -
             state.waiting = Stall(side.number)
             return None
         side.skipped += 1
-        if state.holed and side.skipped < MOST_UNNAMED:
+        if state.holed and side.skipped < LIMITS.tried_records:
             search.tried.clear()
             return None
         search.tried_all = True

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Piece
 from kafkascope.captures.resumable import TRANSIENT, Resumable
 from kafkascope.captures.tls.records import (
     APPLICATION_DATA,
     HEADER,
     LEAST_SEALED,
-    MOST_RECORD,
     PIECE_BYTES,
     TlsRecord,
     beginning,
@@ -25,10 +25,6 @@ from kafkascope.captures.tls.records import (
 SIGN: Final = bytes((APPLICATION_DATA, 3, 3))
 """How records of application data begin, in TLS 1.2 and 1.3."""
 LEAST_RECORD: Final = HEADER + LEAST_SEALED
-MOST_SEQUENCES: Final = 65_536
-"""Sequence numbers that are tried for a record."""
-MOST_TRIED: Final = 1 << 18
-"""Sequence numbers that are tried in one search."""
 
 
 @dataclass(slots=True, eq=False)
@@ -43,7 +39,7 @@ class Search(Resumable):
     _first: int = 0
     _span: int = 1
     """How many sequence numbers are possible."""
-    _left: int = MOST_TRIED
+    _left: int = LIMITS.search_sequences
     tried: set[tuple[bytes, bool]] = field(default_factory=set, metadata=TRANSIENT)
     """Secrets of the key log, and whether as the client's, that do not fit the candidate."""
     tried_all: bool = False
@@ -52,13 +48,13 @@ class Search(Resumable):
     @classmethod
     def behind(cls, sequence: int, lost: int | None) -> Search:
         """Search behind `lost` missing bytes, and the record that they cut."""
-        span = MOST_SEQUENCES if lost is None else lost // LEAST_RECORD + 4
+        span = LIMITS.sequences if lost is None else lost // LEAST_RECORD + 4
         return cls(_first=sequence, _span=span)
 
     @classmethod
     def anywhere(cls) -> Search:
         """Search from the start of a capture, without any idea."""
-        return cls(_span=MOST_SEQUENCES)
+        return cls(_span=LIMITS.sequences)
 
     @property
     def held(self) -> int:
@@ -68,12 +64,12 @@ class Search(Resumable):
     def add(self, data: bytes, pieces: list[Piece]) -> None:
         self.pieces += shifted(pieces, len(self._blocks))
         self._blocks += data
-        self._span = min(self._span + len(data) // LEAST_RECORD, MOST_SEQUENCES)
+        self._span = min(self._span + len(data) // LEAST_RECORD, LIMITS.sequences)
 
     def gap(self, size: int | None) -> None:
         """Bytes are missing again."""
-        more = MOST_SEQUENCES if size is None else (size + len(self._blocks)) // LEAST_RECORD + 2
-        self._span = min(self._span + more, MOST_SEQUENCES)
+        more = LIMITS.sequences if size is None else (size + len(self._blocks)) // LEAST_RECORD + 2
+        self._span = min(self._span + more, LIMITS.sequences)
         self._blocks, self.pieces, self._at = b"", [], 0
 
     def candidate(self) -> TlsRecord | None:
@@ -88,7 +84,7 @@ class Search(Resumable):
             if at + HEADER > len(data):
                 self._drop(at)
                 return None
-            if not LEAST_SEALED <= size <= MOST_RECORD:
+            if not LEAST_SEALED <= size <= LIMITS.tls_record_bytes:
                 self._at = at + 1
                 continue
             end = at + HEADER + size

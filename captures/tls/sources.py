@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkascope.captures.formats.records import TLS_KEY_LOG, DecryptionSecrets
+from kafkascope.captures.limits import LIMITS, CaptureLimits
 from kafkascope.extras import installed
 
 if TYPE_CHECKING:
@@ -23,23 +24,9 @@ RARE_SUITES: Final = (0x1304, 0x1305, 0x1303)
 RARE_COST: Final = 12
 """What trying these takes, AES-GCM taking 1."""
 MODERN_SUITES: Final = (*USUAL_SUITES, *RARE_SUITES)
-MOST_TRIALS: Final = 1200
-"""Secrets that are tried in vain on all connections without a handshake together, each with all its
-sequence numbers: some 2 s."""
-MOST_RARE: Final = 1800
-"""What trying other suites than AES-GCM may take in vain: as many times as trying one secret with
-that, which takes 2 ms. Enough for the secrets of 75 connections."""
-MOST_BEFORE: Final = 15_000
-"""Secrets that are tried on those of which one is found to fit: 30 s with AES."""
 NEAR: Final = 8
 """Lines before and behind the one that was found last, which are tried first: programs write them
 in the order of their connections."""
-MOST_FREE: Final = 100_000
-"""Client randoms that no connection has claimed, of which is known; of more, the oldest go."""
-MOST_PASSED: Final = 1000
-"""Client randoms with a connection that are passed over before the list of others is made anew."""
-MOST_SEQUENCES: Final = 10_000_000
-"""Sequence numbers that are tried behind holes, on all connections together: some 30 s."""
 
 
 class FoundKeys(NamedTuple):
@@ -64,19 +51,21 @@ class KeySources:
         blocks: Sequence[DecryptionSecrets] = (),
         *,
         growing: bool = False,
+        limits: CaptureLimits = LIMITS,
     ) -> None:
         """`blocks`: the key logs that the input itself holds; it grows while that is read.
         `growing`: `log` may get more lines, so records wait for a secret that it lacks."""
         self._log = log
+        self.limits = limits
         self.growing = growing and log is not None
         self._sessions: Sessions | None = None
         self.claimed: set[bytes] = set()
         """Client randoms of connections whose handshake was seen."""
-        self.trials = MOST_TRIALS
+        self.trials = self.limits.secret_trials
         """Secrets that may still be tried in vain."""
-        self.rare = MOST_RARE
-        self.before = MOST_BEFORE
-        self.sequences = MOST_SEQUENCES
+        self.rare = self.limits.rare_trials
+        self.before = self.limits.fitting_trials
+        self.sequences = self.limits.gap_sequences
         """Sequence numbers that may still be tried behind holes."""
         self.opened: Callable[[Connection, Epoch], None] | None = None
         """Called with the handshakes of a connection whose secrets are known."""
@@ -92,7 +81,7 @@ class KeySources:
 
     def next_shard(self) -> KeySources:
         """Return the sources of other connections: the same log, and the trials that are left."""
-        made = KeySources(self._log)
+        made = KeySources(self._log, limits=self.limits)
         made.trials, made.rare = self.trials, self.rare
         made.before, made.sequences = self.before, self.sequences
         return made
@@ -134,8 +123,8 @@ class KeySources:
                 log.fresh = [*log.randoms()]
             fresh, log.fresh = log.fresh, []
             self._free += [each for each in fresh or () if each not in self.claimed]
-            if len(self._free) > 2 * MOST_FREE:
-                self._free = self._free[-MOST_FREE:]
+            if len(self._free) > 2 * self.limits.unclaimed_randoms:
+                self._free = self._free[-self.limits.unclaimed_randoms :]
                 self._place = None
         found = self._near()[: max(0, most) // 2]
         near = set(found)
@@ -147,7 +136,7 @@ class KeySources:
                 passed += 1
             elif random not in near:
                 found.append(random)
-        if passed > MOST_PASSED:
+        if passed > self.limits.claimed_randoms:
             self._free = [each for each in self._free if each not in self.claimed]
             self._place = None
             passed = 0
@@ -169,20 +158,23 @@ class KeySources:
         self.claimed.add(client_random)
         at, end = self._place, len(self._free)
         near = () if at is None else range(max(0, at - NEAR), min(end, at + NEAR + 1))
-        last = range(end - 1, max(-1, end - 1 - MOST_PASSED - MOST_BEFORE), -1)
+        last = range(
+            end - 1, max(-1, end - 1 - self.limits.claimed_randoms - self.limits.fitting_trials), -1
+        )
         places = (place for each in (near, last) for place in each)
         self._place = next((each for each in places if self._free[each] == client_random), at)
 
     def limited(self, readers: int) -> bool:
         """Return whether a limit may be near where so many `readers` of one input each try as much
         as was tried here."""
+        limits = self.limits
         secrets = 2 * len(self._free)
         rare = RARE_COST * secrets
         return (
-            readers * (MOST_TRIALS - self.trials) + secrets > MOST_TRIALS
-            or readers * (MOST_RARE - self.rare) + rare > MOST_RARE
-            or readers * (MOST_BEFORE - self.before) + rare > MOST_BEFORE
-            or 2 * readers * (MOST_SEQUENCES - self.sequences) > MOST_SEQUENCES
+            readers * (limits.secret_trials - self.trials) + secrets > limits.secret_trials
+            or readers * (limits.rare_trials - self.rare) + rare > limits.rare_trials
+            or readers * (limits.fitting_trials - self.before) + rare > limits.fitting_trials
+            or 2 * readers * (limits.gap_sequences - self.sequences) > limits.gap_sequences
         )
 
     @property
@@ -238,7 +230,7 @@ class KeySources:
         if log is None:
             return FoundKeys()
         from kafkascope.captures.tls.keys.epoch import Epoch
-        from kafkascope.captures.tls.keys.midstream import TRIES, find
+        from kafkascope.captures.tls.keys.midstream import find
         from kafkascope.captures.tls.keys.suites import TLS_1_3, suite_of
 
         # The other direction of a connection has one secret only, and costs nothing.
@@ -288,6 +280,6 @@ class KeySources:
         only = f"; {left} of them were tried with AES-GCM only" if left else ""
         count = f"{len(tried)} secret{'s' * (len(tried) != 1)}"
         return FoundKeys(
-            text=f"{count} of the key log, with {TRIES} sequence numbers each, do not "
-            f"match{only}{more}"
+            text=f"{count} of the key log, with {self.limits.sequences} sequence numbers each, "
+            f"do not match{only}{more}"
         )

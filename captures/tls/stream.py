@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Self
 
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import BEHIND_ALL, Chunk, Closed, Gap, Piece, StreamEvent, Tls
 from kafkascope.captures.resumable import Dump
 from kafkascope.captures.tls.decryption import (
@@ -30,7 +31,6 @@ from kafkascope.captures.tls.records import (
     APPLICATION_DATA,
     HANDSHAKE,
     HEADER,
-    MOST_RECORD,
     Plaintext,
     data_records,
     piece_of,
@@ -160,7 +160,7 @@ class TlsStream(TlsState):
         else:
             # As messages are that fit into a packet: one record.
             if (
-                not HEADER < size <= HEADER + MOST_RECORD
+                not HEADER < size <= HEADER + LIMITS.tls_record_bytes
                 or data[0] != APPLICATION_DATA
                 or data[3] << 8 | data[4] != size - HEADER
                 or data[1] != 3

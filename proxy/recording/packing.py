@@ -11,8 +11,9 @@ from io import BytesIO
 from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG, CLIENT_LEG
-from kafkascope.captures.build import MAX_MSS, Composer
+from kafkascope.captures.build import Composer
 from kafkascope.captures.formats.write import PcapngWriter, around
+from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.packets.tcp import ACK, MASK, PSH
 from kafkascope.proxy.limits import LIMITS
@@ -88,7 +89,7 @@ OPEN: Final = -1
 CLOSE: Final = -2
 
 # No padding behind packets; and no more of them than it takes.
-MSS: Final = MAX_MSS & ~3
+MSS: Final = CAPTURE_LIMITS.mss_bytes & ~3
 # Windows of 8 MB, so that an acknowledgement for each read is not needed.
 SCALE: Final = 7
 UNACKNOWLEDGED: Final = 1 << 20

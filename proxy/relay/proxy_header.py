@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
 from kafkascope.captures.model import Endpoint
-from kafkascope.captures.proxy_protocol import MAX_V2, ProxyHeader, begins, read_header
+from kafkascope.captures.proxy_protocol import ProxyHeader, begins, read_header
 
 
 class ProxyProtocol(NamedTuple):
@@ -49,7 +50,7 @@ class HeaderReader:
         if not begins(self._data):
             raise ValueError("no PROXY protocol header")
         header = read_header(self._data)
-        if header is None and len(self._data) > MAX_V2:
+        if header is None and len(self._data) > CAPTURE_LIMITS.proxy_header_bytes:
             raise ValueError("a PROXY protocol header without an end")
         return header
 

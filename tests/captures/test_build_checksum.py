@@ -8,7 +8,8 @@ from ipaddress import ip_address
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.captures.build import BULK, MAX_MSS, Composer, checksum
+from kafkascope.captures.build import BULK, Composer, checksum
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.packets.tcp import ACK
 
@@ -27,7 +28,10 @@ def test_any_length_and_content_has_the_plain_sum(data: bytes, more: int, fill: 
     assert checksum(whole) == by_words(whole)
 
 
-@given(st.sampled_from([("10.0.0.1", "10.0.0.2"), ("::1", "fe80::2")]), st.integers(0, MAX_MSS))
+@given(
+    st.sampled_from([("10.0.0.1", "10.0.0.2"), ("::1", "fe80::2")]),
+    st.integers(0, LIMITS.mss_bytes),
+)
 def test_without_the_sum_of_a_payload_the_pseudo_header_is_summed(
     hosts: tuple[str, str], size: int
 ) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kafkascope.captures.build import MAX_MSS, Composer
+from kafkascope.captures.build import Composer
 from kafkascope.captures.formats.write import PcapngWriter
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.tls.keys.derive import next_secret
 from kafkascope.captures.tls.keys.suites import suite_of
@@ -33,7 +34,7 @@ class Talked(NamedTuple):
     log: str = ""
     begun: bool = False
     """It was there before the capture."""
-    mss: int = MAX_MSS
+    mss: int = LIMITS.mss_bytes
     closed: bool = False
 
 

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from kafkascope.captures.build import MAX_MSS, Composer
+from kafkascope.captures.build import Composer
 from kafkascope.captures.formats.write import PcapngWriter
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Endpoint
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
@@ -34,7 +35,7 @@ def write_http(path: Path, conversations: Iterator[list[Turn]]) -> None:
             composer = Composer(
                 Endpoint("10.0.0.1", 1024 + number % 60_000),
                 Endpoint(server, 9092 if kafka else REGISTRY),
-                mss=MAX_MSS,
+                mss=LIMITS.mss_bytes,
             )
             packets = composer.open()
             for direction, said in turns:

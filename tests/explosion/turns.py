@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from kafkascope.captures.build import MAX_MSS, Composer
+from kafkascope.captures.build import Composer
 from kafkascope.captures.formats.write import PcapngWriter
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Endpoint
 from kafkascope.dissectors.records.compression import compress
 from kafkascope.dissectors.records.records import Batch, Record, batches
@@ -41,7 +42,9 @@ def write_capture(path: Path, conversations: Iterator[list[Turn]]) -> None:
         time = TIME
         for number, turns in enumerate(conversations):
             host = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
-            composer = Composer(Endpoint(host, 40_000), Endpoint("10.255.0.2", 9092), mss=MAX_MSS)
+            composer = Composer(
+                Endpoint(host, 40_000), Endpoint("10.255.0.2", 9092), mss=LIMITS.mss_bytes
+            )
             packets = composer.open()
             for direction, said in turns:
                 packets += composer.send(direction, said)

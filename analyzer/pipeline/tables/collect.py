@@ -29,8 +29,9 @@ from kafkascope.analyzer.pipeline.tables.schemas import (
 from kafkascope.analyzer.ranks import bounded
 from kafkascope.analyzer.statistics.connections import silent_phase, state_of
 from kafkascope.analyzer.statistics.feed import Feed
+from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
+from kafkascope.captures.limits import CaptureLimits
 from kafkascope.captures.model import Closed, Opened, Resolved
-from kafkascope.captures.streams.reassembly import MAX_CONNECTIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,9 +50,6 @@ LOOKS: Final = 256
 CELLS: Final = 16_384
 """Cells of histograms that are kept before they are yielded."""
 HOUR_NS: Final = 3_600_000_000_000
-ENDED: Final = MAX_CONNECTIONS + MAX_CONNECTIONS // 4
-"""Connections that ended, before rows are made for the oldest: packets can only follow for as many
-as reassembly tracks."""
 CLIENT_IDS: Final = 16
 """Client ids kept per connection; more indicate a gateway, not clients."""
 
@@ -106,6 +104,7 @@ class TableCollector:
         put: Callable[[str, pa.RecordBatch], None],
         last_ns: int = 0,
         schemas: SentSchemas | None = None,
+        limits: CaptureLimits = CAPTURE_LIMITS,
     ) -> None:
         """`put` takes the name of a table and rows of it. `last_ns`: time of the latest packet of
         all. `schemas`: what keys and values are decoded with."""
@@ -135,6 +134,7 @@ class TableCollector:
         self._added = 0
         """Exchanges since somebody looked for full batches."""
         self._seen: defaultdict[Connection, ConnectionTotals] = defaultdict(ConnectionTotals)
+        self._most_open: Final = limits.connections
         self._ended: list[Connection] = []
         """Those that ended; packets may follow."""
         self._forgotten: list[Connection] = []
@@ -147,7 +147,8 @@ class TableCollector:
     def crowded(self) -> bool:
         """Whether to `settle_ended`, before the next event is taken: what that ends may still have
         exchanges that wait."""
-        return len(self._ended) >= ENDED or len(self._forgotten) >= ROWS
+        # Packets can only follow for as many connections as reassembly tracks.
+        return 4 * len(self._ended) >= 5 * self._most_open or len(self._forgotten) >= ROWS
 
     def saw(self, event: Opened | Closed) -> None:
         seen = self._seen[event.connection]
@@ -305,8 +306,8 @@ class TableCollector:
         """Make the rows of the connections that no packet can follow. There may be endlessly many,
         and no exchange in between."""
         ended = sorted(set(self._ended), key=attrgetter("last_ns", "number"))
-        self._ended = ended[-MAX_CONNECTIONS:]
-        for connection in (*self._forgotten, *ended[:-MAX_CONNECTIONS]):
+        self._ended = ended[-self._most_open :]
+        for connection in (*self._forgotten, *ended[: -self._most_open]):
             self._take_connection(connection, self._seen.pop(connection))
         self._forgotten.clear()
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from enum import IntEnum
 from hashlib import blake2b
-from typing import Final, NamedTuple, Self
+from typing import NamedTuple, Self
 
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.captures.tls.keys.derive import (
     extended_master_secret,
@@ -23,10 +24,6 @@ from kafkascope.captures.tls.keys.derive import (
 from kafkascope.captures.tls.keys.keylog import KeyLog, log_line
 from kafkascope.captures.tls.keys.protection import Protection, protection_12, protection_13
 from kafkascope.captures.tls.keys.suites import TLS_1_2, TLS_1_3, suite_of
-
-MOST_SESSIONS: Final = 100_000
-"""Tickets and session ids that are remembered; of more, the oldest go."""
-MOST_ORIGINS: Final = 8
 
 
 class FullHandshake(NamedTuple):
@@ -81,8 +78,8 @@ class Sessions(Resumable):
             return
         key = _key(name)
         self._origins.pop(key, None)
-        self._origins[key] = origins[:MOST_ORIGINS]
-        if len(self._origins) > MOST_SESSIONS:
+        self._origins[key] = origins[: LIMITS.session_origins]
+        if len(self._origins) > LIMITS.sessions:
             self._origins.popitem(last=False)
 
     def of(self, name: bytes) -> tuple[FullHandshake, ...]:

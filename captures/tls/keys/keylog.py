@@ -24,10 +24,7 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-MOST_LINE: Final = 1024
-"""Bytes of a line that is looked at; the longest of use has 262."""
-MOST_SECRETS: Final = 1_000_000
-"""Secrets that are kept: 220 MB of memory where each belongs to a connection of its own."""
+from kafkascope.captures.limits import LIMITS
 
 LABELS: Final = {
     b"CLIENT_RANDOM": 0,
@@ -85,7 +82,7 @@ class LogLines:
 
     def add(self, data: bytes) -> list[bytes]:
         """Return the lines that these bytes complete, without their ends; of one longer than
-        `MOST_LINE` at least a byte more than that."""
+        `keylog_line_bytes` at least a byte more than that."""
         if self._head is not None:
             data = self._head + data
             if len(data) < 3 and (
@@ -105,8 +102,8 @@ class LogLines:
         if self._decoder is not None:
             data = self._decoder.decode(data).encode("ascii", "replace")
         first, *rest = data.split(b"\n")
-        lines = [self._tail + first[: MOST_LINE + 1 - len(self._tail)], *rest]
-        self._tail = lines.pop()[: MOST_LINE + 1]
+        lines = [self._tail + first[: LIMITS.keylog_line_bytes + 1 - len(self._tail)], *rest]
+        self._tail = lines.pop()[: LIMITS.keylog_line_bytes + 1]
         return lines
 
     @property
@@ -124,7 +121,7 @@ class LogLines:
 class KeyLog:
     """A bounded store of secrets; of too many the older half is forgotten. State without I/O."""
 
-    def __init__(self, most: int = MOST_SECRETS) -> None:
+    def __init__(self, most: int = LIMITS.secrets) -> None:
         self.changes = 0
         """Grows whenever something new was learned."""
         self.lines = 0
@@ -177,12 +174,12 @@ class KeyLog:
             self.take(line)
 
     def take(self, line: bytes) -> None:
-        line = line[: MOST_LINE + 1]
+        line = line[: LIMITS.keylog_line_bytes + 1]
         words = line.split()
         if not words or words[0].startswith(b"#"):
             return
         self.lines += 1
-        if len(line) > MOST_LINE or not self._take(words):
+        if len(line) > LIMITS.keylog_line_bytes or not self._take(words):
             self.unusable += 1
 
     def _take(self, words: list[bytes]) -> bool:

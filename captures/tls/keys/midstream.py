@@ -13,15 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.tls.keys.derive import Keys, traffic_keys
-from kafkascope.captures.tls.keys.protection import (
-    HEADER,
-    MOST_BODY_13,
-    BadRecord,
-    aead,
-    protection_13,
-    tag_size,
-)
+from kafkascope.captures.tls.keys.protection import HEADER, BadRecord, aead, protection_13, tag_size
 from kafkascope.captures.tls.keys.suites import Suite
 
 if TYPE_CHECKING:
@@ -42,7 +36,6 @@ ALERT_SIZE: Final = 2
 MESSAGES: Final = (4, 11, 13, 15, 20, 24)
 """Types of messages behind the handshake, which share no record with others' rest: tickets, late
 client certificates, KeyUpdates."""
-TRIES: Final = 65_536
 CHUNK: Final = 8_192
 """Numbers that are tried at once: arrays that fit into the processor's cache."""
 MASK: Final = 0xFFFF_FFFF
@@ -58,7 +51,7 @@ class FoundSecret(NamedTuple):
 
 
 def find(
-    suites: Iterable[Suite], secrets: Iterable[bytes], body: bytes, tries: int = TRIES
+    suites: Iterable[Suite], secrets: Iterable[bytes], body: bytes, tries: int = LIMITS.sequences
 ) -> FoundSecret | None:
     """Return the secret that opens an encrypted record, and the record's number.
 
@@ -66,7 +59,7 @@ def find(
     `tries`. For 65 536 of them a secret takes 2 ms with AES, and ten times that with ChaCha20,
     which should come last. Secrets behind the one that fits are not asked for.
     """
-    if len(body) > MOST_BODY_13:
+    if len(body) > LIMITS.tls13_record_bytes:
         return None
     known = list(suites)
     for index, secret in enumerate(secrets):

@@ -23,14 +23,10 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.tls.keys.derive import Keys, traffic_keys
 from kafkascope.captures.tls.keys.suites import Suite
 
-MOST_PLAIN: Final = 1 << 14
-MOST_BODY_13: Final = MOST_PLAIN + 256
-"""RFC 8446, 5.2."""
-MOST_BODY_12: Final = MOST_PLAIN + 2048
-"""RFC 5246, 6.2.3."""
 NONCE: Final = 8
 """Bytes of an explicit nonce."""
 BLOCK: Final = 16
@@ -84,7 +80,7 @@ class _Modern(Protection):
 
     def open(self, sequence: int, kind: int, version: int, body: Buffer) -> tuple[int, bytes]:
         size = len(body)
-        if size > MOST_BODY_13:
+        if size > LIMITS.tls13_record_bytes:
             raise BadRecord("too long")
         try:
             nonce = (self._iv ^ sequence).to_bytes(12, "big")
@@ -99,7 +95,7 @@ class _Modern(Protection):
         return inner[-1], inner[:-1]
 
     def data(self, sequence: int, header: bytes, body: Buffer) -> bytes | None:
-        if len(body) > MOST_BODY_13:
+        if len(body) > LIMITS.tls13_record_bytes:
             return None
         try:
             inner = self._decrypt((self._iv ^ sequence).to_bytes(12, "big"), body, header)
@@ -121,7 +117,7 @@ class _Aead(Protection):
 
     def open(self, sequence: int, kind: int, version: int, body: Buffer) -> tuple[int, bytes]:
         size = len(body) - self._overhead
-        if not 0 <= size <= MOST_BODY_12 - self._overhead:
+        if not 0 <= size <= LIMITS.tls_record_bytes - self._overhead:
             raise BadRecord("impossible length")
         try:
             associated = PSEUDO_HEADER.pack(sequence, kind, version, size)
@@ -136,7 +132,7 @@ class _Aead(Protection):
 
     def data(self, sequence: int, header: bytes, body: Buffer) -> bytes | None:
         size = len(body) - self._overhead
-        if not self.start or not 0 <= size <= MOST_BODY_12 - self._overhead:
+        if not self.start or not 0 <= size <= LIMITS.tls_record_bytes - self._overhead:
             return super().data(sequence, header, body)
         try:
             # Sequence number, type and version as in the header, and the size of the content.
@@ -167,7 +163,7 @@ class _Cbc(Protection):
         outside = self._mac_size if self._encrypt_then_mac else 0
         inside = self._mac_size - outside
         sealed = len(body) - outside
-        if not 2 * BLOCK <= sealed <= MOST_BODY_12 or sealed % BLOCK:
+        if not 2 * BLOCK <= sealed <= LIMITS.tls_record_bytes or sealed % BLOCK:
             raise BadRecord("impossible length")
         view = memoryview(body)
         if outside:

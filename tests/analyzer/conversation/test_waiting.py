@@ -19,9 +19,10 @@ from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.conversation.waiting import MOST_SECONDS, SEARCH_SECONDS
 from kafkascope.analyzer.model import Exchange
 from kafkascope.captures import open_inputs, streams
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import StreamEvent
 from kafkascope.captures.tls.keys.keylog import KeyLog
-from kafkascope.captures.tls.sources import MOST_TRIALS, KeySources
+from kafkascope.captures.tls.sources import KeySources
 from tests.analyzer.wire import Wire, beat, heartbeat, shape
 from tests.captures.tls.writer import Talk
 
@@ -244,9 +245,9 @@ def test_without_a_handshake_secrets_are_tried_at_most_once_a_second() -> None:
         (wire.client, wire.broker)[direction](data)
     live = Live().feed(wire.events)
     live.look(SEARCH_SECONDS).line(Talk(0x1301, seed=2).keylog())
-    assert live.context.keys.trials == MOST_TRIALS - 2
+    assert live.context.keys.trials == LIMITS.secret_trials - 2
     live.line(talk.keylog())
-    assert live.context.keys.trials == MOST_TRIALS - 2
+    assert live.context.keys.trials == LIMITS.secret_trials - 2
     assert not live.rows
     live.look(SEARCH_SECONDS)
     assert [row.state for row in live.rows if row.correlation_id] == ["answered"] * len(live.rows)

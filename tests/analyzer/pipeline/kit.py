@@ -16,6 +16,7 @@ from kafkascope.analyzer.pipeline.job import Engine, Job, Parts
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.analyzer.pipeline.tables.facts import TableFacts
 from kafkascope.analyzer.pipeline.tables.schemas import TABLES
+from kafkascope.captures.limits import LIMITS, CaptureLimits
 from kafkascope.captures.tls.keys.keylog import KeyLog
 
 SPLIT_TABLES = {"splits"}
@@ -56,9 +57,15 @@ def made(
     engine: Any = None,
     size: int = 64 << 20,
     keys: KeyLog | None = None,
+    limits: CaptureLimits = LIMITS,
     **options: Any,
 ) -> tuple[dict[str, list[Any]], runner.Result]:
-    how: dict[str, Any] = {"engine": engine or runner.PLAIN, "split_bytes": size, "keys": keys}
+    how: dict[str, Any] = {
+        "engine": engine or runner.PLAIN,
+        "split_bytes": size,
+        "keys": keys,
+        "limits": limits,
+    }
     how["used"] = "replace"
     result = runner.run(inputs, out, TableOptions(**options), **how)
     return tables(out), result

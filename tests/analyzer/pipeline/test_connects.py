@@ -25,8 +25,8 @@ from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures import Endpoint
 from kafkascope.captures.build import Composer
+from kafkascope.captures.limits import CaptureLimits
 from kafkascope.captures.packets.tcp import ACK, FIN, RST, SYN
-from kafkascope.captures.streams import reassembly
 from kafkascope.tui.cli import main
 from tests.analyzer.pipeline.kit import Apart, made
 from tests.analyzer.pipeline.test_follow import LAST, NOW, caught
@@ -188,9 +188,7 @@ def test_real_connects(name: str, expected: dict[str, int], tmp_path: Path) -> N
 
 def test_a_flood_is_not_kept_and_not_cut(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Rows of connects that are over are made before the end, each once."""
-    monkeypatch.setattr(reassembly, "MAX_CONNECTIONS", 20)
-    monkeypatch.setattr(collect, "MAX_CONNECTIONS", 20)
-    monkeypatch.setattr(collect, "ENDED", 40)
+    few = CaptureLimits(connections=20)
     kept = 0
     settle = collect.TableCollector.settle
 
@@ -210,9 +208,9 @@ def test_a_flood_is_not_kept_and_not_cut(monkeypatch: pytest.MonkeyPatch, tmp_pa
             flood.frames.append((START_NS + number * MS + 5, made_of.packet(0, ACK, b"late")))
     path = tmp_path / "flood.pcap"
     path.write_bytes(flood.pcap())
-    whole, _ = made([str(path)], tmp_path / "plain")
+    whole, _ = made([str(path)], tmp_path / "plain", limits=few)
     assert 20 < kept < 60
-    apart, _ = made([str(path)], tmp_path / "apart", Apart(), size=5_000)
+    apart, _ = made([str(path)], tmp_path / "apart", Apart(), size=5_000, limits=few)
     assert apart == whole
     states = Counter(row["state"] for row in rows(tmp_path / "plain"))
     assert states == {"refused": 490, "reset": 10}
@@ -245,9 +243,7 @@ def test_connections_are_written_when_they_are_over(
 ) -> None:
     """Those that carried exchanges as well, and with no exchange in between: 100,000 took 640 MB,
     a million of one SYN each twice that."""
-    monkeypatch.setattr(reassembly, "MAX_CONNECTIONS", 20)
-    monkeypatch.setattr(collect, "MAX_CONNECTIONS", 20)
-    monkeypatch.setattr(collect, "ENDED", 40)
+    few = CaptureLimits(connections=20)
     monkeypatch.setattr(collect, "ROWS", 10)
     kept = 0
     settle = collect.TableCollector.settle
@@ -263,9 +259,9 @@ def test_connections_are_written_when_they_are_over(
             tape.frames.append((START_NS + number * MS + late, packet))
     path = tmp_path / "in.pcap"
     path.write_bytes(tape.pcap())
-    apart, _ = made([str(path)], tmp_path / "apart", Apart(), size=5_000)
+    apart, _ = made([str(path)], tmp_path / "apart", Apart(), size=5_000, limits=few)
     monkeypatch.setattr(collect.TableCollector, "settle", settled)
-    whole, _ = made([str(path)], tmp_path / "plain")
+    whole, _ = made([str(path)], tmp_path / "plain", limits=few)
     if each is closed:
         # Others are forgotten in a crowd, and open where each is read alone.
         assert apart == whole

@@ -13,10 +13,11 @@ import pytest
 from kafkascope.analyzer.exchanges.offline import Capture, open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.pool.messages import Work
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Closed, Connection, Opened, Packet
 from kafkascope.captures.streams.shares import NeedsSingleProcess
 from kafkascope.captures.tls.keys.keylog import KeyLog
-from kafkascope.captures.tls.sources import MOST_TRIALS, KeySources
+from kafkascope.captures.tls.sources import KeySources
 from tests.analyzer.pipeline.test_encrypted import CAPTURES, LOGS, PORTS, packets_of, written
 from tests.analyzer.pool.test_processes import needs_fork, run
 from tests.analyzer.pool.test_workers import line_of
@@ -135,6 +136,6 @@ def test_limits_for_all_connections_are_kept_away_from() -> None:
     assert keys.limited(4)
     assert not keys.limited(3)
     keys = KeySources(KeyLog())
-    keys.trials -= MOST_TRIALS // 3
+    keys.trials -= LIMITS.secret_trials // 3
     assert keys.limited(4)
     assert not keys.limited(3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -187,7 +188,7 @@ def test_whatever_happens_on_the_network(seed: int, count: int, bulk: bool) -> N
     """With `bulk`, blocks with many odd packets are read at once, too."""
     with (
         TemporaryDirectory() as folder,
-        patch.object(scan, "MAX_ODD", 2.0 if bulk else 0.3),
+        patch.object(scan, "scan", partial(scan.scan, forced=bulk)),
     ):
         check(files(seed, Path(folder)), count)
 

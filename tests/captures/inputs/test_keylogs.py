@@ -10,6 +10,7 @@ import pytest
 from kafkascope.captures.errors import CaptureError, NotACapture
 from kafkascope.captures.inputs import keylogs
 from kafkascope.captures.inputs.keylogs import EVERY, QUIET, KeyLogFollower, follow_key_logs
+from kafkascope.captures.limits import LIMITS, CaptureLimits
 
 
 def line(number: int) -> bytes:
@@ -19,9 +20,9 @@ def line(number: int) -> bytes:
 class Following:
     """A follower with a clock of its own."""
 
-    def __init__(self, *paths: Path) -> None:
+    def __init__(self, *paths: Path, limits: CaptureLimits = LIMITS) -> None:
         self.seconds = 50.0
-        self.follower = KeyLogFollower(paths, lambda: self.seconds)
+        self.follower = KeyLogFollower(paths, lambda: self.seconds, limits)
 
     def after(self, seconds: float = EVERY) -> Following:
         self.seconds += seconds
@@ -152,12 +153,9 @@ def test_a_pipe_is_not_waited_for(path: Path) -> None:
     following.follower.close()
 
 
-def test_of_a_log_that_grows_by_much_some_is_read_at_once(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_a_log_that_grows_by_much_some_is_read_at_once(path: Path) -> None:
     path.write_bytes(line(1))
-    following = Following(path)
-    monkeypatch.setattr(keylogs, "MOST_AT_ONCE", 10 * len(line(2)))
+    following = Following(path, limits=CaptureLimits(keylog_read_bytes=10 * len(line(2))))
     with path.open("ab") as file:
         file.write(b"".join(map(line, range(2, 20))))
     assert len(following.after().knows()) == 11

@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.captures.errors import NotACapture
-from kafkascope.captures.inputs.keylogs import MOST_USELESS, KeyLogFollower, read_key_logs
+from kafkascope.captures.inputs.keylogs import KeyLogFollower, read_key_logs
 from kafkascope.captures.inputs.small import read_small
+from kafkascope.captures.limits import LIMITS
 from kafkascope.proxy.cli import proxy
 from kafkascope.proxy.rules.faults import FaultError, load_rules
 from kafkascope.proxy.rules.scripts.script import Script, ScriptError
@@ -41,7 +42,7 @@ def test_rules_scripts_and_key_logs_without_an_end() -> None:
 def test_a_key_log_that_is_followed_and_has_no_end() -> None:
     now = 0.0
     follower = KeyLogFollower([ZERO], lambda: now)
-    for _ in range(2 * MOST_USELESS // (4 << 20)):
+    for _ in range(2 * LIMITS.keylog_useless_bytes // (4 << 20)):
         now += 1
         follower.poll()
     (error,) = follower.errors()

@@ -12,13 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.captures import Closed, Reassembler, Segment
-from kafkascope.captures.packets.fragments import (
-    LIFE_NS,
-    MAX_BYTES,
-    MAX_KNOWN,
-    MAX_WAITING,
-    Fragments,
-)
+from kafkascope.captures.limits import LIMITS
+from kafkascope.captures.packets.fragments import Fragments
 from kafkascope.captures.packets.ip import FRAGMENT, NOT_TCP
 from kafkascope.captures.packets.tcp import FIN, MASK, SYN
 from tests.captures.wires import START_NS, Tape, conversation, packet, read
@@ -97,7 +92,7 @@ def fed(datas: list[bytes], keeper: Fragments | None = None) -> list[Segment]:
 def test_any_order_gives_all_bytes(way: str, size: int, length: int, turn: int) -> None:
     data = random.Random(length).randbytes(length)
     parts = WAYS[way](tcp(data), size * 8)
-    assert len(parts) <= MAX_WAITING + 1
+    assert len(parts) <= LIMITS.fragments + 1
     random.Random(turn).shuffle(parts)
     found = fed(parts)
     assert bytes_of(found, length) == data
@@ -138,7 +133,9 @@ def test_what_has_no_first_part_is_counted_in_the_end() -> None:
     keeper = Fragments()
     datas = fragments4(tcp(bytes(200)), 48)[1:]
     assert [keeper.segments_of(packet(data)) for data in datas] == [[]] * len(datas)
-    later = packet(fragments4(tcp(bytes(200)), 48, ident=8)[1], time_ns=START_NS + LIFE_NS)
+    later = packet(
+        fragments4(tcp(bytes(200)), 48, ident=8)[1], time_ns=START_NS + LIMITS.fragment_life_ns
+    )
     assert keeper.segments_of(later) == [FRAGMENT] * len(datas)
     assert list(keeper.finish()) == [FRAGMENT]
     assert list(keeper.finish()) == []
@@ -147,15 +144,15 @@ def test_what_has_no_first_part_is_counted_in_the_end() -> None:
 def test_memory_is_bounded() -> None:
     keeper = Fragments()
     left_out = 0
-    for ident in range(2 * MAX_KNOWN):
+    for ident in range(2 * LIMITS.fragmented_packets):
         (data,) = fragments4(tcp(bytes(40)), 48, ident=ident)[1:]
         left_out += len(keeper.segments_of(packet(data)))
     data = fragments4(tcp(bytes(40)), 48, ident=1)[1]
-    for _ in range(3 * MAX_WAITING):
+    for _ in range(3 * LIMITS.fragments):
         left_out += len(keeper.segments_of(packet(data)))
     waiting = len(list(keeper.finish()))
-    assert left_out + waiting == 2 * MAX_KNOWN + 3 * MAX_WAITING
-    assert waiting <= MAX_KNOWN + MAX_WAITING
+    assert left_out + waiting == 2 * LIMITS.fragmented_packets + 3 * LIMITS.fragments
+    assert waiting <= LIMITS.fragmented_packets + LIMITS.fragments
 
 
 def test_large_records_do_not_fill_the_memory() -> None:
@@ -172,8 +169,8 @@ def test_large_records_do_not_fill_the_memory() -> None:
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert held < 2 * MAX_BYTES
-    assert len(list(keeper.finish())) <= MAX_BYTES // len(second) + 1
+    assert held < 2 * LIMITS.fragment_bytes
+    assert len(list(keeper.finish())) <= LIMITS.fragment_bytes // len(second) + 1
 
 
 def test_an_identification_used_again_is_another_packet() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from struct import pack
-from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.packets.columns import columns_of
-from kafkascope.captures.streams import scan
 from tests.captures.streams.test_scan import messy, outcome, steps
 from tests.captures.wires import Tape, Trickle, conversation
 
@@ -84,5 +82,4 @@ def test_at_once_equals_one_by_one(
     for _ in range(seed.randrange(7)):
         wrapped(tape, lambda frame: seed.choice(ways)(frame))
     data = tape.pcap(snaplen=snaplen)
-    with patch.object(scan, "MAX_ODD", 2.0):
-        assert outcome(data, True) == outcome(data, False)
+    assert outcome(data, True) == outcome(data, False)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.captures import Chunk, Closed, Connection, Gap, Opened, Reassembler, Segment
+from kafkascope.captures.limits import CaptureLimits
 from kafkascope.captures.packets.tcp import ACK, FIN, PSH, RST, SYN
-from kafkascope.captures.streams import reassembly
 from kafkascope.captures.streams.connection import DirectionState
 from tests.captures.wires import BACK, FLOW, bytes_of, fed, segment, told
 
@@ -275,17 +275,16 @@ def test_without_any_ack_a_gap_is_given_up_after_its_timeout() -> None:
     assert told(late)[-2:] == ["0 gap +0 2 lost", "0 +2 b'cd'"]
 
 
-def test_a_direction_gives_up_its_gap_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reassembly, "DIRECTION_BYTES", 5000)
+def test_a_direction_gives_up_its_gap_at_its_limit() -> None:
+    reassembler = Reassembler(limits=CaptureLimits(direction_bytes=5000))
     segments = [segment(0, 200 + 100 * n, b"x" * 100) for n in range(20)]
-    lines = told(fed([*handshake(), *segments], finish=False))
+    lines = told([event for each in [*handshake(), *segments] for event in reassembler.feed(each)])
     assert lines[1] == "0 gap +0 100 limit"
     assert len(lines) == 22
 
 
-def test_all_directions_together_stay_within_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reassembly, "TOTAL_BYTES", 100_000)
-    reassembler, most = Reassembler(), 0
+def test_all_directions_together_stay_within_the_limit() -> None:
+    reassembler, most = Reassembler(limits=CaptureLimits(reassembly_bytes=100_000)), 0
     for n in range(3000):
         flow = FLOW[:8] + (n % 50).to_bytes(2, "big") + FLOW[10:]
         reassembler.feed(segment(0, 1000 + 200 * n, b"x" * 100, flow=flow))
@@ -294,9 +293,8 @@ def test_all_directions_together_stay_within_the_limit(monkeypatch: pytest.Monke
     assert sum(half.held for half in reassembler.flows.values()) <= reassembler.held
 
 
-def test_endless_connections_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reassembly, "MAX_CONNECTIONS", 64)
-    reassembler, events = Reassembler(), []
+def test_endless_connections_are_forgotten() -> None:
+    reassembler, events = Reassembler(limits=CaptureLimits(connections=64)), []
     for n in range(1000):
         flow = FLOW[:8] + n.to_bytes(2, "big") + FLOW[10:]
         events += reassembler.feed(segment(0, 5, flags=SYN, flow=flow, ms=n))
@@ -306,11 +304,8 @@ def test_endless_connections_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(lines) == 1000 + sum(line.endswith("idle") for line in lines)
 
 
-def test_what_is_forgotten_is_freed_where_python_seldom_looks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(reassembly, "MAX_CONNECTIONS", 64)
-    reassembler = Reassembler()
+def test_what_is_forgotten_is_freed_where_python_seldom_looks() -> None:
+    reassembler = Reassembler(limits=CaptureLimits(connections=64))
     gc.collect()
 
     def count() -> int:

@@ -93,8 +93,7 @@ def test_bulk_equals_one_by_one(
 ) -> None:
     tape = messy(steps, seed)
     data = tape.pcapng("a leg") if pcapng else tape.pcap(snaplen=snaplen)
-    with patch.object(scan, "MAX_ODD", 2.0):
-        assert outcome(data, True) == outcome(data, False)
+    assert outcome(data, True) == outcome(data, False)
 
 
 @settings(max_examples=60)
@@ -105,8 +104,7 @@ def test_any_cut_into_reads_gives_the_same_events(
     data = messy(steps, seed).pcapng()
     expected = outcome(data, False)
     for bulk in (True, False):
-        with patch.object(scan, "MAX_ODD", 2.0):
-            assert outcome(data, bulk, portions=portions) == expected
+        assert outcome(data, bulk, portions=portions) == expected
 
 
 @pytest.mark.parametrize(
@@ -147,8 +145,7 @@ def test_blocks_are_the_same_for_any_order_of_reads() -> None:
 
 
 def same_both_ways(tape: Tape) -> list[Any]:
-    with patch.object(scan, "MAX_ODD", 2.0):
-        found = outcome(tape.pcap(), True)
+    found = outcome(tape.pcap(), True)
     assert found == outcome(tape.pcap(), False)
     events: list[Any] = found[0]
     return [event[0] for event in events if isinstance(event[0], str)]

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from kafkascope.captures import Source
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.packets.tcp import Segment, segment_of
-from kafkascope.captures.streams.reassembly import MAX_CONNECTIONS
-from kafkascope.captures.streams.shares import MOST_FLOWS, Share, is_busy, is_divisible
+from kafkascope.captures.streams.shares import Share, is_busy, is_divisible
 from tests.explosion.floods import DATA, SERVER, SYN, client, packet, written
 
-COUNT = MAX_CONNECTIONS + 4_000
+COUNT = LIMITS.connections + 4_000
 
 
 def new_ones() -> Iterator[bytes]:
@@ -49,8 +49,8 @@ def test_one_connection_with_most_of_the_traffic_is_no_work_for_several(tmp_path
 
 def test_readers_divide_connections_alike_and_fairly(tmp_path: Path) -> None:
     """Both directions of a connection, and very many connections as well as few."""
-    packets = [packet(client(each), SERVER, 1000, DATA) for each in range(MOST_FLOWS)]
-    packets += [packet(SERVER, client(each), 1000, DATA) for each in range(MOST_FLOWS)]
+    packets = [packet(client(each), SERVER, 1000, DATA) for each in range(LIMITS.shared_flows)]
+    packets += [packet(SERVER, client(each), 1000, DATA) for each in range(LIMITS.shared_flows)]
     names = [str(written(tmp_path / "in.pcap", iter(packets)))]
     taken: list[list[int]] = []
     for mine in range(3):
@@ -65,5 +65,7 @@ def test_readers_divide_connections_alike_and_fairly(tmp_path: Path) -> None:
                 ]
             )
     assert sorted(at for each in taken for at in each) == list(range(len(packets)))
-    assert all({(at + MOST_FLOWS) % len(packets) for at in each} == set(each) for each in taken)
+    assert all(
+        {(at + LIMITS.shared_flows) % len(packets) for at in each} == set(each) for each in taken
+    )
     assert min(map(len, taken)) > 0.25 * len(packets)

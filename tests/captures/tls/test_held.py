@@ -6,11 +6,12 @@ from time import process_time
 
 import pytest
 
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Connection, Endpoint, Piece, Tls
 from kafkascope.captures.tls import messages, search
-from kafkascope.captures.tls.keys.epoch import MOST_SESSIONS, FullHandshake, Sessions
+from kafkascope.captures.tls.keys.epoch import FullHandshake, Sessions
 from kafkascope.captures.tls.keys.keylog import KeyLog
-from kafkascope.captures.tls.negotiation import MOST_CERTIFICATE, Negotiation
+from kafkascope.captures.tls.negotiation import Negotiation
 from kafkascope.captures.tls.search import Search
 from kafkascope.captures.tls.sources import KeySources
 from kafkascope.captures.tls.stream import TlsStream
@@ -42,7 +43,7 @@ def test_a_name_that_no_host_can_have_is_none(size: int, kept: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "kept"), [(MOST_CERTIFICATE, True), (MOST_CERTIFICATE + 1, False)]
+    ("size", "kept"), [(LIMITS.certificate_bytes, True), (LIMITS.certificate_bytes + 1, False)]
 )
 def test_a_certificate_larger_than_any_is_not_kept(size: int, kept: bool) -> None:
     negotiation = Negotiation()
@@ -77,10 +78,10 @@ def test_sessions_forget_the_oldest_as_fast_as_they_learn() -> None:
     took = []
     for part in range(3):
         start = process_time()
-        for number in range(MOST_SESSIONS):
+        for number in range(LIMITS.sessions):
             sessions.remember(b"%d of %d" % (number, part), origins)
         took.append(process_time() - start)
-    assert len(sessions) == MOST_SESSIONS
+    assert len(sessions) == LIMITS.sessions
     assert max(took[1:]) < 10 * took[0]
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pytest
-
-from kafkascope.captures.tls import sources
+from kafkascope.captures.limits import LIMITS, CaptureLimits
 from kafkascope.captures.tls.keys.keylog import KeyLog, log_line
 from kafkascope.captures.tls.sources import KeySources
 from tests.captures.tls.test_stream import Read
@@ -54,11 +52,8 @@ def test_the_newest_come_first_and_no_more_than_may_be_tried() -> None:
     assert keys.unclaimed() == ([], 100)
 
 
-def test_those_with_a_connection_are_not_passed_over_for_ever(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sources, "MOST_PASSED", 10)
-    keys = KeySources(log := counted())
+def test_those_with_a_connection_are_not_passed_over_for_ever() -> None:
+    keys = KeySources(log := counted(), limits=CaptureLimits(claimed_randoms=10))
     assert keys.unclaimed() == (RANDOMS[::-1], 0)
     keys.claimed = CountedSet(RANDOMS[50:])
     for _ in range(20):
@@ -97,7 +92,7 @@ def test_what_is_tried_before_one_fits_has_an_end_too() -> None:
     assert [sum(read.tls.decrypted) for read in reads][:2] == [7, 7]
     assert sum(sum(read.tls.decrypted) for read in reads) < 6 * 7
     assert keys.before <= 0
-    assert keys.trials == sources.MOST_TRIALS
+    assert keys.trials == LIMITS.secret_trials
     assert "were not tried" in reads[-1].tls.note
 
 
@@ -117,7 +112,7 @@ def test_lines_beside_the_one_that_was_found_come_first() -> None:
         read = midstream(keys, opened[number])
         assert sum(read.tls.decrypted) == 7
     # The first of each run is searched from the end on; any other one is beside it.
-    spent = sources.MOST_BEFORE - keys.before
+    spent = LIMITS.fitting_trials - keys.before
     assert spent < 2 * (60 + 40) + 31 * 2 * 3
     assert log.looked == 1
     keys.found(RANDOMS[50])

@@ -18,6 +18,7 @@ from kafkascope.analyzer.findings.model import Finding
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.formats import remarks
 from kafkascope.captures.formats.pcapng import Pcapng
+from kafkascope.captures.limits import CaptureLimits
 from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.engine.held import HeldFrames
 from kafkascope.proxy.recording.packing import CLOSE, OPEN, Packing, TapEvent, preamble
@@ -365,9 +366,8 @@ def test_comments_of_others_are_not_read(tmp_path: Path) -> None:
     assert "proxy" not in slow.text
 
 
-def test_remarks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remarks, "MAX_REMARKS", 10)
-    kept = remarks.Remarks()
+def test_remarks_are_bounded() -> None:
+    kept = remarks.Remarks(limits=CaptureLimits(comments=10))
     for number in range(100):
         one = remarks.remark(0, 50, f"fault: drop [c {number}]" if number % 2 else "fault: drop")
         kept.add(0, number * 100, [one])

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kafkascope.captures.tls.keys.keylog import MOST_LINE, KeyLog, LogLines, Secrets, log_line
+from kafkascope.captures.limits import LIMITS
+from kafkascope.captures.tls.keys.keylog import KeyLog, LogLines, Secrets, log_line
 
 RANDOM = bytes(range(32))
 OTHER = bytes(range(100, 132))
@@ -124,7 +125,7 @@ def test_what_powershell_writes(encoding: str) -> None:
         line().rstrip() + " more",
         "Kafka version: 4.4.0 (release)",
         "x" * 100_000,
-        line().replace(" ", " " * MOST_LINE, 1),
+        line().replace(" ", " " * LIMITS.keylog_line_bytes, 1),
     ],
 )
 def test_damaged_lines_are_counted(text: str) -> None:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.tls.keys.derive import Keys, traffic_keys
 from kafkascope.captures.tls.keys.midstream import (
     CHUNK,
-    TRIES,
     FoundSecret,
     _candidates,
     _chacha_stream,
@@ -36,7 +36,7 @@ def written(suite: Suite, secret: bytes, number: int, size: int, padding: int = 
 
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
-@pytest.mark.parametrize("start", [0, 1, CHUNK - 1, CHUNK, TRIES - 1])
+@pytest.mark.parametrize("start", [0, 1, CHUNK - 1, CHUNK, LIMITS.sequences - 1])
 def test_any_number_is_found(suite: Suite, start: int) -> None:
     index, secret = secret_of(suite, 1)
     body = written(suite, secret, start, 300)
