@@ -126,7 +126,7 @@ def test_any_chunking_gives_the_same_bytes(ins: list[int], outs: list[int], rule
     whole = Bench()
     bench = armed(Always(CLIENT), Always(BROKER)) if rule else Bench()
     # The same ports, so that the same bytes have to come out.
-    whole.nodes.port_base = bench.nodes._port_base = None
+    whole.nodes.port_base = bench.nodes.port_base = None
     try:
         whole.feed(CLIENT, TRAFFIC_IN)
         whole.feed(BROKER, TRAFFIC_OUT)
