@@ -13,25 +13,21 @@ import socket
 from collections import deque
 from collections.abc import Callable
 from time import time_ns
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mitmproxy.connection import Connection, ConnectionState, Server
+from mitmproxy.options import Options
 from mitmproxy.proxy import commands, events, layer
+from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server import ConnectionIO, LiveConnectionHandler, TimeoutWatchdog
 
 from kafkascope.proxy.engine.directory import no_broker
 from kafkascope.proxy.engine.layer import Acted, Do, KafkaLayer, Reset, Steer
+from kafkascope.proxy.engine.route import Route
 from kafkascope.proxy.engine.stream import LAYER, MEMORY, PEER_FULL, SELF_FULL, Data, Stream
+from kafkascope.proxy.hub import Hub
+from kafkascope.proxy.relay.connection import Connection as Relay
 from kafkascope.proxy.rules.verdicts import BROKER, Action, Ask, Read, WakeUp
-
-if TYPE_CHECKING:
-    from mitmproxy.options import Options
-    from mitmproxy.proxy.mode_specs import ProxyMode
-
-    from kafkascope.proxy.engine.route import Route
-    from kafkascope.proxy.hub import Hub
-    from kafkascope.proxy.relay.connection import Connection as Relay
-
 
 _log = logging.getLogger("kafkascope.proxy")
 

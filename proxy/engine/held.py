@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from kafkascope.analyzer.conversation.tampering import BY_HAND
+from kafkascope.proxy.relay.connection import Connection
+from kafkascope.proxy.relay.context import Context
+from kafkascope.proxy.relay.direction import ReadPause
 from kafkascope.proxy.relay.edits import edited, shown
+from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.verdicts import CLIENT, Action, Drop, Forward, Replace, Verdict
-
-if TYPE_CHECKING:
-    from kafkascope.proxy.relay.connection import Connection
-    from kafkascope.proxy.relay.context import Context
-    from kafkascope.proxy.relay.direction import ReadPause
-    from kafkascope.proxy.rules.intercepted import InterceptedFrame
-
 
 # Tells an open connection something with the time, and carries out what it wants then.
 Steer: TypeAlias = "Callable[[Callable[[Connection, int], list[Action]]], None]"

@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mitmproxy.connection import Connection as Socket
 from mitmproxy.connection import ConnectionState
 from mitmproxy.net.tls import starts_like_tls_record
 from mitmproxy.proxy import commands, events, layer, layers
+from mitmproxy.proxy.context import Context
 
 from kafkascope.captures.model import Endpoint
+from kafkascope.proxy.hub import Hub
 from kafkascope.proxy.limits import LIMITS
 from kafkascope.proxy.relay.connection import Connection
+from kafkascope.proxy.relay.proxy_header import Balancer
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Action, End, Read, Send
-
-if TYPE_CHECKING:
-    from mitmproxy.proxy.context import Context
-
-    from kafkascope.proxy.hub import Hub
-    from kafkascope.proxy.relay.proxy_header import Balancer
 
 
 # Plain commands, not connection commands: TLS layers pass them through.

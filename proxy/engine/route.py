@@ -6,26 +6,23 @@ import logging
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from mitmproxy.connection import Client, Server
 from mitmproxy.options import Options
 from mitmproxy.proxy import layer, layers, tunnel
+from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import modes
 from mitmproxy.proxy.mode_specs import ProxyMode
 
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.proxy_protocol import header_of
+from kafkascope.proxy.engine.destinations import Destinations
+from kafkascope.proxy.engine.directory import Nodes
 from kafkascope.proxy.engine.layer import ClientHelloLayer, KafkaLayer
-
-if TYPE_CHECKING:
-    from mitmproxy.connection import Client, Server
-    from mitmproxy.proxy.context import Context
-
-    from kafkascope.proxy.engine.destinations import Destinations
-    from kafkascope.proxy.engine.directory import Nodes
-    from kafkascope.proxy.engine.stream import Arena, Stream
-    from kafkascope.proxy.engine.tls import Tls
-    from kafkascope.proxy.hub import Hub
+from kafkascope.proxy.engine.stream import Arena, Stream
+from kafkascope.proxy.engine.tls import Tls
+from kafkascope.proxy.hub import Hub
 
 Mode = Literal["reverse", "transparent", "socks5"]
 

@@ -13,13 +13,11 @@ import struct
 import sys
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.recording.direct import Lease
-
-if TYPE_CHECKING:
-    from kafkascope.proxy.relay.proxy_header import Balancer
+from kafkascope.proxy.relay.proxy_header import Balancer
 
 # One read. Larger ones fall out of the cache, smaller ones cost more calls.
 READ_BYTES: Final = 512 * 1024

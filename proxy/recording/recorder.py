@@ -14,16 +14,14 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kafkascope.captures.model import Endpoint
+from kafkascope.proxy.hub import Hub
 from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.recording.direct import Part
 from kafkascope.proxy.recording.packing import CLOSE, LARGE, OPEN, Packing, TapEvent, preamble
 from kafkascope.proxy.recording.sinks import FileSink, PipeSink, Sink
-
-if TYPE_CHECKING:
-    from kafkascope.proxy.hub import Hub
 
 _log = logging.getLogger("kafkascope.proxy")
 

@@ -10,9 +10,12 @@ a rule has to see, is kept until it is whole. While a rule waits, the socket is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kafkascope.captures.model import Endpoint
+from kafkascope.proxy.hub import Hub
 from kafkascope.proxy.relay.context import Context
+from kafkascope.proxy.relay.direction import ReadPause
 from kafkascope.proxy.relay.execution import RuleExecution
 from kafkascope.proxy.relay.modes import PASS, WALK
 from kafkascope.proxy.relay.pairing import Pairing
@@ -20,11 +23,6 @@ from kafkascope.proxy.relay.requests import Requests
 from kafkascope.proxy.relay.responses import Responses
 from kafkascope.proxy.relay.taps import TapWriter
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Action, Data, Forward, Send, Verdict
-
-if TYPE_CHECKING:
-    from kafkascope.captures.model import Endpoint
-    from kafkascope.proxy.hub import Hub
-    from kafkascope.proxy.relay.direction import ReadPause
 
 NOTHING: Final[list[Action]] = []
 

@@ -4,13 +4,10 @@ to."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from kafkascope.captures.model import Endpoint
+from kafkascope.proxy.hub import Hub, Tap
 from kafkascope.proxy.rules.verdicts import Action
-
-if TYPE_CHECKING:
-    from kafkascope.captures.model import Endpoint
-    from kafkascope.proxy.hub import Hub, Tap
 
 
 # Scripts keep something for each, weakly.

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafkascope.analyzer.conversation.detect import describe
 from kafkascope.analyzer.transform import secrets
 from kafkascope.captures.signatures import HEAD, PROXY, TEXT, TLS, Side, protocol_of, shown_of
 from kafkascope.proxy.hosts import ON_PLAINTEXT
+from kafkascope.proxy.relay.context import Context
 from kafkascope.proxy.relay.modes import (
     APART,
     COLLECT,
@@ -29,14 +30,10 @@ from kafkascope.proxy.relay.modes import (
     Mode,
     transition,
 )
-from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, End, Read, Send, WakeUp
-
-if TYPE_CHECKING:
-    from kafkascope.proxy.relay.context import Context
-    from kafkascope.proxy.relay.pairing import Pairing, PendingRequest
-    from kafkascope.proxy.relay.taps import TapWriter
-    from kafkascope.proxy.rules.intercepted import InterceptedFrame
-    from kafkascope.proxy.rules.verdicts import Data, Verdict
+from kafkascope.proxy.relay.pairing import Pairing, PendingRequest
+from kafkascope.proxy.relay.taps import TapWriter
+from kafkascope.proxy.rules.intercepted import InterceptedFrame
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Data, End, Read, Send, Verdict, WakeUp
 
 # A throttled frame goes in pieces of so much time.
 SLICE_S: Final = 0.05

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
@@ -26,11 +26,9 @@ from kafkascope.dissectors.registry import (
     write_layout,
 )
 from kafkascope.proxy.limits import LIMITS
+from kafkascope.proxy.relay.context import Context
 from kafkascope.proxy.relay.pairing import SIZE, PendingRequest
 from kafkascope.proxy.relay.skipping import Program, Unwalkable, program, tail_of
-
-if TYPE_CHECKING:
-    from kafkascope.proxy.relay.context import Context
 
 METADATA, FIND_COORDINATOR, DESCRIBE_CLUSTER, SHARE_FETCH, SHARE_ACKNOWLEDGE = 3, 10, 60, 78, 79
 

@@ -8,11 +8,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kafkascope.analyzer.conversation.tampering import BETWEEN, RULE
+from kafkascope.proxy.relay.context import Context
 from kafkascope.proxy.relay.direction import SLICE_S, Direction, ReadPause, nothing
 from kafkascope.proxy.relay.modes import Event
+from kafkascope.proxy.relay.taps import TapWriter
+from kafkascope.proxy.rules.intercepted import InterceptedFrame
+from kafkascope.proxy.rules.rules import Rule
 from kafkascope.proxy.rules.verdicts import (
     BROKER,
     CLIENT,
@@ -30,12 +34,6 @@ from kafkascope.proxy.rules.verdicts import (
     Throttle,
     Verdict,
 )
-
-if TYPE_CHECKING:
-    from kafkascope.proxy.relay.context import Context
-    from kafkascope.proxy.relay.taps import TapWriter
-    from kafkascope.proxy.rules.intercepted import InterceptedFrame
-    from kafkascope.proxy.rules.rules import Rule
 
 # Verdicts after which no rule is asked any more.
 FINAL: Final = (Respond, Drop, Close)

@@ -8,14 +8,11 @@ from collections import deque
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from kafkascope.captures.proxy_protocol import V2
-from kafkascope.dissectors.registry import APIS, layout_of, request_header_version
+from kafkascope.dissectors.registry import APIS, Decoded, layout_of, request_header_version
 from kafkascope.proxy.limits import LIMITS
-
-if TYPE_CHECKING:
-    from kafkascope.dissectors.registry import Decoded
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 

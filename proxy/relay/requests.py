@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafkascope.analyzer.conversation.plausible import Plausibility as Plausible
 from kafkascope.analyzer.conversation.plausible import judge_request
@@ -14,8 +14,11 @@ from kafkascope.analyzer.conversation.sasl import is_token
 from kafkascope.analyzer.transform import secrets
 from kafkascope.captures.signatures import HEAD, protocol_of
 from kafkascope.dissectors.registry import API_VERSIONS, APIS
+from kafkascope.proxy.hub import Rules
+from kafkascope.proxy.relay.context import Context
 from kafkascope.proxy.relay.direction import Direction, FrameHandler
 from kafkascope.proxy.relay.endpoints import ENDPOINTS, WHOLE
+from kafkascope.proxy.relay.execution import RuleExecution
 from kafkascope.proxy.relay.modes import COLLECT, Event
 from kafkascope.proxy.relay.pairing import (
     FIXED_BYTES,
@@ -28,7 +31,9 @@ from kafkascope.proxy.relay.pairing import (
     sane,
     token_request,
 )
+from kafkascope.proxy.relay.taps import TapWriter
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
+from kafkascope.proxy.rules.rules import Rule
 from kafkascope.proxy.rules.verdicts import (
     BROKER,
     CLIENT,
@@ -40,13 +45,6 @@ from kafkascope.proxy.rules.verdicts import (
     Send,
     Verdict,
 )
-
-if TYPE_CHECKING:
-    from kafkascope.proxy.hub import Rules
-    from kafkascope.proxy.relay.context import Context
-    from kafkascope.proxy.relay.execution import RuleExecution
-    from kafkascope.proxy.relay.taps import TapWriter
-    from kafkascope.proxy.rules.rules import Rule
 
 SASL_HANDSHAKE: Final = 17
 # Bytes of a frame that tell whether it has the form of a token.

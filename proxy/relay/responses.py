@@ -5,18 +5,22 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafkascope.analyzer.transform import secrets
 from kafkascope.captures.signatures import HEAD, protocol_of
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import API_VERSIONS, APIS
+from kafkascope.proxy.relay.context import Context
 from kafkascope.proxy.relay.direction import Direction, FrameHandler
 from kafkascope.proxy.relay.endpoints import WHOLE, empty, filled, walk_of
+from kafkascope.proxy.relay.execution import RuleExecution
 from kafkascope.proxy.relay.modes import COLLECT, Event
 from kafkascope.proxy.relay.pairing import SIZE, Pairing, PendingRequest, sane, token_request
 from kafkascope.proxy.relay.skipping import Unwalkable, Walk
+from kafkascope.proxy.relay.taps import TapWriter
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
+from kafkascope.proxy.rules.rules import Rule
 from kafkascope.proxy.rules.verdicts import (
     BROKER,
     CLIENT,
@@ -27,12 +31,6 @@ from kafkascope.proxy.rules.verdicts import (
     Send,
     Verdict,
 )
-
-if TYPE_CHECKING:
-    from kafkascope.proxy.relay.context import Context
-    from kafkascope.proxy.relay.execution import RuleExecution
-    from kafkascope.proxy.relay.taps import TapWriter
-    from kafkascope.proxy.rules.rules import Rule
 
 # Responses up to this size are kept whole where node endpoints may be in them.
 SMALL: Final = 32 * 1024

@@ -4,18 +4,15 @@ differs, secrets masked."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from kafkascope.analyzer.conversation.tampering import named
 from kafkascope.analyzer.transform import secrets
+from kafkascope.proxy.hub import Recording
+from kafkascope.proxy.relay.context import Context
+from kafkascope.proxy.relay.pairing import PendingRequest
+from kafkascope.proxy.relay.proxy_header import Balancer
+from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Data
-
-if TYPE_CHECKING:
-    from kafkascope.proxy.hub import Recording
-    from kafkascope.proxy.relay.context import Context
-    from kafkascope.proxy.relay.pairing import PendingRequest
-    from kafkascope.proxy.relay.proxy_header import Balancer
-    from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 
 @dataclass(slots=True, eq=False)

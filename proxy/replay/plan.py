@@ -6,17 +6,15 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.session.session import Session
 from kafkascope.analyzer.topics import TopicNames, nameless
 from kafkascope.dissectors.registry import APIS
 from kafkascope.dissectors.zookeeper.types import is_zookeeper
 from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.replay.split import partitions
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.session.session import Session
 
 
 class Permit(NamedTuple):

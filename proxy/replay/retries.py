@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kafkascope.analyzer.model import Exchange
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.registry import APIS, Decoded
 from kafkascope.proxy.replay import split
 from kafkascope.proxy.replay.compare import HEARTBEATS, Comparison
 from kafkascope.proxy.replay.remap import Remap
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.model import Exchange
 
 # Errors that pass: a topic, leader or coordinator that is not there yet, a transaction that is
 # still being completed or verified (19 and 20, KIP-890), a batch before this one that is being

@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import InitVar, dataclass
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kafkascope.analyzer.bodies.fetch_sessions import FETCH
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.session.session import Session
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout
@@ -25,11 +28,6 @@ from kafkascope.proxy.replay.plan import Plan, ReplayStep
 from kafkascope.proxy.replay.remap import Remap
 from kafkascope.proxy.replay.retries import MOVES_GROUPS, REPEATABLE, TRANSIENT, Retries
 from kafkascope.proxy.replay.sessions import Sessions
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.conversation.context import Context
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.session.session import Session
 
 # No failure: how the first JoinGroup of a member is answered (KIP-394).
 MEMBER_ID_REQUIRED: Final = 79

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from kafkascope.analyzer.bodies.facts import attributes
 from kafkascope.analyzer.exchanges.rows import is_flexible
@@ -27,10 +27,8 @@ from kafkascope.analyzer.filter.paths import of_message
 from kafkascope.analyzer.filter.saved import spelled
 from kafkascope.dissectors.registry import APIS, layout_of
 from kafkascope.proxy.limits import LIMITS
+from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
-
-if TYPE_CHECKING:
-    from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 Kind: TypeAlias = Literal["request", "response"]
 # Of an API's key, a version and a side: whether something can be done to such frames.

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable, Iterator
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
+from kafkascope.proxy.hub import Hub
+from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, DeferredVerdict, Verdict
-
-if TYPE_CHECKING:
-    from kafkascope.proxy.hub import Hub
-    from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 Look = Literal["no", "head", "whole"]
 

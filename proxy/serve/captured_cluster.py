@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.registry import APIS
 from kafkascope.dissectors.values import Uuid
 from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.serve.log import Log
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.topics import TopicNames
 
 DEFAULT_NODE: Final = 1
 # Leads what nobody told the leader of, until all of the capture was read.

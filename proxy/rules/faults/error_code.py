@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Self
 
 from kafkascope.analyzer.conversation.tampering import FAULT
 from kafkascope.dissectors.errors import DissectError
@@ -36,10 +36,8 @@ from kafkascope.dissectors.registry import (
     write_layout,
 )
 from kafkascope.proxy.rules.faults.fault import Action, FaultError
+from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Replace, Respond, Verdict
-
-if TYPE_CHECKING:
-    from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 Level = Literal["top", "group", "topic", "partition", "part"]
 LEVELS: Final = ("top", "group", "topic", "partition")

@@ -6,7 +6,7 @@ import operator
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 from kafkascope.analyzer.filter.paths import known
 from kafkascope.dissectors.codec import places
@@ -15,10 +15,8 @@ from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import BytesWire, Layout, NumberWire, Wire
 from kafkascope.dissectors.registry import APIS, Decoded, layout_of
 from kafkascope.proxy.rules.faults.fault import Action, FaultError
+from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
-
-if TYPE_CHECKING:
-    from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "=": lambda old, new: new,

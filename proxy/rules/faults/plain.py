@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from kafkascope.analyzer.bodies.facts import attributes
 from kafkascope.analyzer.filter.values import duration, size
@@ -14,6 +14,7 @@ from kafkascope.dissectors.layout import BytesWire, Slot
 from kafkascope.dissectors.registry import APIS, Decoded, layout_of
 from kafkascope.proxy.rules.faults.error_code import ErrorAction
 from kafkascope.proxy.rules.faults.fault import Action, FaultError
+from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.verdicts import (
     BROKER,
     CLIENT,
@@ -25,9 +26,6 @@ from kafkascope.proxy.rules.verdicts import (
     Throttle,
     Verdict,
 )
-
-if TYPE_CHECKING:
-    from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 MAGIC_AT: Final = 16
 # Where the checksum stands, by magic.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import UnknownApi
@@ -15,10 +15,8 @@ from kafkascope.dissectors.registry import (
     unsupported_response,
 )
 from kafkascope.proxy.rules.faults.fault import Action, FaultError
+from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Close, Respond, Verdict
-
-if TYPE_CHECKING:
-    from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 _OFFER: Final = re.compile(
     r"\s*(?P<api>[A-Za-z]+)\s*(?:<=\s*(?P<most>\d+)|(?P<low>\d+)\s*(?:-\s*(?P<high>\d+))?)\s*"

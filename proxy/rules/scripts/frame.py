@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafkascope.analyzer.exchanges.records import RecordField, fields_in
 from kafkascope.dissectors.codec.jsonform import body_from_json
@@ -17,11 +17,9 @@ from kafkascope.dissectors.reference.codes import ERRORS
 from kafkascope.dissectors.registry import APIS, encode_response, layout_of
 from kafkascope.proxy.rules.faults.error_code import error_response
 from kafkascope.proxy.rules.faults.records import rewritten
+from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.matching import KINDS
 from kafkascope.proxy.rules.verdicts import CLIENT, Close, Drop, Replace, Respond, Verdict
-
-if TYPE_CHECKING:
-    from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 
 class ScriptMistake(Exception):

@@ -15,20 +15,18 @@ from concurrent.futures import Future
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from kafkascope.analyzer.filter.language import FilterError
 from kafkascope.captures.inputs.small import read_small
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.proxy.rules.faults.fault import FaultError
+from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.matching import Matcher
+from kafkascope.proxy.rules.rules import Look
 from kafkascope.proxy.rules.scripts.frame import ScriptFrame, ScriptMistake
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, DeferredVerdict, Verdict
-
-if TYPE_CHECKING:
-    from kafkascope.proxy.rules.intercepted import InterceptedFrame
-    from kafkascope.proxy.rules.rules import Look
 
 NAMES: Final = ("request", "response")
 
