@@ -56,8 +56,8 @@ def map(options: ReadOptions, by: By, brokers: bool) -> int:
     found, topics = Applications(), Topics()
     with Reading(options) as reading:
         described = options.form == "asyncapi"
-        if described:
-            topics.payloads = reading.payloads
+        if described and reading.stored is None:
+            topics.payloads = reading.payloads  # tables hold no records
         count(reading, *((found, topics) if described else (found,)))
         names = reading.capture.context.names
         applications = found.applications(names, by)

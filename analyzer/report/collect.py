@@ -16,6 +16,7 @@ from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.remarks import nothing_found, remarks
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.statistics.errors import Errors
+from kafkascope.analyzer.statistics.journeys.model import By
 from kafkascope.analyzer.statistics.rates import SECOND, Rates
 from kafkascope.analyzer.text import plural
 
@@ -49,6 +50,9 @@ class ReportFacts:
     """Sentences on what is missing or odd about the capture."""
     gaps: list[str]
     """Of these, what makes results incomplete."""
+    by: By = "application"
+    """What a node of the map stands for. Pseudonyms differ by a number and are no application:
+    there it is a client id."""
 
     @property
     def span(self) -> Span:
@@ -122,6 +126,7 @@ def collect(
         source.captured_bytes,
         said,
         gaps + damage,
+        "application" if disguise is None else "client_id",
     )
 
 

@@ -177,17 +177,21 @@ def _over_time(facts: ReportFacts, times: Times) -> Section:
 
 
 def _map(facts: ReportFacts, times: Times) -> Section:
-    shown = AppMap(facts.findings.base.map.applications(facts.names))
+    shown = AppMap(facts.findings.base.map.applications(facts.names, facts.by))
     graph = graph_of(shown, MOST_MAPPED)
     title = "Applications and topics"
+    joined = (
+        "Client IDs that differ by a number or a random part are one application."
+        if facts.by == "application"
+        else "Client IDs are pseudonyms: each is an application of its own."
+    )
     legend = "Left: applications that write. Right: applications that read."
     if graph.left_out:
         legend += f" {plural(graph.left_out, 'topic')} with less traffic left out."
     return Section(
         "map",
         title,
-        "Who writes to each topic, and who reads it. Client IDs that differ by a number or a random"
-        " part are one application.",
+        f"Who writes to each topic, and who reads it. {joined}",
         "kafkascope map {}",
         [(legend, flow(title, graph))] if graph.edges else [],
         [table(title, Applications.COLUMNS, edge_lines(shown.applications), times, _of_edge)],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from kafkascope.analyzer.merging.tables import by_key
@@ -16,7 +17,9 @@ from kafkascope.analyzer.times import SECOND
 UNREAD: Final = "not read in this capture"
 UNWRITTEN: Final = "not written in this capture"
 MAX_DRAWN: Final = 200
-"""Topics in Mermaid, which refuses more than 500 edges, and in Graphviz."""
+"""Topics of a drawing."""
+MAX_EDGES: Final = 500
+"""Of a drawing: `maxEdges` of Mermaid, which draws nothing where there are more."""
 MAX_TOPIC: Final = 40
 """Columns of a topic's name in a terminal."""
 SHOWN_IDS: Final = 6
@@ -55,11 +58,14 @@ def rate(records: int, span_ns: int) -> str:
 
 def graph_of(shown: AppMap, most: int = MAX_DRAWN) -> Graph:
     """Return the graph of the topics with the most bytes, and their applications."""
-    traffic: Counter[str] = Counter()
+    traffic, degree = Counter[str](), Counter[str]()
     for each in shown.applications:
         for edge in edges_of(each):
             traffic[edge.topic] += edge.bytes
-    topics = sorted(name for name, _ in traffic.most_common(most))
+            degree[edge.topic] += 1
+    busiest = [name for name, _ in traffic.most_common(most)]
+    ends = accumulate(degree[name] for name in busiest)
+    topics = sorted(name for name, end in zip(busiest, ends, strict=True) if end <= MAX_EDGES)
     ids = {name: f"t{number}" for number, name in enumerate(topics)}
     writers, readers = shown.writers(), shown.readers()
     nodes, edges = [], []

@@ -487,3 +487,16 @@ def test_a_report_of_hostile_traffic_links_nothing(tmp_path: Path) -> None:
 def test_words_and_numbers_of_a_report_stay_text() -> None:
     text = "client opened 12 connections, 1,024 a minute: p99 is 3.1 ms (see below)"
     assert _text(text) == text
+
+
+def test_the_map_is_on_the_first_screen(page: str, tmp_path: Path) -> None:
+    assert page.index('id="map"') < page.index('id="time"') < page.index('id="findings"')
+    chart = next(each for each in re.findall("<svg.*?</svg>", page, re.S) if "Applications" in each)
+    assert "<title>orders-svc writes to orders: " in chart
+    assert re.search(r"<title>billing reads orders: .*, group billing</title>", chart)
+    # Pseudonyms of clients differ by a number: they are no application.
+    hidden = made(tmp_path, SHOP, "--redact", "all")
+    assert "each is an application of its own" in hidden
+    titles = re.findall(r"<title>(client-\d+|[^<]*?) writes to topic-\d+:", hidden)
+    assert titles
+    assert all(re.fullmatch(r"client-\d+", name) for name in titles)

@@ -65,6 +65,13 @@ def test_the_busiest_topics_are_drawn() -> None:
     assert graph.left_out == 1
 
 
+def test_a_drawing_has_no_more_edges_than_mermaid_takes() -> None:
+    edges = tuple(READ._replace(topic=f"topic-{n}") for n in range(3))
+    readers = [BILLING._replace(name=f"app-{n}", reads=edges) for n in range(200)]
+    graph = graph_of(AppMap(readers))
+    assert (len(graph.edges), graph.left_out) == (400, 1)
+
+
 def test_hostile_names_are_one_line() -> None:
     evil = ORDERS._replace(
         name=EVIL, client_ids=(EVIL, "b"), users=(EVIL,), writes=(WRITE._replace(topic=EVIL),)
