@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, timedelta, timezone, tzinfo
 from functools import lru_cache
 from time import gmtime
 from typing import Final
@@ -50,3 +52,23 @@ def iso_ms(time_ms: int | None) -> str | None:
     if not FIRST_SECOND <= seconds <= LAST_SECOND:
         return None
     return f"{_second(seconds)}{millis:03d}Z"
+
+
+_OFFSET: Final = re.compile(r"(?:UTC|GMT)?([+-])(\d\d?)(?::?([0-5]\d))?")
+
+
+def zone_named(name: str) -> tzinfo:
+    """Return a time zone by its name (`Europe/Berlin`) or offset from UTC (`+05:30`);
+    `ValueError`."""
+    if match := _OFFSET.fullmatch(name):
+        minutes = int(match[2]) * 60 + int(match[3] or 0)
+        if minutes < 24 * 60:
+            return timezone(timedelta(minutes=minutes if match[1] == "+" else -minutes))
+    if name.upper() in ("UTC", "Z"):
+        return UTC  # also without a data base of zones
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise ValueError("write UTC, Europe/Berlin, or an offset such as +05:30") from None

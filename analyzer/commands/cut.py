@@ -103,6 +103,7 @@ def cut(
         telling = Comments(Evidence(findings_of(options)), comments)
         comments = telling.texts
     with Reading(options, spool=True, known=known) as reading:
+        reading.demand_packets("cut")
         capture = reading.capture
         cutting: Cutting | Originals
         if secrets:

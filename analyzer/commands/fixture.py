@@ -65,6 +65,7 @@ def from_captures(options: ReadOptions, per_version: int | None, redact: Any) ->
     large_apart()
     redaction = Redaction(redact, Pseudonyms(same_length=True))
     with Reading(options) as reading:
+        reading.demand_packets("fixture new")
         making = Making(
             redaction,
             per_version=per_version,

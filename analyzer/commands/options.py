@@ -7,11 +7,10 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import UTC, timedelta, timezone, tzinfo
+from datetime import tzinfo
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 import click
 
@@ -19,6 +18,7 @@ from kafkascope.analyzer.commands.help import Function, Option, option, refusing
 from kafkascope.analyzer.commands.tables import format_option, json_option, wide_option
 from kafkascope.analyzer.reading.options import FORMATS, ReadOptions, SchemaOptions
 from kafkascope.analyzer.render import times as render_times
+from kafkascope.analyzer.times import zone_named
 from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
 from kafkascope.captures.model import Resolved
 from kafkascope.captures.packets.resolved import in_hosts_file
@@ -83,25 +83,11 @@ hosts_option = setting(
 
 
 def zone_of(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tzinfo | None:
-    """Return a time zone by its name (`Europe/Berlin`) or offset from UTC (`+05:30`)."""
+    """Return the time zone of an option."""
     if value is None:
         return None
-    if match := re.fullmatch(r"(?:UTC|GMT)?([+-])(\d\d?)(?::?([0-5]\d))?", value):
-        minutes = int(match[2]) * 60 + int(match[3] or 0)
-        if minutes < 24 * 60:
-            return timezone(timedelta(minutes=minutes if match[1] == "+" else -minutes))
-    try:
-        return ZoneInfo(value)
-    except (ValueError, OSError):
-        raise click.BadParameter(
-            f'"{value}": write UTC, Europe/Berlin, or an offset such as +05:30'
-        ) from None
-    except KeyError:
-        if value.upper() in ("UTC", "Z"):
-            return UTC  # without a data base of zones
-        raise click.BadParameter(
-            f'"{value}" is not known: write UTC, Europe/Berlin, or an offset such as +05:30'
-        ) from None
+    with refusing(ValueError):
+        return zone_named(value)
 
 
 def check_schemas(

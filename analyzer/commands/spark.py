@@ -25,6 +25,7 @@ from kafkascope.analyzer.commands.options import (
 from kafkascope.analyzer.heap import large_apart
 from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
 from kafkascope.analyzer.terminal import say
+from kafkascope.analyzer.times import zone_named
 from kafkascope.extras import require
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ _input_option, _tables_option, _spark_option, _follow_option = (
 @_input_option("-Y filter_text", "FILTER", "Display filter of exchanges to convert", default="")
 @decode_as_option(section="Input")
 @keylog_option(section="Input")
+@_input_option("--time-zone zone", "ZONE", "Time zone of request logs", default="")
 @_tables_option("--append used", "", "Add to the tables in DIR", flag_value="append")
 @_tables_option("--replace used", "", "Replace the tables in DIR", flag_value="replace")
 @_tables_option("--full", "", "Include request and response bodies as JSON")
@@ -103,6 +105,7 @@ def spark(
     filter_text: str,
     decode_as: tuple[str, ...],
     keylog: tuple[str, ...],
+    zone: str,
     full: bool,
     records: bool,
     more: str,
@@ -168,7 +171,11 @@ def spark(
         frames="frames" in wanted,
         segments="segments" in wanted,
         filter=_filter(spelled(filter_text)),
+        zone=zone,
     )
+    if zone:
+        with refusing(ValueError, option="--time-zone"):
+            zone_named(zone)
     if used is not None and follow:
         raise click.UsageError("--follow always appends: leave out --append and --replace")
     if spark_options["remote"] or spark_options["master"]:

@@ -48,8 +48,15 @@ MOST_EXAMPLES: Final = 3
 class LogReader:
     """Reads the texts of a source."""
 
-    def __init__(self, source: Source, context: Context, zone: tzinfo | None = None) -> None:
-        """`zone`: that of times without one; None: that of the line, or of this machine."""
+    def __init__(
+        self,
+        source: Source,
+        context: Context,
+        zone: tzinfo | None = None,
+        first_file: int = 0,
+    ) -> None:
+        """`zone`: that of times without one; None: that of the line, or of this machine.
+        `first_file`: index that the first input has in the context."""
         self.connections = LoggedConnections(context)
         self.lines = 0
         """Completed requests, each once."""
@@ -62,7 +69,7 @@ class LogReader:
         self.without_responses = False
         """Whether lines have no responses at all."""
         self.examples: list[str] = []
-        self._source, self._zone = source, zone
+        self._source, self._zone, self._first_file = source, zone, first_file
         self._latest_ns = 0
         self._seen: dict[tuple[object, ...], None] = {}
 
@@ -112,7 +119,7 @@ class LogReader:
         self.lines += 1
         self._latest_ns = max(self._latest_ns, entry[1].written_ns)
         self.without_responses |= entry[1].response.gap == NO_RESPONSES
-        return self.connections.take(file, *entry)
+        return self.connections.take(self._first_file + file, *entry)
 
     def _is_copy(self, completed: Completed) -> bool:
         about = (

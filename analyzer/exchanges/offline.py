@@ -109,6 +109,8 @@ class Capture:
         self.context.remarks = source.remarks
         self._conversations = Conversations(self.context)
         self.zone = zone
+        self.first_file = 0
+        """Index of the first input among those of `Context.fingerprints`."""
         self.logs: LogReader | None = None
         """Reads request logs of brokers, once it is known that there are some."""
         self.share: Share | None = None
@@ -212,7 +214,7 @@ class Capture:
         if found and self.logs is None:
             from kafkascope.analyzer.exchanges.logs import LogReader
 
-            self.logs = LogReader(source, self.context, self.zone)
+            self.logs = LogReader(source, self.context, self.zone, self.first_file)
         return found
 
     def _logged(self, texts: list[int]) -> Iterator[Iterator[list[Item]]]:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from kafkascope.analyzer.pipeline.places import fingerprint_of, open_anywhere, size_of
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.analyzer.pipeline.tables.facts import TableFacts, identity_of
+from kafkascope.captures.errors import NotACapture
 from kafkascope.captures.formats.records import skipped_bytes
+from kafkascope.captures.formats.text import TEXT
 from kafkascope.captures.inputs.order import Order
 from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
 from kafkascope.captures.limits import CaptureLimits
@@ -132,6 +134,11 @@ class Job:
     limits: CaptureLimits = CAPTURE_LIMITS
 
     @property
+    def of_logs(self) -> bool:
+        """Whether its files are request logs of brokers."""
+        return bool(self.files) and self.files[0].index.format == TEXT
+
+    @property
     def size(self) -> int:
         return sum(file.size for file in self.files)
 
@@ -203,6 +210,9 @@ def job_of(
     """Index the files, and order them as `open_inputs` does."""
     order, engine = list(names), engine or Engine()
     indexes = dict(zip(order, engine.index(order, split_bytes), strict=True))
+    texts = sum(each.format == TEXT for each in indexes.values())
+    if 0 < texts < len(indexes):
+        raise NotACapture("captures and request logs are converted to tables apart")
     if len(order) > 1:
         order.sort(key=lambda name: indexes[name].first_ns or 0)
     before = before or Before()
@@ -223,7 +233,7 @@ def job_of(
         first_frame += file.index.packets
         files.append(file)
     packets = None
-    if len(order) > 1:
+    if len(order) > 1 and not texts:
         sketches = engine.sketch(order, size_of_samples(len(order)))
         packets = order_of(order, sketches, lambda name: open_anywhere(name, 0))
     if packets is not None:

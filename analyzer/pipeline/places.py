@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from kafkascope.analyzer.exchanges.offline import FINGERPRINT_BYTES
 from kafkascope.captures.errors import NotACapture
+from kafkascope.captures.formats.text import is_log
 from kafkascope.captures.inputs.inflate import ByteStream
 from kafkascope.captures.inputs.opening import (
     StoredFile,
@@ -157,7 +158,7 @@ def _captures(names: list[str]) -> list[str]:
         except NotACapture:
             continue
         stream.close()
-        if is_capture(head):
+        if is_capture(head) or is_log(head):
             out.append(name)
     return out
 

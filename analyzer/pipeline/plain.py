@@ -182,9 +182,19 @@ class Plain(Engine):
 
     def rows(self, job: Job, earlier: TableFacts | None, folder: Path) -> Parts:
         """Read the input as it is; by shards where connections continue in other batches."""
+        names = [file.name for file in job.files]
+        if job.of_logs:
+            # Lines do not tell when connections end: each batch begins without state.
+            with Source(names, None, _Lazily(names)) as source:
+                return together(
+                    [
+                        task_rows(
+                            setting_of(job, earlier), folder, FILE, lambda task: task.logs(source)
+                        )
+                    ]
+                )
         if job.keep is not None or job.before.batch:
             return shard_rows(job, earlier, folder)
-        names = [file.name for file in job.files]
 
         def read(task: Task) -> None:
             with Source(names, None, _Lazily(names), job.order) as source:
@@ -224,7 +234,8 @@ def run(job: Job, staging: Path, engine: Engine) -> tuple[Path, TableFacts]:
     with the facts of the round before, until a round learns nothing that would change them."""
     earlier: TableFacts | None = None
     for number in range(1, MOST_ROUNDS + 1):
-        parts = engine.rows(job, earlier, staging / "raw" / str(number))
+        rows = Plain().rows if job.of_logs else engine.rows
+        parts = rows(job, earlier, staging / "raw" / str(number))
         facts = _facts(job, parts)
         news = job.schemas is not None and learned(job.schemas, facts.missing)
         if not facts.unsettled() and not news:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from kafkascope.analyzer.conversation.context import Context, Endpoints
 from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.exchanges.internal import FETCH, learn_from_log
-from kafkascope.analyzer.exchanges.offline import BROKER_LEG
+from kafkascope.analyzer.exchanges.offline import BROKER_LEG, Capture
 from kafkascope.analyzer.exchanges.pairs import Item, exchange_of, response_of
 from kafkascope.analyzer.pipeline import state
 from kafkascope.analyzer.pipeline.job import Job, Keep
@@ -27,8 +27,9 @@ from kafkascope.analyzer.pipeline.segments import SCHEMA as SEGMENTS
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.collect import TableCollector, TableOptions
 from kafkascope.analyzer.pipeline.tables.facts import SentSchemas, TableFacts, sent
-from kafkascope.analyzer.pipeline.tables.numbers import connection_place
+from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, connection_place
 from kafkascope.analyzer.pipeline.tables.schemas import CARRY
+from kafkascope.analyzer.times import zone_named
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.remarks import Remark, Remarks
 from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
@@ -161,6 +162,26 @@ class Task:
                         take(event)
                     self._settle(assembly.reassembler.time_ns)
         self._end()
+
+    def logs(self, source: Source) -> None:
+        """Read request logs of brokers, in the order of time."""
+        zone = self._setting.options.zone
+        capture = Capture(source, zone=zone_named(zone) if zone else None)
+        capture.context = self._context
+        capture.first_file = len(self._context.fingerprints) - len(source.names)
+        known: set[int] = set()
+        for exchange in capture.exchanges():
+            assert exchange.logged is not None
+            connection = exchange.connection
+            # Its lines have no places in common with those of other files.
+            exchange.logged.rank = exchange.number
+            if connection.number < CONNECTION:
+                connection.number = connection_place(connection.number)
+            if connection.number not in known:
+                known.add(connection.number)
+                self._collector.saw(Opened(connection))
+            self._add(exchange)
+        self._collector.settle()
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Read shards: rows of segments, sorted by shard and packet."""

@@ -164,6 +164,16 @@ class Reading:
         self._progress.clear()
         self.capture.close()
 
+    def demand_packets(self, command: str) -> None:
+        """Refuse request logs where bytes of messages are needed."""
+        source = self.capture.source
+        for index, name in enumerate(source.names):
+            if source.is_text(index):
+                raise click.UsageError(
+                    f"{name} is a request log: {command} needs a capture, because the log lacks "
+                    "bytes and records of messages (see docs/requestlog.md)"
+                )
+
     def rows(self) -> Iterator[RowAndExchange]:
         """Yield the matching exchanges, of files in the order of their numbers. Ends at ctrl+c,
         too."""

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from kafkascope.analyzer.conversation.detect import is_other
+from kafkascope.analyzer.exchanges.rows import SOURCES
 from kafkascope.analyzer.identity import host_of, user_of
 from kafkascope.analyzer.merging.measures import Measures, least, most, total
 from kafkascope.analyzer.merging.tables import Key, Keyed, by_key, table
@@ -156,7 +157,7 @@ class Connections(ByKey[Wire]):
         known = wire.ends, wire.client_id, wire.software, wire.user
         if known != (ends, client_id, software, row.user or None):
             wire.take(ends=ends, client_id=client_id, software=software, user=user_of(row) or None)
-        if row.request_bytes is not None:
+        if row.request_bytes is not None or row.source == SOURCES[1]:
             wire.requests += count
         wire.take(active_ns=end, answered_ns=end if row.state == "answered" else None)
         wire.side = exchange.client_end

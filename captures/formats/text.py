@@ -13,6 +13,8 @@ from kafkascope.captures.formats.records import CaptureRecord, Format, Found, In
 
 MARK: Final = b"Completed request:"
 """Begins the message of each line of a broker's request log, in every release since 0.8."""
+TEXT: Final = "request-log"
+"""Name of the format."""
 LOOKED_BYTES: Final = 1 << 18
 """Bytes of a text that are looked at for the mark: a starting broker prints its configuration, some
 40 KB, before its first request."""

@@ -208,7 +208,12 @@ class Source:
         """Return whether an input is a text in place of packets; one that comes through a pipe is
         opened, and waited for."""
         if index not in self.texts:
-            found = self._begun[index] = self._open(index, self.names[index])
+            name = self.names[index]
+            found = self._open(index, name)
+            if index in self._opened or not is_regular(name):
+                self._begun[index] = found
+            else:
+                found[0].close()
             self.texts[index] = is_log(found[1], sure=False)
         return self.texts[index]
 

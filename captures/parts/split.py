@@ -18,6 +18,7 @@ from kafkascope.captures.formats.pcap import Pcap
 from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.captures.formats.records import TLS_KEY_LOG, Block, FileGap, Format, Interface
 from kafkascope.captures.formats.remarks import Remark
+from kafkascope.captures.formats.text import TEXT, Text
 from kafkascope.captures.inputs.files import BLOCK_BYTES, Runs, Source
 from kafkascope.captures.inputs.inflate import ByteStream
 from kafkascope.captures.inputs.opening import format_of, open_stream
@@ -112,6 +113,17 @@ class _Walk(Source):
         self.state = order, section, len(format_.interfaces), format_.last_ns
 
 
+def _index_of_text(out: Index, open_: Opener) -> Index:
+    """Index a text, of which one task reads all: its lines are counted."""
+    out.format = TEXT
+    source = Source([out.name], None, {0: open_(out.name, 0)})
+    with source:
+        out.packets = sum(data.count(b"\n") for data in source.text(0))
+    out.damage = str(source.statistics.damage[0]) if source.statistics.damage else ""
+    out.splits = []
+    return out
+
+
 def index(
     name: str, open_: Opener, *, split_bytes: int = SPLIT_BYTES, block_bytes: int = BLOCK_BYTES
 ) -> Index:
@@ -124,6 +136,8 @@ def index(
     finally:
         stream.close()
     out = Index(name, compressed=inflated)
+    if isinstance(format_, Text):
+        return _index_of_text(out, open_)
     pcap_head = head[: format_.header] if isinstance(format_, Pcap) else b""
     out.format = "pcap" if pcap_head else "pcapng"
     # The first part begins with the file itself, so that what has no packets is read, too.

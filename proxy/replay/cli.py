@@ -179,6 +179,7 @@ def _replay(options: ReadOptions, settings: ReplayOptions) -> int:
 
     try:
         with Reading(options, spool=True) as reading, Output(options) as output:
+            reading.demand_packets("replay")
             capture = reading.capture
             context = capture.context
             session = Session(context, capture.source.read, plaintext=capture.plaintext)

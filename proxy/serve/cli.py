@@ -250,6 +250,7 @@ def _read_and_serve(options: ReadOptions, settings: ServeOptions) -> int:
     from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 
     with Reading(options, spool=True) as reading:
+        reading.demand_packets("serve")
         capture = reading.capture
         context = capture.context
         session = Session(context, capture.source.read, plaintext=capture.plaintext)

@@ -68,6 +68,8 @@ class TableOptions:
     filter: str = ""
     """Only exchanges that match are counted and make rows, of their records those that match; see
     `filter.bind.IN_TASKS`."""
+    zone: str = ""
+    """Time zone of request logs whose times name none."""
 
     def makes(self, table: str) -> bool:
         return table not in ON_REQUEST or bool(getattr(self, table))
@@ -76,7 +78,7 @@ class TableOptions:
         """Return the options for manifests and for the name of a batch; without a filter they are
         the same as before filters existed."""
         found = asdict(self)
-        return found if self.filter else {k: v for k, v in found.items() if k != "filter"}
+        return {k: v for k, v in found.items() if v or k not in ("filter", "zone")}
 
 
 @dataclass(slots=True)

@@ -51,7 +51,11 @@ def _connection_id(a: Endpoint, b: Endpoint, first_ns: int) -> str:
 
 def place_of(exchange: Exchange) -> Part:
     side = exchange.request or exchange.response
-    return NOWHERE if side is None else side.frame.parts[0]
+    if side is None:
+        return NOWHERE
+    part = side.frame.parts[0]
+    # Lines are numbered in each file, and are in the order of their ends.
+    return part._replace(packet=exchange.origin.offset) if exchange.sizeless else part
 
 
 def exchange_values(
