@@ -47,13 +47,17 @@ def open(
     decode_as: Iterable[int] = (),
     both_legs: bool = False,
     secrets: bool = False,
+    time_zone: str = "",
 ) -> Capture:
-    """Open captures: a path, a folder of rotated files, several of them, a file object, or "-".
+    """Open captures, or request logs of brokers: a path, a folder of rotated files, several of
+    them, a file object, or "-".
 
     `filter`: a display filter (docs/filter.md) that chooses exchanges. `keylog`: TLS key logs.
     `schemas`, `registry`: where keys and values find their schemas besides the capture itself.
     `decode_as`: ports that carry Kafka, whatever the bytes look like. `both_legs`: of a proxy's
     recording also the connections to the brokers. `secrets`: passwords and tokens stay readable.
+    `time_zone`: of request logs (`Europe/Berlin`, `+05:30`); empty: as their containers say, else
+    this machine's.
 
     Raises `CaptureError` for what is no capture, `FilterError` for an invalid filter, and
     `MissingExtra` for `keylog` without the extra `tls`. Damage in a capture raises nothing:
@@ -72,6 +76,7 @@ def open(
         both_legs=both_legs,
         schemas=SchemaOptions(tuple(map(os.fspath, _listed(schemas))), registry=registry),
         jobs=1,
+        zone=time_zone,
     )
     return Capture(_listed(inputs), options, secrets=secrets)
 

@@ -216,6 +216,7 @@ def tab_words(told: dict[str, Any]) -> list[str]:
     for name, values in (("-d", told["decode_as"]), ("--keylog", told["keylog"])):
         for value in values:
             words += [name, value]
+    words += ["--time-zone", told["zone"]] if told["zone"] else []
     schemas = ("schema_folders", "assigned", "registry", "registry_ca", "no_schemas")
     words += SchemaOptions(*(told[each] for each in schemas)).words()
     return [*words, "--", *told["inputs"]]
@@ -266,6 +267,7 @@ def _show(
         "ports": options.ports,
         "legs": "both" if options.both_legs else "client",
         "keylog": options.keylog,
+        "zone": options.zone,
     }
     # Before Textual loads: the reader reads meanwhile.
     feed = Feed(

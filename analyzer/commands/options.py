@@ -7,7 +7,6 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import tzinfo
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -82,12 +81,12 @@ hosts_option = setting(
 )
 
 
-def zone_of(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tzinfo | None:
-    """Return the time zone of an option."""
-    if value is None:
-        return None
-    with refusing(ValueError):
-        return zone_named(value)
+def zone_of(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str:
+    """Return the name of a time zone, which is known; empty for none."""
+    if value:
+        with refusing(ValueError):
+            zone_named(value)
+    return value or ""
 
 
 def check_schemas(

@@ -20,12 +20,11 @@ from kafkascope.analyzer.requestlog.model import NO_RESPONSES, Unparsed
 from kafkascope.analyzer.requestlog.parsing import parse
 from kafkascope.analyzer.requestlog.times import LogClock
 from kafkascope.analyzer.text import plural
+from kafkascope.analyzer.times import zone_named
 from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.inputs.opening import open_stream, spoken
 
 if TYPE_CHECKING:
-    from datetime import tzinfo
-
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.requestlog.model import Completed, LogLine
@@ -52,10 +51,10 @@ class LogReader:
         self,
         source: Source,
         context: Context,
-        zone: tzinfo | None = None,
+        zone: str = "",
         first_file: int = 0,
     ) -> None:
-        """`zone`: that of times without one; None: that of the line, or of this machine.
+        """`zone`: name of that of times without one; empty: that of the line, or of this machine.
         `first_file`: index that the first input has in the context."""
         self.connections = LoggedConnections(context)
         self.lines = 0
@@ -69,7 +68,8 @@ class LogReader:
         self.without_responses = False
         """Whether lines have no responses at all."""
         self.examples: list[str] = []
-        self._source, self._zone, self._first_file = source, zone, first_file
+        self._source, self._first_file = source, first_file
+        self._zone = zone_named(zone) if zone else None
         self._latest_ns = 0
         self._seen: dict[tuple[object, ...], None] = {}
 

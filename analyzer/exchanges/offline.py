@@ -42,8 +42,6 @@ from kafkascope.kernel.pairs import Pair
 from kafkascope.kernel.unacknowledged import Unacknowledged
 
 if TYPE_CHECKING:
-    from datetime import tzinfo
-
     from kafkascope.analyzer.exchanges.logs import LogReader
     from kafkascope.captures.streams.shares import Share
     from kafkascope.captures.tls.keys.keylog import KeyLog
@@ -92,7 +90,7 @@ class Capture:
         legs: Legs = "client",
         log: KeyLog | KeyLogFollower | None = None,
         live: bool = False,
-        zone: tzinfo | None = None,
+        zone: str = "",
     ) -> None:
         """`log`: what TLS is decrypted with, a follower where it may grow meanwhile; key logs
         inside the input need no option. `live`: exchanges get the next number at once, because
@@ -335,7 +333,7 @@ def open_capture(
     spool: Spool | None = None,
     keylog: Iterable[PathLike] = (),
     grows: bool = False,
-    zone: tzinfo | None = None,
+    zone: str = "",
 ) -> Capture:
     """Open files, folders, pipes or "-"; `NotACapture` or `NotAllowed` when that is not possible.
 

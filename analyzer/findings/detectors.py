@@ -87,6 +87,9 @@ class Detector(NamedTuple):
     needs: Callable[[DetectorInput], bool] | None = None
     """Whether there is something for it besides what it counts."""
     home: str = ""
+    packets: bool = False
+    """It judges what only packets tell: connects, closes, bytes. Request logs are not given to
+    it."""
 
     @property
     def module(self) -> Any:
@@ -144,20 +147,20 @@ DETECTORS: Final = (
     Detector("versions", "VersionCounts", odd=True, needs=_always),
     Detector("batches", "Batches", DATA),
     Detector("codecs", "Codecs", _keys("Fetch"), _keys("Produce", "ShareFetch")),
-    Detector("framing", "Framing", odd=True, kafka_only=False),
-    Detector("addresses", needs=_always),
-    Detector("outages", needs=_always),
-    Detector("connections", needs=_always),
-    Detector("other_protocols", "OtherProtocols", odd=True, needs=_other_protocols),
+    Detector("framing", "Framing", odd=True, kafka_only=False, packets=True),
+    Detector("addresses", needs=_always, packets=True),
+    Detector("outages", needs=_always, packets=True),
+    Detector("connections", needs=_always, packets=True),
+    Detector("other_protocols", "OtherProtocols", odd=True, needs=_other_protocols, packets=True),
     Detector("security", "Security", odd=True, needs=_always),
-    Detector("tls", needs=_tls),
+    Detector("tls", needs=_tls, packets=True),
     Detector("denied", "Denials", _keys("PushTelemetry"), odd=True, home="security"),
     Detector("broker_times", "BrokerTimes", None),
     Detector("slow", "Slowness", None),
-    Detector("sending", "PiecewiseSending", None),
-    Detector("delays", "Delays", None),
-    Detector("unanswered", "Unanswered", None, watches=True),
-    Detector("order", "ResponseOrder", odd=True, home="unanswered"),
+    Detector("sending", "PiecewiseSending", None, packets=True),
+    Detector("delays", "Delays", None, packets=True),
+    Detector("unanswered", "Unanswered", None, watches=True, packets=True),
+    Detector("order", "ResponseOrder", odd=True, home="unanswered", packets=True),
     Detector("errors", "ErrorCodes", odd=True),
     Detector(
         "leaders",

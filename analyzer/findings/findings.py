@@ -27,12 +27,15 @@ class Span(Measures):
     """Of all traffic."""
 
     exchanges: int = total()
+    logged: int = total()
+    """Exchanges that are known from request logs alone."""
     first_ns: int | None = least()
     last_ns: int | None = most()
 
     def add(self, batch: ExchangeBatch) -> None:
         """Take in exchanges."""
         self.exchanges += len(batch)
+        self.logged += len(batch) if batch.exchange.sizeless else 0
         stretch(self, batch.first_ns, max(batch.ends))
 
 
@@ -131,6 +134,7 @@ class Findings(Accumulator):
         clients, span = (whole or self).base.clients, self.span
         view = DetectorInput(self.base, names, span.first_ns, span.last_ns, self.release, clients)
         view.gap_cause, view.damaged_places = self.gap_cause, self.damaged_places
+        view.of_logs = 0 < span.logged == span.exchanges
         return view
 
     def truncation_notes(self) -> list[str]:
@@ -154,7 +158,7 @@ class Findings(Accumulator):
         found = [
             owned(finding) if owned is not None and RULES[finding.name].touchable else finding
             for detector in DETECTORS
-            if detector.name in wanted
+            if detector.name in wanted and not (detector.packets and view.of_logs)
             for finding in findings(detector, self._counts.get(detector.name), view)
             if finding.name in self.wanted
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property, wraps
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
     from kafkascope.analyzer.topics import TopicNames
 
+_CAPTURE: Final = re.compile(r"\b(this|the|whole) capture\b")
+"""In sentences, in place of which a log stands where there is one."""
 MAX_FILTER: Final = 8_000
 MAX_TEXT: Final = 1_000
 """Characters."""
@@ -122,6 +125,8 @@ class DetectorInput:
         self._titles = labels(people)
         self.gap_cause: GapCause = ""
         self.damaged_places = 0
+        self.of_logs = False
+        """All exchanges come from request logs of brokers."""
         self.kept: dict[Any, Any] = {}
         """What was made once, see `once`."""
 
@@ -246,6 +251,8 @@ class DetectorInput:
             for own, other in zip((count, *span, number), usual, strict=True)
         )
         text = text.removesuffix(".")  # of reasons in the words of clients
+        if self.of_logs:
+            text = _CAPTURE.sub(r"\1 log", text).replace("were captured", "were logged")
         where = all_of(
             client.filter if client is not None else "",
             f"group == {quoted(group)}" if group else "",

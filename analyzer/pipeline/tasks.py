@@ -29,7 +29,6 @@ from kafkascope.analyzer.pipeline.tables.collect import TableCollector, TableOpt
 from kafkascope.analyzer.pipeline.tables.facts import SentSchemas, TableFacts, sent
 from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, connection_place
 from kafkascope.analyzer.pipeline.tables.schemas import CARRY
-from kafkascope.analyzer.times import zone_named
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.remarks import Remark, Remarks
 from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
@@ -165,8 +164,7 @@ class Task:
 
     def logs(self, source: Source) -> None:
         """Read request logs of brokers, in the order of time."""
-        zone = self._setting.options.zone
-        capture = Capture(source, zone=zone_named(zone) if zone else None)
+        capture = Capture(source, zone=self._setting.options.zone)
         capture.context = self._context
         capture.first_file = len(self._context.fingerprints) - len(source.names)
         known: set[int] = set()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, field
-from datetime import tzinfo
 from typing import Final, Literal, NamedTuple
 
 from kafkascope.analyzer.render.times import Mark
@@ -87,7 +86,7 @@ class ReadOptions:
     plain: bool = False
     progress: bool = False
     both_legs: bool = False
-    zone: tzinfo | None = None
+    zone: str = ""
     """Time zone of request logs whose times name none."""
     keylog: tuple[str, ...] = ()
     """Paths of the key logs that TLS is decrypted with."""
@@ -104,6 +103,7 @@ class ReadOptions:
         words = ["CAPTURE" if name == "-" else name for name in self.inputs]
         words += [word for port in sorted(self.ports) for word in ("-d", f"tcp.port=={port},kafka")]
         words += [word for path in self.keylog for word in ("--keylog", path)]
+        words += ["--time-zone", self.zone] if self.zone else []
         return shlex.join(words)
 
     @property

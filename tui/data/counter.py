@@ -44,7 +44,7 @@ def count(options: dict[str, Any], results: int) -> None:
         "legs": options["legs"],
         "keylog": options["keylog"],
     }
-    capture = open_capture(options["inputs"], **how)
+    capture = open_capture(options["inputs"], zone=options["zone"], **how)
     capture.live = options["grows"]
     schemas = SchemaOptions(*options["schemas"])
     payloads = payloads_for(schemas, lambda: seen_in(options["inputs"], **how), quiet=True)

@@ -53,20 +53,22 @@ class Feed:
         capture_filter: str = "",
         output: str | None = None,
         keylog: Sequence[str] = (),
+        zone: str = "",
         limit: int = LIVE_ROWS,
         payloads: Callable[[], Payloads | None] = lambda: None,
         schema_words: Sequence[str] = (),
     ) -> None:
         """`stdin`: the descriptor of what "-" means, when it is not descriptor 0. `interface`: to
         capture there, with a BPF filter; `output`: a file for what is read without end.
-        `keylog`: paths of key logs. `limit`: rows that are kept of input without end.
+        `keylog`: paths of key logs. `zone`: of request logs. `limit`: rows that are kept of input
+        without end.
         `payloads`: gives what decodes keys and values, asked in threads. `schema_words`: options
         that say the same on a command line."""
         from tempfile import TemporaryFile
 
         from kafkascope.captures.inputs.growing import being_written
 
-        self.keylog = tuple(keylog)
+        self.keylog, self.zone = tuple(keylog), zone
         self.schema_words = tuple(schema_words)
         self.schemas = IncomingSchemas()
         """Those that the reading process has seen in the input."""
@@ -93,6 +95,7 @@ class Feed:
             "capture_filter": capture_filter,
             "output": output,
             "keylog": list(keylog),
+            "zone": zone,
             "limit": kept,
             "most": 0 if kept else MOST_BYTES,
             "schemas": self.decodes,

@@ -351,6 +351,7 @@ def _opened(options: dict[str, Any], spool: Spool) -> Capture:
         log = follow_key_logs(keylog)
         return Capture(source, decode_as=ports, legs=legs, log=log, live=True)
     how: dict[str, Any] = {"decode_as": ports, "legs": legs, "keylog": keylog}
+    how["zone"] = options.get("zone", "")
     return open_capture(options["inputs"], spool=spool, grows=options.get("grows", False), **how)
 
 

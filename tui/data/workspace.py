@@ -57,6 +57,7 @@ class Workspace:
         words = [self.notes.input or self.name]
         for path in self.feed.keylog:
             words += ["--keylog", path]
+        words += ["--time-zone", self.feed.zone] if self.feed.zone else []
         words += self.feed.schema_words
         return shlex.join(words)
 

@@ -9,12 +9,18 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+import click
+
 from kafkascope.analyzer.commands.help import command, option
 from kafkascope.analyzer.terminal import out, say, stdout_bytes
 from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.extras import installed, missing, require
 
 SAMPLE: Final = "demo.pcap.zst"
+LOG: Final = "demo-request.log.zst"
+"""What the brokers' request logs hold of the same minute."""
+SAVED: Final = "demo.pcap"
+SAVED_LOG: Final = "demo.log"
 SHOWN: Final = 20
 HINTS: Final = (
     ("which client breaks on 4.0?", "kafkascope clients {} --for 4.0"),
@@ -34,9 +40,9 @@ HELLO: Final = (
 )
 
 
-def capture() -> Path:
-    """Return the path of the capture."""
-    path = Path(str(files("kafkascope.captures"))) / "samples" / SAMPLE
+def capture(name: str = SAMPLE) -> Path:
+    """Return the path of the capture, or of the log."""
+    path = Path(str(files("kafkascope.captures"))) / "samples" / name
     if not path.is_file():
         from kafkascope.captures.errors import NotACapture
 
@@ -47,8 +53,9 @@ def capture() -> Path:
 @command()
 @option("--tour", is_flag=True, help="Start a guided tour")
 @option("--save", metavar="FILE", help="Save the capture to FILE, for use with commands")
+@option("--request-log", is_flag=True, help="Explore the brokers' request log of the same minute")
 @option("--plain", is_flag=True, help="Print ASCII only")
-def demo(tour: bool, save: str | None, plain: bool) -> int:
+def demo(tour: bool, save: str | None, request_log: bool, plain: bool) -> int:
     """Explore a built-in sample capture.
 
     One minute of traffic from an online shop, with eight injected problems. Without a terminal it
@@ -60,7 +67,9 @@ def demo(tour: bool, save: str | None, plain: bool) -> int:
     """
     from kafkascope.tui.cli import code_of, to_look_at
 
-    path = capture()
+    if tour and request_log:
+        raise click.UsageError("--tour is about the capture: leave out --request-log")
+    path = capture(LOG if request_log else SAMPLE)
     if save is not None:
         return _save(path, save)
     if tour:
@@ -70,6 +79,7 @@ def demo(tour: bool, save: str | None, plain: bool) -> int:
         from kafkascope.tui.open import open_
 
         words = ["--tour"] if tour else ["--hello", HELLO]
+        words += ["--time-zone", "UTC"] if request_log else []
         words += [str(path), *(["--plain"] if plain else [])]
         return code_of(open_.main(words, standalone_mode=False))
     code = _print(path)
@@ -108,9 +118,12 @@ def _print(path: Path) -> int:
     from kafkascope.analyzer.commands.ls import ls
     from kafkascope.tui.cli import code_of
 
-    code = code_of(ls.main([str(path), "-c", str(SHOWN), "-q"], standalone_mode=False))
+    code = code_of(
+        ls.main([str(path), "-c", str(SHOWN), "-q", "--time-zone", "UTC"], standalone_mode=False)
+    )
     out()
-    out("kafkascope demo --save demo.pcap    writes this capture; then:")
-    for line in _hints("demo.pcap"):
+    saved = f"--save {SAVED}" if path.name == SAMPLE else f"--request-log --save {SAVED_LOG}"
+    out(f"kafkascope demo {saved}    writes this capture; then:")
+    for line in _hints(saved.rpartition(" ")[2]):
         out(line)
     return code

@@ -1,0 +1,197 @@
+"""Request logs of brokers as inputs: numbers, merging, sessions, statistics."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkascope.analyzer.exchanges.offline import Capture, open_capture
+from kafkascope.analyzer.exchanges.rows import row_of, to_json
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.session.session import session_of
+from kafkascope.analyzer.statistics.accumulators import STATISTICS
+from kafkascope.analyzer.statistics.feed import Feed
+from kafkascope.captures.errors import NotACapture
+from kafkascope.dissectors.registry import APIS, example, layout_of
+from tests.analyzer.requestlog.kafka_json import printed
+
+METADATA, FETCH, CREATE_TOPICS, API_VERSIONS = 3, 1, 19, 18
+
+
+def line(
+    second: float,
+    key: int,
+    *,
+    version: int = 7,
+    took_ms: float = 2.0,
+    client: int = 4000,
+    number: int = 0,
+    broker: int = 1,
+    request: Any = None,
+    response: Any = None,
+    **more: Any,
+) -> str:
+    """A line whose request began at a second of a minute and took so long."""
+    bodies = {}
+    for side, given in (("Request", request), ("Response", response)):
+        name = f"{APIS[key].name}{side}"
+        body = example(name, version) | (given or {})
+        bodies[side.lower()] = printed(layout_of(name, version).body, body)
+    end_ms = round(second * 1000 + took_ms)
+    document = {
+        "isForwarded": False,
+        "requestHeader": {
+            "requestApiKey": key,
+            "requestApiVersion": version,
+            "correlationId": number,
+            "clientId": "app",
+            "requestApiKeyName": APIS[key].name.upper(),
+        },
+        **bodies,
+        "connection": f"10.0.0.{broker}:9092-10.0.0.9:{client}-0-1",
+        "totalTimeMs": took_ms,
+        "requestQueueTimeMs": 0.5,
+        "localTimeMs": took_ms - 0.5,
+        "remoteTimeMs": 0.0,
+        "throttleTimeMs": 0,
+        "responseQueueTimeMs": 0.0,
+        "sendTimeMs": 0.0,
+        "securityProtocol": "PLAINTEXT",
+        "principal": "User:alice",
+        "listener": "INTERNAL",
+        "clientInformation": {"softwareName": "kgo", "softwareVersion": "1.2"},
+    } | more
+    stamp = f"[2026-11-28 18:18:{end_ms // 1000:02},{end_ms % 1000:03}]"
+    return f"{stamp} DEBUG Completed request:{json.dumps(document)} (kafka.request.logger)\n"
+
+
+def written(path: Path, *lines: str) -> Path:
+    text = "".join(lines).encode()
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return path
+
+
+def exchanges(*paths: Path) -> tuple[list[Exchange], Capture]:
+    with open_capture(paths, zone="UTC") as capture:
+        return list(capture.exchanges()), capture
+
+
+def test_numbers_follow_begins_though_lines_follow_ends(tmp_path: Path) -> None:
+    log = written(
+        tmp_path / "a.log",
+        line(2, METADATA, number=2),
+        line(1, FETCH, version=12, took_ms=1500, client=4001, number=1),
+    )
+    found, _ = exchanges(log)
+    assert [(each.number, each.api) for each in found] == [(1, "Fetch"), (2, "Metadata")]
+
+
+def test_a_row_says_what_a_line_says(tmp_path: Path) -> None:
+    found, capture = exchanges(written(tmp_path / "a.log", line(1, METADATA, took_ms=4.25)))
+    row = to_json(row_of(found[0], capture.context.names))
+    assert row["time"] == "2026-11-28T18:18:00.999750Z"
+    assert (row["latency_ms"], row["source"], row["listener"]) == (4.25, "request-log", "INTERNAL")
+    assert (row["user"], row["software"]) == ("alice", "kgo 1.2")
+    assert row["broker_times"]["request_queue_ms"] == 0.5
+    assert row["request_bytes"] is row["response_bytes"] is row["records"] is None
+
+
+def test_files_of_brokers_are_merged_by_time_and_copies_count_once(tmp_path: Path) -> None:
+    one = written(tmp_path / "1.log", line(1, METADATA), line(3, METADATA, number=1))
+    two = written(tmp_path / "2.log.gz", line(2, METADATA, broker=2))
+    copy = written(tmp_path / "copy.log", line(3, METADATA, number=1))
+    found, capture = exchanges(one, two, copy)
+    assert [str(each.broker) for each in found] == [
+        "10.0.0.1:9092",
+        "10.0.0.2:9092",
+        "10.0.0.1:9092",
+    ]
+    assert capture.logs is not None
+    assert capture.logs.copies == 1
+
+
+def test_lines_of_other_loggers_and_cut_ones_end_nothing(tmp_path: Path) -> None:
+    log = written(
+        tmp_path / "server.log",
+        "[2026-11-28 18:18:00,000] INFO started (kafka.server.KafkaServer)\n",
+        line(1, METADATA)[:200] + "\n",
+        line(2, METADATA),
+    )
+    found, capture = exchanges(log)
+    assert len(found) == 1
+    assert capture.logs is not None
+    assert sum(capture.logs.unparsed.values()) == 1
+    assert any("1 line" in each for each in capture.logs.remarks())
+
+
+def test_a_text_that_is_no_log_is_no_capture(tmp_path: Path) -> None:
+    with pytest.raises(NotACapture):
+        open_capture([written(tmp_path / "a.txt", "hello\nworld\n")])
+
+
+def test_sessions_give_back_exchanges_of_compressed_logs(tmp_path: Path) -> None:
+    log = written(tmp_path / "a.log.gz", line(1, METADATA), line(2, API_VERSIONS, version=3))
+    with open_capture([log], zone="UTC") as capture:
+        session = session_of(capture)
+        names = capture.context.names
+        again = [session.exchange(index) for index in range(len(session))]
+    first = exchanges(log)[0]
+    assert [each.request_body for each in again] == [each.request_body for each in first]
+    assert [to_json(row_of(each, names)) for each in again] == [
+        to_json(row_of(each, names)) for each in first
+    ]
+
+
+def forwarded_lines() -> tuple[str, str]:
+    more: Any = {"isForwarded": True, "connection": "10.0.0.1:9093-10.0.0.2:5000-0-1"}
+    controller = line(1.001, CREATE_TOPICS, took_ms=10, number=5, **more)
+    return controller, line(1, CREATE_TOPICS, took_ms=20, number=5, remoteTimeMs=12.0)
+
+
+def test_both_lines_of_a_forwarded_request_name_each_other_and_count_once(tmp_path: Path) -> None:
+    found, capture = exchanges(written(tmp_path / "a.log", *forwarded_lines()))
+    rows = [row_of(each, capture.context.names) for each in found]
+    assert [row.forwarded for row in rows] == [False, True]
+    assert [row.counterpart for row in rows] == [rows[1].id, rows[0].id]
+    apis: Any = STATISTICS["apis"]()
+    feed = Feed((apis,))
+    for row, exchange in zip(rows, found, strict=True):
+        feed.add(row, exchange)
+    feed.settle()
+    assert [each["requests"] for each in apis.rows()] == [1]
+
+
+def fetch(offset: int) -> dict[str, Any]:
+    partition = example("FetchRequest", 12)
+    asked = {"partition": 0, "fetch_offset": offset}
+    template = {"current_leader_epoch": -1, "last_fetched_epoch": -1, "log_start_offset": -1}
+    asked |= template | {"partition_max_bytes": 1 << 20}
+    return partition | {"topics": [{"topic": "orders", "partitions": [asked]}]}
+
+
+def fetched(high: int) -> dict[str, Any]:
+    given = {"partition_index": 0, "error_code": 0, "high_watermark": high, "records": b"x" * 99}
+    given |= {"last_stable_offset": high, "log_start_offset": 0, "aborted_transactions": None}
+    tags = {"diverging_epoch": {"epoch": -1, "end_offset": -1}}
+    tags |= {"current_leader": {"leader_id": -1, "leader_epoch": -1}}
+    tags |= {"snapshot_id": {"end_offset": -1, "epoch": -1}}
+    given |= {"preferred_read_replica": -1, **tags}
+    return {"responses": [{"topic": "orders", "partitions": [given]}]}
+
+
+def test_the_next_fetch_tells_which_records_came(tmp_path: Path) -> None:
+    log = written(
+        tmp_path / "a.log",
+        line(1, FETCH, version=12, number=1, request=fetch(10), response=fetched(90)),
+        line(2, FETCH, version=12, number=2, request=fetch(25), response=fetched(90)),
+    )
+    (first, last), _ = exchanges(log)
+    assert first.logged is not None
+    assert last.logged is not None
+    assert first.logged.reads == {("orders", 0): (10, 25)}
+    assert last.logged.reads == {("orders", 0): (25, None)}
+    assert first.logged.record_sizes == {("orders", 0): 99}
