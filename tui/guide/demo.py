@@ -17,7 +17,7 @@ from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.extras import installed, missing, require
 
 SAMPLE: Final = "demo.pcap.zst"
-LOG: Final = "demo-request.log.zst"
+LOG: Final = "request-log.zst"
 """What the brokers' request logs hold of the same minute."""
 SAVED: Final = "demo.pcap"
 SAVED_LOG: Final = "demo.log"

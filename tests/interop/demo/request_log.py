@@ -1,4 +1,4 @@
-"""Makes `captures/samples/demo-request.log.zst` of the demo capture: `python -m
+"""Makes `captures/samples/request-log.zst` of the demo capture: `python -m
 tests.interop.demo.request_log`.
 
 The exchanges are printed as a broker of 3.9 would have logged them, all brokers in one file. What a
@@ -23,7 +23,7 @@ from tests.analyzer.requestlog.kafka_json import printed
 
 SAMPLES: Final = Path(__file__).parents[3] / "captures" / "samples"
 SOURCE: Final = SAMPLES / "demo.pcap.zst"
-TARGET: Final = SAMPLES / "demo-request.log.zst"
+TARGET: Final = SAMPLES / "request-log.zst"
 MS: Final = 1_000_000
 SHARES: Final = {"requestQueueTimeMs": 0.05, "responseQueueTimeMs": 0.04, "sendTimeMs": 0.06}
 """Of the time that was not asked for."""

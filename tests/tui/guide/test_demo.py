@@ -204,3 +204,13 @@ def test_the_tour_leads_through_the_screens(saved: Path) -> None:
 
     asyncio.run(walk())
     opened.close()
+
+
+def test_the_request_log_of_the_same_minute_ships_too(tmp_path: Path) -> None:
+    log = tmp_path / "demo.log"
+    given = ["demo", "--request-log", "--save", str(log)]
+    assert CliRunner().invoke(main, given).exit_code == 0
+    assert b"Completed request:" in log.read_bytes()
+    told = run("clients", "--for", "4.0", "--json", "--time-zone", "UTC", str(log))
+    assert '"client_id":"legacy-export"' in told
+    assert "demo.log" in run("demo", "--request-log")
