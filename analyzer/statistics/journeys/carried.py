@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from kafkascope.analyzer.bodies.contents import COUNTING_LIMIT
 from kafkascope.analyzer.statistics.exchange_batch import (
     SHARE_FETCH,
     ExchangeBatch,
@@ -116,7 +117,7 @@ def _beyond(offset: int, batch: Batch, count: int, blob: bytes) -> int:
         return 0
     if count == batch.last_offset - batch.base_offset + 1:
         return batch.last_offset - offset + 1
-    records = open_batch(blob, batch).records
+    records = open_batch(blob, batch, COUNTING_LIMIT).records
     return sum(record.offset >= offset for record in records)
 
 
@@ -135,7 +136,9 @@ def _of_old_formats(parts: PartitionColumns, ends: Sequence[int], asks: Sequence
             bits = batch.attributes
             producer = batch.producer_id if bits & TRANSACTIONAL else NOWHERE
         elif batch.codec:
-            offsets = [record.offset for record in open_batch(blobs[number], batch).records]
+            offsets = [
+                record.offset for record in open_batch(blobs[number], batch, COUNTING_LIMIT).records
+            ]
             base = min(offsets, default=last)
             count = sum(offset >= ask for offset in offsets)
         else:

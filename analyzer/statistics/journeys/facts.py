@@ -11,7 +11,7 @@ from kafkascope.analyzer.merging.tables import Keyed, table
 from kafkascope.analyzer.statistics.journeys.applications import MAX_PARTITIONS, Applications
 from kafkascope.analyzer.statistics.model import Accumulator
 
-MAX_GROUPS: Final = 4_000
+MAX_GROUPS: Final = 10_000
 MAX_RECORDS: Final = 10_000
 
 

@@ -292,7 +292,9 @@ class Journeys(JourneyFacts):
     def dropped(self) -> int:
         """Batches and commits that were evicted."""
         tables: list[Keyed[Any]] = [self.produces, self.fetches, self.commits]
-        return sum(each.rows.dropped for those in tables for each in those.values())
+        evicted: int = sum(each.rows.dropped for those in tables for each in those.values())
+        rest = [those.others.rows for those in tables if those.others is not None]
+        return evicted + sum(len(rows) + rows.dropped for rows in rest)
 
 
 def _some(columns: Sequence[Sequence[int]], chosen: Sequence[Any]) -> Any:

@@ -32,6 +32,8 @@ COMMANDS = (
     ("groups", "--rebalances"),
     ("cluster",),
     ("producers", "--transactions"),
+    ("map",),
+    ("stats", "journeys"),
     ("groups", "--delivery"),
     ("check", "--fail-on", "never"),
 )
