@@ -1,4 +1,1 @@
-"""Decides about frames: filters, triggers, verdicts and faults. Knows no connections.
-
-Knows no connections.
-"""
+"""Decides about frames: filters, triggers, verdicts and faults. Knows no connections."""
