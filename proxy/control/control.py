@@ -169,9 +169,7 @@ class ControlSession:
     control: Control
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-
-    def __post_init__(self) -> None:
-        self._watch: asyncio.Task[None] | None = None
+    _watch: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Respond to requests until there are no more; events go on until the other end leaves."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from kafkascope.dissectors.codec.reader import Body
@@ -116,17 +117,17 @@ class ShareProgress:
         return offsets + [(o, 0) for o in range(fresh, min(last + 1, fresh + most - len(offsets)))]
 
 
-def _ranges(taken: list[tuple[int, int]]) -> Iterator[Body]:
-    found: Body | None = None
-    for offset, deliveries in taken:
-        if found and found["last_offset"] + 1 == offset and found["delivery_count"] == deliveries:
-            found["last_offset"] = offset
-            continue
-        if found:
-            yield found
-        found = {"first_offset": offset, "last_offset": offset, "delivery_count": deliveries}
-    if found:
-        yield found
+def _ranges(acquired: list[tuple[int, int]]) -> Iterator[Body]:
+    """Yield the runs of consecutive offsets that were delivered equally often."""
+
+    def run_of(item: tuple[int, tuple[int, int]]) -> tuple[int, int]:
+        index, (offset, deliveries) = item
+        return offset - index, deliveries
+
+    for (_, deliveries), run in groupby(enumerate(acquired), run_of):
+        offsets = [offset for _, (offset, _) in run]
+        ends = {"first_offset": offsets[0], "last_offset": offsets[-1]}
+        yield {**ends, "delivery_count": deliveries}
 
 
 OPENS: Final = 0
