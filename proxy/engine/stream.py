@@ -54,7 +54,9 @@ class Arena:
     @property
     def room(self) -> memoryview:
         """Where the next read goes, and how much it may be."""
-        if self.piles > self.limits.unsent_streams or self.scarce:
+        limits = self.limits  # asked for before each read: `scarce` is spelled out
+        scarce = self._made >= limits.arena_slabs and not self._free
+        if scarce or self.piles > limits.unsent_streams:
             return self.view[:SCARCE_BYTES]
         return self.view
 
