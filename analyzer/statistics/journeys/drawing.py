@@ -22,7 +22,7 @@ MAX_EDGES: Final = 500
 """Of a drawing: `maxEdges` of Mermaid, which draws nothing where there are more."""
 MAX_TOPIC: Final = 40
 """Columns of a topic's name in a terminal."""
-SHOWN_IDS: Final = 6
+MAX_NAMED: Final = 6
 """Client ids of an application, and others of its attributes, that are named."""
 
 
@@ -125,8 +125,8 @@ def _named(noun: str, names: Sequence[str]) -> list[str]:
 
 def listed(names: Sequence[str]) -> str:
     """Return the first names, and how many there are beside them."""
-    more = f" and {len(names) - SHOWN_IDS} more" if len(names) > SHOWN_IDS else ""
-    return ", ".join(map(safe, names[:SHOWN_IDS])) + more
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return ", ".join(map(safe, names[:MAX_NAMED])) + more
 
 
 def map_lines(

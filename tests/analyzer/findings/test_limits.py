@@ -71,6 +71,13 @@ NO_LIMITS = {
     "statistics.traffic.FELT": "of a remark of `stats latency`",
     "statistics.traffic.LONG_POLL": "of a remark of `stats latency`",
     "statistics.traffic.MOSTLY_WAIT": "of a remark of `stats latency`",
+    "statistics.journeys.applications.MEMBER": "a bit",
+    "statistics.journeys.applications.OFFSETS_IN_TRANSACTION": "the key of TxnOffsetCommit",
+    "statistics.journeys.applications.SENDS_OFFSETS": "a bit",
+    "statistics.journeys.carried.MARKER_KEY": "bytes of the key of a control record",
+    "statistics.journeys.carried.RECORD_BATCH": "the magic of record batches",
+    "statistics.journeys.carried.SPECIAL": "bits of the attributes of a batch",
+    "merging.integer_rows.INT64": "bytes of a number",
     "merging.bounded.FEW": "bounds memory",
     "merging.bounded.RECENT": "bounds memory",
     "merging.tables.SHARED_FROM": "bounds memory",
@@ -86,6 +93,9 @@ NO_LIMITS = {
 """Constant -> why it is no threshold of a rule."""
 
 COMPARED = {
+    "applications: a[2:] == b[2:]",
+    "applications: a[:2] == b[1::-1]",
+    "applications: len(names) < 2",
     "sending: (median or 2) > 1",
     "retries: tries.appended + len(unsure) < 2",
     "retries: tries.appended < 2",
