@@ -55,15 +55,18 @@ _SEPARATORS: Final = re.compile(r"[-_.:@/|#+\s]+")
 _WORD_AND_NUMBER: Final = re.compile(r"([A-Za-z]+)(\d{1,6})")
 _RELEASE: Final = re.compile(r"[vV]\d+")
 _HEX: Final = re.compile(r"[0-9a-fA-F]+")
-_POD: Final = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{5,10}")
+_POD: Final = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{4,10}")
 """Kubernetes makes its suffixes of these letters (`rand.SafeEncodeString`)."""
+POD: Final = 5
+_CAPITALS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _MIXED: Final = re.compile(r"[A-Za-z]+|\d+")
 VARIABLE: Final = "*"
 ROLES: Final = frozenset(
     (
         *("consumer", "producer", "reader", "writer", "source", "sink", "input", "output"),
         *("in", "out", "admin", "adminclient", "client", "subscriber", "publisher", "listener"),
-        *("sender", "receiver", "pub", "sub", "cons", "prod", "rx", "tx"),
+        *("sender", "receiver", "pub", "sub", "cons", "prod", "rx", "tx", "src", "dst", "dest"),
+        *("read", "write", "fetcher", "poller", "ingress", "egress"),
     )
 )
 
@@ -186,7 +189,13 @@ def library_of(identity: Identity) -> str:
 def parts_of(name: str) -> Stem:
     """Return a name's parts without numbers and random ones at its ends; inside, there is a mark
     in their place. Empty where nothing else is left."""
-    parts = [_constant(part) for part in _SEPARATORS.split(_UUID.sub(VARIABLE, name)) if part]
+    parts: list[str] = []
+    for word in _SEPARATORS.split(_UUID.sub(VARIABLE, name)):
+        for part in _CAPITALS.split(word) if word.isalpha() else (word,):
+            # The last part of a pod's name has no digits as often as not.
+            pod = parts and parts[-1] == VARIABLE and len(part) == POD and _POD.fullmatch(part)
+            if part:
+                parts.append(VARIABLE if pod else _constant(part))
     while parts and parts[-1] == VARIABLE:
         parts.pop()
     while parts and parts[0] == VARIABLE:
@@ -210,10 +219,10 @@ def is_random(part: str) -> bool:
     digits = sum(map(str.isdigit, part))
     if _HEX.fullmatch(part) and len(part) >= 4 and (digits or len(part) >= 8):
         return not _WORD_AND_NUMBER.fullmatch(part) or len(part) >= 6
-    if _POD.fullmatch(part) and (digits or len(part) == 5):
+    if _POD.fullmatch(part) and digits:
         return not _WORD_AND_NUMBER.fullmatch(part)
     runs = len(_MIXED.findall(part))
-    return len(part) >= 5 and ((runs >= 3 and digits >= 2) or runs >= 5)
+    return len(part) >= 4 and ((runs >= 3 and digits >= 2) or runs >= 5)
 
 
 # --- joining what stems keep apart

@@ -38,6 +38,8 @@ def names(*uses: ClientUse) -> dict[str, list[str]]:
         ((f"web-{UUID}", "web-9c1185a5-c5e9-4c54-8b1f-0f1c2d3e4f5a"), "web"),
         (("billing@10.0.0.1", "billing@10.0.0.2"), "billing"),
         (("worker1", "worker2"), "worker"),
+        (("pay-7d9f8b6c5-qwxzt", "pay-7d9f8b6c5-x2k4q"), "pay"),
+        (("cart-01ARZ3NDEKTSV4RRFFQ69G5FAV", "cart-m7qz", "cart-k3x9"), "cart"),
         (("eu-1-loader", "eu-2-loader"), "eu-*-loader"),
         (("tracker-k3x9q",), "tracker"),
         (
@@ -62,6 +64,7 @@ def test_ids_that_differ_by_a_number_or_a_random_part_are_one(
         ("app-v1", "app-v2"),
         ("s3-loader", "http-loader"),
         ("notes", "badge"),
+        ("https-proxy", "pgsql-proxy"),
     ],
 )
 def test_other_ids_are_not(ids: tuple[str, ...]) -> None:
@@ -80,6 +83,8 @@ def test_words(part: str) -> None:
 
 
 def test_roles_are_one_application_unless_one_reads_what_the_other_writes() -> None:
+    camel = use("enrichConsumer", RD, reads="a"), use("enrichProducer", RD, writes="b")
+    assert list(names(*camel)) == ["enrich"]
     reader, writer = use("enrich-consumer", RD, reads="a"), use("enrich-producer", RD, writes="b")
     assert names(reader, writer) == {"enrich": ["enrich-consumer", "enrich-producer"]}
     writer = use("enrich-producer", RD, writes="a")
