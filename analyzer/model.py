@@ -397,7 +397,7 @@ class Exchange:
         """First byte of the request to last byte of the response; in a request log the broker's
         total, also of a request that gets no response."""
         if self.request is None or self.response is None:
-            return None if self.logged is None else self.logged.total_ns
+            return self.logged.total_ns if self.logged is not None and self.sizeless else None
         return self.response.spot.last_ns - self.request.spot.first_ns
 
     @property

@@ -179,7 +179,7 @@ def check(
         if not options.quiet:
             for sentence in findings.truncation_notes():
                 say(sentence)
-            if reading.capture.logs is not None and reading.exchanges_read:
+            if reading.capture.logs is not None and findings.of_logs:
                 say(reading.capture.logs.left_out())
             if known is not None:
                 _say_gone(known, every, rules)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.exchanges.internal import FETCH, learn_from_log
+from kafkascope.analyzer.exchanges.joined import Joining
 from kafkascope.analyzer.exchanges.pairs import (
     Item,
     api_key_of,
@@ -111,6 +112,8 @@ class Capture:
         """Index of the first input among those of `Context.fingerprints`."""
         self.logs: LogReader | None = None
         """Reads request logs of brokers, once it is known that there are some."""
+        self._joining: Joining | None = None
+        """Lines of request logs that a capture of the same minutes completes."""
         self.share: Share | None = None
         """The connections that are read; None: all."""
         self.live = live
@@ -190,8 +193,11 @@ class Capture:
         flight at the end are left (`rest`). For who reads a `share`: may raise
         `NeedsSingleProcess`."""
         if self.share is None and (texts := self._texts()):
-            yield from self._logged(texts)
-            return
+            if len(texts) == len(self.source.names):
+                yield from self._logged(texts)
+                return
+            assert self.logs is not None
+            self._joining = Joining(self.logs.exchanges(texts))
         follower = self._follower
         self.context.direct = self.listener is None
         try:
@@ -249,6 +255,8 @@ class Capture:
 
     def _notify(self, found: Sequence[Item]) -> list[Item]:
         listener, look = self.listener, self.look
+        if self._joining is not None:
+            found = [self._joining.join(exchange_of(item)) for item in found]
         if listener is not None:
             for item in found:
                 listener.exchange(exchange_of(item))
@@ -266,7 +274,8 @@ class Capture:
         `blocks`."""
         if self._follower is not None:
             self._follower.finish()
-        return self._unacknowledged.rest() + self._notify(self._conversations.finish())
+        rest = self._unacknowledged.rest() + self._notify(self._conversations.finish())
+        return rest if self._joining is None else rest + list(self._joining.rest())
 
     # --- numbers
 
@@ -291,7 +300,7 @@ class Capture:
     def unsettled(self) -> tuple[int, list[Origin]]:
         """Return the first packet in which an exchange may be found to begin yet, and the origins
         of those that have begun and are not complete. Takes as long as there are connections."""
-        if self.logs is not None:
+        if self.logs is not None and self._joining is None:
             return self.logs.settled_ns, []
         first, begun = self._conversations.unsettled()
         begun += [Origin(*origin_of(each)) for each in self._unacknowledged.items]

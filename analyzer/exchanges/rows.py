@@ -505,7 +505,7 @@ def row_of(exchange: Exchange, names: TopicNames) -> Row:
         if asking is not None:
             latency = answering.last_ns - asking.first_ns
             server = answering.first_ns - asking.last_ns
-    if latency is None and exchange.logged is not None:
+    if latency is None and exchange.sizeless:
         latency = exchange.latency_ns
     stages = stages_of(exchange)
     key, version = exchange.api_key, exchange.api_version

@@ -134,8 +134,13 @@ class Findings(Accumulator):
         clients, span = (whole or self).base.clients, self.span
         view = DetectorInput(self.base, names, span.first_ns, span.last_ns, self.release, clients)
         view.gap_cause, view.damaged_places = self.gap_cause, self.damaged_places
-        view.of_logs = 0 < span.logged == span.exchanges
+        view.of_logs = self.of_logs
         return view
+
+    @property
+    def of_logs(self) -> bool:
+        """Whether all exchanges come from request logs of brokers."""
+        return 0 < self.span.logged == self.span.exchanges
 
     def truncation_notes(self) -> list[str]:
         """Return a sentence for each kind of subject of which there are more than are counted one

@@ -266,7 +266,7 @@ class Session:
         queue, local, remote, sending, send = (self._stored(name, index) for name in BROKER_COLUMNS)
         listener = self.value("listener", index)
         source = self.value("source", index)
-        if source == SOURCES[0] and not listener:
+        if source == SOURCES[0] and not listener and local is None:
             return None
         times = BrokerTimes(queue, local, remote, sending, send, None)
         forwarded, packets = self.value("forwarded", index), source == SOURCES[0]

@@ -9,15 +9,19 @@ from typing import Any
 
 import pytest
 
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.joined import Joining
 from kafkascope.analyzer.exchanges.offline import Capture, open_capture
 from kafkascope.analyzer.exchanges.rows import row_of, to_json
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.session.session import session_of
 from kafkascope.analyzer.statistics.accumulators import STATISTICS
 from kafkascope.analyzer.statistics.feed import Feed
+from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.errors import NotACapture
 from kafkascope.dissectors.registry import APIS, example, layout_of
 from tests.analyzer.requestlog.kafka_json import printed
+from tests.analyzer.wire import Wire, request, response, told
 
 METADATA, FETCH, CREATE_TOPICS, API_VERSIONS = 3, 1, 19, 18
 
@@ -144,6 +148,28 @@ def test_sessions_give_back_exchanges_of_compressed_logs(tmp_path: Path) -> None
     assert [to_json(row_of(each, names)) for each in again] == [
         to_json(row_of(each, names)) for each in first
     ]
+
+
+def test_a_line_gives_its_exchange_of_the_capture_the_times_of_the_broker(tmp_path: Path) -> None:
+    ends: Any = {"connection": "10.0.1.2:9092-10.0.0.4:51422-0-1"}
+    log = written(
+        tmp_path / "a.log",
+        line(1, METADATA, number=1, took_ms=4.0, **ends),
+        line(2, METADATA, number=9, **ends),
+    )
+    with open_capture([log], zone="UTC") as capture:
+        joining = Joining([list(capture.exchanges())])
+    wire = Wire()
+    wire.client(request("Metadata", 7, 1))
+    wire.broker(response("Metadata", 7, 1))
+    (exchange,) = told(wire.events, Context())
+    latency_ns = exchange.latency_ns
+    assert joining.join(exchange) is exchange
+    row = row_of(exchange, TopicNames())
+    assert (row.source, row.listener, row.latency_ns) == ("packets", "INTERNAL", latency_ns)
+    assert row.broker_local_ns == 3_500_000
+    assert row.request_bytes is not None
+    assert [each.correlation_id for each in joining.rest()] == [9]
 
 
 def forwarded_lines() -> tuple[str, str]:

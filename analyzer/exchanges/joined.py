@@ -1,0 +1,89 @@
+"""A request log and a capture of the same minutes: one exchange with both clocks. State without
+I/O.
+
+A line is an exchange of the connection with the same ends and correlation id; API and version agree
+then. A forwarded request is an Envelope on the wire, with a number of its own: there the end
+decides.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import chain
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.captures.model import Connection, Endpoint
+
+MOST_LINES: Final = 200_000
+"""Lines that wait for their exchange; those behind them stay by themselves."""
+ENVELOPE: Final = 58
+ENVELOPE_NS: Final = 1_000_000_000
+"""How far the end of a forwarded request may be from that of its Envelope: both clocks may differ,
+and the network thread notes a response late."""
+APART: Final = 1_000_000
+"""Added to the numbers of connections that only the log has."""
+
+Key: TypeAlias = "tuple[Endpoint, Endpoint, int | None]"
+
+
+class Joining:
+    """Lines by connection and correlation id, each taken by the exchange that it is about."""
+
+    def __init__(self, lines: Iterable[list[Exchange]]) -> None:
+        self._lines: dict[Key, list[Exchange]] = defaultdict(list)
+        self._beyond: list[Exchange] = []
+        self._connections: dict[tuple[Endpoint, Endpoint], Connection] = {}
+        for count, each in enumerate(chain.from_iterable(lines), 1):
+            forwarded = each.logged is not None and each.logged.forwarded
+            number = None if forwarded else each.correlation_id
+            if count > MOST_LINES:
+                self._beyond.append(each)
+            else:
+                self._lines[each.broker, each.client, number].append(each)
+
+    def join(self, exchange: Exchange) -> Exchange:
+        """Return an exchange of the capture, with what its line says."""
+        self._connections.setdefault((exchange.broker, exchange.client), exchange.connection)
+        envelope = exchange.api_key == ENVELOPE
+        number = None if envelope else exchange.correlation_id
+        lines = self._lines.get((exchange.broker, exchange.client, number))
+        if not lines or exchange.request is None:
+            return exchange
+        about = (exchange.api_key, exchange.api_version)
+        found = min(
+            (each for each in lines if envelope or (each.api_key, each.api_version) == about),
+            key=lambda each: abs(_end_of(each) - _end_of(exchange)),
+            default=None,
+        )
+        if found is None or found.logged is None:
+            return exchange
+        if envelope and abs(_end_of(found) - _end_of(exchange)) > ENVELOPE_NS:
+            return exchange
+        lines.remove(found)
+        exchange.logged = found.logged
+        exchange.logged.packets = True
+        # On the wire it is the Envelope, which is no other request's line.
+        exchange.logged.forwarded = False
+        exchange.user = exchange.user or found.user
+        exchange.software = exchange.software or found.software
+        return exchange
+
+    def rest(self) -> list[Exchange]:
+        """Return the lines that no exchange of the capture is about."""
+        out = [each for lines in self._lines.values() for each in lines] + self._beyond
+        self._lines.clear()
+        self._beyond = []
+        for each in out:
+            known = self._connections.get((each.broker, each.client))
+            if known is not None:
+                each.connection = known
+            elif each.connection.number < APART:
+                each.connection.number += APART
+        return out
+
+
+def _end_of(exchange: Exchange) -> int:
+    return exchange.time_ns + (exchange.latency_ns or 0)
