@@ -3,8 +3,11 @@ a capture of the same minute says."""
 
 from __future__ import annotations
 
+import json
 import socket
 import struct
+import subprocess
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -331,6 +334,26 @@ def test_principals_and_listeners_are_in_the_log(run: Run) -> None:
     old = [(r.api_name, r.level, r.deprecated) for r in run.requests if r.client_id == "old"]
     versions, fetch = ("API_VERSIONS", "DEBUG", False), ("FETCH", "INFO", True)
     assert old == ([versions] if run.release == "4.4.0" else [versions, fetch])
+
+
+def command(*arguments: str | Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "kafkascope", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout
+
+
+def test_commands_read_the_log(run: Run) -> None:
+    rows = [json.loads(line) for line in command("ls", "--json", "-q", run.log).splitlines()]
+    assert len([row for row in rows if row.get("source") == "request-log"]) == len(run.requests)
+    assert "readers" in command("groups", run.log)
+    for name in (("check",), ("clients", "--for", "4.0"), ("stats", "latency"), ("cluster",)):
+        command(*name, run.log)
 
 
 @pytest.fixture
