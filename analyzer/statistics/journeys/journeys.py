@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from kafkascope.analyzer.identity import identity_of
+from kafkascope.analyzer.merging.integer_rows import IntegerRows
 from kafkascope.analyzer.merging.tables import Keyed
 from kafkascope.analyzer.statistics.delivery.parts import commits_of
 from kafkascope.analyzer.statistics.exchange_batch import (
@@ -292,9 +293,12 @@ class Journeys(JourneyFacts):
     def dropped(self) -> int:
         """Batches and commits that were evicted."""
         tables: list[Keyed[Any]] = [self.produces, self.fetches, self.commits]
-        evicted: int = sum(each.rows.dropped for those in tables for each in those.values())
-        rest = [those.others.rows for those in tables if those.others is not None]
-        return evicted + sum(len(rows) + rows.dropped for rows in rest)
+        evicted: list[int]
+        evicted = [each.rows.dropped for those in tables for each in those.values()]
+        rest: list[IntegerRows] = [
+            those.others.rows for those in tables if those.others is not None
+        ]
+        return sum(evicted) + sum(len(rows) + rows.dropped for rows in rest)
 
 
 def _some(columns: Sequence[Sequence[int]], chosen: Sequence[Any]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.journeys.journeys import Journeys
+from kafkascope.analyzer.statistics.journeys.model import edges_of
 from tests.analyzer.statistics.laws import traffic
 
 MS = 1_000_000
@@ -22,7 +23,7 @@ def test_the_map_of_the_demo_lists_its_applications() -> None:
     edges = {
         (each.name, edge.topic, getattr(edge, "group", ""), edge.records)
         for each in applications
-        for edge in (*each.writes, *each.reads)
+        for edge in edges_of(each)
     }
     # crm-sync, whose authentication fails, neither writes nor reads.
     assert edges == {
