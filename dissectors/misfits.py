@@ -4,9 +4,10 @@ part of its header. Asked of bytes that were refused, never of good ones."""
 from __future__ import annotations
 
 import struct
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from kafkascope.dissectors.codec.reader import REFUSALS, reader
+from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.registry import (
     APIS,
     Api,
@@ -18,10 +19,6 @@ from kafkascope.dissectors.registry import (
 
 Side = Literal["request", "response"]
 
-MOST_BYTES: Final = 1 << 20
-"""Larger bodies are not tried: each version reads them once more."""
-MOST_MIXED: Final = 64 << 10
-"""The same for headers of other versions than the body's: each version twice."""
 
 _HEAD = struct.Struct(">hhi")
 _SHORT = struct.Struct(">h")
@@ -51,7 +48,7 @@ def misfit_of(payload: bytes, key: int, version: int, side: Side) -> Misfit | No
     """Return the other layout of the same API and side that a payload has to its last byte; None
     where there is none."""
     api = APIS.get(key)
-    if api is None or len(payload) > MOST_BYTES:
+    if api is None or len(payload) > LIMITS.retried_bytes:
         return None
     if version not in api.versions:
         return None
@@ -64,7 +61,7 @@ def misfit_of(payload: bytes, key: int, version: int, side: Side) -> Misfit | No
         for other in others
         if other != version and _fits(api, side, other, payload, own[other])
     ]
-    if found or len(payload) > MOST_MIXED:
+    if found or len(payload) > LIMITS.retried_header_bytes:
         return Misfit(tuple(found)) if found else None
     # A header of the other form is a mistake of its own: the tags of KIP-482 left out, or added.
     for tags in (False, True):
@@ -83,7 +80,7 @@ def misfit_of(payload: bytes, key: int, version: int, side: Side) -> Misfit | No
 def lacks_client_id(payload: bytes) -> bool:
     """Return whether a request is whole but for the client id: its body begins right behind the
     correlation id."""
-    if not _HEAD.size <= len(payload) <= MOST_BYTES:
+    if not _HEAD.size <= len(payload) <= LIMITS.retried_bytes:
         return False
     key, version, _ = _HEAD.unpack_from(payload)
     api = APIS.get(key)

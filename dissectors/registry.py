@@ -12,7 +12,6 @@ from functools import cache, lru_cache, partial
 from typing import Any, Final, Literal, NamedTuple
 
 from kafkascope.dissectors.codec.reader import (
-    BODY_LIMIT,
     REFUSALS,
     UNKNOWN_TAG_WEIGHT,
     Body,
@@ -24,6 +23,7 @@ from kafkascope.dissectors.codec.writer import REFUSALS as WRITER_REFUSALS
 from kafkascope.dissectors.codec.writer import writer
 from kafkascope.dissectors.errors import Malformed, TooLarge, Truncated, UnknownApi, UnknownVersion
 from kafkascope.dissectors.layout import Layout, implied_default, resolve
+from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.messages import APIS as _APIS
 from kafkascope.dissectors.messages import DATA, Effect, Server
 from kafkascope.dissectors.schema import Message, Versions
@@ -32,10 +32,6 @@ from kafkascope.dissectors.values import read_uvarint
 API_VERSIONS: Final = 18
 CONTROLLED_SHUTDOWN: Final = 7
 UNSUPPORTED_VERSION: Final = 35
-
-EXPLAINED: Final = 1 << 17
-"""Values that are read again to say which one is wrong: that takes about a second; hostile bodies
-have hundreds of times as many."""
 
 
 class Api(NamedTuple):
@@ -128,7 +124,7 @@ def read_layout(layout: Layout, data: bytes, at: int = 0) -> tuple[Body, int]:
     except REFUSALS:
         from kafkascope.dissectors.codec.structs import parse
 
-        parse(layout, data, at, steps=EXPLAINED)
+        parse(layout, data, at, steps=LIMITS.explained_values)
         raise Malformed("the generated reader refuses these bytes", offset=at) from None
 
 
@@ -285,7 +281,7 @@ def _stepwise_header(data: bytes, at: int) -> RequestHeader:
 def _read_tags(data: bytes, at: int) -> tuple[list[Body], int]:
     start = at
     count, at = read_uvarint(data, at)
-    if min(count, len(data) - at) * UNKNOWN_TAG_WEIGHT > BODY_LIMIT:
+    if min(count, len(data) - at) * UNKNOWN_TAG_WEIGHT > LIMITS.body_bytes:
         raise too_large(start, "_tagged_fields")
     fields: list[Body] = []
     for _ in range(count):

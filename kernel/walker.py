@@ -80,7 +80,7 @@ F_ENDPOINTS: Final[i64] = 28
 ABSENT: Final[i64] = -(1 << 62)
 """Of a number that was not seen."""
 BODY_LIMIT: Final[i64] = 128 << 20
-"""As `dissectors.codec.reader.BODY_LIMIT`, which says why."""
+"""As `body_bytes` of `dissectors.limits`, which says why."""
 UNKNOWN_TAG_WEIGHT: Final[i64] = 340
 MAX_TEXTS: Final[i64] = 4 << 20
 """Bytes of texts that are kept, and what they take beside them: the same few names come again and

@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from typing import Any, Final, TypeAlias, assert_never
 
 from kafkascope.dissectors.codec.jsonform import body_from_json, json_value
-from kafkascope.dissectors.codec.reader import BODY_LIMIT, Body, Refusal, literal, too_large, weight
+from kafkascope.dissectors.codec.reader import Body, Refusal, literal, too_large, weight
 from kafkascope.dissectors.codec.source import SourceLines, compile_function
 from kafkascope.dissectors.errors import DissectError, Malformed, TooLarge
 from kafkascope.dissectors.layout import (
@@ -30,6 +30,7 @@ from kafkascope.dissectors.layout import (
     UuidWire,
     Wire,
 )
+from kafkascope.dissectors.limits import LIMITS as DISSECTOR_LIMITS
 from kafkascope.dissectors.registry import variants_of, write_layout
 from kafkascope.dissectors.values import Uuid, finite
 
@@ -157,7 +158,7 @@ def converter(layout: Layout) -> Converter:
     }
     lines = _ConverterSource(layout.message.name, names)
     with lines.block("def convert(value):"):
-        lines.add(f"room = {BODY_LIMIT}")
+        lines.add(f"room = {DISSECTOR_LIMITS.body_bytes}")
         lines.add(f"return {lines.struct(layout.body, 'value')}")
     origin = f"converter of {layout.message.name} {layout.version} {layout.message.releases}"
     function: Converter = compile_function("convert", lines.text(), names, origin.strip())

@@ -15,7 +15,7 @@ from typing import Any, Final, assert_never
 
 from kafkascope.analyzer.requestlog.jsonbody import paths_of_bytes, uuid_of
 from kafkascope.analyzer.requestlog.model import LoggedBody
-from kafkascope.dissectors.codec.reader import BODY_LIMIT, Body, weight
+from kafkascope.dissectors.codec.reader import Body, weight
 from kafkascope.dissectors.errors import Malformed, TooLarge
 from kafkascope.dissectors.layout import (
     SIZES,
@@ -30,6 +30,7 @@ from kafkascope.dissectors.layout import (
     Wire,
     default_of,
 )
+from kafkascope.dissectors.limits import LIMITS as DISSECTOR_LIMITS
 from kafkascope.dissectors.registry import variants_of, write_layout
 from kafkascope.dissectors.values import finite
 
@@ -122,7 +123,7 @@ class _Source:
         self.fetch = layout.message.name == "FetchResponse"
         self._end = _END_OF_BODY
         """Of the struct that is read."""
-        self._room = BODY_LIMIT
+        self._room = DISSECTOR_LIMITS.body_bytes
         self._topic: Any = ""
         self._partition = 0
 

@@ -26,14 +26,13 @@ from kafkascope.dissectors.layout import (
     Wire,
     implied_default,
 )
+from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.reference.codes import ENUMS
 from kafkascope.dissectors.reference.releases import late_tags
 
 MARGIN: Final = 56
 """Column of comments; they follow longer lines directly."""
 
-MOST_VALUES: Final = 8
-"""Largest set of named values that is listed; larger ones are named only."""
 
 FRAME: Final = "# on a connection: int32 size of what follows, header, body"
 
@@ -176,7 +175,7 @@ def _named_values(slot: Slot) -> str:
     values = ENUMS.get(slot.field.enum)
     if not values:
         return ""
-    if len(values) > MOST_VALUES or slot.field.enum.endswith("Bits"):
+    if len(values) > LIMITS.listed_values or slot.field.enum.endswith("Bits"):
         return f"a value of {slot.field.enum}"
     if all(isinstance(value, str) for value in values):
         return ", ".join(f'"{value}"' for value in values)

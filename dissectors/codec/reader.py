@@ -30,12 +30,8 @@ from kafkascope.dissectors.layout import (
     Wire,
     minimum_size,
 )
+from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.values import Uuid, finite, read_uvarint
-
-BODY_LIMIT: Final = 128 << 20
-"""Bytes of memory that one decoded body may take beside the content of its texts. An element of two
-bytes on the wire is a dict of three hundred: a frame of 100 MB could take 15 GB. There is room for
-a Metadata response with 150 000 partitions."""
 
 UNKNOWN_TAG_WEIGHT: Final = 340
 """Bytes of a tagged field that the layout lacks: a dict with a number and bytes."""
@@ -78,8 +74,8 @@ def memory_of(value: object) -> int:
 
 
 def too_large(at: int, path: str = "") -> TooLarge:
-    """Return the error of a body beyond `BODY_LIMIT`."""
-    reason = f"decoded it would take more than {BODY_LIMIT >> 20} MB of memory"
+    """Return the error of a body beyond `body_bytes`."""
+    reason = f"decoded it would take more than {LIMITS.body_bytes >> 20} MB of memory"
     return TooLarge(reason, offset=at, path=path)
 
 
@@ -130,7 +126,7 @@ class _ReaderSource(SourceLines):
 
     def function(self, body: StructWire) -> str:
         with self.block("def read(data, at):"):
-            self.add("size = len(data)", f"room = {BODY_LIMIT}")
+            self.add("size = len(data)", f"room = {LIMITS.body_bytes}")
             value = self.struct(body)
             self.add(f"return {value}, at")
         return self.text()

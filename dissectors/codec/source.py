@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-MOST_SOURCES: Final = 5_000
-"""Sources that are registered; those of schemas in traffic come without end."""
+from kafkascope.dissectors.limits import LIMITS
+
 _registered: Final[dict[str, None]] = {}
 
 
@@ -21,7 +21,7 @@ def compile_function(name: str, source: str, names: dict[str, Any], origin: str)
     tracebacks."""
     filename = f"<{origin}>"
     _registered[filename] = _registered.pop(filename, None)
-    if len(_registered) > MOST_SOURCES:
+    if len(_registered) > LIMITS.sources:
         oldest = next(iter(_registered))
         del _registered[oldest]
         linecache.cache.pop(oldest, None)

@@ -13,10 +13,7 @@ from typing import Any, Final
 from kafkascope.dissectors.codec.structs import parse
 from kafkascope.dissectors.codec.wire import Trace
 from kafkascope.dissectors.layout import Layout, Slot
-
-NODE_LIMIT: Final = 300_000
-"""Nodes of one message; beyond them elements of arrays and unknown tags share one node. A node
-takes 300 bytes, and a message of 1 MB may have millions."""
+from kafkascope.dissectors.limits import LIMITS, DissectorLimits
 
 REST: Final = "not shown"
 """Name of the node of all elements behind the limit; its value is how many there are."""
@@ -52,11 +49,11 @@ class Inside:
 
 
 class _Recorder(Trace):
-    """Makes nodes while a parse goes on, up to `NODE_LIMIT`."""
+    """Makes nodes while a parse goes on, up to a limit."""
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: Node, nodes: int) -> None:
         self.open = [root]
-        self.left = NODE_LIMIT
+        self.left = nodes
         self.passing = 0
         """Open values that get no nodes."""
 
@@ -99,13 +96,13 @@ class _Recorder(Trace):
         around[-1].end = end
 
 
-def annotate(layout: Layout, data: bytes, at: int = 0) -> Node:
+def annotate(layout: Layout, data: bytes, at: int = 0, limits: DissectorLimits = LIMITS) -> Node:
     """Return the tree of the message that begins at `at`; the root carries the message's name and
     body.
 
-    Beyond `NODE_LIMIT` the elements of an array become one node, `REST`."""
+    Beyond the limit of nodes the elements of an array become one node, `REST`."""
     root = Node(layout.message.name, at)
-    recorder = _Recorder(root)
+    recorder = _Recorder(root, limits.nodes)
     try:
         root.value, root.end = parse(layout, data, at, recorder)
     finally:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import construct
 
-from kafkascope.dissectors.codec.reader import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, too_large, weight
+from kafkascope.dissectors.codec.reader import UNKNOWN_TAG_WEIGHT, too_large, weight
 from kafkascope.dissectors.errors import DissectError, Malformed, Truncated
 from kafkascope.dissectors.layout import (
     ArrayWire,
@@ -26,6 +26,7 @@ from kafkascope.dissectors.layout import (
     UuidWire,
     default_of,
 )
+from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.values import Uuid, finite, write_uvarint
 
 ENDLESS: Final = 1 << 62
@@ -65,7 +66,7 @@ class Input(BytesIO):
         """Offset of the end, or of the end of the tagged field around."""
         self.steps = steps
         """Values that may still be read."""
-        self.room = BODY_LIMIT
+        self.room = LIMITS.body_bytes
         """Memory that the body may still take."""
 
     def weigh(self, count: int, each: int, path: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from kafkascope.dissectors.embedded.model import Embedded
+from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.zookeeper.nodes import (
     HIDDEN,
-    MOST_TEXT,
     holds_credentials,
     json_of,
     without_secrets,
@@ -23,7 +23,7 @@ def decode(data: bytes, path: str) -> Embedded | None:
     found = json_of(data)
     if found is not None:
         return Embedded(what or "JSON", without_secrets(found))
-    if not what or len(data) > MOST_TEXT:
+    if not what or len(data) > LIMITS.znode_bytes:
         return None
     try:
         text = data.decode()

@@ -15,6 +15,7 @@ from kafkascope.dissectors.embedded.masking import masked
 from kafkascope.dissectors.embedded.model import Around, Embedded
 from kafkascope.dissectors.errors import DissectError, Truncated
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, StructWire, Wire, resolve
+from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.records.compression import decompress
 from kafkascope.dissectors.registry import (
     Decoded,
@@ -24,9 +25,6 @@ from kafkascope.dissectors.registry import (
     read_layout,
 )
 from kafkascope.extras import missing
-
-METRICS_BYTES: Final = 16 << 20
-"""Of metrics when expanded; brokers take 1 MB (telemetry.max.bytes) of them compressed."""
 
 Format: TypeAlias = Literal[
     "subscription",
@@ -59,7 +57,7 @@ def _member(
 def _metrics(value: bytes, around: Around) -> Embedded:
     """Decode metrics that clients push (KIP-714), OpenTelemetry's MetricsData, to the JSON form of
     their protobuf message; needs the extra `telemetry`."""
-    data = decompress(around.fields.get("compression_type", 0), value, METRICS_BYTES)
+    data = decompress(around.fields.get("compression_type", 0), value, LIMITS.metrics_bytes)
     if note := missing("decoding the metrics of PushTelemetry"):
         return Embedded("OTLP metrics", {"bytes": len(data)}, note)
     from google.protobuf.json_format import MessageToDict

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
-JSON_LIMIT: Final = 1 << 20
-"""Bytes of the longest value that is parsed; longer ones are shown as text."""
-
-MOST_LEVELS: Final = 64
-"""Deepest nesting that is parsed; deeper JSON is shown as text."""
-
-MOST_IDS: Final = 1 << 24
-"""Largest schema id. Schema Registry counts from 1; bigger numbers are something else."""
+from kafkascope.dissectors.limits import LIMITS
 
 
 class Shown(NamedTuple):
@@ -47,11 +40,11 @@ def schema_id_of(data: bytes) -> int | None:
     if len(data) < 6 or data[0] or len(data) == 8:
         return None
     (number,) = struct.unpack_from(">i", data, 1)
-    return number if 0 < number < MOST_IDS else None
+    return number if 0 < number < LIMITS.schema_id else None
 
 
 def _payload(data: bytes) -> Shown:
-    if data[:1] in (b"{", b"[", b'"') and len(data) <= JSON_LIMIT:
+    if data[:1] in (b"{", b"[", b'"') and len(data) <= LIMITS.json_bytes:
         try:
             value = orjson.loads(data)
         except orjson.JSONDecodeError:
@@ -69,7 +62,7 @@ def _payload(data: bytes) -> Shown:
 def _too_deep(value: Any) -> bool:
     """Whether recursive writers would fail on it."""
     level = [value] if isinstance(value, dict | list) else []
-    for _ in range(MOST_LEVELS):
+    for _ in range(LIMITS.json_nesting):
         inner = (each.values() if isinstance(each, dict) else each for each in level)
         level = [each for some in inner for each in some if isinstance(each, dict | list)]
         if not level:

@@ -10,14 +10,11 @@ from io import BytesIO
 from typing import Final
 
 from kafkascope.dissectors.errors import Malformed, TooLarge
+from kafkascope.dissectors.limits import LIMITS
 
 NAMES: Final = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 """Names by number in a batch's attributes."""
 
-OUTPUT_LIMIT: Final = 64 << 20
-"""Bytes that one batch may expand to. Producers make batches of 16 KB (batch.size) and cap what
-they compress at 1 MB (max.request.size) unless told otherwise; 64 times as much is a bomb, not
-traffic. The batch, one record of it and the JSON of that are in memory together."""
 
 # Pieces that are joined are in memory twice, and so is a buffer that is made into bytes: 200 MB of
 # a batch below the limit. The bytes of a `BytesIO` become its value without a copy, and it grows
@@ -44,7 +41,7 @@ def name_of(codec: int) -> str:
     return NAMES.get(codec) or str(codec)
 
 
-def decompress(codec: int, data: bytes, limit: int = OUTPUT_LIMIT) -> bytes:
+def decompress(codec: int, data: bytes, limit: int = LIMITS.batch_bytes) -> bytes:
     """Expand bytes; `Malformed` when they are not of the codec, `TooLarge` beyond `limit`."""
     if codec == 0:
         return data

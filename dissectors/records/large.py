@@ -11,21 +11,10 @@ from typing import Any, Final, Generic, TypeVar, overload
 from weakref import ref
 
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records.reader import (
-    RECORD_LIMIT,
-    Opened,
-    Record,
-    end_inside,
-    read_records,
-    rest,
-)
+from kafkascope.dissectors.limits import LIMITS
+from kafkascope.dissectors.records.reader import Opened, Record, end_inside, read_records, rest
 
 Content = TypeVar("Content")
-
-ALIVE: Final = 32 << 20
-"""Bytes of memory that opened batches may take while another one is opened. That one may take twice
-as much, and a record of it as well. A capture of kilobytes may hold thousands of such batches, and
-who merges partitions by time has an iterator in each of them."""
 
 
 class EvictableRecords(Sequence[Record], Generic[Content]):
@@ -92,7 +81,7 @@ class Budget:
     """Counts the decoded contents in this process: charged when a batch is opened, released when it
     is evicted or its records are garbage-collected."""
 
-    def __init__(self, limit: int = ALIVE) -> None:
+    def __init__(self, limit: int = LIMITS.opened_bytes) -> None:
         self._limit = limit
         # Threads need no lock: each step is one operation of a dict. A sum would drift.
         self._sizes: dict[ref[EvictableRecords[Any]], int] = {}
@@ -189,7 +178,7 @@ class RecordIndex:
         total = 0
         error: DissectError | None = None
         some: Sequence[Record] = ()
-        most = min(count, RECORD_LIMIT)
+        most = min(count, LIMITS.records)
         while self.count < most:
             wanted = min(more, most - self.count)
             some, error = read_records(body, wanted, *self._around, at)
@@ -213,7 +202,7 @@ class RecordIndex:
         if error is not None:
             if error.reason == end_inside(wanted, len(some)):
                 error.reason = end_inside(count, self.count)
-        elif count > RECORD_LIMIT or at != size:
+        elif count > LIMITS.records or at != size:
             error = rest(count, at, size)
         if error is not None:
             error.path = f"records[{self.count}]"

@@ -10,13 +10,10 @@ import struct
 from typing import Final
 
 from kafkascope.dissectors.errors import DissectError, Malformed, TooLarge, Truncated
+from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.records.batches import Batch, Partial, batches
 from kafkascope.dissectors.records.compression import decompress
-from kafkascope.dissectors.records.reader import RECORD_LIMIT, Opened, Record
-
-MAX_DEPTH: Final = 2
-"""Levels of compressed message sets. Brokers refuse a second one; it is read all the same, for
-people who look at such bytes."""
+from kafkascope.dissectors.records.reader import Opened, Record
 
 _INT: Final = struct.Struct(">i")
 
@@ -66,8 +63,8 @@ def _read(data: bytes, entry: Batch, budget: _Budget, depth: int, records: list[
     if at != end:
         raise Malformed(f"{end - at} bytes follow the value", offset=at)
     if entry.codec == 0:
-        if len(records) >= RECORD_LIMIT:
-            raise TooLarge(f"more than {RECORD_LIMIT} messages in one", offset=entry.at)
+        if len(records) >= LIMITS.records:
+            raise TooLarge(f"more than {LIMITS.records} messages in one", offset=entry.at)
         if depth:
             budget.charge(entry.size, entry.at)
         time = entry.base_timestamp if entry.magic else None
@@ -75,8 +72,9 @@ def _read(data: bytes, entry: Batch, budget: _Budget, depth: int, records: list[
         return
     if value is None:
         raise Malformed("a compressed message has no value", offset=at)
-    if depth >= MAX_DEPTH:
-        raise TooLarge(f"message sets nested more than {MAX_DEPTH} deep", offset=entry.at)
+    if depth >= LIMITS.message_set_depth:
+        reason = f"message sets nested more than {LIMITS.message_set_depth} deep"
+        raise TooLarge(reason, offset=entry.at)
     first = len(records)
     last_offset, error = _read_set(budget.decompress(entry.codec, value), budget, depth, records)
     if entry.magic and last_offset is not None:

@@ -8,19 +8,12 @@ header   key length varint, key | value length varint, value
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kafkascope.dissectors.errors import DissectError, Malformed, TooLarge, Truncated
+from kafkascope.dissectors.limits import LIMITS
 
 Header = tuple[str, bytes | None]
-
-RECORD_LIMIT: Final = 1 << 20
-"""Records of one batch. A batch of 1 MB, which is what brokers take unless told otherwise, holds
-150 000 of the smallest; 12 KB of zstd can expand to 18 million, which would take gigabytes."""
-
-
-HEADER_LIMIT: Final = 1 << 14
-"""Headers of one record. The smallest takes two bytes, and forty times as much when it is read."""
 
 
 class Record(NamedTuple):
@@ -62,7 +55,7 @@ def read_records(
     if count < 0:
         return Opened(records, Malformed(f"{count} records are stated", offset=0, path="records"))
     try:
-        for _ in range(min(count, RECORD_LIMIT)):
+        for _ in range(min(count, LIMITS.records)):
             length = body[at]
             at += 1
             if length > 127:
@@ -146,7 +139,7 @@ def read_records(
     except DissectError as found:
         error = found.without_frames()
     else:
-        if at == size and count <= RECORD_LIMIT:
+        if at == size and count <= LIMITS.records:
             return new(Opened, (records, None))
         error = rest(count, at, size)
     error.path = f"records[{len(records)}]"
@@ -160,7 +153,7 @@ def end_inside(count: int, place: int) -> str:
 
 def rest(count: int, at: int, size: int) -> DissectError:
     """Return the error of a body that has more than its records."""
-    if count > RECORD_LIMIT:
+    if count > LIMITS.records:
         return TooLarge(f"{count} records in a batch", offset=at)
     return Malformed(f"{count} records are stated, {size - at} bytes follow them", offset=at)
 
@@ -193,7 +186,7 @@ def _read_headers(body: bytes, at: int, end: int) -> tuple[list[Header], int]:
     if count & 1 or count > end - at:
         # A header takes two bytes at least, and the count stands doubled.
         raise Malformed(f"{count >> 1 ^ -(count & 1)} headers are stated", offset=at)
-    if count >> 1 > HEADER_LIMIT:
+    if count >> 1 > LIMITS.record_headers:
         raise TooLarge(f"a record has {count >> 1} headers", offset=at)
     for _ in range(count >> 1):
         length, at = _varint(body, at)

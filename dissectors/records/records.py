@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.records.batches import (
     CODEC_MASK,
     CONTROL,
@@ -23,10 +24,10 @@ from kafkascope.dissectors.records.batches import (
     crc_of,
     crc_ok,
 )
-from kafkascope.dissectors.records.compression import OUTPUT_LIMIT, decompress
+from kafkascope.dissectors.records.compression import decompress
 from kafkascope.dissectors.records.large import BUDGET, SMALL, evictable, memory_of, read_body
-from kafkascope.dissectors.records.message_sets import MAX_DEPTH, open_entry
-from kafkascope.dissectors.records.reader import RECORD_LIMIT, Header, Opened, Record, read_records
+from kafkascope.dissectors.records.message_sets import open_entry
+from kafkascope.dissectors.records.reader import Header, Opened, Record, read_records
 
 __all__ = [
     "CODEC_MASK",
@@ -34,8 +35,6 @@ __all__ = [
     "DELETE_HORIZON",
     "HEADER_SIZE",
     "LOG_APPEND_TIME",
-    "MAX_DEPTH",
-    "RECORD_LIMIT",
     "TRANSACTIONAL",
     "Batch",
     "Header",
@@ -51,7 +50,7 @@ __all__ = [
 ]
 
 
-def open_batch(data: bytes, batch: Batch, limit: int = OUTPUT_LIMIT) -> Opened:
+def open_batch(data: bytes, batch: Batch, limit: int = LIMITS.batch_bytes) -> Opened:
     """Read the records of a batch of `data`; expands `limit` bytes at most.
 
     An error's offset is one of `data`, or one of the expanded bytes where there are such.

@@ -16,6 +16,7 @@ from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.embedded.internal import decode_control
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout
+from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.records.batches import (
     CODEC_MASK,
     CONTROL,
@@ -25,9 +26,9 @@ from kafkascope.dissectors.records.batches import (
     batches,
     crc_ok,
 )
-from kafkascope.dissectors.records.compression import OUTPUT_LIMIT, compress, decompress
+from kafkascope.dissectors.records.compression import compress, decompress
 from kafkascope.dissectors.records.large import BUDGET, read_body
-from kafkascope.dissectors.records.message_sets import MAX_DEPTH, read_sized
+from kafkascope.dissectors.records.message_sets import read_sized
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_record, sized, with_right_crc
 from kafkascope.dissectors.registry import write_layout
@@ -180,9 +181,9 @@ def _entry(data: bytes, batch: Batch, keys: bool, names: Change | None, depth: i
         key, at_value = read_sized(whole, at, len(whole), "key")
         value, _ = read_sized(whole, at_value, len(whole), "value")
         if value is not None and batch.attributes & CODEC_MASK:
-            if depth >= MAX_DEPTH:
+            if depth >= LIMITS.message_set_depth:
                 raise DissectError("too deep")
-            inner = decompress(batch.codec, value, OUTPUT_LIMIT)
+            inner = decompress(batch.codec, value, LIMITS.batch_bytes)
             value = compress(batch.codec, _field(inner, keys, names, depth + 1))
         else:
             value = stars(value)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 from kafkascope.dissectors.codec.tree import Inside, Node
 from kafkascope.dissectors.errors import DissectError, TooLarge
 from kafkascope.dissectors.layout import NumberWire, Slot, resolve
+from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.messages.record_batch import MESSAGE_SET_ENTRY, RECORD_BATCH
 from kafkascope.dissectors.records.batches import (
     HEADER_SIZE,
@@ -24,16 +25,6 @@ from kafkascope.dissectors.records.batches import (
     crc_ok,
 )
 from kafkascope.dissectors.records.compression import decompress
-from kafkascope.dissectors.records.message_sets import MAX_DEPTH
-
-NODE_LIMIT: Final = 20_000
-"""Batches, records and headers of a field that get nodes of their own: a node takes as much memory
-as a hundred bytes of records, and nobody scrolls further."""
-
-
-TREE_LIMIT: Final = 32 << 20
-"""Expanded bytes of the records in a tree: half of what one batch may expand to. These bytes, and
-copies of the keys and values in them, are in memory as long as somebody looks at the tree."""
 
 
 class NodeBudget:
@@ -41,19 +32,19 @@ class NodeBudget:
     field, or of all fields of a message whose nodes are kept together."""
 
     def __init__(self) -> None:
-        self.bytes = TREE_LIMIT
-        self.nodes = NODE_LIMIT
+        self.bytes = LIMITS.tree_bytes
+        self.nodes = LIMITS.record_nodes
 
     def expand(self, codec: int, data: bytes) -> bytes:
         """Expand bytes, which are counted."""
         try:
             body = decompress(codec, data, self.bytes)
         except TooLarge:
-            if self.bytes == TREE_LIMIT:
+            if self.bytes == LIMITS.tree_bytes:
                 raise
-            taken = (TREE_LIMIT - self.bytes) >> 20
+            taken = (LIMITS.tree_bytes - self.bytes) >> 20
             why = f"not opened: the batches opened before take {taken} MB"
-            raise TooLarge(f"{why} of {TREE_LIMIT >> 20} MB") from None
+            raise TooLarge(f"{why} of {LIMITS.tree_bytes >> 20} MB") from None
         self.bytes -= len(body)
         return body
 
@@ -177,7 +168,7 @@ class _Field:
             node.children = [Node("length", shift + at, shift + at + 4, length)]
             if value:
                 node.children.append(Node("data", shift + at + 4, shift + stop, value))
-                if name == "value" and batch.codec and depth < MAX_DEPTH:
+                if name == "value" and batch.codec and depth < LIMITS.message_set_depth:
                     self.open_value(node, batch, value, depth)
             yield node
             at = stop

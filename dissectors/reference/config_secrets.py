@@ -12,6 +12,8 @@ from functools import lru_cache
 from typing import Final
 from unicodedata import normalize
 
+from kafkascope.dissectors.limits import LIMITS
+
 _TEXT: Final = """
 add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
 advertised.host.name advertised.listeners advertised.port alter.config.policy.class.name
@@ -224,9 +226,6 @@ _BETWEEN: Final = re.compile(r"[^a-z0-9]+")
 _UNSEEN: Final = r"[^\x21-\x7e\u00a1-\U0010ffff]+"
 """Blanks and characters that do not print, which readers of configs strip or ignore."""
 
-MOST_LOOKED_AT: Final = 64 * 1024
-MOST_OF_NAME: Final = 512
-"""Characters of a value and of a name; longer ones are taken for secrets."""
 
 _IN_VALUE: Final = (
     r"://[^@\r\n]{0,1024}@"  # user and password before the host of a URL
@@ -242,7 +241,7 @@ _IN_VALUE: Final = (
 
 @lru_cache(4096)
 def _sensitive(name: str) -> bool:
-    if len(name) > MOST_OF_NAME:
+    if len(name) > LIMITS.setting_name_chars:
         return True
     shown = re.sub(_UNSEEN, ".", normalize("NFKC", name)).strip(".")
     lower = shown.lower()
@@ -279,4 +278,7 @@ def holds_secret(value: object) -> bool:
     """Whether a value shows by itself that there is a secret in it, whatever its config is."""
     if not isinstance(value, str):
         return False
-    return len(value) > MOST_LOOKED_AT or re.search(_IN_VALUE, value, re.IGNORECASE) is not None
+    return (
+        len(value) > LIMITS.setting_value_chars
+        or re.search(_IN_VALUE, value, re.IGNORECASE) is not None
+    )

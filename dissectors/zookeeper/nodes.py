@@ -7,11 +7,9 @@ from typing import Any, Final
 
 import orjson
 
+from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.reference.config_secrets import holds_secret, is_sensitive
 from kafkascope.dissectors.zookeeper.paths import place_of
-
-MOST_TEXT: Final = 1 << 20
-"""Bytes of a node that are looked at; servers take 1 MB (jute.maxbuffer)."""
 
 HIDDEN: Final = "********"
 
@@ -24,7 +22,7 @@ _SCRAM: Final = re.compile(r"(?:salt|stored_key|server_key)=")
 
 def json_of(data: bytes | None) -> Any:
     """Return the JSON object or array that a node holds; None where it holds something else."""
-    if not data or data[:1] not in (b"{", b"[") or len(data) > MOST_TEXT:
+    if not data or data[:1] not in (b"{", b"[") or len(data) > LIMITS.znode_bytes:
         return None
     try:
         return orjson.loads(data)

@@ -10,6 +10,8 @@ import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from kafkascope.dissectors.limits import LIMITS
+
 KEPT_OFFSET: Final = "offset of a group"
 NODES: Final[dict[str, str]] = {
     "admin/delete_topics/{topicName}": "topic to be deleted",
@@ -85,14 +87,12 @@ _ROOTS: Final = frozenset(parts[0] for parts, _ in _PATTERNS)
 
 
 _DEEPEST: Final = max(len(pattern) for pattern, _ in _PATTERNS)
-MOST_KEPT: Final = 1_000
-"""Characters of a path whose meaning is remembered: longer ones take a hundred times as much."""
 
 
 def place_of(path: str) -> PathMeaning:
     """Return what a path means. The deepest chroot that makes sense of all that follows is taken
     last: `/config/config/topics` is a node of a cluster below /config."""
-    return _kept_place(path) if len(path) <= MOST_KEPT else _place(path)
+    return _kept_place(path) if len(path) <= LIMITS.znode_path_chars else _place(path)
 
 
 def _place(path: str) -> PathMeaning:

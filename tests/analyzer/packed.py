@@ -8,8 +8,9 @@ from pathlib import Path
 
 from kafkascope.dissectors.codec.walk import leaves
 from kafkascope.dissectors.layout import BytesWire
+from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.records.batches import HEADER_SIZE, Batch, Partial, batches
-from kafkascope.dissectors.records.compression import OUTPUT_LIMIT, decompress
+from kafkascope.dissectors.records.compression import decompress
 from kafkascope.dissectors.records.message_sets import open_entry
 from kafkascope.dissectors.registry import Decoded
 
@@ -35,7 +36,7 @@ def unpacked(decoded: Decoded) -> Iterator[bytes]:
             whole = field[batch.at : batch.at + batch.size]
             yield decompress(batch.codec, whole[HEADER_SIZE:])
         else:
-            for record in open_entry(field, batch, OUTPUT_LIMIT).records:
+            for record in open_entry(field, batch, LIMITS.batch_bytes).records:
                 yield from (record.key or b"", record.value or b"")
 
 

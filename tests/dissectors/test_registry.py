@@ -17,6 +17,7 @@ from kafkascope.dissectors.errors import (
     UnknownVersion,
 )
 from kafkascope.dissectors.layout import resolve
+from kafkascope.dissectors.limits import LIMITS
 from tests.matrix import mostly_slow
 from tests.strategies import bodies
 
@@ -251,7 +252,7 @@ def test_a_hostile_body_does_not_keep_us_for_minutes() -> None:
     """The reference explains what the fast reader refuses, and takes a thousand times as long."""
     body = registry.example("FetchRequest", 12)
     topic = {"topic": "t", "partitions": []}
-    body["topics"] = [topic] * (registry.EXPLAINED // 3)
+    body["topics"] = [topic] * (LIMITS.explained_values // 3)
     data = registry.encode_body("FetchRequest", 12, body)
     with pytest.raises(Malformed, match="behind this place") as found:
         registry.decode_body("FetchRequest", 12, data[:-1])

@@ -7,12 +7,12 @@ import struct
 
 import pytest
 
-from kafkascope.dissectors.codec import tree
-from kafkascope.dissectors.codec.reader import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, weight
+from kafkascope.dissectors.codec.reader import UNKNOWN_TAG_WEIGHT, weight
 from kafkascope.dissectors.codec.structs import parse
 from kafkascope.dissectors.codec.tree import REST, annotate
 from kafkascope.dissectors.errors import TooLarge
 from kafkascope.dissectors.layout import ArrayWire, StructWire
+from kafkascope.dissectors.limits import LIMITS, DissectorLimits
 from kafkascope.dissectors.registry import (
     decode_body,
     encode_body,
@@ -55,7 +55,7 @@ def test_a_million_empty_topics_are_too_large() -> None:
 
 
 def test_so_are_very_many_unknown_tags() -> None:
-    count = BODY_LIMIT // UNKNOWN_TAG_WEIGHT + 1
+    count = LIMITS.body_bytes // UNKNOWN_TAG_WEIGHT + 1
     plain = encode_body("MetadataRequest", 12, example("MetadataRequest", 12))
     data = plain[:-1] + unknown_tags(count)
     for read in (
@@ -73,13 +73,12 @@ def test_a_large_cluster_is_not() -> None:
     layout = layout_of("MetadataResponse", 12)
     topics = element_of(layout.body, "topics")
     each = 8 + weight(element_of(topics, "partitions")) + 6 * (8 + 32)
-    assert 140_000 * each < BODY_LIMIT
+    assert 140_000 * each < LIMITS.body_bytes
 
 
-def test_what_is_beyond_the_limit_shares_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree, "NODE_LIMIT", 50)
+def test_what_is_beyond_the_limit_shares_a_node() -> None:
     data = empty_topics(100)
-    root = annotate(layout_of("OffsetFetchResponse", 0), data)
+    root = annotate(layout_of("OffsetFetchResponse", 0), data, limits=DissectorLimits(nodes=50))
     (topics,) = root.children
     rest = topics.children[-1]
     shown = len(topics.children) - 2
@@ -92,11 +91,10 @@ def test_what_is_beyond_the_limit_shares_a_node(monkeypatch: pytest.MonkeyPatch)
     assert at == len(data)
 
 
-def test_unknown_tags_beyond_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree, "NODE_LIMIT", 60)
+def test_unknown_tags_beyond_it_too() -> None:
     plain = encode_body("MetadataRequest", 12, example("MetadataRequest", 12))
     data = plain[:-1] + unknown_tags(100)
-    root = annotate(layout_of("MetadataRequest", 12), data)
+    root = annotate(layout_of("MetadataRequest", 12), data, limits=DissectorLimits(nodes=60))
     section = root.children[-1]
     shown = [node for node in section.children if node.name == "tag"]
     rest = section.children[-1]

@@ -21,9 +21,10 @@ from kafkascope.dissectors.embedded.groups import (
     STICKY_USER_DATA,
 )
 from kafkascope.dissectors.embedded.masking import masked
-from kafkascope.dissectors.embedded.table import FORMATS, METRICS_BYTES
+from kafkascope.dissectors.embedded.table import FORMATS
 from kafkascope.dissectors.embedded.values import describe
 from kafkascope.dissectors.layout import resolve
+from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.records.compression import compress
 from kafkascope.dissectors.schema import Message
 from tests.strategies import bodies
@@ -370,7 +371,7 @@ def test_values_tell_what_they_are(
 
 
 def test_metrics_that_expand_to_too_much_are_a_remark() -> None:
-    raw = compress(1, bytes(METRICS_BYTES + 1))
+    raw = compress(1, bytes(LIMITS.metrics_bytes + 1))
     found = decode("PushTelemetryRequest", "metrics", raw, Around({"compression_type": 1}))
     assert found is not None
     assert (found.kind, found.body) == ("undecoded", {"bytes": len(raw)})

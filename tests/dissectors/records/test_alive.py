@@ -7,9 +7,10 @@ from functools import partial
 
 import pytest
 
+from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.records import large, records
 from kafkascope.dissectors.records.compression import compress
-from kafkascope.dissectors.records.large import ALIVE, Budget
+from kafkascope.dissectors.records.large import Budget
 from kafkascope.dissectors.records.records import Batch, Record, batches, open_batch
 from kafkascope.dissectors.records.writer import encode_message, encode_message_set, encode_record
 from tests.dissectors.records.test_bombs import batch_of
@@ -54,10 +55,10 @@ def test_iterators_in_many_batches_keep_the_newest_alive(
     (batch,) = batches(data)
     assert isinstance(batch, Batch)
     fields = [open_batch(data, batch).records for _ in range(4)]
-    assert ALIVE < budget.alive < 2 * ALIVE + (16 << 20)
+    assert LIMITS.opened_bytes < budget.alive < 2 * LIMITS.opened_bytes + (16 << 20)
     turns = zip(*fields, strict=True)
     for number, turn in enumerate(turns):
-        assert budget.alive < 2 * ALIVE + (16 << 20)
+        assert budget.alive < 2 * LIMITS.opened_bytes + (16 << 20)
         assert turn == (RECORDS[number],) * len(fields)
         if number == 2:
             break
@@ -72,8 +73,8 @@ def test_lists_of_records_are_counted_with_what_they_take(budget: Budget) -> Non
     (batch,) = batches(data)
     assert isinstance(batch, Batch)
     fields = [open_batch(data, batch).records for _ in range(6)]
-    assert budget.alive > ALIVE - 250 * len(SMALLEST)
-    assert budget.alive < ALIVE + 250 * len(SMALLEST)
+    assert budget.alive > LIMITS.opened_bytes - 250 * len(SMALLEST)
+    assert budget.alive < LIMITS.opened_bytes + 250 * len(SMALLEST)
     for each in fields:
         assert each[40_000].offset == 40_000
         assert sum(1 for _ in each) == len(SMALLEST)

@@ -14,16 +14,10 @@ import pytest
 import zstandard
 
 from kafkascope.dissectors.errors import Truncated
+from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.records.compression import compress, decompress
 from kafkascope.dissectors.records.large import read_body
-from kafkascope.dissectors.records.records import (
-    RECORD_LIMIT,
-    Batch,
-    Record,
-    batches,
-    open_batch,
-    read_records,
-)
+from kafkascope.dissectors.records.records import Batch, Record, batches, open_batch, read_records
 from kafkascope.dissectors.records.writer import (
     encode_batch,
     encode_message,
@@ -85,7 +79,7 @@ def test_millions_of_smallest_records_are_cut_off(tmp_path: Path) -> None:
     data = batch_of(4, count, compress(4, smallest * count))
     assert len(data) < 20_000
     word, found, seconds, grown = opened(data, tmp_path)
-    assert (word, found) == ("too-large", RECORD_LIMIT)
+    assert (word, found) == ("too-large", LIMITS.records)
     assert seconds < 30
     assert grown < 200
 

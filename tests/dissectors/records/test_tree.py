@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from kafkascope.dissectors.codec.tree import Node
 from kafkascope.dissectors.layout import NumberWire, resolve
+from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.messages.record_batch import MESSAGE_SET_ENTRY, RECORD_BATCH
 from kafkascope.dissectors.records import batches
 from kafkascope.dissectors.records.compression import compress
 from kafkascope.dissectors.records.records import Record
-from kafkascope.dissectors.records.tree import NODE_LIMIT, NodeBudget, record_nodes
+from kafkascope.dissectors.records.tree import NodeBudget, record_nodes
 from kafkascope.dissectors.records.writer import encode_batch, encode_message, encode_message_set
 from kafkascope.dissectors.registry import read_layout
 
@@ -110,10 +111,10 @@ def test_the_header_says_what_its_bits_mean() -> None:
 
 
 def test_more_records_than_anybody_scrolls_through_are_one_node() -> None:
-    body = b"\x0c\0\0\0\x01\x01\0" * (NODE_LIMIT + 10)
+    body = b"\x0c\0\0\0\x01\x01\0" * (LIMITS.record_nodes + 10)
     head = bytearray(encode_batch([Record(0, 1, None, None, ())])[:61])
     head[8:12] = (49 + len(body)).to_bytes(4, "big")
-    head[57:61] = (NODE_LIMIT + 10).to_bytes(4, "big")
+    head[57:61] = (LIMITS.record_nodes + 10).to_bytes(4, "big")
     data = bytes(head) + body
     nodes = record_nodes(data, 0, len(data))
     tiled(nodes, 0, len(data))
@@ -144,7 +145,7 @@ def test_fields_of_a_message_share_a_limit() -> None:
 
 
 def test_more_headers_than_anybody_scrolls_through_have_no_nodes() -> None:
-    headers = [("", None)] * (NODE_LIMIT - 1000)
+    headers = [("", None)] * (LIMITS.record_nodes - 1000)
     data = encode_batch([Record(0, 1, None, None, headers)] * 3)
     nodes = record_nodes(data, 0, len(data))
     tiled(nodes, 0, len(data))
@@ -163,10 +164,10 @@ def test_a_piece_of_a_snapshot_begins_inside_a_batch() -> None:
 
 
 def test_more_entries_than_anybody_scrolls_through_are_one_node() -> None:
-    data = encode_message(1, Record(0, 1, None, None, ())) * (NODE_LIMIT + 3)
+    data = encode_message(1, Record(0, 1, None, None, ())) * (LIMITS.record_nodes + 3)
     nodes = record_nodes(data, 0, len(data))
     tiled(nodes, 0, len(data))
-    assert (len(nodes), nodes[-1].value) == (NODE_LIMIT + 1, "not shown")
+    assert (len(nodes), nodes[-1].value) == (LIMITS.record_nodes + 1, "not shown")
 
 
 @pytest.mark.parametrize("magic", [0, 1, 2])

@@ -1,0 +1,65 @@
+"""What the terminal UI keeps, draws and waits for: one declaration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenLimits:
+    """Names that end in no unit are counts."""
+
+    # --- rows and records in memory
+
+    # Packets of an input with an end that comes through a pipe: older ones cannot be read again.
+    spooled_bytes: int = 384 << 20
+    # Rows that are decided once more when another schema is known.
+    undecided_rows: int = 100_000
+    # Ends of connections: the last ones, which `connections` draws.
+    connection_ends: int = 1_000_000
+    # Different keys of a topic, bytes of one (longer ones differ by a hash), schemas of a topic.
+    record_keys: int = 50_000
+    record_key_bytes: int = 200
+    record_schemas: int = 1_000
+    # A key or value that is decoded for its pane: brokers take messages of 1 MB by default.
+    payload_bytes: int = 8 << 20
+
+    # --- lines
+
+    # Packets that are read again for one exchange. Frames of megabytes have thousands.
+    packets: int = 200
+    # Lines of a tree that "open all" opens.
+    opened_lines: int = 20_000
+    # Exchanges of a connection in its diagram; a filter shows all.
+    drawn_exchanges: int = 2_000
+    # Topic ids of a list in a link; conditions of a filter that a list becomes.
+    linked_ids: int = 1_000
+    linked_values: int = 6
+    # Completions that are shown at once.
+    completions: int = 8
+    # Width of the sentence in a pane without lines, as long as lines of a book may be.
+    sentence_columns: int = 90
+    # Screens on the stack; then the oldest but the first goes.
+    screens: int = 64
+
+    # --- settings
+
+    # Colour rules; Wireshark has some twenty.
+    colour_rules: int = 200
+    # Files and filters that were used last.
+    recent_files: int = 20
+    recent_filters: int = 200
+
+    # --- other processes: the proxy, the browser
+
+    # A line of the proxy's control channel (a held body may be large); the line before a stream.
+    control_line_bytes: int = 64 << 20
+    greeting_bytes: int = 1 << 16
+    # The head of a request from a browser, which sends a kilobyte; nginx takes 8 KB a line.
+    request_head_bytes: int = 16 << 10
+    # Columns and lines of a terminal in a browser.
+    terminal_cells: int = 1_000
+
+
+LIMITS: Final = ScreenLimits()
