@@ -261,5 +261,5 @@ def test_what_never_was_answered_is_let_go_of():
     sessions.request(1, LAYOUT, fetch({("a", 0): 0}, 0, 0), leaders)
     sessions.done(1, None)
     sessions.answered(1, 1, {"session_id": 5})
-    assert not sessions._asked
+    assert not sessions._pending
     assert not sessions._sessions
