@@ -253,6 +253,8 @@ class Connection:
 
     path: Path = field(default_factory=Path)
     """What its packets tell of the way between its ends."""
+    forwarded: bool = False
+    """Whether it is the leg of a proxy that carries the bytes of another connection."""
     compared: bool = False
     """Whether its bytes are compared with those of another connection, so that no `reader` may have
     them at once."""

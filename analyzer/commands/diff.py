@@ -126,7 +126,7 @@ def _profile(
     options: ReadOptions, side: DiffArgument, sides: tuple[str, ...], api: str
 ) -> tuple[Profile, int]:
     profile = Profile(sides)
-    with Reading(replace(options, inputs=(side.path,))) as reading:
+    with Reading(replace(options, inputs=(side.path,)), once=True) as reading:
         for _, exchange in reading.rows():
             if not api or exchange.api == api:
                 profile.add(exchange)
@@ -209,7 +209,7 @@ def _exchange_of(
     options: ReadOptions, side: DiffArgument
 ) -> tuple[RowAndExchange | None, int, Payloads | None]:
     """Return the exchange of a side, the exit code, and what decodes its records."""
-    with Reading(replace(options, inputs=(side.path,))) as reading:
+    with Reading(replace(options, inputs=(side.path,)), once=True) as reading:
         payloads = reading.payloads
         for row, exchange in reading.rows():
             if row.number == side.number:

@@ -64,7 +64,7 @@ def from_captures(options: ReadOptions, per_version: int | None, redact: Any) ->
     target = target_of(options.output, "-o DIR or -o FILE.jsonl")
     large_apart()
     redaction = Redaction(redact, Pseudonyms(same_length=True))
-    with Reading(options) as reading:
+    with Reading(options, once=True) as reading:
         reading.demand_packets("fixture new")
         making = Making(
             redaction,

@@ -294,6 +294,7 @@ class Conversation(Resumable):
             or self._zookeeper is not None
             or self._heard is not None
             or (remarks is not None and remarks.files)
+            or self.connection.forwarded
         )
 
     def leave(self) -> list[Exchange]:

@@ -245,7 +245,11 @@ class Capture:
                 if named is not None and not event.offset:
                     for each in in_chunk(event):
                         named(each)
-            elif watch is not None and isinstance(event, (Opened, Closed)):
+            elif (
+                watch is not None
+                and isinstance(event, (Opened, Closed))
+                and not event.connection.forwarded
+            ):
                 watch(event)
             if listener is not None:
                 listener.event(event)

@@ -58,6 +58,8 @@ def _outcome(row: Row) -> str:
         words.append(f"(waited {waited} ms)")
     if row.throttle_ms:
         words.append(f"(throttled {row.throttle_ms} ms)")
+    if row.forwarded:
+        words.append("(forwarded)")
     return " ".join(words)
 
 

@@ -45,7 +45,7 @@ from kafkascope.dissectors.zookeeper.types import error_name as zookeeper_error_
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
-    from kafkascope.analyzer.model import Exchange, Logged
+    from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.dissectors.layout import Layout
 
@@ -457,7 +457,7 @@ class Row:
     )
     forwarded: bool = head(
         FLAG,
-        "another broker sent the request on to the controller",
+        "sent on by another broker to the controller, or by a TCP proxy: counted once",
         FilterField("forwarded", "not forwarded"),
     )
     counterpart: str = head(
@@ -587,16 +587,21 @@ def row_of(exchange: Exchange, names: TopicNames) -> Row:
         exchange.tls,
         about,
         exchange.connection.via,
-        *(PACKETS if exchange.logged is None else _logged(exchange.logged)),
+        *_logged(exchange),
     )
 
 
 PACKETS: Final = ("packets", "", False, "", None, None, None, None, None)
 """Values of the last columns where there is no line of a request log."""
+FORWARDED: Final = (*PACKETS[:2], True, *PACKETS[3:])
+"""The same on the leg of a TCP proxy."""
 
 
-def _logged(logged: Logged) -> tuple[Any, ...]:
+def _logged(exchange: Exchange) -> tuple[Any, ...]:
     """Return the values of the last columns, from what a request log says."""
+    logged = exchange.logged
+    if logged is None:
+        return FORWARDED if exchange.connection.forwarded else PACKETS
     return (
         SOURCES[0 if logged.packets else 1],
         logged.listener,

@@ -230,7 +230,7 @@ class Task:
             if not event.offset:
                 for each in in_chunk(event):
                     self._collector.named(each)
-        elif isinstance(event, Opened | Closed):
+        elif isinstance(event, Opened | Closed) and not connection.forwarded:
             if self._collector.crowded:
                 self._settle()
                 self._collector.settle_ended()

@@ -73,9 +73,11 @@ class Reading:
         spool: bool = False,
         known: Known | None = None,
         records: bool = False,
+        once: bool = False,
     ) -> None:
         """`known`: marks and comments, if any. `records`: the filter chooses records, see
-        `chosen`."""
+        `chosen`. `once`: exchanges that a proxy or another broker sent on are left out, as they are
+        for `records`."""
         self.options = options
         # A wrong filter is reported before anything is opened.
         self._known = known or Known()
@@ -147,6 +149,7 @@ class Reading:
         self._empty: list[str] = []
         """What the tables without rows would list."""
         self._records = records
+        self._once = once or records
         self._done: tuple[int, set[int]] = (1, set())
         """What several processes have told of, before one had to go on: the first number that they
         have not, and those before it."""
@@ -329,7 +332,8 @@ class Reading:
                 evidence.note(self._known, row, exchange)
             if every is not None:
                 every(row, exchange)
-            yield row, exchange
+            if not (self._once and row.forwarded):
+                yield row, exchange
 
     def _batches(self) -> Iterator[list[Item]]:
         """Yield the same, those that few packets complete at a time."""

@@ -260,12 +260,13 @@ def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[st
     if statistics.relayed:
         yield (
             f"{plural(statistics.relayed, 'connection')} captured on both sides of a TCP proxy: "
-            "analyzed once (both addresses: `kafkascope connections`)"
+            "counted once (both addresses: `kafkascope connections`; `forwarded` marks the "
+            "proxy's own requests)"
         )
     if statistics.parted:
         yield (
             f"{plural(statistics.parted, 'connection')} from a TCP proxy diverged from the "
-            "client's bytes: analyzed separately from there"
+            "client's bytes: counted separately from there"
         )
     if statistics.moved:
         yield (

@@ -78,8 +78,6 @@ class Feed:
             return
         pair = None
         disturbed = row.retransmissions or row.zero_window_ns or row.stalled_by
-        if row.forwarded:
-            return  # It is counted where the client sent it.
         ordinary = not disturbed and not is_out_of_ordinary(row) and exchange.logged is None
         if row.api_key in SAME and ordinary:
             about = (
@@ -104,6 +102,8 @@ class Feed:
             self.settle()
 
     def give(self, batch: ExchangeBatch) -> None:
+        if batch.row.forwarded:
+            return  # It is counted where the client sent it.
         key = batch.api_key
         named = key in self._named or is_zookeeper(key)
         about = key if named else None, is_out_of_ordinary(batch.row)

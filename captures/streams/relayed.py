@@ -2,8 +2,9 @@
 
 A node on which a TCP proxy runs (HAProxy in TCP mode, an ingress, Envoy, socat) shows each
 conversation on two connections with sequence numbers of their own: that of the client, and the
-proxy's leg to the broker. The client's is read; the leg is left out, and told as its other pair of
-addresses. State without I/O.
+proxy's leg to the broker. Both are read, as each has times of its own; the leg is marked as
+forwarded, so that nothing is counted twice, and named as the client's other pair of addresses.
+State without I/O.
 
 What makes a connection a leg:
 - It comes from the host that an earlier connection goes to, which has no response yet.
@@ -14,8 +15,7 @@ Correlation ids are no evidence: two clients of one library begin with equal req
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from kafkascope.captures.model import (
@@ -49,8 +49,6 @@ SURE_BYTES: Final = 4096
 """As many equal bytes are no chance either."""
 EVENT_BYTES: Final = 500
 """What an event takes beside its bytes."""
-REMEMBERED: Final = 10_000
-"""Legs that are over, of which late packets are still to be left out."""
 
 
 @dataclass(slots=True, eq=False)
@@ -59,15 +57,13 @@ class _Leg:
 
     connection: Connection
     held: list[StreamEvent] | None
-    """Its events; None once it is certain that it is a leg."""
+    """Its events, until it is decided whether it is a leg; None from then on."""
     size: int = 0
     """Memory of `held`."""
     matches: dict[int, Match] | None = None
     """By the numbers of connections; None as long as its client has sent nothing."""
     leader: Match | None = None
     """The one that it belongs to, once that is known."""
-    received: list[int] = field(default_factory=lambda: [0, 0])
-    """Bytes in each direction."""
     closed: int = 0
     """Directions that ended."""
 
@@ -79,11 +75,11 @@ class _Leg:
 
 
 class RelayedLegs:
-    """Leaves out the legs of proxies: events in, events out."""
+    """Marks the legs of proxies: events in, the same out, those of legs once these are known."""
 
     def __init__(self) -> None:
         self.count = 0
-        """Legs that were left out."""
+        """Legs that were found."""
         self.parted = 0
         """Legs that went on with other bytes than the client's connection."""
         self._starts: Starts[int] = Starts()
@@ -95,7 +91,6 @@ class RelayedLegs:
         """What is compared with a connection."""
         self._routes: dict[tuple[Endpoint, Endpoint], None] = {}
         """What proxies listened on, and connected to."""
-        self._over: deque[int] = deque()
         self._held = 0
         """Memory of events and bytes that wait."""
         self._opened = 0
@@ -109,7 +104,8 @@ class RelayedLegs:
         return min(packets, default=BEHIND_ALL)
 
     def passed(self, events: list[StreamEvent], opened: int) -> list[StreamEvent]:
-        """Return events without those of legs. `opened`: connections that were opened by now."""
+        """Return events, and later those of what may be a leg. `opened`: connections that were
+        opened by now."""
         if opened == self._opened and not self._starts and not self._legs:
             return events
         self._opened = opened
@@ -127,6 +123,8 @@ class RelayedLegs:
         out = self.passed(events, opened)
         for leg in list(self._undecided.values()):
             self._release(leg, out)
+        for leg in self._legs.values():
+            self._confirm(leg, out)
         return out
 
     def _pass(self, event: StreamEvent, out: list[StreamEvent]) -> None:
@@ -155,23 +153,21 @@ class RelayedLegs:
             out.append(event)
 
     def _follow(self, leg: _Leg, event: StreamEvent, out: list[StreamEvent]) -> bool:
-        """Take an event of what may be a leg; return whether it goes no further."""
+        """Take an event of what may be a leg; return whether it is held, or was until now."""
         number = leg.connection.number
+        held = leg.held is not None
         if leg.held is not None:
             size = EVENT_BYTES + (len(event.data) if isinstance(event, Chunk) else 0)
             leg.held.append(event)
             leg.size += size
             self._held += size
-        held = leg.held is not None
         if isinstance(event, Chunk):
             if leg.matches is None:
                 self._match(leg, event, out)
             else:
                 for leader in list(leg.matches):
                     self._compare(leg, leader, LEG, event, out)
-            leg.received[event.direction] += len(event.data)
         elif isinstance(event, Gap):
-            leg.received[event.direction] += event.size or 0
             for leader in list(leg.matches or ()):
                 self._lose(leg, leader, event.direction, out)
             if leg.matches is None and number in self._undecided:
@@ -179,10 +175,10 @@ class RelayedLegs:
         elif isinstance(event, Closed):
             leg.closed += 2 if event.direction is None else 1
             if leg.leader is not None and leg.closed >= 2:
-                self._end(leg)
+                self._end(leg, out)
         if self._held > MOST_BYTES and number in self._undecided:
             self._release(leg, out)
-        return held or number in self._legs
+        return held
 
     def _match(self, leg: _Leg, chunk: Chunk, out: list[StreamEvent]) -> None:
         """Look for the connections that one may be the leg of."""
@@ -238,7 +234,7 @@ class RelayedLegs:
         lane = match.lanes[direction]
         self._held -= len(lane.waiting)
         lane.trust()
-        self._confirm(leg)
+        self._confirm(leg, out)
 
     def _judge(self, leg: _Leg, leader: int, out: list[StreamEvent]) -> None:
         """Decide whether it is a leg, where a response came to the client."""
@@ -255,12 +251,15 @@ class RelayedLegs:
                 return
             self._accept(leg, leader, out)
         if sure:
-            self._confirm(leg)
+            self._confirm(leg, out)
 
-    def _confirm(self, leg: _Leg) -> None:
-        """Forget the events of a leg, as it is one for certain."""
-        self._held -= leg.size
-        leg.size, leg.held = 0, None
+    def _confirm(self, leg: _Leg, out: list[StreamEvent]) -> None:
+        """Mark a leg, as it is one for certain, and go on with its events."""
+        if leg.held is not None:
+            leg.connection.forwarded = True
+            out += leg.held
+            self._held -= leg.size
+            leg.size, leg.held = 0, None
 
     def _accept(self, leg: _Leg, leader: int, out: list[StreamEvent]) -> None:
         """Take note that a connection is the leg of another one, and of no other; nor has that one
@@ -283,7 +282,7 @@ class RelayedLegs:
             if each is not leg:
                 self._part(each, leader, out)
         if leg.closed >= 2:
-            self._end(leg)
+            self._end(leg, out)
 
     def _part(self, leg: _Leg, leader: int, out: list[StreamEvent]) -> None:
         """Take note that a connection is not the leg of another one, or not any more."""
@@ -318,19 +317,15 @@ class RelayedLegs:
             out += leg.held
         else:
             self.parted += 1
-            out.append(Opened(connection))
-            for direction, size in enumerate(leg.received):
-                out.append(Gap(connection, direction, 0, size, connection.last_ns, "limit"))
+            connection.forwarded = False
         self._held -= leg.size
 
-    def _end(self, leg: _Leg) -> None:
-        """Forget what belongs to a leg that is closed, but not that it is one."""
+    def _end(self, leg: _Leg, out: list[StreamEvent]) -> None:
+        """Forget what belongs to a leg that is closed."""
         for leader in list(leg.matches or ()):
             self._unmatch(leg, leader)
-            self._over.append(leg.connection.number)
-        self._confirm(leg)
-        if len(self._over) > REMEMBERED:
-            self._legs.pop(self._over.popleft(), None)
+        self._confirm(leg, out)
+        del self._legs[leg.connection.number]
 
     def _expire(self, now_ns: int, out: list[StreamEvent]) -> None:
         """Go on with what was held for too long."""

@@ -178,7 +178,10 @@ def _replay(options: ReadOptions, settings: ReplayOptions) -> int:
     from kafkascope.proxy.replay.plan import Plan
 
     try:
-        with Reading(options, spool=True) as reading, Output(options) as output:
+        with (
+            Reading(options, spool=True, once=True) as reading,
+            Output(options) as output,
+        ):
             reading.demand_packets("replay")
             capture = reading.capture
             context = capture.context

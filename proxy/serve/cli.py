@@ -249,7 +249,7 @@ def _read_and_serve(options: ReadOptions, settings: ServeOptions) -> int:
     from kafkascope.proxy.serve.broker import Library
     from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 
-    with Reading(options, spool=True) as reading:
+    with Reading(options, spool=True, once=True) as reading:
         reading.demand_packets("serve")
         capture = reading.capture
         context = capture.context

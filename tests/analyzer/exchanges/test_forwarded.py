@@ -1,0 +1,60 @@
+"""Both sides of a TCP proxy in one capture: each has rows, and every request counts once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from kafkascope.tui.cli import main
+from tests.analyzer import wire
+from tests.analyzer.batches import batch
+from tests.captures.streams.test_relayed import FRONT, forwarded
+
+ROUNDS = 6
+
+
+@pytest.fixture(name="capture")
+def _capture(tmp_path: Path) -> str:
+    """A producer behind a proxy."""
+
+    def message(number: int, direction: int, _: bytes) -> bytes:
+        rows = [{"index": 0, "records": batch([(None, b"%d" % number)])}]
+        if not direction:
+            asked = {"acks": -1, "topic_data": [{"name": "orders", "partition_data": rows}]}
+            return wire.request("Produce", 3, number, **asked)
+        part = {"index": 0, "error_code": 0, "base_offset": number, "log_append_time_ms": -1}
+        topics = [{"name": "orders", "partition_responses": [part]}]
+        return wire.response("Produce", 3, number, responses=topics, throttle_time_ms=0)
+
+    path = tmp_path / "both.pcap"
+    path.write_bytes(forwarded(rounds=ROUNDS, both=message).pcap())
+    return str(path)
+
+
+def lines(*words: str) -> list[Any]:
+    result = CliRunner().invoke(main, list(words))
+    assert result.exit_code in (0, 1), result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_both_sides_have_rows(capture: str) -> None:
+    rows = lines("ls", "--json", capture)
+    assert [row["number"] for row in rows] == list(range(1, 2 * ROUNDS + 1))
+    sides = {row["broker_address"]: row["forwarded"] for row in rows}
+    assert sides == {str(FRONT): False, "10.3.0.9:19092": True}
+    text = CliRunner().invoke(main, ["ls", capture]).stdout
+    assert text.count("(forwarded)") == ROUNDS
+    assert len(lines("ls", "--json", "-Y", "forwarded", capture)) == ROUNDS
+
+
+def test_every_request_counts_once(capture: str) -> None:
+    (topic,) = lines("stats", "topics", "--json", capture)
+    assert topic["produced_records"] == ROUNDS
+    assert [line["requests"] for line in lines("stats", "latency", "--json", capture)] == [ROUNDS]
+    assert len(lines("stats", "connections", "--json", capture)) == 1
+    assert len(lines("records", "--json", capture)) == ROUNDS
+    assert not lines("diff", "--json", capture, capture)
