@@ -292,7 +292,7 @@ class Logged:
     unknown: tuple[str, ...] = ()
     """Fields of the bodies that the line does not hold, dotted, behind `request` or `response`."""
     begins: bool = False
-    """It is the first request of its connection, and no login came before."""
+    """The first request of its connection was logged, and no login came before."""
     reads: dict[tuple[str | bytes, int], tuple[int, int | None]] = field(default_factory=dict)
     """Of a Fetch by topic and partition: the offset that records were read from, and that of the
     reader's next Fetch; None where no next one was logged."""

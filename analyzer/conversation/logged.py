@@ -118,6 +118,8 @@ class _State(NamedTuple):
     last: list[int]
     """The last correlation id."""
     reading: Reading
+    begun: bool
+    """Its first request was logged, and no login came before."""
 
 
 class LoggedConnections:
@@ -136,9 +138,7 @@ class LoggedConnections:
 
     def take(self, file: int, line: LogLine, completed: Completed) -> Exchange:
         """Return the exchange of a line; `file`: index of the input."""
-        count = self.count
         state = self._state_of(file, completed)
-        fresh = self.count > count
         connection, phases = state.connection, state.phases
         key, version = completed.api_key, completed.api_version
         header = RequestHeader(
@@ -189,11 +189,7 @@ class LoggedConnections:
                 *(f"response.{path}" for path in completed.response.unknown),
             ),
         )
-        logged.begins = (
-            fresh
-            and completed.correlation_id <= FIRST
-            and not completed.security_protocol.startswith("SASL")
-        )
+        logged.begins = state.begun
         if key == fetch_sessions.FETCH and asked is not None and answered is not None:
             state.reading.request(asked.body)
             state.reading.response(answered.body, logged)
@@ -242,7 +238,9 @@ class LoggedConnections:
             self._context.brokers.add(ends[1])
             self.count += 1
             fetching = fetch_sessions.FetchSessions(self._context)
-            state = self._states[about] = _State(connection, Phases(), fetching, [count], Reading())
+            begun = count <= FIRST and not completed.security_protocol.startswith("SASL")
+            about_it = connection, Phases(), fetching, [count], Reading(), begun
+            state = self._states[about] = _State(*about_it)
             if len(self._states) > MOST_CONNECTIONS:
                 self._states.popitem(last=False)
         else:

@@ -42,8 +42,9 @@ class GroupProtocols(Counts):
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
         """Take in a JoinGroup or SyncGroup."""
         asked, told = exchange.request_body, exchange.response_body
-        if asked is None:
-            return
+        logged = exchange.logged
+        if asked is None or (logged is not None and any(map(_is_contents, logged.unknown))):
+            return  # Text forms of request logs lack bytes.
         if row.api == "DescribeGroups":
             self._described(row, told or {})
             return
@@ -136,3 +137,7 @@ class GroupProtocols(Counts):
         clients = (who for each in known if each is not None for who in each.words)
         names = dict.fromkeys(view.client(*who) for who in clients)
         return f" ({listed(names)})" if names else ""
+
+
+def _is_contents(path: str) -> bool:
+    return path.endswith(("metadata", "assignment"))
