@@ -7,13 +7,13 @@ checked before memory is taken for it. Tests pass smaller limits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """Sizes are bytes where the name does not say otherwise."""
+
+    # A named tuple: a frozen dataclass of so many fields takes 2,000 calls more at each start.
 
     # --- the text of one schema
 

@@ -10,6 +10,7 @@ import math
 import struct
 from datetime import date
 from functools import cache, lru_cache
+from importlib import import_module
 from typing import Any, Final
 
 from kafkascope.analyzer.payloads.model import Moment, of_bytes, of_double
@@ -103,11 +104,10 @@ to the text, None for values without such a form; and what is expected."""
 
 @cache
 def _class(name: str) -> Any:
-    from google.protobuf import duration_pb2, field_mask_pb2, timestamp_pb2
-
+    # One of these modules is loaded with the schema that imports it; the others cost milliseconds.
     last = name.rpartition(".")[2]
-    modules = (duration_pb2, field_mask_pb2, timestamp_pb2)
-    return next(getattr(each, last) for each in modules if hasattr(each, last))
+    module = "field_mask" if last == "FieldMask" else last.lower()
+    return getattr(import_module(f"google.protobuf.{module}_pb2"), last)
 
 
 def _parsed(name: str, text: Any) -> dict[str, Any]:
