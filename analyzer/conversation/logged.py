@@ -7,7 +7,7 @@ again, so that whoever reads frames reads these; their sizes are not those of th
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -128,7 +128,8 @@ class LoggedConnections:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._states: OrderedDict[tuple[object, ...], _State] = OrderedDict()
-        self._forwarded: deque[Exchange] = deque(maxlen=MOST_FORWARDED)
+        self._forwarded: OrderedDict[tuple[object, ...], Exchange] = OrderedDict()
+        """Forwarded requests that wait for their other line, by what both say."""
         self.count = 0
         """Connections so far."""
         self._rank = 0
@@ -261,16 +262,13 @@ class LoggedConnections:
         logged = exchange.logged
         assert logged is not None
         if logged.forwarded:
-            self._forwarded.append(exchange)
-            return
-        if not self._forwarded or not logged.times.remote_ns:
-            return
-        about = _about(exchange)
-        for other in self._forwarded:
-            assert other.logged is not None
-            if not other.logged.counterpart and _about(other) == about:
+            self._forwarded[_about(exchange)] = exchange
+            if len(self._forwarded) > MOST_FORWARDED:
+                self._forwarded.popitem(last=False)
+        elif self._forwarded and logged.times.remote_ns:
+            other = self._forwarded.pop(_about(exchange), None)
+            if other is not None and other.logged is not None:
                 logged.counterpart, other.logged.counterpart = other.id, exchange.id
-                return
 
 
 def _about(exchange: Exchange) -> tuple[object, ...]:
