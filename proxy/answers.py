@@ -73,7 +73,7 @@ async def standard_pipes() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
 
 
 async def stdin_ends() -> None:
-    """Return when stdin ends; at once where nobody holds it, as a file or /dev/null."""
+    """Return when stdin ends; at once where it is no pipe, such as a file or /dev/null."""
     if is_pipe(sys.stdin):
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()

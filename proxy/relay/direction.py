@@ -288,8 +288,8 @@ class Direction:
                     self.taps.passed(self.side, self._masked(data) if hidden else data)
 
     def _unread(self, data: memoryview) -> bytes:
-        """Mask bytes that are not Kafka, but for those that identify the protocol. Nobody can tell
-        what is in the rest: a token of SASL as well as anything else."""
+        """Mask bytes that are not Kafka, but for those that identify the protocol. The rest may be
+        anything, a token of SASL as well."""
         first, self.foreign = self.foreign, False
         shown = shown_of(bytes(data[:HEAD]), self._speaker) if first else b""
         return shown + secrets.HIDDEN * (len(data) - len(shown))

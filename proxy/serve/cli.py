@@ -351,7 +351,7 @@ async def _control(
     bootstrap: str, nodes: dict[int, str], notices: deque[str], stop: asyncio.Event
 ) -> None:
     """Answer requests on stdin and stdout until stdin ends (docs/control.md); then stop. `nodes`:
-    the listener of each; `notices`: what was said so far."""
+    the listener of each; `notices`: the lines so far."""
     started_ns = time.time_ns()
 
     def do(request: dict[str, Any]) -> dict[str, Any]:
