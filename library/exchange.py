@@ -99,6 +99,23 @@ class Exchange:
         "row", "What could not be decoded, and why."
     )
     notes: Attribute[tuple[Note, ...]] = Attribute("row", "What is odd about it.")
+    source = Attribute[str]("row", "What it was read from: packets or request-log.")
+    listener = Attribute[str]("row", "Listener of the broker, from its request log.")
+    forwarded = Attribute[bool](
+        "row", "Whether another broker sent the request on to the controller."
+    )
+    counterpart = Attribute[str]("row", "Id of the other line of a forwarded request.")
+    broker_request_queue_ns = Attribute[int | None](
+        "row", "Time in the broker's request queue, from its request log."
+    )
+    broker_local_ns = Attribute[int | None]("row", "Time in the request handler.")
+    broker_remote_ns = Attribute[int | None](
+        "row", "Time of waiting for followers, data, members, or the controller."
+    )
+    broker_response_queue_ns = Attribute[int | None](
+        "row", "Time in the queue of the network thread."
+    )
+    broker_send_ns = Attribute[int | None]("row", "Time until the response was sent.")
 
     def __init__(self, row: rows.Row, model: Model, origin: ReadingPass) -> None:
         self._row = row
