@@ -12,8 +12,8 @@ class ScreenLimits:
 
     # --- rows and records in memory
 
-    # Packets of an input with an end that comes through a pipe: older ones cannot be read again.
-    spooled_bytes: int = 384 << 20
+    # Batches of an input with an end; beyond it the list ends and says so.
+    listed_bytes: int = 384 << 20
     # Rows that are decided once more when another schema is known.
     undecided_rows: int = 100_000
     # Ends of connections: the last ones, which `connections` draws.
@@ -33,15 +33,16 @@ class ScreenLimits:
     opened_lines: int = 20_000
     # Exchanges of a connection in its diagram; a filter shows all.
     drawn_exchanges: int = 2_000
-    # Topic ids of a list in a link; conditions of a filter that a list becomes.
-    linked_ids: int = 1_000
-    linked_values: int = 6
+    # Topic ids without a name that are offered to be named; values of a list of an exchange that
+    # become a filter each.
+    unnamed_ids: int = 1_000
+    followed_values: int = 6
     # Completions that are shown at once.
     completions: int = 8
     # Width of the sentence in a pane without lines, as long as lines of a book may be.
     sentence_columns: int = 90
-    # Screens on the stack; then the oldest but the first goes.
-    screens: int = 64
+    # Views to go back to; then the oldest but the first goes.
+    views: int = 64
 
     # --- settings
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-MAX_DEPTH: Final = 64
-"""Views on the stack; then the oldest but the root goes."""
+from kafkascope.tui.limits import LIMITS
+
 LIST_PANE: Final = "exchanges"
 """Id of the first pane of the list's screen."""
 ViewT = TypeVar("ViewT")
@@ -82,7 +82,7 @@ class ViewState(NamedTuple):
 class ViewStack(Generic[ViewT]):
     """Views, the one to go back to last."""
 
-    def __init__(self, limit: int = MAX_DEPTH) -> None:
+    def __init__(self, limit: int = LIMITS.views) -> None:
         self._views: list[ViewT] = []
         self._limit = limit
 

@@ -8,13 +8,13 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from kafkascope.tui.limits import LIMITS
+
 if TYPE_CHECKING:
     from kafkascope.analyzer.filter.backends.columns import Query
     from kafkascope.analyzer.filter.decoded.reading import Decoding
     from kafkascope.tui.data.store import Store
 
-MOST_LACKING: Final = 100_000
-"""Rows that are decided once more when another schema is known."""
 TURN: Final = threading.Lock()
 """Held for a row: the thread of a filter that nobody wants any more ends before the next begins."""
 
@@ -83,7 +83,7 @@ class Decisions:
         known = decoding.changes
         decoding.begin()
         chosen = self._store.steady(lambda: self._chosen(number))
-        if decoding.lacked and len(self._lacking) < MOST_LACKING:
+        if decoding.lacked and len(self._lacking) < LIMITS.undecided_rows:
             self._known = min(self._known, known) if self._lacking else known
             self._lacking.add(number)
         return chosen

@@ -15,6 +15,7 @@ from kafkascope.analyzer.heap import large_apart
 from kafkascope.analyzer.payloads.known import IncomingSchemas
 from kafkascope.analyzer.spans import spans
 from kafkascope.tui.data.indexer import STOP, messages, start
+from kafkascope.tui.limits import LIMITS, ScreenLimits
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
@@ -28,8 +29,6 @@ MARGIN: Final = 64 << 20
 """Bytes of a live capture that may arrive between two batches."""
 LIVE_ROWS: Final = 1_000_000
 """Rows that are kept of input without end; then the oldest quarter goes."""
-MOST_BYTES: Final = 384 << 20
-"""What is kept of an input with an end, as it comes through the pipe."""
 QUEUE: Final = 8
 """Batches in hand; more of them stay in the pipe, and the reader waits."""
 
@@ -57,6 +56,7 @@ class Feed:
         limit: int = LIVE_ROWS,
         payloads: Callable[[], Payloads | None] = lambda: None,
         schema_words: Sequence[str] = (),
+        limits: ScreenLimits = LIMITS,
     ) -> None:
         """`stdin`: the descriptor of what "-" means, when it is not descriptor 0. `interface`: to
         capture there, with a BPF filter; `output`: a file for what is read without end.
@@ -97,7 +97,7 @@ class Feed:
             "keylog": list(keylog),
             "zone": zone,
             "limit": kept,
-            "most": 0 if kept else MOST_BYTES,
+            "most": 0 if kept else limits.listed_bytes,
             "schemas": self.decodes,
             "grows": self.grows,
         }

@@ -22,6 +22,7 @@ from kafkascope.analyzer.topics import nameless
 from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.inputs.spool import NotKept
 from kafkascope.captures.model import Packet
+from kafkascope.tui.limits import LIMITS
 
 T = TypeVar("T")
 
@@ -33,8 +34,6 @@ SPENT: Final = 0.03
 """Seconds of each `PERIOD` that may go into rows before their turn."""
 MOVE_S: Final = 0.005
 """Seconds until a row is read again that was being moved."""
-MOST_ENDS: Final = 1_000_000
-"""Ends of connections that are kept, the last ones."""
 
 
 class Texts:
@@ -176,7 +175,7 @@ class Store:
         """Whether a row was asked for that takes too long now: ask again soon."""
         self._moves = 0
         """Counts begins and ends of dropping rows: odd while rows are dropped."""
-        self.ends: deque[tuple[int, int | None, str, int]] = deque(maxlen=MOST_ENDS)
+        self.ends: deque[tuple[int, int | None, str, int]] = deque(maxlen=LIMITS.connection_ends)
         """(connection, side, how, when) of ends of connections."""
         self.progress = Progress()
         self.read = read or _nothing

@@ -10,9 +10,8 @@ from typing import Final
 from kafkascope.analyzer.model import Exchange
 from kafkascope.captures.model import Packet
 from kafkascope.tui.document.tree import Item, Space, Tree
+from kafkascope.tui.limits import LIMITS
 
-MOST: Final = 200
-"""Packets that are read again for one exchange."""
 _LAYER: Final = re.compile(r"#+\[ (.*) \]#+")
 _PAYLOAD: Final = re.compile(r"payload: (\d+) bytes")
 
@@ -25,7 +24,7 @@ def packet_tree(exchange: Exchange, find: Callable[[set[int]], list[Packet]] | N
         return Tree([Item("", "the packets were not kept", kind="note")], [])
     spaces: list[Space] = []
     roots: list[Item] = []
-    for packet in find(set(numbers[:MOST])):
+    for packet in find(set(numbers[: LIMITS.packets])):
         layers, headers = _layers(packet)
         # Headers only: what follows may be of other exchanges, and hold a password.
         spaces.append(Space(f"Packet {packet.number}, headers", bytes(packet.data[:headers])))
@@ -33,8 +32,8 @@ def packet_tree(exchange: Exchange, find: Callable[[set[int]], list[Packet]] | N
         space = len(spaces) - 1
         roots.append(Item(f"packet {packet.number}", text, 0, headers, space, open=True))
         roots[-1].adopt(layers)
-    if len(numbers) > MOST:
-        roots.append(Item("", f"... {len(numbers) - MOST:,} more packets", kind="note"))
+    if len(numbers) > LIMITS.packets:
+        roots.append(Item("", f"... {len(numbers) - LIMITS.packets:,} more packets", kind="note"))
     if len(roots) == 1:
         for child in roots[0].children:
             child.open = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kafkascope.analyzer.payloads.model import Piece, is_unread
 from kafkascope.analyzer.render.payloads import (
@@ -16,15 +16,13 @@ from kafkascope.analyzer.render.payloads import (
 from kafkascope.analyzer.text import escaped
 from kafkascope.tui.data.decoding import ONE
 from kafkascope.tui.document.tree import SHOWN, Item, Space
+from kafkascope.tui.limits import LIMITS
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.payloads.framing import Side
     from kafkascope.dissectors.codec.tree import Node
     from kafkascope.dissectors.records.records import Header
-
-LONGEST: Final = 8 << 20
-"""Bytes of a key or value that is still decoded."""
 
 
 class PayloadLines:
@@ -48,7 +46,7 @@ class PayloadLines:
     def describe(self, item: Item, node: Node, headers: list[Header]) -> None:
         """Say on the line of a key or value how it was written, and put its fields below."""
         data = node.value
-        if not isinstance(data, bytes) or len(data) > LONGEST:
+        if not isinstance(data, bytes) or len(data) > LIMITS.payload_bytes:
             return
         with ONE:
             decoded = self._payloads.decode(self._topic, _side(node), data, headers)

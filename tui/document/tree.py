@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kafkascope.tui.limits import LIMITS
+
 TABS: Final = ("Request", "Response", "Records", "Context", "Packets")
 SHOWN: Final = 100
 """Elements of an array that are shown at first."""
-MOST_OPENED: Final = 20_000
 HEAVY: Final = 4_096
 """Bytes of a line from which the lines below it are made in a thread: records may be compressed a
 thousandfold."""
@@ -127,9 +128,9 @@ class Tree:
             self.refresh()
 
     def set_all(self, wanted: bool) -> None:
-        """Open all lines, up to `MOST_OPENED`, or close all."""
+        """Open all lines, up to `opened_lines`, or close all."""
         stack, count = list(self.roots), 0
-        while stack and count < MOST_OPENED:
+        while stack and count < LIMITS.opened_lines:
             item = stack.pop()
             count += 1
             if item.foldable and (wanted or item.make is None):

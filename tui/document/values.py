@@ -12,6 +12,7 @@ from kafkascope.analyzer.session.rows import row_of_columns
 from kafkascope.analyzer.session.session import Session
 from kafkascope.analyzer.topics import nameless
 from kafkascope.tui.document.tree import Item
+from kafkascope.tui.limits import LIMITS
 
 WAYS: Final = (
     ("is", "is: {0}"),
@@ -22,9 +23,6 @@ WAYS: Final = (
     ("or not", "... or not {0}"),
     ("prepare", "into the box: {0}"),
 )
-MOST_IDS: Final = 1_000
-MOST: Final = 6
-"""Values of a list that get a condition each."""
 
 
 class Follow(NamedTuple):
@@ -112,11 +110,11 @@ def unnamed_ids(session: Session, index: int | None) -> list[bytes]:
     every = (each for ids in session.tables["topic_ids"].values for each in ids)
     names = session.context.names
     found = dict.fromkeys(each for each in (*here, *every) if any(each) and not names.get(each))
-    return list(found)[:MOST_IDS]
+    return list(found)[: LIMITS.unnamed_ids]
 
 
 def _few(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(dict.fromkeys(values))[:MOST]
+    return tuple(dict.fromkeys(values))[: LIMITS.followed_values]
 
 
 def ports(text: str) -> frozenset[int]:

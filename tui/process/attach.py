@@ -11,9 +11,8 @@ from typing import Any, Final
 import click
 
 from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
+from kafkascope.tui.limits import LIMITS
 
-MOST: Final = 1 << 16
-"""Bytes of the response before a stream."""
 TIMEOUT_S: Final = 10.0
 
 
@@ -31,7 +30,7 @@ def _request(path: Path, do: str) -> tuple[socket.socket, dict[str, Any]]:
         found.sendall(f'{{"do":"{do}"}}\n'.encode())
         line = b""
         # What follows the answer is not ours to read.
-        while not line.endswith(b"\n") and len(line) < MOST:
+        while not line.endswith(b"\n") and len(line) < LIMITS.greeting_bytes:
             octet = found.recv(1)
             if not octet:
                 raise OSError(f"the proxy at {path} has ended")

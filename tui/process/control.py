@@ -10,8 +10,8 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final
 
-MAX_LINE: Final = 64 * 1024 * 1024
-"""Bytes of a response: a held body may be large."""
+from kafkascope.tui.limits import LIMITS
+
 TIMEOUT_S: Final = 5.0
 """Seconds for a response."""
 
@@ -50,7 +50,7 @@ class Control:
     async def _exchange(self, line: bytes) -> dict[str, Any]:
         if self._writer is None or self._reader is None:
             self._reader, self._writer = await asyncio.open_unix_connection(
-                self.path, limit=MAX_LINE
+                self.path, limit=LIMITS.control_line_bytes
             )
         self._writer.write(line)
         await self._writer.drain()
@@ -67,7 +67,9 @@ class Control:
         `ControlError` when it ends or tells no state any more."""
         writer = None
         try:
-            reader, writer = await asyncio.open_unix_connection(self.path, limit=MAX_LINE)
+            reader, writer = await asyncio.open_unix_connection(
+                self.path, limit=LIMITS.control_line_bytes
+            )
             writer.write(b'{"do":"watch"}\n')
             while line := await asyncio.wait_for(reader.readline(), TIMEOUT_S):
                 told = json.loads(line)

@@ -13,13 +13,12 @@ from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import padded, plural, spelled
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.keys import Key
+from kafkascope.tui.limits import LIMITS
 from kafkascope.tui.screens import activity, evidence
 from kafkascope.tui.screens.board import OVER_TIME, Board, BoardSpec, Content, Tab
 from kafkascope.tui.screens.sheet import ELSE, Sheet, Spans, TextLine, narrow
 from kafkascope.tui.stack import Position
 
-MOST: Final = 2_000
-"""Exchanges of a connection that are drawn; its filter shows all."""
 SILENCE_NS: Final = 1_000_000_000
 """Time without a request in flight from which it is worth a line."""
 PHASE: Final = 10
@@ -67,7 +66,7 @@ def _steps(store: Store, indexes: Sequence[int], line: Line, times: Times) -> It
         yield TextLine(_event("", "tls", text, role))
     busy, before = opened, ""
     ends: list[int] = []
-    for index in indexes[:MOST]:
+    for index in indexes[: LIMITS.drawn_exchanges]:
         begin = session.columns["time_ns"][index]
         if busy is not None and begin - busy >= SILENCE_NS:
             idle = f"{'':14}{'':{PHASE}}··· idle for {duration(begin - busy)} ···"
@@ -79,8 +78,9 @@ def _steps(store: Store, indexes: Sequence[int], line: Line, times: Times) -> It
         spans = _exchange(store, index, times, "" if phase == before else phase, len(flying))
         yield TextLine(spans, session.columns["number"][index])
         before = phase
-    if len(indexes) > MOST:
-        yield TextLine([(f"{len(indexes) - MOST:,} more: Enter in the table shows all", "dim")])
+    if len(indexes) > LIMITS.drawn_exchanges:
+        more = len(indexes) - LIMITS.drawn_exchanges
+        yield TextLine([(f"{more:,} more: Enter in the table shows all", "dim")])
     if line["end"]:
         words = [f"closed: {line['end']}"]
         words += [f"after {duration(line['idle'])} idle"] if line.get("idle") else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from rich.segment import Segment
 from textual.app import ComposeResult
@@ -14,6 +14,7 @@ from textual.widget import Widget
 
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import wrapped
+from kafkascope.tui.limits import LIMITS
 from kafkascope.tui.screens.sheet import Sheet, Spans, TextLine
 from kafkascope.tui.settings.palette import NORMAL, STYLES, Glyphs
 from kafkascope.tui.stack import Position
@@ -21,8 +22,6 @@ from kafkascope.tui.views.lines import LineList, Piece
 
 EDGE = 1
 """Columns at the left of a table."""
-MAX_EMPTY: Final = 90
-"""Columns of the sentence in the place of lines."""
 
 
 def styled(spans: Spans) -> list[Piece]:
@@ -86,7 +85,7 @@ class SheetTable(LineList):
         return len(self.sheet.lines) or len(self._empty_lines())
 
     def _empty_lines(self) -> list[str]:
-        return wrapped(self.empty, min(self.room, MAX_EMPTY), breaks=True)
+        return wrapped(self.empty, min(self.room, LIMITS.sentence_columns), breaks=True)
 
     def ground(self, line: int) -> str:
         """Return the role behind a line: a sentence has no cursor."""

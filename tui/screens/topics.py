@@ -25,6 +25,7 @@ from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Record
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.data.view import View
+from kafkascope.tui.limits import LIMITS
 from kafkascope.tui.screens import evidence
 from kafkascope.tui.screens.board import OVER_TIME, SLICE, Board, BoardSpec, Content, Tab
 from kafkascope.tui.screens.charts import bar
@@ -32,10 +33,6 @@ from kafkascope.tui.screens.sheet import Sheet, Spans, narrow
 
 ENOUGH: Final = 20_000
 """Records that are counted; the rest is left unread."""
-MOST_KEYS: Final = 50_000
-LONGEST_KEY: Final = 200
-"""Bytes of a key that are kept; longer ones are told apart by a hash."""
-MOST_SCHEMAS: Final = 1_000
 TOP: Final = 12
 SHOWN: Final = 28
 """Characters of a key that are shown."""
@@ -50,7 +47,7 @@ class RecordKeys:
         """`payloads`: knows the schemas that keys and values name."""
         self.store, self.topic, self._payloads = store, topic, payloads
         self.schemas: Counter[tuple[Side, SchemaKey]] = Counter()
-        """How many keys and values name which schema; `MOST_SCHEMAS` of them."""
+        """How many keys and values name which schema; `record_schemas` of them."""
         self.view = View(store, f"({filter_text}) and records > 0")
         self._next = self.records = self.keyless = 0
         self.unread = 0
@@ -100,7 +97,7 @@ class RecordKeys:
         for side, data in sides:
             named = payloads.named(side, data, record.headers)
             key = named and (side, named[0])
-            if key and (key in self.schemas or len(self.schemas) < MOST_SCHEMAS):
+            if key and (key in self.schemas or len(self.schemas) < LIMITS.record_schemas):
                 self.schemas[key] += 1
 
     def _schema_lines(self) -> list[Spans]:
@@ -130,9 +127,9 @@ class RecordKeys:
             self.keyless += 1
             return
         self.key_sizes.add_all([len(key)])
-        if len(key) > LONGEST_KEY:
-            key = key[:LONGEST_KEY] + blake2b(key, digest_size=16).digest()
-        if key in self.found or len(self.found) < MOST_KEYS:
+        if len(key) > LIMITS.record_key_bytes:
+            key = key[: LIMITS.record_key_bytes] + blake2b(key, digest_size=16).digest()
+        if key in self.found or len(self.found) < LIMITS.record_keys:
             self.found[key] += 1
             self.partitions.setdefault(key, set()).add(partition)
 
@@ -148,7 +145,7 @@ class RecordKeys:
             [
                 *(("without key  ", "dim"), (f"{100 * self.keyless / self.records:.0f} %   ", "")),
                 ("distinct keys  ", "dim"),
-                (f"{len(self.found):,}{'+' * (len(self.found) >= MOST_KEYS)}   ", ""),
+                (f"{len(self.found):,}{'+' * (len(self.found) >= LIMITS.record_keys)}   ", ""),
             ],
         ]
         for name, sizes in (("key", self.key_sizes), ("value", self.value_sizes)):

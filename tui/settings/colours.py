@@ -26,12 +26,12 @@ from kafkascope.analyzer.places import config_home
 from kafkascope.analyzer.session.rows import row_of_columns
 from kafkascope.captures.errors import CaptureError
 from kafkascope.tui.data.store import Store
+from kafkascope.tui.limits import LIMITS
 from kafkascope.tui.settings.config import read_toml
 from kafkascope.tui.settings.palette import STYLES
 
 ROLES: Final = frozenset({"error", "note", "label", "mark", "good", "wait", "bar"})
 """Names of colours that can be read on a dark and on a light background."""
-MOST_RULES: Final = 200
 KEPT: Final = 5_000
 """Rows whose rules are remembered."""
 NO_RULE: Final = -1
@@ -98,10 +98,10 @@ class Colours:
             made = _rule(text, words, self.known)
             if isinstance(made, str):
                 wrong.append(f'"{text}": {made}')
-            elif len(self.rules) < MOST_RULES:
+            elif len(self.rules) < LIMITS.colour_rules:
                 self.rules.append(made)
             else:
-                wrong.append(f"more than {MOST_RULES} rules")
+                wrong.append(f"more than {LIMITS.colour_rules} rules")
                 break
         if wrong:
             more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""

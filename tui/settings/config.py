@@ -23,11 +23,10 @@ from typing import Any, Final
 
 from kafkascope.analyzer.places import config_home, state_home
 from kafkascope.captures.inputs.private import PrivateFile
+from kafkascope.tui.limits import LIMITS
 
 KNOWN: Final = ("theme", "times", "plain", "keys")
-MOST_RECENT: Final = 20
 FILTERS: Final = "filters.json"
-MOST_FILTERS: Final = 200
 
 
 @dataclass
@@ -147,7 +146,7 @@ def _filters() -> list[tuple[str, str]]:
 def remember_filter(name: str, text: str) -> None:
     """Put a filter at the head of its list, if that can be written."""
     others = [entry for entry in _filters() if entry != (name, text)]
-    _put(state_home() / FILTERS, [(name, text), *others][:MOST_FILTERS])
+    _put(state_home() / FILTERS, [(name, text), *others][: LIMITS.recent_filters])
 
 
 def _exists(name: str) -> bool:
@@ -162,7 +161,7 @@ def remember(names: Iterable[str], path: Path | None = None) -> None:
     path = path or recent_path()
     known = recent(path)
     new = [str(Path(name).resolve()) for name in names if name != "-" and _exists(name)]
-    found = list(dict.fromkeys([*new, *known]))[:MOST_RECENT]
+    found = list(dict.fromkeys([*new, *known]))[: LIMITS.recent_files]
     if new and found != known:
         _put(path, found)
 

@@ -8,12 +8,12 @@ from rich.text import Text
 from textual.widgets import Static
 
 from kafkascope.analyzer.text import columns_taken, padded
+from kafkascope.tui.limits import LIMITS
 from kafkascope.tui.settings.palette import NORMAL, STYLES, Glyphs
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.filter.completion import Completion, Item
 
-MOST: Final = 8
 INDENT: Final = 3
 """The column where the text of the filter begins."""
 
@@ -71,8 +71,9 @@ class Choices(Static):
             hint = f"   {error.hint}" if error.hint else ""
             reason = f"   {error.reason}{hint} "
             lines += [glyphs.rich(sign, STYLES["!"]), glyphs.rich(reason, STYLES["!"])]
-        first = max(0, min(self.at - MOST + 2, len(found.items) - MOST))
-        items = found.items[first : first + MOST]
+        most = LIMITS.completions
+        first = max(0, min(self.at - most + 2, len(found.items) - most))
+        items = found.items[first : first + most]
         texts = [glyphs.text(item.text) for item in items]
         width = max(map(columns_taken, texts), default=0)
         for place, (item, text) in enumerate(zip(items, texts, strict=True), first):

@@ -15,6 +15,7 @@ from typing import Final, cast
 
 from kafkascope.proxy.engine.directory import Address, whole_address
 from kafkascope.proxy.hosts import host_header, host_named, is_loopback
+from kafkascope.tui.limits import LIMITS
 
 HERE: Final = "127.0.0.1"
 
@@ -59,7 +60,6 @@ def refusal(
     return None
 
 
-MAX_HEAD: Final = 16 * 1024
 SECONDS: Final = 10.0
 """Limit for a head; a browser on this machine sends it at once."""
 END: Final = b"\r\n\r\n"
@@ -109,7 +109,7 @@ class Door(asyncio.Protocol):
         searched = max(0, len(self._head) - len(END) + 1)
         self._head += data
         end = self._head.find(END, searched)
-        if end < 0 and len(self._head) <= MAX_HEAD:
+        if end < 0 and len(self._head) <= LIMITS.request_head_bytes:
             return
         self._late.cancel()
         head = bytes(self._head[: end + len(END)]) if end >= 0 else b""

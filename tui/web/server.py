@@ -29,12 +29,11 @@ from aiohttp.typedefs import Handler
 from kafkascope.analyzer.terminal import out, say
 from kafkascope.analyzer.text import safe
 from kafkascope.proxy.engine.directory import Address, open_socket
+from kafkascope.tui.limits import LIMITS
 from kafkascope.tui.web.door import Door, refusal
 
 GRACE: Final = 5.0
 """Seconds that a UI has for ending."""
-MOST: Final = 1_000
-"""Largest number of columns and of lines of a screen."""
 KEPT: Final = 8_192
 """Bytes that are kept of the end of stderr."""
 UI_BEGINS: Final = b"_"
@@ -57,7 +56,7 @@ def environment(size: tuple[int, int]) -> dict[str, str]:
 def measure(value: object, usual: int) -> int:
     """Parse a width or height that a page tells, and limit it."""
     try:
-        return max(1, min(MOST, int(str(value))))
+        return max(1, min(LIMITS.terminal_cells, int(str(value))))
     except ValueError:
         return usual
 

@@ -23,11 +23,11 @@ from kafkascope.captures import NotKept
 from kafkascope.captures.build import Composer
 from kafkascope.captures.inputs.spool import DEFAULT_BYTES
 from kafkascope.captures.model import Closed, Opened
-from kafkascope.tui.data import feed as feed_module
 from kafkascope.tui.data.exports import Job
 from kafkascope.tui.data.feed import Feed
 from kafkascope.tui.data.indexer import SIZE, Indexer
 from kafkascope.tui.data.store import Store
+from kafkascope.tui.limits import ScreenLimits
 from kafkascope.tui.settings.notes import Notes
 from tests.analyzer.wire import request, response
 from tests.explosion.packets import BROKER, CLIENT, write_packets
@@ -483,13 +483,10 @@ def beats(path: Path, count: int, first: int) -> Path:
 
 
 @pytest.mark.parametrize("files", mostly_slow([1, 2], (2).__eq__))
-def test_of_too_much_the_list_has_the_beginning_and_says_so(
-    files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(feed_module, "MOST_BYTES", 5_000_000)
+def test_of_too_much_the_list_has_the_beginning_and_says_so(files: int, tmp_path: Path) -> None:
     each = 300_000 // files  # the first 8 MB of a file come at once
     names = [str(beats(tmp_path / f"{n}.pcapng", each, n * each)) for n in range(files)]
-    feed = Feed(names)
+    feed = Feed(names, limits=ScreenLimits(listed_bytes=5_000_000))
     try:
         found = read_all(feed)
         assert 0 < len(found) < files * each

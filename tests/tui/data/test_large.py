@@ -11,7 +11,8 @@ from kafkascope.library import passes
 from kafkascope.library.capture import open as open_capture
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.document.tree import SHOWN, Item, Space, Tree, limited
-from kafkascope.tui.screens.topics import LONGEST_KEY, RecordKeys
+from kafkascope.tui.limits import LIMITS
+from kafkascope.tui.screens.topics import RecordKeys
 from tests.small_tables import SAMPLES
 
 MANY = 300_000
@@ -53,7 +54,7 @@ def test_keys_of_records_are_kept_short() -> None:
         for _ in range(2):
             counted._count(bytes(100_000) + b"%d" % number, b"", number)
     assert list(counted.found.values()) == [2] * 10
-    assert max(map(len, counted.found)) <= LONGEST_KEY + 16
+    assert max(map(len, counted.found)) <= LIMITS.record_key_bytes + 16
     assert counted.partitions.keys() == counted.found.keys()
     assert counted.lines()
 

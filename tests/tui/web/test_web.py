@@ -23,6 +23,7 @@ from click.testing import CliRunner
 
 from kafkascope.proxy.engine.directory import Address, open_socket
 from kafkascope.tui.cli import main, to_look_at
+from kafkascope.tui.limits import LIMITS
 from kafkascope.tui.web.door import NotHere, address_of, refusal
 from tests.hosts import BENT, LOOPBACK
 from tests.interop.needs import CI
@@ -35,7 +36,6 @@ import aiohttp
 from aiohttp.test_utils import TestClient, TestServer
 from textual import events
 
-from kafkascope.tui.web.door import MAX_HEAD
 from kafkascope.tui.web.driver import TabDriver
 from kafkascope.tui.web.server import FILES, OURS, Site, packet, serving
 
@@ -372,7 +372,7 @@ def test_a_head_comes_in_pieces_and_has_an_end() -> None:
         whole = head(site, b"Host: localhost")
         for cut in (1, len(whole) - 3, len(whole) - 1):
             assert b"textual.js" in await ask(whole[:cut], whole[cut:], pause=True)
-        assert b" 400 " in await ask(whole[:-2] + b"X: " + bytes(2 * MAX_HEAD))
+        assert b" 400 " in await ask(whole[:-2] + b"X: " + bytes(2 * LIMITS.request_head_bytes))
 
     at_the_door(steps)
 
@@ -579,7 +579,7 @@ def test_what_is_no_http_makes_no_noise(capture: Path) -> None:
             client.sendall(b"GET \x1b]0;x\x07 HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert b" 400 " in client.recv(1000)
         with socket.create_connection((host[0], int(host[2])), LONG) as client:
-            client.sendall(b"\x16\x03\x01" + bytes(2 * MAX_HEAD))
+            client.sendall(b"\x16\x03\x01" + bytes(2 * LIMITS.request_head_bytes))
             assert b" 400 " in client.recv(1000)
         program.send_signal(signal.SIGINT)
         said = program.stderr.read()
