@@ -11,6 +11,7 @@ from typing import Final, Protocol, TypeAlias
 from kafkascope.analyzer.bodies.fetch_sessions import LISTED
 from kafkascope.analyzer.bodies.nodes import MAX_NODES, NodeAddresses
 from kafkascope.analyzer.conversation.detect import GIVEN_UP, KAFKA_PORTS, UNKNOWN
+from kafkascope.analyzer.conversation.limits import LIMITS, ConversationLimits
 from kafkascope.analyzer.model import Frame, HttpConsumer, Side
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.formats.remarks import Remarks
@@ -23,15 +24,6 @@ from kafkascope.kernel.pairs import PairSink
 ZOOKEEPER_PORTS: Final = frozenset({2181})
 """Ports on which ZooKeeper is expected where the begin of a connection is not in the capture."""
 
-MAX_REASONS: Final = 1000
-"""Told apart of connections that are not Kafka's: some tell a size, and hostile ones many."""
-
-MOST_ENCRYPTED: Final = 1000
-"""Connections with TLS that are remembered, to say whether they are of Kafka."""
-
-MOST_ENDPOINTS: Final = 100_000
-"""Endpoints of brokers that are remembered, and of ZooKeeper's servers: far more than a cluster
-has. Connections to others are judged by their own bytes alone."""
 
 _PLACE: Final = struct.Struct(">Q")
 
@@ -39,8 +31,12 @@ _PLACE: Final = struct.Struct(">Q")
 class Endpoints(set[Endpoint]):
     """Endpoints that answered, at most so many."""
 
+    def __init__(self, most: int = LIMITS.endpoints) -> None:
+        super().__init__()
+        self._most: Final = most
+
     def add(self, endpoint: Endpoint) -> None:
-        if len(self) < MOST_ENDPOINTS:
+        if len(self) < self._most:
             super().add(endpoint)
 
 
@@ -59,16 +55,17 @@ class FrameListener(Protocol):
 class Context:
     """State of a session that crosses connections. No I/O."""
 
-    def __init__(self, decode_as: Iterable[int] = ()) -> None:
+    def __init__(self, decode_as: Iterable[int] = (), limits: ConversationLimits = LIMITS) -> None:
+        self.limits = limits
         self.exchanges = 0
         """Exchanges that got a number."""
         self.names = TopicNames()
         self.nodes = NodeAddresses()
         self.decode_as = frozenset(decode_as)
         """Ports that the user says are Kafka's."""
-        self.brokers: set[Endpoint] = Endpoints()
+        self.brokers: set[Endpoint] = Endpoints(limits.endpoints)
         """Endpoints that answered as Kafka in this session."""
-        self.zookeepers: set[Endpoint] = Endpoints()
+        self.zookeepers: set[Endpoint] = Endpoints(limits.endpoints)
         """Endpoints that answered as ZooKeeper in this session."""
         self.asked: set[Question] | None = None
         """What other connections could have told when one was judged; None: nobody wants to
@@ -81,7 +78,7 @@ class Context:
         """By fingerprint: half of the work is the same for all exchanges of a file."""
         self.opaque: Counter[str] = Counter()
         """Connections that are not Kafka's, by what they look like."""
-        self.encrypted: deque[Connection] = deque(maxlen=MOST_ENCRYPTED)
+        self.encrypted: deque[Connection] = deque(maxlen=limits.encrypted_connections)
         """Connections that begin with TLS, the last ones."""
         self.keys = KeySources()
         self.heard: FrameListener | None = None
@@ -114,10 +111,10 @@ class Context:
             found.add("too many topics have an id: ids stand in place of the names that came last")
         if self.nodes.full:
             found.add(f"more than {MAX_NODES:,} brokers were advertised: the others are ignored")
-        if max(len(self.brokers), len(self.zookeepers)) >= MOST_ENDPOINTS:
+        if max(len(self.brokers), len(self.zookeepers)) >= self.limits.endpoints:
             found.add(
-                f"more than {MOST_ENDPOINTS:,} endpoints answered: connections to others are "
-                "judged by their own bytes alone"
+                f"more than {self.limits.endpoints:,} endpoints answered: connections to others "
+                "are judged by their own bytes alone"
             )
         if self.forgotten:
             found.add(
@@ -139,7 +136,7 @@ class Context:
     def not_kafka(self, reason: str, connection: Connection) -> None:
         if reason.startswith(TLS):
             self.encrypted.append(connection)
-        many = len(self.opaque) >= MAX_REASONS
+        many = len(self.opaque) >= self.limits.protocols
         if many and reason not in self.opaque and reason != GIVEN_UP:
             reason = UNKNOWN
         self.opaque[reason] += 1

@@ -26,9 +26,9 @@ from kafkascope.analyzer.bodies.dissection import (
 from kafkascope.analyzer.bodies.waits import Waits
 from kafkascope.analyzer.conversation.detect import FRAMING_LOST, HEADER_MISSING, MASKED, NO_HEADER
 from kafkascope.analyzer.conversation.framing import FrameBuffer, Skipped, Unit
+from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.analyzer.conversation.ordinary import ACKS_0, Ordinary, teaches
 from kafkascope.analyzer.conversation.pending import (
-    MAX_TOKENS,
     SASL_TOKEN,
     InFlight,
     Pending,
@@ -79,8 +79,6 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.captures.model import Endpoint
 
-MAX_EARLY: Final = 256
-"""Responses held for requests that the reassembly has not delivered yet."""
 
 ENDINGS: Final = {
     "fin": "closed by {}",
@@ -161,7 +159,7 @@ class Conversation(Resumable):
         self._zookeeper = zookeeper
         self._sense = RequestSense()
         self._sense.lenient = True
-        self._in_flight = InFlight()
+        self._in_flight = InFlight(context.limits)
         if zookeeper is None:
             self._requests = FrameBuffer(self._sense)
             self._responses = FrameBuffer(ResponseSense(self._in_flight.ids))
@@ -652,7 +650,7 @@ class Conversation(Resumable):
             self._context.late = True
         else:
             self._early.append(frame)
-            if len(self._early) > MAX_EARLY:
+            if len(self._early) > LIMITS.early_responses:
                 self._orphan(self._early.pop(0))
 
     def _half_answer(self, frame: Frame) -> None:
@@ -729,7 +727,7 @@ class Conversation(Resumable):
         pending.software = self.phases.software
         self.phases.saw_token(frame.payload)
         self._in_flight.tokens.append(pending)
-        if len(self._in_flight.tokens) > MAX_TOKENS:
+        if len(self._in_flight.tokens) > LIMITS.tokens:
             self._give_up([self._in_flight.tokens.pop(0)])
 
     # --- telling

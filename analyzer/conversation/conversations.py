@@ -12,7 +12,6 @@ from collections import deque
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Self
 
-from kafkascope.analyzer.conversation import pending
 from kafkascope.analyzer.conversation.conversation import Conversation
 from kafkascope.analyzer.conversation.undecided import Undecided, loaded
 from kafkascope.analyzer.conversation.waiting import BEYOND, END, LONG, Waiters
@@ -43,7 +42,7 @@ class Conversations(Resumable):
         self._open: dict[int, Conversation | Undecided | Encrypted | HttpConversation | None] = {}
         """By connection number; None for those that are over or that nobody wants."""
         self._over: deque[int] = deque()
-        self._enough = pending.MAX_HELD_IN_ALL
+        self._enough = context.limits.waiting_bytes
         """What may wait until it is counted anew."""
         self._waiting = Waiters()
         """Connections whose secrets may still come."""
@@ -174,16 +173,16 @@ class Conversations(Resumable):
         is held takes too much memory: first what costs no exchange. Return the exchanges that this
         completes."""
         held = self._holders()
-        total = self.held
+        total, most = self.held, self.context.limits.waiting_bytes
         out: list[Exchange] = []
         inside: Conversation | Undecided | HttpConversation | None
-        if total > pending.MAX_HELD_IN_ALL:
+        if total > most:
             held.sort(key=lambda each: each.connection.last_ns)
             for each in held:
                 total -= _forgotten(each)
-                if total <= pending.MAX_HELD_IN_ALL // 2:
+                if total <= most // 2:
                     break
-        if total > pending.MAX_HELD_IN_ALL:
+        if total > most:
             for each in held:
                 total -= each.held
                 if isinstance(each, Conversation | Undecided) or not isinstance(each, Resumable):
@@ -200,11 +199,11 @@ class Conversations(Resumable):
                     out += inside.relieve()
                 left = self._open.get(each.connection.number)
                 total += 0 if left is None or isinstance(left, Undecided) else left.held
-                if total <= pending.MAX_HELD_IN_ALL // 2:
+                if total <= most // 2:
                     break
         self.context.waiting = total
         # So that all are looked at once in many megabytes.
-        self._enough = max(pending.MAX_HELD_IN_ALL, total + pending.MAX_HELD_IN_ALL // 4)
+        self._enough = max(most, total + most // 4)
         return out
 
     def _forget(self, number: int, event: Closed) -> None:

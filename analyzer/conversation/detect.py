@@ -10,6 +10,7 @@ import struct
 from typing import Final, Literal
 
 from kafkascope.analyzer.conversation import sasl
+from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.analyzer.conversation.plausible import (
     Data,
     Plausibility,
@@ -38,12 +39,6 @@ KAFKA_PORTS: Final = frozenset({9092, 9093, 9094, 9095})
 WHOLE_FIRST: Final = 64 * 1024
 """A first request up to this size has to be seen whole before an unknown port is believed."""
 
-MAX_TOKEN: Final = 512 * 1024
-"""The most that a broker takes as a SASL token (sasl.server.max.receive.size)."""
-
-MAX_FIRST_ID: Final = 1 << 20
-"""Of a correlation id that is believed of a malformed first request: clients begin at 0 or 1. The
-first words of PostgreSQL look like a Metadata request but for it ("user" is 1970496882)."""
 
 _SIZE = struct.Struct(">i")
 _SHORT = struct.Struct(">h")
@@ -68,9 +63,6 @@ FRAMING_LOST: Final = "framing lost"
 MASKED: Final = b"****"
 """In place of a size that a recording does not show."""
 
-MAX_FRAME: Final = 512 * 1024 * 1024
-"""A larger size is announced by no Kafka client."""
-
 
 def describe(data: Data, side: signatures.Side = "") -> str:
     """Say what bytes that are not Kafka look like; `side`: who sent them, where that is known."""
@@ -84,7 +76,7 @@ def describe(data: Data, side: signatures.Side = "") -> str:
             return f"not a Kafka request: frame size {size}"
         if size == 0:
             return "not a Kafka request: empty frame"
-        if size > MAX_FRAME and head[:4] != MASKED:
+        if size > LIMITS.frame_bytes and head[:4] != MASKED:
             return f"not a Kafka request: frame size {size} bytes"
     return UNKNOWN
 
@@ -109,7 +101,9 @@ def stand_in(data: Data) -> bytes:
     if size < 0:
         return _SIZE.pack(-1)
     # Four asterisks are a size beyond all limits; behind a size they would be a hidden token.
-    return b"" if size > MAX_FRAME else (_SIZE.pack(min(size, ord("*"))) + b"-")[: len(data)]
+    return (
+        b"" if size > LIMITS.frame_bytes else (_SIZE.pack(min(size, ord("*"))) + b"-")[: len(data)]
+    )
 
 
 def look(data: Data, kafka_port: bool, *, first: bool = True) -> Look:
@@ -142,7 +136,7 @@ def _other_protocol_or_undecided(data: Data, kafka_port: bool) -> Look:
     if len(data) < 8:
         return "other"
     size, key, version = _START.unpack_from(data)
-    if not 8 <= size <= MAX_FRAME or key not in APIS or version not in APIS[key].versions:
+    if not 8 <= size <= LIMITS.frame_bytes or key not in APIS or version not in APIS[key].versions:
         return "other"
     payload = bytes(data[4 : 4 + size])
     if size > WHOLE_FIRST:
@@ -174,7 +168,7 @@ def _implausible_part(data: Data, payload: bytes) -> Look:
 def _is_low(payload: bytes) -> bool:
     """Return whether the correlation id is one that a client begins with."""
     correlation_id: int = _SIZE.unpack_from(payload, 4)[0]
-    return -1 <= correlation_id <= MAX_FIRST_ID
+    return -1 <= correlation_id <= LIMITS.first_correlation_id
 
 
 def _is_malformed(payload: bytes, header: RequestHeader | None, kafka_port: bool) -> bool:
@@ -220,7 +214,7 @@ def _has_form(data: Data) -> bool:
     if len(data) < 8:
         return False
     size: int = _SIZE.unpack_from(data)[0]
-    return 0 < size <= MAX_TOKEN and sasl.is_token(bytes(data[4 : 4 + size]))
+    return 0 < size <= LIMITS.token_bytes and sasl.is_token(bytes(data[4 : 4 + size]))
 
 
 def is_token(data: Data) -> bool:
@@ -229,4 +223,4 @@ def is_token(data: Data) -> bool:
     if len(data) < 6 or data[4] != 0x60:
         return False
     size: int = _SIZE.unpack_from(data)[0]
-    return 0 < size <= MAX_TOKEN
+    return 0 < size <= LIMITS.token_bytes

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Self
 
-from kafkascope.analyzer.conversation.plausible import MAX_SIZE
+from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.analyzer.conversation.resync import Hunt, Sense
 from kafkascope.analyzer.model import Cut, Frame, Origin, Part
 from kafkascope.captures.model import Chunk, Gap, Piece
@@ -257,7 +257,7 @@ class FrameBuffer(Resumable):
             if not self._passed and size - at >= 4:
                 # The usual case: whole frames in one chunk, nothing to put together.
                 (length,) = _SIZE.unpack_from(data, at)
-                if not 0 <= length <= MAX_SIZE:
+                if not 0 <= length <= LIMITS.frame_bytes:
                     stop = _packet_end(pieces, at + 3, size) if apart else size
                     self._lost(data[at:stop], offset + at, _between(pieces, at, stop))
                     return stop
@@ -310,7 +310,7 @@ class FrameBuffer(Resumable):
             if not self._total and self._passed == 4:
                 head = b"".join(self._blocks)
                 (length,) = _SIZE.unpack(head)
-                if not 0 <= length <= MAX_SIZE:
+                if not 0 <= length <= LIMITS.frame_bytes:
                     stop = _packet_end(pieces, at - 1, size) if apart else size
                     self._lost_head(head, data[at:stop], offset + at, _between(pieces, at, stop))
                     return stop

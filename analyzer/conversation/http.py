@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.conversation.http_messages import (
-    MAX_BODY,
     RELIEVED,
     REQUEST_LINE,
     RESPONSE_LINE,
@@ -20,6 +19,7 @@ from kafkascope.analyzer.conversation.http_messages import (
     Message,
     Messages,
 )
+from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.analyzer.model import HttpExchange, HttpHead
 from kafkascope.captures.model import Chunk, Closed, Gap
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from kafkascope.captures.model import Connection, StreamEvent
 
 _METHODS: Final = (b"GET ", b"POST ", b"PUT ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"PATCH ")
-MAX_WAITING: Final = 256
-"""Requests without an answer; more are pipelined by nobody."""
 
 
 @dataclass(slots=True)
@@ -159,7 +157,7 @@ class HttpConversation:
             return False  # the answer may have passed by already
         asked = self._asking = _Unanswered(head, self._consumer.wants(head))
         self._waiting.append(asked)
-        if len(self._waiting) > MAX_WAITING:
+        if len(self._waiting) > LIMITS.http_requests:
             self._end()
         return asked.wanted
 
@@ -167,7 +165,7 @@ class HttpConversation:
         asked, self._asking = self._asking, None
         if asked is None or not asked.wanted:
             return
-        if message.body and self.held + len(message.body) > 2 * MAX_BODY:
+        if message.body and self.held + len(message.body) > 2 * LIMITS.http_body_bytes:
             message = message._replace(body=b"", dropped=TOO_LARGE)
         asked.request = message
         self._complete(asked)

@@ -11,25 +11,17 @@ import zlib
 from collections.abc import Callable, Generator, Iterator
 from typing import Final, NamedTuple
 
+from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.analyzer.model import HttpHead
 
-MAX_HEAD: Final = 64 * 1024
-"""Start line and headers; servers take 8 kB as a rule."""
-MAX_LINE: Final = 16 * 1024
-"""A start line, where one is looked for."""
-MAX_BODY: Final = 16 * 1024 * 1024
-"""A body that is kept, as sent and as unpacked; registries take schemas of 1 MB by default."""
-MAX_CHUNK_LINE: Final = 1024
-"""Size and extensions of a chunk, a line of a trailer."""
-
-TOO_LARGE: Final = f"a body of more than {MAX_BODY >> 20} MB"
+TOO_LARGE: Final = f"a body of more than {LIMITS.http_body_bytes >> 20} MB"
 IN_A_GAP: Final = "part of a body is missing from the capture"
 CUT: Final = "the connection ended inside a body"
 RELIEVED: Final = "evicted: other connections needed the memory"
 
 _METHODS: Final = rb"GET|POST|PUT|HEAD|DELETE|OPTIONS|PATCH|CONNECT|TRACE"
 REQUEST_LINE: Final = re.compile(
-    rb"(" + _METHODS + rb") ([\x21-\x7e\x80-\xff]{1,%d}) HTTP/1\.[01]\r?\n" % MAX_LINE
+    rb"(" + _METHODS + rb") ([\x21-\x7e\x80-\xff]{1,%d}) HTTP/1\.[01]\r?\n" % LIMITS.http_line_bytes
 )
 RESPONSE_LINE: Final = re.compile(rb"HTTP/1\.[01] ([1-9]\d\d)(?: [^\r\n]{0,1000})?\r?\n")
 _HEAD_END: Final = re.compile(rb"\n\r?\n")
@@ -187,11 +179,11 @@ class Messages:
         while True:
             end = self._buffer.find(b"\n", searched) + 1
             if not end:
-                del self._buffer[:-MAX_LINE]
+                del self._buffer[: -LIMITS.http_line_bytes]
                 searched = len(self._buffer)
                 yield
                 continue
-            line = self._buffer[max(0, end - 2 * MAX_LINE) : end]
+            line = self._buffer[max(0, end - 2 * LIMITS.http_line_bytes) : end]
             found = self._line.search(line) if b"HTTP/1." in line else None
             if found is not None:
                 del self._buffer[: end - len(line) + found.start()]
@@ -234,9 +226,9 @@ class Messages:
             else:
                 del buffer[:1]
         searched = 0
-        while (found := _HEAD_END.search(buffer, searched, MAX_HEAD)) is None:
-            if len(buffer) >= MAX_HEAD or not self._may_be_head():
-                del buffer[:MAX_HEAD]
+        while (found := _HEAD_END.search(buffer, searched, LIMITS.http_head_bytes)) is None:
+            if len(buffer) >= LIMITS.http_head_bytes or not self._may_be_head():
+                del buffer[: LIMITS.http_head_bytes]
                 raise _Lost
             searched = max(0, len(buffer) - 2)
             yield
@@ -246,10 +238,10 @@ class Messages:
 
     def _may_be_head(self) -> bool:
         """Return whether the buffer does not begin with something else than a start line."""
-        head = bytes(self._buffer[:MAX_LINE])
+        head = bytes(self._buffer[: LIMITS.http_line_bytes])
         if b"\n" in head:
             return self._line.match(head) is not None
-        return len(self._buffer) < MAX_LINE
+        return len(self._buffer) < LIMITS.http_line_bytes
 
     def _parsed(self, data: bytes) -> HttpHead:
         start = self._line.match(data)
@@ -289,16 +281,16 @@ class Messages:
             del self._buffer[: self._left]
             if self._left != UNKNOWN:
                 self._left -= len(part)
-            if self._keep and len(self._body) + len(part) > MAX_BODY:
+            if self._keep and len(self._body) + len(part) > LIMITS.http_body_bytes:
                 self._drop(TOO_LARGE)
             elif self._keep:
                 self._body += part
 
     def _one_line(self) -> Generator[None, None, bytes]:
         """Read a line of a chunked body, with its end."""
-        while not (end := self._buffer.find(b"\n", 0, MAX_CHUNK_LINE) + 1):
-            if len(self._buffer) > MAX_CHUNK_LINE:
-                del self._buffer[:MAX_CHUNK_LINE]
+        while not (end := self._buffer.find(b"\n", 0, LIMITS.http_chunk_line_bytes) + 1):
+            if len(self._buffer) > LIMITS.http_chunk_line_bytes:
+                del self._buffer[: LIMITS.http_chunk_line_bytes]
                 raise _Lost
             yield
         line = bytes(self._buffer[:end])
@@ -329,7 +321,7 @@ def unpacked(body: bytes, head: HttpHead) -> tuple[bytes, str]:
             body = _inflated(body)
         except zlib.error:
             return b"", f"a body that is not {name}, as its header says"
-        if len(body) > MAX_BODY:
+        if len(body) > LIMITS.http_body_bytes:
             return b"", TOO_LARGE
     return body, ""
 
@@ -339,7 +331,7 @@ def _inflated(body: bytes) -> bytes:
     # Some send deflate as it is, without the frame of zlib (RFC 9110, 8.4.1.2).
     framed = body[:2] == b"\x1f\x8b" or (body[0] & 15 == 8 and not int.from_bytes(body[:2]) % 31)
     machine = zlib.decompressobj(47 if framed else -15)
-    out = machine.decompress(body, MAX_BODY + 1)
-    if not machine.eof and len(out) <= MAX_BODY:
+    out = machine.decompress(body, LIMITS.http_body_bytes + 1)
+    if not machine.eof and len(out) <= LIMITS.http_body_bytes:
         raise zlib.error("cut")
     return out

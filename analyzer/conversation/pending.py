@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from kafkascope.analyzer.bodies.dissection import dissect_request
+from kafkascope.analyzer.conversation.limits import LIMITS, ConversationLimits
 from kafkascope.analyzer.model import Frame, Note, Origin
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.dissectors.codec.reader import memory_of
@@ -18,20 +19,6 @@ if TYPE_CHECKING:
     from kafkascope.dissectors.codec.reader import Body
     from kafkascope.dissectors.registry import Decoded, RequestHeader
 
-MAX_IN_FLIGHT: Final = 100_000
-"""Requests of one connection that may wait. Clients keep 5 to 1000 in flight; more means that the
-answers are not in the capture."""
-
-MAX_HELD_BYTES: Final = 64 * 1024 * 1024
-"""Memory of requests of one connection that may wait: a capture of one direction must not fill the
-memory."""
-
-MAX_HELD_IN_ALL: Final = 128 * 1024 * 1024
-"""The same of all connections: there may be thousands. What they remember of sessions and of ends
-of logs counts as well."""
-
-MAX_TOKENS: Final = 1000
-"""Raw SASL tokens that may wait; each answers the one before it."""
 
 REQUEST_BYTES: Final = 1_000
 """What one takes beside its bytes and the values of its body, so that many tiny ones do not escape
@@ -176,9 +163,10 @@ class InFlight(Resumable):
     """The table of one connection. An id may be there several times: the oldest is answered
     first."""
 
-    __slots__ = ("_by_id", "_bytes", "_count", "late", "passed", "tokens")
+    __slots__ = ("_by_id", "_bytes", "_count", "_most", "_most_bytes", "late", "passed", "tokens")
 
-    def __init__(self) -> None:
+    def __init__(self, limits: ConversationLimits = LIMITS) -> None:
+        self._most, self._most_bytes = limits.requests, limits.request_bytes
         # A dict looks for its first key behind all that were deleted before it.
         self._by_id: OrderedDict[int, list[Pending]] = OrderedDict()
         self._count = 0
@@ -231,16 +219,16 @@ class InFlight(Resumable):
         self._count += 1
         pending.held = held_by(pending)
         self._bytes += pending.held
-        if self._count <= MAX_IN_FLIGHT and self._bytes <= MAX_HELD_BYTES:
+        if self._count <= self._most and self._bytes <= self._most_bytes:
             return []
-        return self.oldest(1, MAX_HELD_BYTES)
+        return self.oldest(1, self._most_bytes)
 
     def oldest(self, least: int, held: int) -> list[Pending]:
         """Take out the oldest ones until they hold no more than this; `least` of them stay, unless
         they are too many."""
         dropped: list[Pending] = []
         late = self.late
-        while self._count > MAX_IN_FLIGHT or (self._bytes > held and self._count > least):
+        while self._count > self._most or (self._bytes > held and self._count > least):
             oldest = self.take(next(iter(self._by_id)))
             if oldest is not None:
                 dropped.append(oldest)

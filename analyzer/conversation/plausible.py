@@ -13,17 +13,12 @@ from collections.abc import Callable, Container, Iterable
 from enum import Enum
 from typing import Final, TypeAlias
 
+from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.dissectors.registry import API_VERSIONS, APIS, request_header_version
-
-MAX_SIZE: Final = 512 * 1024 * 1024
-"""A larger size field is no Kafka: brokers take 100 MB by default (socket.request.max.bytes), and
-answers to a Fetch may exceed that by a message (KIP-74)."""
 
 NEAR: Final = 1000
 """Correlation ids count up by one; so many requests may be missing between two we see."""
 
-MAX_CLIENT_ID: Final = 1024
-"""Of a client id that a content test believes; the protocol allows 32767 bytes."""
 
 HEAD_BYTES: Final = 14
 """Size, key, version, correlation id and the client id's length."""
@@ -63,7 +58,7 @@ def client_id_end(data: Data, at: int) -> int | None:
     length: int = _SHORT.unpack_from(data, at)[0]
     if length == -1:
         return at + 2
-    if not 0 <= length <= MAX_CLIENT_ID:
+    if not 0 <= length <= LIMITS.client_id_bytes:
         return None
     text = bytes(data[at + 2 : at + 2 + length])
     if _UNPRINTABLE.search(text):
@@ -90,7 +85,7 @@ def judge_request(
         start = bytes(data[at : at + 8])
         return Plausibility.MORE if not start or start[0] < 0x20 else Plausibility.NO
     size, key, version = struct.unpack_from(">ihh", data, at)
-    if not 8 <= size <= MAX_SIZE:
+    if not 8 <= size <= LIMITS.frame_bytes:
         return Plausibility.NO
     api = APIS.get(key)
     if api is None or version not in api.versions:
@@ -162,7 +157,7 @@ def judge_response(data: Data, at: int, expected: Container[int]) -> Plausibilit
     if at + 8 > len(data):
         return Plausibility.MORE
     size, correlation_id = _SIZE_AND_ID.unpack_from(data, at)
-    if not 4 <= size <= MAX_SIZE or correlation_id not in expected:
+    if not 4 <= size <= LIMITS.frame_bytes or correlation_id not in expected:
         return Plausibility.NO
     return Plausibility.MAYBE
 

@@ -9,6 +9,7 @@ from kafkascope.analyzer.conversation.conversation import Conversation
 from kafkascope.analyzer.conversation.detect import GIVEN_UP, WHOLE_FIRST, describe, look, look_cut
 from kafkascope.analyzer.conversation.framing import FrameBuffer, Unit
 from kafkascope.analyzer.conversation.http_messages import without_credentials
+from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.analyzer.conversation.resync import RequestSense
 from kafkascope.analyzer.conversation.zookeeper import (
     ZooKeeperSession,
@@ -27,11 +28,6 @@ from kafkascope.captures.tls.begin import looks_like_tls
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
 
-MAX_UNDECIDED_BYTES: Final = 1024 * 1024
-"""What is held of a connection while nobody knows what it speaks; beyond it, it is not Kafka."""
-
-MAX_UNDECIDED_EVENTS: Final = 2000
-"""The same of events; of chunks, each packet is one."""
 
 EVENT_BYTES: Final = 400
 """What an event takes beside its bytes, with the piece that says where these were."""
@@ -141,7 +137,7 @@ class Undecided(Resumable):
     def _late(self) -> Conversation | str | None:
         """Decide when too much has happened without a sign."""
         self._happened += 1
-        if self._bytes <= MAX_UNDECIDED_BYTES and self._happened <= MAX_UNDECIDED_EVENTS:
+        if self._bytes <= LIMITS.undecided_bytes and self._happened <= LIMITS.undecided_events:
             return None
         return self._forced() or NOT_KAFKA
 

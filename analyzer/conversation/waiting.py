@@ -10,21 +10,19 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final
 
+from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.analyzer.conversation.undecided import EVENT_BYTES
 from kafkascope.captures.model import Chunk, StreamEvent
 from kafkascope.captures.tls.records import PIECE_BYTES
 
-MOST_BYTES: Final = 64 << 20
-"""What may wait in all; beyond it those go that wait for the longest time."""
-MOST_SECONDS: Final = 30.0
 CONNECTION_BYTES: Final = 8 << 10
 """What a connection takes that waits, beside what came since."""
 SEARCH_SECONDS: Final = 1.0
 """Time between two looks for connections without a handshake: each tries all secrets that are new,
 and most of these are other connections', whose handshakes are about to be read."""
 
-LONG: Final = f"{MOST_SECONDS:.0f} s"
-BEYOND: Final = f"until more than {MOST_BYTES >> 20} MB were buffered"
+LONG: Final = f"{LIMITS.secret_wait_s:.0f} s"
+BEYOND: Final = f"until more than {LIMITS.encrypted_bytes >> 20} MB were buffered"
 END: Final = "until the capture ended"
 """How long was waited, to be told."""
 
@@ -44,7 +42,7 @@ class _Waits:
 class Waiters:
     """Connections by their numbers, those first that wait for the longest time."""
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
+    def __init__(self, most: int = LIMITS.encrypted_bytes) -> None:
         self._most = most
         self._waits: OrderedDict[int, _Waits] = OrderedDict()
         self._bytes = 0
@@ -105,6 +103,6 @@ class Waiters:
                 break
             each.since = seconds
         for number in self.numbers():
-            if seconds - (self._waits[number].since or seconds) < MOST_SECONDS:
+            if seconds - (self._waits[number].since or seconds) < LIMITS.secret_wait_s:
                 return
             yield number

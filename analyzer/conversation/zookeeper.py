@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, Literal
 
+from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.analyzer.conversation.plausible import Data, Plausibility, finder_of
 from kafkascope.analyzer.conversation.resync import Sense
 from kafkascope.analyzer.model import Note, ZooKeeperFacts
@@ -32,10 +33,8 @@ PING_XID: Final = -2
 AUTH_XID: Final = -4
 WATCHES_XID: Final = -8
 
-LONGEST: Final = HANDSHAKE + 64 + 1
-"""Bytes of a handshake with the longest password that is believed: servers give 16."""
-MAX_FRAME: Final = 64 << 20
-"""A frame that is looked for behind a hole is no larger: servers take 1 MB (jute.maxbuffer)."""
+_HANDSHAKE_END: Final = HANDSHAKE + LIMITS.password_bytes + 1
+"""Bytes of a handshake with the longest password that is believed."""
 
 PING: Final = struct.pack(">iii", HEAD, PING_XID, 11)
 """A whole ping of a client."""
@@ -55,7 +54,7 @@ def look_zookeeper(data: Data) -> Literal["zookeeper", "short", "other"]:
     if len(data) < 4:
         return "other"
     (size,) = _INT.unpack_from(data)
-    if not HANDSHAKE <= size <= LONGEST:
+    if not HANDSHAKE <= size <= _HANDSHAKE_END:
         return "other"
     if len(data) < 4 + size:
         return "short" if data[4:7] == b"\0\0\0"[: max(0, len(data) - 4)] else "other"
@@ -225,10 +224,10 @@ class AskSense(_ZooKeeperSense):
 
     def fits(self, data: Data, at: int) -> bool:
         size, xid, kind = _REQUEST.unpack_from(data, at)
-        if xid == 0 and look_zookeeper(data[at : at + 4 + LONGEST]) == "zookeeper":
+        if xid == 0 and look_zookeeper(data[at : at + 4 + _HANDSHAKE_END]) == "zookeeper":
             return True
         numbered = xid > 0 or xid in (PING_XID, AUTH_XID, WATCHES_XID)
-        return kind in SENT and numbered and HEAD <= size <= MAX_FRAME
+        return kind in SENT and numbered and HEAD <= size <= LIMITS.zookeeper_frame_bytes
 
 
 def _is_greeting(data: Data, at: int, size: int) -> bool:
@@ -255,4 +254,6 @@ class AnswerSense(_ZooKeeperSense):
             return True
         known = err in ZOOKEEPER["ZooKeeperError"]
         numbered = xid > 0 or xid in (EVENT_XID, PING_XID, AUTH_XID, WATCHES_XID)
-        return known and numbered and zxid >= -1 and REPLY_HEAD <= size <= MAX_FRAME
+        return (
+            known and numbered and zxid >= -1 and REPLY_HEAD <= size <= LIMITS.zookeeper_frame_bytes
+        )

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversations import Conversations
+from kafkascope.analyzer.conversation.limits import LIMITS as CONVERSATION_LIMITS
+from kafkascope.analyzer.conversation.limits import ConversationLimits
 from kafkascope.analyzer.exchanges.internal import FETCH, learn_from_log
 from kafkascope.analyzer.exchanges.joined import Joining
 from kafkascope.analyzer.exchanges.pairs import (
@@ -92,12 +94,13 @@ class Capture:
         log: KeyLog | KeyLogFollower | None = None,
         live: bool = False,
         zone: str = "",
+        limits: ConversationLimits = CONVERSATION_LIMITS,
     ) -> None:
         """`log`: what TLS is decrypted with, a follower where it may grow meanwhile; key logs
         inside the input need no option. `live`: exchanges get the next number at once, because
         packets arrive while they are read. `zone`: of the times in request logs that name none."""
         self.source = source
-        self.context = Context(decode_as)
+        self.context = Context(decode_as, limits)
         self._follower: KeyLogFollower | None = None
         if isinstance(log, KeyLogFollower):
             self._follower, log = log, log.log

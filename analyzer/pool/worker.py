@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkascope.analyzer.conversation.pending import MAX_HELD_IN_ALL
 from kafkascope.analyzer.exchanges.captured_sides import CapturedSides
 from kafkascope.analyzer.exchanges.pairs import Item, Rows, exchange_of, is_named, origin_of
 from kafkascope.analyzer.exchanges.rows import nameless_topics, row_of
@@ -85,7 +84,7 @@ class Worker:
         for block in capture.blocks():
             for found in block:
                 self._take(found)
-            if capture.holds(MAX_HELD_IN_ALL // self._share.count):
+            if capture.holds(context.limits.waiting_bytes // self._share.count):
                 raise NeedsSingleProcess
             self._keys.check()
             context.names.learn_all(self.learn(False))

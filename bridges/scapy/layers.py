@@ -19,7 +19,8 @@ from scapy.layers.inet import TCP
 from scapy.packet import Packet
 
 from kafkascope.analyzer.conversation.detect import describe
-from kafkascope.analyzer.conversation.plausible import MAX_SIZE, Plausibility, judge_request
+from kafkascope.analyzer.conversation.limits import LIMITS as CONVERSATION_LIMITS
+from kafkascope.analyzer.conversation.plausible import Plausibility, judge_request
 from kafkascope.bridges.scapy.fields import (
     KnownField,
     SlotField,
@@ -338,7 +339,7 @@ def undecoded_request(data: bytes) -> str:
         return PART
     (size,) = _INT.unpack_from(data)
     likely = judge_request(data, 0, known_versions=False) is not Plausibility.NO
-    if not likely and not 0 <= size <= MAX_SIZE:
+    if not likely and not 0 <= size <= CONVERSATION_LIMITS.frame_bytes:
         return describe(data)
     if len(data) < HEADER + size:
         return PART if likely else NO_REQUEST

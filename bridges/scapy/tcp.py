@@ -19,7 +19,7 @@ from scapy.layers.inet6 import IPv6
 from scapy.packet import bind_bottom_up
 
 from kafkascope.analyzer.conversation.detect import look
-from kafkascope.analyzer.conversation.plausible import MAX_SIZE
+from kafkascope.analyzer.conversation.limits import LIMITS as CONVERSATION_LIMITS
 from kafkascope.bridges.following import FollowedMessage, Follower
 from kafkascope.bridges.scapy.layers import (
     HEADER,
@@ -185,7 +185,7 @@ def _standalone(data: bytes, metadata: dict[str, Any]) -> Any:
     if len(data) < HEADER:
         return None
     (size,) = _INT.unpack_from(data)
-    if not 0 <= size <= MAX_SIZE:
+    if not 0 <= size <= CONVERSATION_LIMITS.frame_bytes:
         return KafkaUndecoded(data)
     if len(data) < HEADER + size:
         metadata["tcp_min_len"] = HEADER + size

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.conversation.undecided import MAX_UNDECIDED_EVENTS
+from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.analyzer.model import Exchange
 from kafkascope.captures.model import Chunk, StreamEvent
 from tests.analyzer.wire import (
@@ -128,7 +128,7 @@ def test_how_many_packets_come_at_once_does_not_show(
     assert places(together) == places(one_by_one)
 
 
-@pytest.mark.parametrize("count", [MAX_UNDECIDED_EVENTS - 20, MAX_UNDECIDED_EVENTS + 20])
+@pytest.mark.parametrize("count", [LIMITS.undecided_events - 20, LIMITS.undecided_events + 20])
 def test_it_does_not_tell_what_a_connection_speaks(count: int) -> None:
     wire = Wire(handshake=False, port=31337)
     for _ in range(count):
@@ -137,4 +137,4 @@ def test_it_does_not_tell_what_a_connection_speaks(count: int) -> None:
         wire.client(heartbeat(number))
     wire.broker(beat(0), beat(1), beat(2))
     found = [len(told(each)) for each in (wire.events, joined(wire.events))]
-    assert found == ([3, 3] if count < MAX_UNDECIDED_EVENTS else [0, 0])
+    assert found == ([3, 3] if count < LIMITS.undecided_events else [0, 0])

@@ -13,8 +13,9 @@ from click.testing import CliRunner
 
 from kafkascope.analyzer.bodies.fetch_sessions import LISTED
 from kafkascope.analyzer.conversation import pending
+from kafkascope.analyzer.conversation.limits import ConversationLimits
 from kafkascope.analyzer.exchanges import full, records
-from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.offline import Capture, open_capture
 from kafkascope.analyzer.exchanges.records import fields_of, shareable
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.export import late
@@ -25,6 +26,7 @@ from kafkascope.analyzer.statistics.cluster.reach import MAX_RESOLVED
 from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.groups.groups import Groups
+from kafkascope.captures import open_inputs
 from kafkascope.captures.merge.groups import Sketch, groups
 from kafkascope.captures.model import Resolved
 from kafkascope.dissectors.codec.jsonform import loads
@@ -211,23 +213,20 @@ def test_a_very_large_record_is_redacted_in_little_memory(
     assert taken.megabytes < MEMORY_MB
 
 
-def test_requests_of_all_connections_that_wait_are_limited(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_requests_of_all_connections_that_wait_are_limited(tmp_path: Path) -> None:
     path = tmp_path / "a.pcapng"
     asked = [produce(1, bytes(10_000))[0]]
     write_capture(path, iter([asked] * 50))
 
-    def states() -> list[tuple[str, str]]:
-        with open_capture([path]) as capture:
+    def states(limits: ConversationLimits) -> list[tuple[str, str]]:
+        with Capture(open_inputs([str(path)]), limits=limits) as capture:
             told = list(capture.exchanges())
         assert sorted(each.number for each in told) == list(range(1, 51))
         return [(each.state, each.reason) for each in sorted(told, key=lambda each: each.number)]
 
     given_up = ("lost", "none was seen while many later requests were sent")
-    assert given_up not in states()
-    monkeypatch.setattr(pending, "MAX_HELD_IN_ALL", 400_000)
-    found = states()
+    assert given_up not in states(ConversationLimits())
+    found = states(ConversationLimits(waiting_bytes=400_000))
     first, last = found[:20], found[-10:]
     assert set(first) == {given_up}
     assert given_up not in last

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.conversation import pending
 from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.conversation.limits import ConversationLimits
 from kafkascope.analyzer.conversation.resync import RequestSense
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.ranks import bounded
@@ -277,24 +277,20 @@ def test_any_chunking_of_the_same_bytes_tells_the_same(cuts: list[int]) -> None:
     assert shape(told(rechunked(CONVERSATION, cuts))) == shape(told(CONVERSATION))
 
 
-def test_requests_without_any_answer_do_not_fill_the_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(pending, "MAX_HELD_BYTES", 51_000)  # small ones count sixteenfold
+def test_requests_without_any_answer_do_not_fill_the_memory() -> None:
+    # Small ones count sixteenfold.
+    context = Context(limits=ConversationLimits(request_bytes=51_000))
     wire = Wire()
     for number in range(8):
         wire.client(produce(number, records=bytes(1000)))
-    found = told(wire.broker(response("Produce", 7, 7)).events)
+    found = told(wire.broker(response("Produce", 7, 7)).events, context)
     assert [e.state for e in found] == ["lost"] * 7 + ["answered"]
     assert found[0].reason == "none was seen while many later requests were sent"
     assert found[6].reason == "skipped: the broker answered Produce 7, a later request"
 
 
-def test_what_is_answered_to_requests_that_were_given_up_is_no_response_to_none(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_is_answered_to_requests_that_were_given_up_is_no_response_to_none() -> None:
     # Each was told twice, as lost and as an orphan: one more request cost as much as three.
-    monkeypatch.setattr(pending, "MAX_IN_FLIGHT", 4)
     wire = Wire()
     for number in range(10):
         wire.client(heartbeat(number))
@@ -302,19 +298,19 @@ def test_what_is_answered_to_requests_that_were_given_up_is_no_response_to_none(
         wire.broker(response("Heartbeat", 3, number))
     # Behind all answers: really one to nothing.
     wire.broker(response("Heartbeat", 3, 99))
-    context = Context()
+    context = Context(limits=ConversationLimits(requests=4))
     states = [each.state for each in told(wire.events, context)]
     assert states == ["lost"] * 6 + ["answered"] * 4 + ["orphan"]
     assert any("what was answered to them is left out" in text for text in context.left_out())
 
 
-def test_tiny_requests_count_as_what_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tiny_requests_count_as_what_they_take() -> None:
     # 800,000 of them on a few connections took a gigabyte.
-    monkeypatch.setattr(pending, "MAX_HELD_BYTES", 20_000)
+    context = Context(limits=ConversationLimits(request_bytes=20_000))
     wire = Wire()
     for number in range(100):
         wire.client(heartbeat(number))
-    found = told(wire.events)
+    found = told(wire.events, context)
     assert len(found) == 100
     lost = [each for each in found if each.state == "lost"]
     assert len(lost) >= 80

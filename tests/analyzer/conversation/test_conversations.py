@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.conversation import context as context_module
-from kafkascope.analyzer.conversation import pending
-from kafkascope.analyzer.conversation.context import MAX_REASONS, Context
+from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.conversation.detect import GIVEN_UP
+from kafkascope.analyzer.conversation.limits import LIMITS, ConversationLimits
 from kafkascope.analyzer.model import Exchange
 from kafkascope.captures.model import Endpoint, StreamEvent
 from tests.analyzer.conversation.test_conversation import CONVERSATION
@@ -79,13 +78,13 @@ def test_a_session_that_is_refused_says_so() -> None:
 
 def test_endless_nonsense_is_counted_in_bounded_memory() -> None:
     context = Context()
-    count = MAX_REASONS + 10
+    count = LIMITS.protocols + 10
     for number in range(count):
         size = (1 << 30) + number
         told(
             Wire(number=number).client(size.to_bytes(4, "big") + bytes(20)).close().events, context
         )
-    assert len(context.opaque) <= MAX_REASONS + 1
+    assert len(context.opaque) <= LIMITS.protocols + 1
     assert sum(context.opaque.values()) == count
 
 
@@ -232,17 +231,15 @@ def most_held(events: list[StreamEvent], context: Context) -> tuple[int, list[Ex
 
 
 @pytest.mark.parametrize("size", [1, 1000])
-def test_what_undecided_connections_hold_is_limited_in_all(
-    size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_undecided_connections_hold_is_limited_in_all(size: int) -> None:
     wires = [Wire(number=n, handshake=False, port=31337) for n in range(100)]
     for wire in wires:
         for _ in range(40):
             wire.client(bytes([255]) * size)
     unlimited, _ = most_held(by_turns(wires), Context())
     assert unlimited > 1_000_000
-    monkeypatch.setattr(pending, "MAX_HELD_IN_ALL", 400_000)
-    context = Context()
+    small = ConversationLimits(waiting_bytes=400_000)
+    context = Context(limits=small)
     most, found = most_held(by_turns(wires), context)
     assert most <= 400_000 * 5 / 4 + 2 * (size + 400)
     assert found == []
@@ -250,8 +247,8 @@ def test_what_undecided_connections_hold_is_limited_in_all(
     assert sum(context.opaque.values()) == 100
 
 
-def test_a_broker_is_not_given_up_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending, "MAX_HELD_IN_ALL", 40_000)
+def test_a_broker_is_not_given_up_with_them() -> None:
+    small = ConversationLimits(waiting_bytes=40_000)
     kafka = Wire(number=500, port=9092)
     kafka.client(heartbeat(1)[:6])  # silent for longest, and not known to be Kafka by then
     others = [Wire(number=n, handshake=False, port=31337) for n in range(10)]
@@ -261,13 +258,13 @@ def test_a_broker_is_not_given_up_with_them(monkeypatch: pytest.MonkeyPatch) -> 
     late = Wire(number=500, port=9092)
     late.connection, late.offsets = kafka.connection, kafka.offsets
     late.client(heartbeat(1)[6:]).broker(beat(1))
-    context = Context()
+    context = Context(limits=small)
     _, found = most_held([*kafka.events, *by_turns(others), *late.events[1:]], context)
     assert context.opaque[GIVEN_UP] > 0
     assert [each.state for each in found] == ["answered"]
 
 
-def test_frames_that_are_not_whole_are_limited_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frames_that_are_not_whole_are_limited_in_all() -> None:
     wires = [Wire(number=n) for n in range(20)]
     for number, wire in enumerate(wires):
         whole = produce(number, records=bytes(100_000))
@@ -278,16 +275,14 @@ def test_frames_that_are_not_whole_are_limited_in_all(monkeypatch: pytest.Monkey
     assert unlimited > 1_000_000
     assert {each.state for each in found} == {"answered"}
     assert not any(each.undecoded for each in found)
-    monkeypatch.setattr(pending, "MAX_HELD_IN_ALL", 400_000)
-    most, found = most_held(by_turns(wires), Context())
+    small = ConversationLimits(waiting_bytes=400_000)
+    most, found = most_held(by_turns(wires), Context(limits=small))
     assert most <= 400_000 * 5 / 4 + 20_000
     assert [each.state for each in found] == ["answered"] * 20
     assert {u.reason for each in found for u in each.undecoded} == {"too-large"}
 
 
-def test_partitions_of_sessions_and_log_ends_are_limited_in_all(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_partitions_of_sessions_and_log_ends_are_limited_in_all() -> None:
     """They are of connections that go on: what they know is forgotten, nothing of what they say."""
     asked = [
         {"partition": index, "current_leader_epoch": -1, "fetch_offset": 0}
@@ -316,8 +311,8 @@ def test_partitions_of_sessions_and_log_ends_are_limited_in_all(
     assert unlimited > 20 * 200 * 500
     sessions = [each.fetch_session for each in found[20:]]
     assert [each and each.implied and each.implied.size for each in sessions] == [200] * 20
-    monkeypatch.setattr(pending, "MAX_HELD_IN_ALL", 400_000)
-    most, found = most_held(events, Context())
+    small = ConversationLimits(waiting_bytes=400_000)
+    most, found = most_held(events, Context(limits=small))
     assert most <= 400_000 * 5 / 4 + 200_000
     assert [each.state for each in found] == ["answered"] * 40
     sessions = [each.fetch_session for each in found[20:]]
@@ -325,9 +320,8 @@ def test_partitions_of_sessions_and_log_ends_are_limited_in_all(
     assert 0 < known.count(True) < 20, known
 
 
-def test_brokers_that_are_remembered_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(context_module, "MOST_ENDPOINTS", 3)
-    context = Context()
+def test_brokers_that_are_remembered_have_a_limit() -> None:
+    context = Context(limits=ConversationLimits(endpoints=3))
     for port in range(31_000, 31_010):
         context.brokers.add(Endpoint("10.0.0.1", port))
     assert len(context.brokers) == 3
@@ -338,7 +332,7 @@ def test_brokers_that_are_remembered_have_a_limit(monkeypatch: pytest.MonkeyPatc
 def test_many_reasons_do_not_hide_that_connections_were_given_up() -> None:
     context = Context()
     connection = Wire().connection
-    for number in range(MAX_REASONS + 10):
+    for number in range(LIMITS.protocols + 10):
         context.not_kafka(f"reason {number}", connection)
     context.not_kafka(GIVEN_UP, connection)
     assert context.opaque[GIVEN_UP] == 1

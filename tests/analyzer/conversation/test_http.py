@@ -15,12 +15,8 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.conversation import http_messages
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversations import Conversations
-from kafkascope.analyzer.conversation.http_messages import (
-    MAX_BODY,
-    MAX_HEAD,
-    Messages,
-    without_credentials,
-)
+from kafkascope.analyzer.conversation.http_messages import Messages, without_credentials
+from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.model import HttpExchange, HttpHead
 from kafkascope.captures import open_inputs
@@ -247,7 +243,7 @@ def test_an_upgraded_connection_speaks_http_no_more() -> None:
         b"Content-Length: five",
         b"Transfer-Encoding: chunked\r\n\r\nZZ",
         b"Transfer-Encoding: chunked\r\n\r\n" + b"1" * 5000,
-        b"X: " + b"y" * (MAX_HEAD + 1),
+        b"X: " + b"y" * (LIMITS.http_head_bytes + 1),
     ],
 )
 def test_what_is_wrong_with_one_answer_does_not_cost_the_next(head: bytes) -> None:
@@ -257,9 +253,9 @@ def test_what_is_wrong_with_one_answer_does_not_cost_the_next(head: bytes) -> No
 
 
 def test_bodies_beyond_the_limit_are_dropped_with_a_reason() -> None:
-    bomb = gzip.compress(bytes(MAX_BODY + 1))
+    bomb = gzip.compress(bytes(LIMITS.http_body_bytes + 1))
     wire = Wire(port=8081).client(get("/a")).broker(answer(bomb, 200, b"Content-Encoding: gzip"))
-    size = MAX_BODY + 1
+    size = LIMITS.http_body_bytes + 1
     wire.client(get("/b")).broker(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
     for _ in range(17):
         wire.broker(bytes(1 << 20) if _ < 16 else b"!")
@@ -301,7 +297,7 @@ def test_time_is_linear_in_what_comes_byte_by_byte() -> None:
     junk = b"HTTP/1.HTTP/1." * 10_000
     for at in range(len(junk)):
         stream.feed(junk[at : at + 1])
-    assert stream.held <= http_messages.MAX_LINE
+    assert stream.held <= LIMITS.http_line_bytes
     stream.feed(b"\n" + get("/a"))
     assert [head.target for head in found] == ["/a"]
 

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.conversation import waiting
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversations import Conversations
-from kafkascope.analyzer.conversation.waiting import MOST_SECONDS, SEARCH_SECONDS
+from kafkascope.analyzer.conversation.limits import LIMITS as CONVERSATION_LIMITS
+from kafkascope.analyzer.conversation.limits import ConversationLimits
+from kafkascope.analyzer.conversation.waiting import SEARCH_SECONDS
 from kafkascope.analyzer.model import Exchange
 from kafkascope.captures import open_inputs, streams
 from kafkascope.captures.limits import LIMITS
@@ -33,10 +35,16 @@ NAMES = sorted(path.name.partition(".")[0] for path in CAPTURES.glob("*.truth.js
 class Live:
     """Connections that are read while a key log is written."""
 
-    def __init__(self, text: str = "", *, growing: bool = True) -> None:
+    def __init__(
+        self,
+        text: str = "",
+        *,
+        growing: bool = True,
+        limits: ConversationLimits = CONVERSATION_LIMITS,
+    ) -> None:
         self.log = KeyLog()
         self.log.add(text.encode())
-        self.context = Context()
+        self.context = Context(limits=limits)
         self.context.keys = KeySources(self.log, growing=growing)
         self.conversations = Conversations(self.context)
         self.rows: list[Exchange] = []
@@ -150,7 +158,7 @@ def test_lines_of_java_name_sessions() -> None:
 def test_after_30_seconds_it_is_told_that_there_is_no_line() -> None:
     talk, other = beats(Talk(0x1301), 1), beats(Talk(0x1301, seed=2), 2)
     live = Live().feed(wire_of(talk).events).look().look(10)
-    live.feed(wire_of(other, 1).events).look(MOST_SECONDS - 10.1)
+    live.feed(wire_of(other, 1).events).look(CONVERSATION_LIMITS.secret_wait_s - 10.1)
     assert not live.rows
     live.look(0.2)
     (row,) = live.rows
@@ -254,10 +262,9 @@ def test_without_a_handshake_secrets_are_tried_at_most_once_a_second() -> None:
     assert live.rows
 
 
-def test_memory_for_others_takes_what_waits_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafkascope.analyzer.conversation.pending.MAX_HELD_IN_ALL", 50_000)
+def test_memory_for_others_takes_what_waits_too() -> None:
     talk = beats(Talk(0x1301), 1)
-    live = Live().feed(wire_of(talk).events)
+    live = Live(limits=ConversationLimits(waiting_bytes=50_000)).feed(wire_of(talk).events)
     live.conversations._enough = 0
     half = (100_000).to_bytes(4, "big") + heartbeat(1)[4:] + bytes(90_000)
     wire = Wire(port=9092, number=1, start_ns=wire_of(talk).time_ns).client(half)
