@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.analyzer.conversation.encrypted import Encrypted
-    from kafkascope.analyzer.conversation.http import HttpConversation
+    from kafkascope.analyzer.conversation.http.exchanges import HttpConversation
     from kafkascope.analyzer.model import Exchange, Origin
     from kafkascope.kernel.pairs import Pair
 
@@ -271,7 +271,7 @@ class Conversations(Resumable):
         consumer = self.context.http
         if consumer is None:
             return None
-        from kafkascope.analyzer.conversation.http import HttpConversation, client_in
+        from kafkascope.analyzer.conversation.http.exchanges import HttpConversation, client_in
 
         client = client_in(undecided.events)
         if client is None:

@@ -14,7 +14,7 @@ from kafkascope.captures.tls.stream import TlsStream
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
-    from kafkascope.analyzer.conversation.http import HttpConversation
+    from kafkascope.analyzer.conversation.http.exchanges import HttpConversation
     from kafkascope.analyzer.model import Exchange, Origin
 
 

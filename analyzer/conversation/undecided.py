@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 from kafkascope.analyzer.conversation.conversation import Conversation
 from kafkascope.analyzer.conversation.detect import GIVEN_UP, WHOLE_FIRST, describe, look, look_cut
 from kafkascope.analyzer.conversation.framing import FrameBuffer, Unit
-from kafkascope.analyzer.conversation.http_messages import without_credentials
+from kafkascope.analyzer.conversation.http.messages import without_credentials
 from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.analyzer.conversation.resync import RequestSense
 from kafkascope.analyzer.conversation.zookeeper import (

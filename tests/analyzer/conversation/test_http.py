@@ -12,10 +12,10 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.conversation import http_messages
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversations import Conversations
-from kafkascope.analyzer.conversation.http_messages import Messages, without_credentials
+from kafkascope.analyzer.conversation.http import messages as http_messages
+from kafkascope.analyzer.conversation.http.messages import Messages, without_credentials
 from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.model import HttpExchange, HttpHead

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.conversation.http_messages import (
+from kafkascope.analyzer.conversation.http.messages import (
     RELIEVED,
     REQUEST_LINE,
     RESPONSE_LINE,
