@@ -17,7 +17,7 @@ from typing import Any, Final
 from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import SchemaKey
 from kafkascope.analyzer.payloads.observed import (
-    Observation,
+    SchemaObservation,
     artifact_name,
     artifact_version,
     as_json,
@@ -63,7 +63,7 @@ def _members(key: bytes, name: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def schema_in(key: bytes | None, value: bytes | None) -> Observation | None:
+def schema_in(key: bytes | None, value: bytes | None) -> SchemaObservation | None:
     """Return the observations of a schema in a record. A deleted one stays: values that were
     written with its id are still there."""
     if not key or not value or len(key) > LIMITS.journal_key:
@@ -94,7 +94,7 @@ def _command(key: bytes) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _apicurio_schema(key: bytes, value: bytes) -> Observation | None:
+def _apicurio_schema(key: bytes, value: bytes) -> SchemaObservation | None:
     command = _command(key)
     if command is not None:
         return _of_command(command, as_json(value))
@@ -115,7 +115,7 @@ def _apicurio_schema(key: bytes, value: bytes) -> Observation | None:
     return schema._replace(context=tenant)
 
 
-def _content(about: dict[str, Any], value: bytes) -> Observation | None:
+def _content(about: dict[str, Any], value: bytes) -> SchemaObservation | None:
     """A content of 2.x: kind, action, and with their lengths its hash, itself, its references."""
     number = number_of(about.get("contentId"))
     at = 2
@@ -133,10 +133,10 @@ def _content(about: dict[str, Any], value: bytes) -> Observation | None:
     if text is None:
         return None
     references = references_of(as_json(parts[2])) if len(parts) > 2 else ()
-    return Observation((SchemaKey("contentId", number),), text, references=references)
+    return SchemaObservation((SchemaKey("contentId", number),), text, references=references)
 
 
-def _of_command(command: str, about: Any) -> Observation | None:
+def _of_command(command: str, about: Any) -> SchemaObservation | None:
     """A command of 3.x; the number in its name is how many parameters it has."""
     if not isinstance(about, dict):
         return None
@@ -148,7 +148,7 @@ def _of_command(command: str, about: Any) -> Observation | None:
         named = bool(there) and there[0][1] > 0
         if kind is None or not isinstance(text, str) or not named or about.get("dryRun") is True:
             return None
-        return Observation((), text, kind, there, references_of(about.get("references")))
+        return SchemaObservation((), text, kind, there, references_of(about.get("references")))
     if not isinstance(entity, dict):
         return None
     if command.startswith("ImportArtifactVersion"):
@@ -162,7 +162,7 @@ def _of_command(command: str, about: Any) -> Observation | None:
     references = entity.get("serializedReferences")
     listed = as_json(references.encode()) if isinstance(references, str) else references
     keys = (SchemaKey("contentId", number),)
-    return Observation(keys, text, format_named(kind), references=references_of(listed))
+    return SchemaObservation(keys, text, format_named(kind), references=references_of(listed))
 
 
 def _decoded(value: Any) -> str | None:

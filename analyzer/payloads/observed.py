@@ -38,7 +38,7 @@ _OF_AVRO: Final = ("record", "error", "enum", "fixed", "map")
 """Types that JSON Schema does not have."""
 
 
-class Observation(NamedTuple):
+class SchemaObservation(NamedTuple):
     """The observation of a schema in one message; any part of it may be missing."""
 
     keys: tuple[SchemaKey, ...] = ()
@@ -103,7 +103,7 @@ class ObservedSchemas:
         """Sentences about what was left out."""
         return self._budget.problems
 
-    def add(self, place: str, origin: str, observation: Observation) -> None:
+    def add(self, place: str, origin: str, observation: SchemaObservation) -> None:
         """`place`: the scope of ids, such as a registry's address. `origin`: for people."""
         text = observation.text
         if not self._fits(observation, origin):
@@ -127,7 +127,7 @@ class ObservedSchemas:
             self._changed.pop(id(entry), None)
             self._changed[id(entry)] = self.changes, entry
 
-    def _merge(self, entry: _Entry, other: _Entry | Observation) -> None:
+    def _merge(self, entry: _Entry, other: _Entry | SchemaObservation) -> None:
         """Add what another entry or an observation says, but for texts."""
         entry.missing = entry.missing or other.missing
         entry.format = entry.format or other.format
@@ -153,7 +153,7 @@ class ObservedSchemas:
         entry.texts[form] = text
         return True
 
-    def _fits(self, observation: Observation, origin: str) -> bool:
+    def _fits(self, observation: SchemaObservation, origin: str) -> bool:
         text = observation.text or ""
         if len(text) > self._limits.schema_chars:
             self._budget.refuse(f"{origin}: a schema of {len(text) >> 20} MB is left out")
@@ -390,7 +390,7 @@ def id_key(value: Any) -> tuple[SchemaKey, ...]:
     return () if number is None else (SchemaKey("id", number),)
 
 
-def confluent_schema(value: Any, keys: tuple[SchemaKey, ...] = ()) -> Observation | None:
+def confluent_schema(value: Any, keys: tuple[SchemaKey, ...] = ()) -> SchemaObservation | None:
     """Read the schema in a Confluent object, with keys known from elsewhere; None where there is
     none."""
     if not isinstance(value, dict) or not isinstance(value.get("schema"), str):
@@ -398,7 +398,7 @@ def confluent_schema(value: Any, keys: tuple[SchemaKey, ...] = ()) -> Observatio
     kind = value.get("schemaType", "AVRO")  # left out for Avro
     if not isinstance(kind, str):
         return None
-    return Observation(
+    return SchemaObservation(
         keys + id_key(value.get("id")) + guid_key(value.get("guid")),
         value["schema"],
         format_named(kind.upper()),
@@ -421,7 +421,9 @@ def references_of(value: Any) -> tuple[Reference, ...]:
     return tuple(out)
 
 
-def artifact_version(value: Any, group: Any = None, artifact: Any = None) -> Observation | None:
+def artifact_version(
+    value: Any, group: Any = None, artifact: Any = None
+) -> SchemaObservation | None:
     """Read the artifact version in an Apicurio object; None where it names no id, or the artifact
     is no schema of records: OpenAPI, XSD and so on. `group`, `artifact`: those that are known from
     elsewhere."""
@@ -438,7 +440,7 @@ def artifact_version(value: Any, group: Any = None, artifact: Any = None) -> Obs
     group = value.get("groupId") if group is None else group
     artifact = value.get("artifactId", value.get("id")) if artifact is None else artifact
     version = value.get("version") or value.get("versionId")
-    return Observation(
+    return SchemaObservation(
         keys,
         format=format_named(kind),
         subjects=subject_of(artifact_name(group, artifact), version),

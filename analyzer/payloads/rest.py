@@ -16,7 +16,7 @@ from kafkascope.analyzer.model import HttpHead
 from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import Format, Namespace, SchemaKey
 from kafkascope.analyzer.payloads.observed import (
-    Observation,
+    SchemaObservation,
     artifact_name,
     artifact_version,
     as_json,
@@ -51,7 +51,7 @@ def _is_glue(request: HttpHead) -> bool:
 
 def observations(
     request: HttpHead, posted: bytes, response: HttpHead, body: bytes
-) -> list[Observation]:
+) -> list[SchemaObservation]:
     """Return the observations of schemas in an exchange; `posted`, `body`: its bodies."""
     if _is_glue(request):
         return list(_glue(request, posted, response, body))
@@ -81,14 +81,14 @@ def is_missing(body: bytes) -> bool:
     return value.get("error_code") in (40401, 40402, NOT_FOUND) or _lacks(value)
 
 
-def _described(value: Any, keys: tuple[SchemaKey, ...] = ()) -> Observation | None:
+def _described(value: Any, keys: tuple[SchemaKey, ...] = ()) -> SchemaObservation | None:
     schema = confluent_schema(value, keys)
     return schema if schema is not None and schema.format is not None else None
 
 
 def _schemas(
     rest: list[str], options: dict[str, list[str]], response: HttpHead, body: bytes
-) -> Iterator[Observation]:
+) -> Iterator[SchemaObservation]:
     """/schemas, /schemas/ids/ID, /schemas/guids/GUID and what is below."""
     value = as_json(body)
     if rest in ([], [""]):
@@ -103,7 +103,7 @@ def _schemas(
     if response.status == 404:
         # 404 without that code is a path that the server does not have.
         if isinstance(value, dict) and value.get("error_code") == NOT_FOUND:
-            yield Observation(keys, missing=True)
+            yield SchemaObservation(keys, missing=True)
     elif response.status != 200:
         return
     elif not more:
@@ -112,30 +112,32 @@ def _schemas(
             yield schema._replace(subjects=schema.subjects or named)
     elif more == ["schema"]:
         if (plain := as_text(body)) is not None:
-            yield Observation(keys, plain)
+            yield SchemaObservation(keys, plain)
     elif isinstance(value, list):
         yield from _lists(more, keys, value[: LIMITS.listed])
 
 
-def _lists(more: list[str], keys: tuple[SchemaKey, ...], value: list[Any]) -> Iterator[Observation]:
+def _lists(
+    more: list[str], keys: tuple[SchemaKey, ...], value: list[Any]
+) -> Iterator[SchemaObservation]:
     """What is below an id: versions, subjects; below a GUID: ids."""
     if more == ["versions"]:
         named = (
             subject_of(v.get("subject"), v.get("version")) for v in value if isinstance(v, dict)
         )
-        yield Observation(keys, subjects=tuple(chain.from_iterable(named)))
+        yield SchemaObservation(keys, subjects=tuple(chain.from_iterable(named)))
     elif more == ["subjects"]:
-        yield Observation(keys, subjects=tuple(chain.from_iterable(map(subject_of, value))))
+        yield SchemaObservation(keys, subjects=tuple(chain.from_iterable(map(subject_of, value))))
     elif more == ["ids"]:
         for each in value:
             # Ids of other contexts are not ours.
             if isinstance(each, dict) and each.get("context", ".") == ".":
-                yield Observation(keys + id_key(each.get("id")))
+                yield SchemaObservation(keys + id_key(each.get("id")))
 
 
 def _subjects(
     method: str, rest: list[str], posted: bytes, response: HttpHead, body: bytes
-) -> Iterator[Observation]:
+) -> Iterator[SchemaObservation]:
     """/subjects/S, /subjects/S/versions and what is below."""
     if response.status != 200 or not rest:
         return
@@ -158,12 +160,12 @@ def _subjects(
     elif method == "GET" and len(more) == 3 and (more[0], more[2]) == ("versions", "schema"):
         there, plain = subject_of(subject, more[1]), as_text(body)
         if plain is not None and there and there[0][1]:
-            yield Observation((), plain, subjects=there)
+            yield SchemaObservation((), plain, subjects=there)
 
 
 def _glue(
     request: HttpHead, posted: bytes, response: HttpHead, body: bytes
-) -> Iterator[Observation]:
+) -> Iterator[SchemaObservation]:
     """GetSchemaVersion and those that register, of AWS Glue."""
     sent, value = as_json(posted), as_json(body)
     if response.status != 200 or not isinstance(value, dict) or not isinstance(sent, dict):
@@ -182,7 +184,7 @@ def _glue(
     if not own:
         text = sent.get("SchemaDefinition")
     kind = value.get("DataFormat") or sent.get("DataFormat")
-    yield Observation(
+    yield SchemaObservation(
         keys,
         text if isinstance(text, str) else None,
         format_named(kind),
@@ -210,7 +212,7 @@ def _start_of(parts: list[str]) -> int | None:
 
 def _apicurio(
     parts: list[str], request: HttpHead, posted: bytes, response: HttpHead, body: bytes
-) -> Iterator[Observation]:
+) -> Iterator[SchemaObservation]:
     """Read an exchange with Apicurio's own API, v2 or v3; `parts`: of the path, after the API."""
     room, *rest = parts
     value = as_json(body)
@@ -234,7 +236,7 @@ def _apicurio(
         yield from _meta(value, None, None)
 
 
-def _by_id(rest: list[str], response: HttpHead, body: bytes) -> Iterator[Observation]:
+def _by_id(rest: list[str], response: HttpHead, body: bytes) -> Iterator[SchemaObservation]:
     """/ids/globalIds/ID and /ids/contentIds/ID, with or without /references."""
     number = number_of(rest[1])
     if number is None:
@@ -242,18 +244,18 @@ def _by_id(rest: list[str], response: HttpHead, body: bytes) -> Iterator[Observa
     keys = (SchemaKey(_IDS[rest[0]], number),)
     if response.status == 404:
         if _lacks(as_json(body)):
-            yield Observation(keys, missing=True)
+            yield SchemaObservation(keys, missing=True)
     elif response.status != 200:
         return
     elif rest[2:] == ["references"]:
-        yield Observation(keys, references=references_of(as_json(body)))
+        yield SchemaObservation(keys, references=references_of(as_json(body)))
     elif len(rest) == 2 and (text := as_text(body)) is not None:
-        yield Observation(keys, text, _artifact_type(response))
+        yield SchemaObservation(keys, text, _artifact_type(response))
 
 
 def _of_artifact(
     group: str, artifact: str, more: list[str], response: HttpHead, body: bytes
-) -> Iterator[Observation]:
+) -> Iterator[SchemaObservation]:
     """Read the response to GET of an artifact's versions: contents, references, metadata."""
     value = as_json(body)
     there: tuple[tuple[str, int], ...] = ()
@@ -262,13 +264,13 @@ def _of_artifact(
         more = more[2:]
         numbered = bool(there) and there[0][1] > 0
         if more == ["references"] and numbered:
-            yield Observation(subjects=there, references=references_of(value))
+            yield SchemaObservation(subjects=there, references=references_of(value))
             return
         # v2 gives the content of a version, v3 what is said of it.
         if more in ([], ["content"]) and not (isinstance(value, dict) and "globalId" in value):
             text = as_text(body)
             if text is not None and numbered:
-                yield Observation((), text, _artifact_type(response), there)
+                yield SchemaObservation((), text, _artifact_type(response), there)
             return
     yield from _meta(value, group, artifact)
 
@@ -293,7 +295,7 @@ def _artifact_type(head: HttpHead) -> Format | None:
     return format_named(head.headers.get("x-registry-artifacttype"))
 
 
-def _meta(value: Any, group: str | None, artifact: str | None) -> Iterator[Observation]:
+def _meta(value: Any, group: str | None, artifact: str | None) -> Iterator[SchemaObservation]:
     """Read objects with ids: one, one inside a response, or a list of versions."""
     listed = [value]
     if isinstance(value, dict):

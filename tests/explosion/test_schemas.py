@@ -16,7 +16,7 @@ from kafkascope.analyzer.payloads.decoding import Payloads
 from kafkascope.analyzer.payloads.known import IncomingSchemas, KnownSchemas
 from kafkascope.analyzer.payloads.limits import LIMITS, Limits
 from kafkascope.analyzer.payloads.model import PayloadError, Reference, Schema, SchemaKey
-from kafkascope.analyzer.payloads.observed import Observation, ObservedSchemas
+from kafkascope.analyzer.payloads.observed import ObservedSchemas, SchemaObservation
 from kafkascope.tui.cli import main
 from tests.explosion.measuring import MEMORY_MB, measured
 from tests.explosion.schemas import (
@@ -46,7 +46,7 @@ def test_one_id_has_some_schemas_and_a_sentence() -> None:
     # Each text was compared with all others: 3,000 took half a minute.
     told = ObservedSchemas("capture")
     for number in range(20_000):
-        told.add("here", "here", Observation((ONE,), enum(number)))
+        told.add("here", "here", SchemaObservation((ONE,), enum(number)))
     assert [each.text for each in told.schemas()] == [enum(n) for n in range(LIMITS.texts_of_entry)]
     assert told.problems == [LEFT_OUT]
 
@@ -55,7 +55,7 @@ def test_one_id_has_some_schemas_and_a_sentence() -> None:
 def test_one_id_of_very_many_registries_has_some_schemas() -> None:
     told = ObservedSchemas("capture")
     for number in range(20_000):
-        told.add(f"host{number}", f"host{number}", Observation((ONE,), enum(number)))
+        told.add(f"host{number}", f"host{number}", SchemaObservation((ONE,), enum(number)))
     assert len(told.schemas()) == LIMITS.texts_of_entry
     assert told.problems == [LEFT_OUT]
 
@@ -64,7 +64,7 @@ def test_one_id_of_very_many_registries_has_some_schemas() -> None:
 def test_one_schema_of_very_many_registries_names_some_of_them() -> None:
     told = ObservedSchemas("capture")
     for number in range(20_000):
-        told.add(f"host{number}", f"host{number}", Observation((ONE,), '"int"'))
+        told.add(f"host{number}", f"host{number}", SchemaObservation((ONE,), '"int"'))
     (found,) = told.schemas()
     assert found.origin.endswith("host8, host9 and 19,990 more")
 
@@ -75,8 +75,8 @@ def test_schemas_that_turn_out_to_be_one_are_not_moved_again_and_again() -> None
     told = ObservedSchemas("capture")
     for number in range(1, 40_000):
         key = SchemaKey("id", number)
-        told.add("here", "here", Observation((key,), '"int"'))
-        told.add("here", "here", Observation((key,), '"int"', subjects=(("s", 1),)))
+        told.add("here", "here", SchemaObservation((key,), '"int"'))
+        told.add("here", "here", SchemaObservation((key,), '"int"', subjects=(("s", 1),)))
     (found,) = told.schemas()
     assert len(found.keys) == LIMITS.names_of_entry
     assert "subjects or other ids" in told.problems[0]
@@ -86,7 +86,9 @@ def test_names_count_as_memory() -> None:
     told = ObservedSchemas("capture", Limits(gathered_bytes=100_000))
     for number in range(100):
         names = tuple(Reference(f"{number}-{each}" + "x" * 4000) for each in range(10))
-        told.add("here", "here", Observation((SchemaKey("id", number),), '"int"', references=names))
+        told.add(
+            "here", "here", SchemaObservation((SchemaKey("id", number),), '"int"', references=names)
+        )
     assert 1 < len(told.schemas()) < 10
     assert told.problems == ["here: too many schemas; the later ones are left out"]
 
@@ -97,7 +99,7 @@ def test_wide_characters_count_as_what_they_take() -> None:
         told.add(
             "here",
             "here",
-            Observation((SchemaKey("id", number),), enum(number) + " " * 5000 + "\U0001f600"),
+            SchemaObservation((SchemaKey("id", number),), enum(number) + " " * 5000 + "\U0001f600"),
         )
     assert len(told._entries) < 6
 
@@ -105,12 +107,12 @@ def test_wide_characters_count_as_what_they_take() -> None:
 def test_news_are_what_changed() -> None:
     told = ObservedSchemas("capture")
     for number in range(5):
-        told.add("here", "here", Observation((SchemaKey("id", number),), enum(number)))
+        told.add("here", "here", SchemaObservation((SchemaKey("id", number),), enum(number)))
     assert len(told.since(0)) == 5
     before = told.changes
-    told.add("here", "here", Observation((SchemaKey("id", 3),), enum(3)))
+    told.add("here", "here", SchemaObservation((SchemaKey("id", 3),), enum(3)))
     assert (told.since(before), told.changes) == ([], before)
-    told.add("here", "here", Observation((SchemaKey("id", 3),), subjects=(("s", 1),)))
+    told.add("here", "here", SchemaObservation((SchemaKey("id", 3),), subjects=(("s", 1),)))
     (found,) = told.since(before)
     assert (found.text, found.subjects) == (enum(3), (("s", 1),))
     assert len(told.schemas()) == 5
@@ -121,7 +123,7 @@ def test_what_comes_again_and_again_is_kept_once() -> None:
     told, seen = IncomingSchemas(), ObservedSchemas("capture")
     for number in range(300):
         before = seen.changes
-        seen.add("here", "here", Observation((ONE,), '"int"', subjects=((f"s{number}", 1),)))
+        seen.add("here", "here", SchemaObservation((ONE,), '"int"', subjects=((f"s{number}", 1),)))
         told.take(seen.since(before))
     assert told.changes == 300
     (found,) = told.since(0)

@@ -28,7 +28,7 @@ from kafkascope.analyzer.statistics.exchange_batch import (
 )
 from kafkascope.analyzer.statistics.journeys.carried import (
     SPECIAL,
-    Batches,
+    CarriedBatches,
     fetched,
     markers,
 )
@@ -192,7 +192,7 @@ class Applications(Accumulator):
         who: Who,
         at: tuple[str | None, int],
         parts: PartitionColumns,
-        found: Batches,
+        found: CarriedBatches,
         *,
         follower: bool,
     ) -> None:

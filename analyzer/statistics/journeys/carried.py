@@ -27,7 +27,7 @@ MARKER_KEY: Final = 4
 """Bytes of the key of a control record: version and type."""
 
 
-class Batches(NamedTuple):
+class CarriedBatches(NamedTuple):
     """Fetched batches: one value for each, or for a run of single messages of an old format."""
 
     ends: Sequence[int]
@@ -45,10 +45,12 @@ class Batches(NamedTuple):
     sizes: Sequence[int]
 
 
-NO_BATCHES: Final = Batches(*((),) * 9)
+NO_BATCHES: Final = CarriedBatches(*((),) * 9)
 
 
-def fetched(batch: ExchangeBatch, at: tuple[str | None, int], parts: PartitionColumns) -> Batches:
+def fetched(
+    batch: ExchangeBatch, at: tuple[str | None, int], parts: PartitionColumns
+) -> CarriedBatches:
     """Return the columns of what Fetches, or a ShareFetch, brought of one partition."""
     if not parts.batches:
         return NO_BATCHES
@@ -60,8 +62,8 @@ def _acquired(
     exchange_batch: ExchangeBatch,
     at: tuple[str | None, int],
     parts: PartitionColumns,
-    whole: Batches,
-) -> Batches:
+    whole: CarriedBatches,
+) -> CarriedBatches:
     """Return the columns of the records that a member of a share group may process: a broker sends
     whole batches, of which others may hold some records (KIP-932)."""
     rows: list[list[int]] = []
@@ -83,10 +85,10 @@ def _acquired(
             some = _beyond(low, batch, count, blobs[number])
             some -= _beyond(high + 1, batch, count, blobs[number])
             rows.append([row[0], low, high, NOWHERE, some, *row[5:]])
-    return Batches(*zip(*rows, strict=True)) if rows else NO_BATCHES
+    return CarriedBatches(*zip(*rows, strict=True)) if rows else NO_BATCHES
 
 
-def _fetched(parts: PartitionColumns) -> Batches:
+def _fetched(parts: PartitionColumns) -> CarriedBatches:
     _, sizes, magics, bases, lasts, _, checksums, bits, *_ = zip(*parts.batches, strict=True)
     ends = parts.by_batch(parts.ends)
     asks = [NOWHERE if offset is None else offset for offset in parts.by_batch(parts.fetch_offsets)]
@@ -107,7 +109,7 @@ def _fetched(parts: PartitionColumns) -> Batches:
         ]
     else:
         producers = [NOWHERE] * len(bases)
-    return Batches(ends, bases, lasts, asks, counts, producers, checksums, bits, sizes)
+    return CarriedBatches(ends, bases, lasts, asks, counts, producers, checksums, bits, sizes)
 
 
 def _beyond(offset: int, batch: Batch, count: int, blob: bytes) -> int:
@@ -121,7 +123,9 @@ def _beyond(offset: int, batch: Batch, count: int, blob: bytes) -> int:
     return sum(record.offset >= offset for record in records)
 
 
-def _of_old_formats(parts: PartitionColumns, ends: Sequence[int], asks: Sequence[int]) -> Batches:
+def _of_old_formats(
+    parts: PartitionColumns, ends: Sequence[int], asks: Sequence[int]
+) -> CarriedBatches:
     """Return the columns where there are message sets. The offset of a compressed one is that of
     its last message: it is opened, as it was to count its messages. Single ones become runs."""
     rows: list[list[int]] = []
@@ -151,7 +155,7 @@ def _of_old_formats(parts: PartitionColumns, ends: Sequence[int], asks: Sequence
         run = exchanges[number] if single else -1
         row = [ends[number], base, last, ask, count, producer, batch.crc, bits, batch.size]
         rows.append(row)
-    return Batches(*zip(*rows, strict=True))
+    return CarriedBatches(*zip(*rows, strict=True))
 
 
 class Marker(NamedTuple):

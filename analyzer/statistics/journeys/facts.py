@@ -31,7 +31,7 @@ class Fetches(Measures):
     transaction or -1, checksum, 1 where the client is read_committed)"""
 
 
-class Commits(Measures):
+class GroupCommits(Measures):
     """Commits of a group for a partition, and what members of a share group accepted."""
 
     rows: IntegerRows = whole(partial(IntegerRows, 4))
@@ -60,7 +60,7 @@ class JourneyFacts(Accumulator):
     produces: Keyed[Produces] = table(Produces, MAX_PARTITIONS)
     fetches: Keyed[Fetches] = table(Fetches, MAX_PARTITIONS)
     """By topic and partition."""
-    commits: Keyed[Commits] = table(Commits, MAX_GROUPS)
+    commits: Keyed[GroupCommits] = table(GroupCommits, MAX_GROUPS)
     """By group, topic and partition."""
     records: Keyed[RecordFacts] = table(RecordFacts, MAX_RECORDS)
     """By topic, partition and offset."""

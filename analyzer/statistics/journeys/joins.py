@@ -58,7 +58,7 @@ class Commit(NamedTuple):
     producer_id: int
 
 
-class Piece(NamedTuple):
+class OffsetRange(NamedTuple):
     """Records that a group got first in one response: offsets, when, and how many there are."""
 
     start: int
@@ -66,11 +66,11 @@ class Piece(NamedTuple):
     time_ns: int
     records: int
 
-    def cut(self, start: int, end: int) -> Piece:
+    def cut(self, start: int, end: int) -> OffsetRange:
         """Return a part. Where compaction left out offsets, the records are spread evenly."""
         span = self.end - self.start
         count = end - start if self.records == span else round(self.records * (end - start) / span)
-        return Piece(start, end, self.time_ns, count)
+        return OffsetRange(start, end, self.time_ns, count)
 
 
 class Spans:
@@ -401,24 +401,24 @@ class Joins:
                 legs.lag_ns = max(legs.lag_ns, last_ns - sent.time_ns)
 
 
-def _first(rows: Iterable[tuple[Got, int]]) -> Iterator[Piece]:
+def _first(rows: Iterable[tuple[Got, int]]) -> Iterator[OffsetRange]:
     """Yield what was got for the first time, in the order of time."""
     spans = Spans()
     for got, start in rows:
-        whole = Piece(start, got.last + 1, got.time_ns, got.records)
+        whole = OffsetRange(start, got.last + 1, got.time_ns, got.records)
         for piece in spans.enter(start, got.last + 1):
             yield whole.cut(*piece)
 
 
 def _committed(
-    pieces: Iterable[Piece], commits: list[Commit]
-) -> Iterator[tuple[Piece, int | None]]:
+    pieces: Iterable[OffsetRange], commits: list[Commit]
+) -> Iterator[tuple[OffsetRange, int | None]]:
     """Yield what was got with the time of the first commit beyond it, from then on; None where
     there is none. Pieces wait, by offset, for a commit: it takes those that it covers."""
-    waiting: list[Piece] = []
+    waiting: list[OffsetRange] = []
     at = 0
 
-    def settle(until_ns: float) -> Iterator[tuple[Piece, int | None]]:
+    def settle(until_ns: float) -> Iterator[tuple[OffsetRange, int | None]]:
         nonlocal at
         while at < len(commits) and commits[at].time_ns < until_ns:
             commit = commits[at]

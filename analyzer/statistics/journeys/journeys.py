@@ -32,7 +32,7 @@ from kafkascope.analyzer.statistics.journeys.applications import (
     number_of,
     who_of,
 )
-from kafkascope.analyzer.statistics.journeys.carried import NOWHERE, Batches, fetched
+from kafkascope.analyzer.statistics.journeys.carried import NOWHERE, CarriedBatches, fetched
 from kafkascope.analyzer.statistics.journeys.facts import JourneyFacts
 from kafkascope.analyzer.statistics.journeys.joins import Joins
 from kafkascope.analyzer.statistics.journeys.model import Journey
@@ -163,7 +163,7 @@ class Journeys(JourneyFacts):
                 for begin, _, offset in asks:
                     self._replicated(at, offset, follower, begin)
 
-    def _fetched(self, at: At, rows: Batches, client: int, judged: int) -> None:
+    def _fetched(self, at: At, rows: CarriedBatches, client: int, judged: int) -> None:
         size = len(rows.bases)
         columns: Sequence[Sequence[int]] = (
             *(rows.ends, rows.bases, rows.lasts, rows.asks, rows.counts, [client] * size),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.model import HttpHead
 from kafkascope.analyzer.payloads import rest
 from kafkascope.analyzer.payloads.model import Reference, Schema, SchemaKey
-from kafkascope.analyzer.payloads.observed import Observation, ObservedSchemas, format_of
+from kafkascope.analyzer.payloads.observed import ObservedSchemas, SchemaObservation, format_of
 
 AVRO = '{"type": "record", "name": "R", "fields": []}'
 GUID = "f0225c91-ba20-f19f-3f5c-d09fa528d344"
@@ -27,7 +27,7 @@ def told(
     status: int = 200,
     headers: dict[str, str] | None = None,
     answered: dict[str, str] | None = None,
-) -> list[Observation]:
+) -> list[SchemaObservation]:
     asked = sent if isinstance(sent, bytes) else orjson.dumps(sent)
     data = answer if isinstance(answer, bytes) else orjson.dumps(answer)
     request = HttpHead(method, path, 0, headers or {})
@@ -43,7 +43,7 @@ def test_references_of_an_artifact_without_a_usable_name_are_left_out(artifact: 
     assert told("GET", path, [{"name": "other", "artifactId": "o", "version": "1"}]) == []
 
 
-def made(*facts: list[Observation]) -> list[Schema]:
+def made(*facts: list[SchemaObservation]) -> list[Schema]:
     gathered = ObservedSchemas("capture")
     for several in facts:
         for said in several:
@@ -125,7 +125,7 @@ def test_only_a_registry_says_that_a_schema_is_missing(
     status: int, answer: Any, missing: bool
 ) -> None:
     found = told("GET", "/schemas/ids/17", answer, status=status)
-    assert found == ([Observation(key(17), missing=True)] if missing else [])
+    assert found == ([SchemaObservation(key(17), missing=True)] if missing else [])
 
 
 @pytest.mark.parametrize("version", ["v2", "v3"])
@@ -176,7 +176,7 @@ def test_apicurio_v3_wraps_all() -> None:
     version = told("GET", f"{path}/a/versions/1", about)
     assert version[0].text is None
     content_of = told("GET", f"{path}/a/versions/1/content", AVRO.encode())
-    assert content_of == [Observation((), AVRO, None, (("a", 1),))]
+    assert content_of == [SchemaObservation((), AVRO, None, (("a", 1),))]
 
 
 def test_other_artifacts_of_apicurio_are_no_schemas() -> None:
