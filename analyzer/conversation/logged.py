@@ -70,7 +70,7 @@ RECORDS: Final = "records"
 """Last field of the paths that each line of Produce, Fetch and ShareFetch lacks."""
 
 
-class Reading:
+class ReadOffsets:
     """Where a connection reads: which records a Fetch returned shows in the offset of the next
     one, as their contents are not in the line."""
 
@@ -117,7 +117,7 @@ class _State(NamedTuple):
     fetching: fetch_sessions.FetchSessions
     last: list[int]
     """The last correlation id."""
-    reading: Reading
+    reading: ReadOffsets
     begun: bool
     """Its first request was logged, and no login came before."""
 
@@ -240,7 +240,7 @@ class LoggedConnections:
             self.count += 1
             fetching = fetch_sessions.FetchSessions(self._context)
             begun = count <= FIRST and not completed.security_protocol.startswith("SASL")
-            about_it = connection, Phases(), fetching, [count], Reading(), begun
+            about_it = connection, Phases(), fetching, [count], ReadOffsets(), begun
             state = self._states[about] = _State(*about_it)
             if len(self._states) > MOST_CONNECTIONS:
                 self._states.popitem(last=False)

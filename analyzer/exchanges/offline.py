@@ -18,7 +18,7 @@ from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.conversation.limits import LIMITS as CONVERSATION_LIMITS
 from kafkascope.analyzer.conversation.limits import ConversationLimits
 from kafkascope.analyzer.exchanges.internal import FETCH, learn_from_log
-from kafkascope.analyzer.exchanges.joined import Joining
+from kafkascope.analyzer.exchanges.logs.joining import Joining
 from kafkascope.analyzer.exchanges.pairs import (
     Item,
     api_key_of,
@@ -45,7 +45,7 @@ from kafkascope.kernel.pairs import Pair
 from kafkascope.kernel.unacknowledged import Unacknowledged
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.logs import LogReader
+    from kafkascope.analyzer.exchanges.logs.reader import LogReader
     from kafkascope.captures.streams.shares import Share
     from kafkascope.captures.tls.keys.keylog import KeyLog
 
@@ -219,7 +219,7 @@ class Capture:
         source = self.source
         found = [index for index in range(len(source.names)) if source.is_text(index)]
         if found and self.logs is None:
-            from kafkascope.analyzer.exchanges.logs import LogReader
+            from kafkascope.analyzer.exchanges.logs.reader import LogReader
 
             self.logs = LogReader(source, self.context, self.zone, self.first_file)
         return found

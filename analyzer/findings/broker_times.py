@@ -27,7 +27,7 @@ ALL: Final = -1
 """acks=all."""
 
 
-class Stage(NamedTuple):
+class SlowStage(NamedTuple):
     """A stage in which time is lost, and the finding that says so."""
 
     rule: str
@@ -39,31 +39,33 @@ class Stage(NamedTuple):
 
 
 STAGES: Final = {
-    "queue": Stage(
+    "queue": SlowStage(
         "handlers-busy",
         "broker.request_queue",
         "stage.queue",
         "in the request queue of {}: its request handlers are busy",
     ),
-    "local": Stage(
+    "local": SlowStage(
         "broker-local-slow",
         "broker.local",
         "stage.local",
         "in the request handlers of {}: a slow disk, or a lock",
     ),
-    "followers": Stage(
+    "followers": SlowStage(
         "followers-slow",
         "broker.remote",
         "stage.remote",
         "at {} for its followers: these replicate slowly",
     ),
-    "network": Stage(
+    "network": SlowStage(
         "network-threads-busy",
         "broker.response_queue",
         "stage.queue",
         "in the response queue of {}: its network threads are busy",
     ),
-    "send": Stage("slow-reader", "broker.send", "stage.send", "at {} until the response was sent"),
+    "send": SlowStage(
+        "slow-reader", "broker.send", "stage.send", "at {} until the response was sent"
+    ),
 }
 
 
@@ -78,7 +80,7 @@ class StageTimes(Occurrences):
     topics: Names = whole(Names)
 
 
-class BrokerTimes(Counts):
+class BrokerTimeCounts(Counts):
     """By stage and broker; slow readers by client as well."""
 
     stages: Keyed[StageTimes] = table(StageTimes, 2_000)

@@ -155,7 +155,7 @@ DETECTORS: Final = (
     Detector("security", "Security", odd=True, needs=_always),
     Detector("tls", needs=_tls, packets=True),
     Detector("denied", "Denials", _keys("PushTelemetry"), odd=True, home="security"),
-    Detector("broker_times", "BrokerTimes", None),
+    Detector("broker_times", "BrokerTimeCounts", None),
     Detector("slow", "Slowness", None),
     Detector("sending", "PiecewiseSending", None, packets=True),
     Detector("delays", "Delays", None, packets=True),

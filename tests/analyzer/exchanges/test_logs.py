@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kafkascope.analyzer.conversation.context import Context
-from kafkascope.analyzer.exchanges.joined import Joining
+from kafkascope.analyzer.exchanges.logs.joining import Joining
 from kafkascope.analyzer.exchanges.offline import Capture, open_capture
 from kafkascope.analyzer.exchanges.rows import row_of, to_json
 from kafkascope.analyzer.model import Exchange
