@@ -26,7 +26,7 @@ HINTS: Final = (
     ("which client breaks on 4.0?", "kafkascope clients {} --for 4.0"),
     ("why does the group rebalance?", "kafkascope groups {} billing --timeline"),
     ("which listener is unreachable?", "kafkascope cluster {} --only nodes"),
-    ("who reads what orders-svc writes?", "kafkascope map {}"),
+    ("who reads from orders-svc?", "kafkascope map {}"),
     ("and what else?", "kafkascope check {}"),
     ("all of it as a page", "kafkascope report {} -o demo.html"),
 )
