@@ -39,7 +39,7 @@ def findings(view: DetectorInput) -> Iterator[Finding]:
     yield from _shared_groups(shown.applications, view)
     unread = sorted(topic for topic in topics if topic not in readers)
     unwritten = sorted(topic for topic in topics if topic not in writers)
-    yield from _alike(topics, {*unread, *unwritten}, view)
+    yield from _similar_names(topics, {*unread, *unwritten}, view)
     # Whoever captures beside producers sees no consumer at all, and the other way round.
     if not (writers and readers) or not _is_whole(view):
         return
@@ -121,10 +121,10 @@ def _kind(application: Application) -> tuple[object, ...]:
     return application.software, application.users, writes
 
 
-def _alike(
+def _similar_names(
     topics: Collection[str], onesided: Collection[str], view: DetectorInput
 ) -> Iterator[Finding]:
-    for one, other in alike(sorted(topics)[:MAX_COMPARED]):
+    for one, other in similar_pairs(sorted(topics)[:MAX_COMPARED]):
         how = _difference(one, other)
         # A typo makes a topic that the other side does not know; two that both have writers and
         # readers are two on purpose (order, orders).
@@ -140,7 +140,7 @@ def _alike(
         )
 
 
-def alike(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+def similar_pairs(names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the pairs of names that differ by case, by a separator, or by a letter that is wrong,
     missing, or in the wrong place."""
     # Names one edit apart have a form with one character less in common (SymSpell), so that each

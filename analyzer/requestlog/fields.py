@@ -10,8 +10,8 @@ from typing import Final
 from kafkascope.analyzer.requestlog.model import (
     NOT_UNDERSTOOD,
     Address,
-    Connection,
     LoggedBody,
+    LoggedConnection,
 )
 from kafkascope.dissectors.errors import SchemaError, UnknownApi, UnknownVersion
 from kafkascope.dissectors.layout import Layout
@@ -38,15 +38,15 @@ class NotUnderstood(ValueError):
 
 
 @lru_cache(4096)
-def connection_of(text: str) -> Connection:
+def connection_of(text: str) -> LoggedConnection:
     """Return the connection of its id, `LOCAL:PORT-REMOTE:PORT-INDEX`; of 0.8 `/REMOTE:PORT`.
     `NotUnderstood`."""
     if match := _CONNECTION.fullmatch(text):
         broker_host, broker_port, client_host, client_port, channel = match.groups()
         broker = _address(broker_host, broker_port)
-        return Connection(broker, _address(client_host, client_port), channel or "")
+        return LoggedConnection(broker, _address(client_host, client_port), channel or "")
     if match := _CLIENT.fullmatch(text):
-        return Connection(None, _address(*match.groups()), "")
+        return LoggedConnection(None, _address(*match.groups()), "")
     raise NotUnderstood(NOT_UNDERSTOOD)
 
 

@@ -72,7 +72,7 @@ class BrokerTimes(NamedTuple):
     """Since 2.6 what the broker throttles; before, something else: prefer the response's own."""
 
 
-class Connection(NamedTuple):
+class LoggedConnection(NamedTuple):
     """The connection of a line. A line of 0.8 has only the client's side."""
 
     broker: Address | None
@@ -117,7 +117,7 @@ class Completed(NamedTuple):
     forwarded: bool
     deprecated: bool
     """Whether 4.0 removes this version, as the line says (3.7 and later)."""
-    connection: Connection
+    connection: LoggedConnection
     security_protocol: str
     principal: str
     """With its type: `User:alice`."""

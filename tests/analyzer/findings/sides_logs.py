@@ -13,8 +13,8 @@ from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.requestlog.model import (
     BrokerTimes,
     Completed,
-    Connection,
     LoggedBody,
+    LoggedConnection,
     LogLine,
 )
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
@@ -50,7 +50,9 @@ def completed(key: int, connection: int, number: int, **times: int) -> Completed
         client_id="app",
         forwarded=False,
         deprecated=False,
-        connection=Connection(("10.0.0.1", 9092), ("10.0.0.9", 4000 + connection), str(connection)),
+        connection=LoggedConnection(
+            ("10.0.0.1", 9092), ("10.0.0.9", 4000 + connection), str(connection)
+        ),
         security_protocol="PLAINTEXT",
         principal="User:ANONYMOUS",
         listener="PLAINTEXT",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkascope.analyzer.findings.applications import alike
+from kafkascope.analyzer.findings.applications import similar_pairs
 from tests.analyzer.findings.sides import SECOND, found, wire_of
 from tests.analyzer.findings.sides_applications import reads, writes
 from tests.analyzer.findings.test_captures import capture_of, judged
@@ -19,7 +19,9 @@ from tests.analyzer.findings.test_captures import capture_of, judged
     ],
 )
 def test_names_that_differ_by_a_typo_are_alike(one: str, other: str) -> None:
-    assert list(alike(sorted([one, other, "something-else"]))) == [tuple(sorted([one, other]))]
+    assert list(similar_pairs(sorted([one, other, "something-else"]))) == [
+        tuple(sorted([one, other]))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -30,12 +32,12 @@ def test_names_that_differ_by_a_typo_are_alike(one: str, other: str) -> None:
     ],
 )
 def test_numbered_and_short_names_are_not(one: str, other: str) -> None:
-    assert not list(alike(sorted([one, other])))
+    assert not list(similar_pairs(sorted([one, other])))
 
 
 def test_many_names_take_no_time() -> None:
     names = [f"{'x' * 200}{number:04}" for number in range(1_000)]
-    assert not list(alike(names))
+    assert not list(similar_pairs(names))
 
 
 def test_the_capture_says_who_misspelled() -> None:
