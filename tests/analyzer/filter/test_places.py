@@ -49,12 +49,13 @@ CAPTURES = [
         ROOT / "tests" / "analyzer" / "captures" / name
         for name in ("midstream.pcap.gz", "throttled.pcap.gz", "lost-answers.pcap")
     ),
-    ROOT / "captures" / "samples" / "zookeeper.pcap",
+    *(ROOT / "captures" / "samples" / name for name in ("zookeeper.pcap", "request-log.zst")),
     *(
         ROOT / "tests" / "analyzer" / "captures" / name
         for name in ("zookeeper-failover.pcap.gz", "nagle.pcap.gz")
     ),
     ROOT / "tests" / "analyzer" / "captures" / "share-group.pcap.gz",
+    ROOT / "tests" / "analyzer" / "captures" / "proxied.pcap.gz",
     ROOT / "tests" / "analyzer" / "captures" / "proxy-protocol-v2-taken.pcap",
 ]
 TLS = ROOT / "tests" / "analyzer" / "captures" / "tls"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kafkascope.analyzer import open_capture
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.pairs import Rows
-from kafkascope.analyzer.exchanges.rows import Row, RowError, is_flexible, renamed, row_of
+from kafkascope.analyzer.exchanges.rows import SOURCES, Row, RowError, is_flexible, renamed, row_of
 from kafkascope.analyzer.filter.backends.sources import LISTS, NUMBERS
 from kafkascope.analyzer.filter.bind import bind, cost
 from kafkascope.analyzer.filter.decoded.reading import Decoding
@@ -293,6 +293,15 @@ def made(draw: st.DrawFn) -> list[tuple[Exchange, Row]]:
             tls=exchange.tls,
             zookeeper=exchange.zookeeper,
             via="",
+            source=draw(st.sampled_from(SOURCES)),
+            listener=draw(texts),
+            forwarded=draw(st.booleans()),
+            counterpart="",
+            broker_request_queue_ns=draw(amounts),
+            broker_local_ns=draw(amounts),
+            broker_remote_ns=draw(amounts),
+            broker_response_queue_ns=draw(amounts),
+            broker_send_ns=draw(amounts),
         )
         found.append((exchange, row))
     return found
