@@ -70,16 +70,16 @@ ROLES: Final = frozenset(
     )
 )
 
-ONE: Final = "one client id"
-NUMBERED: Final = "client ids that differ by a number or a random part"
-ROLE: Final = "client ids that differ by their role"
-LETTER: Final = "client ids that differ by a letter, with the same topics and group"
+ONE: Final = "one client ID"
+NUMBERED: Final = "client IDs that differ by a number or a random part"
+ROLE: Final = "client IDs that differ by their role"
+LETTER: Final = "client IDs that differ by a letter, with the same topics and group"
 STREAMS: Final = "threads of one Kafka Streams application"
 CONNECT: Final = "tasks of one connector"
-GROUP: Final = "default client ids, same group"
-TRANSACTIONAL: Final = "default client ids, same transactional id"
-USER: Final = "default client ids, same user"
-HOST: Final = "default client ids, same host and library"
+GROUP: Final = "default client IDs, same group"
+TRANSACTIONAL: Final = "default client IDs, same transactional ID"
+USER: Final = "default client IDs, same user"
+HOST: Final = "default client IDs, same host and library"
 MADE_UP: Final = frozenset((GROUP, TRANSACTIONAL, USER, HOST))
 TOOLS: Final = frozenset((("console",), ("kafka", "console"), ("perf", "client")))
 """Kafka's own `console-consumer` and `console-producer` are two programs."""

@@ -13,7 +13,7 @@ READ = Read("orders", "billing-group", 351, 42_000, 2 * SECOND, 11 * SECOND)
 ORDERS = Application(
     "orders-svc",
     ("orders-1", "orders-2"),
-    "client ids that differ by a number",
+    "client IDs that differ by a number",
     ("alice",),
     ("apache-kafka-java 4.4.0",),
     ("10.0.0.5",),
@@ -29,7 +29,7 @@ def test_an_application_names_who_is_at_the_other_side() -> None:
     assert [line for line, _ in map_lines(SHOP, None)] == [
         "orders-svc",
         "  apache-kafka-java 4.4.0, 2 client IDs, user alice, host 10.0.0.5, rack r1, orders-1,"
-        " orders-2 (client ids that differ by a number)",
+        " orders-2 (client IDs that differ by a number)",
         "  writes  orders        350 records    41 KB      35/s  schema 7  -> billing"
         " (group billing-group)",
         "  writes  audit           1 record      40 B     0.1/s  -> not read in this capture",
