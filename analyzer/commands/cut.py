@@ -1,4 +1,4 @@
-"""`kafkascope cut`: part of a capture as a capture."""
+"""`kafkascope cut`: part of a capture as a capture, of a request log as a log."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from kafkascope.analyzer.transform.cut_choice import Choice
 from kafkascope.analyzer.transform.cut_rewrites import Anonymous, Masked
 from kafkascope.analyzer.transform.marks import BadMarks, marks_of
 from kafkascope.analyzer.transform.other_traffic import OtherTraffic
+from kafkascope.analyzer.transform.redaction import Redaction
 from kafkascope.captures.build import MSS
 from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
@@ -42,7 +43,7 @@ SHOWN_PORTS: Final = 4
 
 
 @command()
-@reading_options("output", helps={"output": "File to write, pcapng"})
+@reading_options("output", helps={"output": "File to write, pcapng; text of a log"})
 @setting("--decrypt", "", "Write decrypted traffic in place of TLS")
 @setting("--secrets", "", "Write packets as captured, whole connections, with their TLS secrets")
 @setting(
@@ -73,7 +74,8 @@ def cut(
 
     Writes the exchanges that -Y, --from, --to and -c select to a valid pcapng file, with TCP
     handshakes and complete streams. Secrets are masked. Marks and comments made in `kafkascope
-    open` are fields of -Y; comments are copied.
+    open` are fields of -Y; comments are copied. Of request logs the
+    lines are written: unchanged, or with --anonymize in the JSON form of 2.8 and later.
 
     \b
       kafkascope cut prod.pcapng -Y 'group == billing' -o billing.pcapng
@@ -81,6 +83,7 @@ def cut(
       kafkascope cut prod.pcapng -Y marked -o marked.pcapng
       kafkascope cut prod.pcapng --anonymize -o to-share.pcapng
       kafkascope cut prod.pcapng --comments -o for-wireshark.pcapng
+      kafkascope cut kafka-request.log --anonymize -o to-share.log
       kafkascope cut tls.pcapng --keylog keys.log --decrypt -o plain.pcapng
       kafkascope cut tls.pcapng --keylog keys.log --secrets -o one.pcapng
     """
@@ -97,13 +100,16 @@ def cut(
         raise click.UsageError("nothing is marked: mark exchanges in `kafkascope open` first")
     comments = known.comments if known is not None and not anonymize else {}
     telling = None
-    if commented:
-        from kafkascope.analyzer.checks.comments import Comments
-
-        telling = Comments(Evidence(findings_of(options)), comments)
-        comments = telling.texts
     with Reading(options, spool=True, known=known) as reading:
-        reading.demand_packets("cut")
+        if reading.reads_logs():
+            given = {"decrypt": decrypt, "secrets": secrets, "comments": commented, "mss": mss}
+            _refuse_with_logs(given | {"keylog": options.keylog})
+            return _cut_lines(reading, path, anonymize)
+        if commented:
+            from kafkascope.analyzer.checks.comments import Comments
+
+            telling = Comments(Evidence(findings_of(options)), comments)
+            comments = telling.texts
         capture = reading.capture
         cutting: Cutting | Originals
         if secrets:
@@ -142,6 +148,36 @@ def cut(
             for line in (*said, *left_out, *remarks, *_in_wireshark(cutting.ports, secrets)):
                 say(line)
         return reading.finish(tls=False)
+
+
+def _refuse_with_logs(options: dict[str, object]) -> None:
+    for name, given in options.items():
+        if given:
+            raise click.UsageError(
+                f"--{name} needs packets, and request logs have none: leave it out"
+            )
+
+
+def _cut_lines(reading: Reading, path: Path, anonymize: bool) -> int:
+    """Write the lines of the selected exchanges of request logs; return the exit code."""
+    from kafkascope.analyzer.transform.cut_lines import CutLines
+
+    redaction = Redaction("all" if anonymize else "none")
+    lines = CutLines(redaction)
+    refuse_inputs(str(path), reading.options.inputs)
+    try:
+        for _, exchange in reading.rows():
+            lines.add(exchange)
+    except KeyboardInterrupt:
+        reading.code = INTERRUPTED
+    with PrivateFile(path) as file:
+        lines.write(file, reading.capture.source.read)
+    if not reading.options.quiet:
+        say(f"{plural(lines.written, 'line')} written to {path}")
+        remark = (lines.left_out, "{} left out: not understood", "line")
+        for text in (*_counted([remark]), *redaction.names.remarks):
+            say(text)
+    return reading.finish(tls=False)
 
 
 def _refuse_with_secrets(decrypt: bool, anonymize: bool, mss: int | None) -> None:

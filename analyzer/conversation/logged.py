@@ -164,7 +164,8 @@ class LoggedConnections:
         session = None
         if key in fetch_sessions.KEYS and asked is not None:
             session = state.fetching.request(key, asked.body)
-        silent = _acks(asked) == 0 or (key == PRODUCE and completed.response.gap == NOT_LOGGED)
+        acks, gap = _acks(asked), completed.response.gap
+        silent = acks == 0 or (acks is None and key == PRODUCE and gap == NOT_LOGGED)
         response = answered = None
         if not silent:
             answered, payload = _response(header, completed.response)

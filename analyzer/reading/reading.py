@@ -177,6 +177,16 @@ class Reading:
                     "bytes and records of messages (see docs/requestlog.md)"
                 )
 
+    def reads_logs(self) -> bool:
+        """Return whether the inputs are request logs; a usage error for logs beside captures."""
+        source = self.capture.source
+        kinds = {source.is_text(index) for index in range(len(source.names))}
+        if len(kinds) > 1:
+            raise click.UsageError(
+                "the inputs are captures and request logs: cut them one after the other"
+            )
+        return kinds == {True}
+
     def rows(self) -> Iterator[RowAndExchange]:
         """Yield the matching exchanges, of files in the order of their numbers. Ends at ctrl+c,
         too."""

@@ -45,23 +45,25 @@ _RANGES: Final = {
 }
 
 
-def body_of(layout: Layout, value: Any) -> tuple[Body, Layout]:
+def body_of(layout: Layout, value: Any) -> tuple[Body, Layout, tuple[str, ...]]:
     """Return the body of a JSON value, and the layout that it has: that of some releases if it
-    fits and the main one does not. Missing fields get their defaults; `Malformed` for others."""
+    fits and the main one does not. Missing fields get their defaults, and are returned as dotted
+    paths; `Malformed` for others."""
     try:
-        return converter(layout)(value), layout
+        return converter(layout)(value), layout, ()
     except TooLarge:
         raise
     except REFUSALS:
         pass
     for variant in variants_of(layout.message.name, layout.version):
         try:
-            return converter(variant)(value), variant
+            return converter(variant)(value), variant, ()
         except REFUSALS:
             continue
-    body = body_from_json(layout, _renamed(layout.message.name, layout.body, value))
+    missing: set[str] = set()
+    body = body_from_json(layout, _renamed(layout.message.name, layout.body, value, "", missing))
     write_layout(layout, body)  # its numbers may be too large
-    return body, layout
+    return body, layout, tuple(sorted(missing))
 
 
 @cache
@@ -123,10 +125,11 @@ def json_names(message: str, name: str) -> tuple[str, ...]:
     return (_IRREGULAR.get(name, camel_case), *([former] if former else []))
 
 
-def _renamed(message: str, wire: Wire, value: Any) -> Any:
-    """Return a value with our names of fields, without records and their sizes."""
+def _renamed(message: str, wire: Wire, value: Any, path: str, missing: set[str]) -> Any:
+    """Return a value with our names of fields, without records and their sizes. `missing`: gets
+    the paths of fields that it lacks; `path`: ends with a point."""
     if isinstance(wire, ArrayWire) and isinstance(value, list):
-        return [_renamed(message, wire.element, element) for element in value]
+        return [_renamed(message, wire.element, element, path, missing) for element in value]
     if not isinstance(wire, StructWire) or not isinstance(value, dict):
         return value
     rest = dict(value)
@@ -137,7 +140,11 @@ def _renamed(message: str, wire: Wire, value: Any) -> Any:
                 rest.pop(name, None)
                 rest.pop(f"{name}SizeInBytes", None)
             elif name in rest and slot.name not in body:
-                body[slot.name] = _renamed(message, slot.wire, rest.pop(name))
+                inner = f"{path}{slot.name}."
+                body[slot.name] = _renamed(message, slot.wire, rest.pop(name), inner, missing)
+    for slot in wire.slots:
+        if slot.name not in body and not (isinstance(slot.wire, BytesWire) and slot.wire.records):
+            missing.add(path + slot.name)
     return body | rest
 
 

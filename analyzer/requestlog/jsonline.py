@@ -43,7 +43,7 @@ _RECORDS: Final = {
 }
 """Side and fields of the sizes of records, in Produce and Fetch."""
 
-_TIMES: Final = (
+TIMES: Final = (
     "totalTimeMs",
     "requestQueueTimeMs",
     "localTimeMs",
@@ -118,7 +118,7 @@ def parse_json(message: bytes, written_ns: int, whole_seconds: bool, level: str)
             raise NotUnderstood(NOT_UNDERSTOOD)
         api_name, security_protocol, principal, listener, name, release, _ = texts
         request, response = _sides(key, version, document["request"], document["response"])
-        total_ns, *times = durations_ns([document[name] for name in _TIMES])
+        total_ns, *times = durations_ns([document[name] for name in TIMES])
         return Completed(
             form="json",
             written_ns=written_ns,
@@ -164,10 +164,10 @@ def _side(layout: Layout, value: Any) -> LoggedBody:
     if value is None or value == "":
         return LoggedBody(None, None, NOT_LOGGED)
     try:
-        body, layout = body_of(layout, value)
+        body, layout, missing = body_of(layout, value)
     except DissectError as error:
         return LoggedBody(None, None, f"{error.path or 'body'}: {error.reason}")
-    return LoggedBody(body, layout, "", paths_of_bytes(layout, records=True))
+    return LoggedBody(body, layout, "", (*paths_of_bytes(layout, records=True), *missing))
 
 
 def _record_sizes(
@@ -180,7 +180,7 @@ def _record_sizes(
         return {}
     sizes: dict[tuple[str | Uuid, int], int] = {}
     for topics, partitions, index, size in forms:
-        for topic in document[side][topics]:
+        for topic in document[side].get(topics, ()):
             name = topic.get("topic", topic.get("name"))
             for partition in topic.get(partitions, ()):
                 number = partition.get(size)

@@ -14,6 +14,13 @@ from kafkascope.analyzer.requestlog.textline import parse_text
 from kafkascope.analyzer.requestlog.times import LogClock
 
 
+def completed_of(line: LogLine, written_ns: int, whole_seconds: bool) -> Completed:
+    """Return the completed request of a line whose time is known; `NotUnderstood`."""
+    if line.message.startswith(b'{"', len(MARKER)):
+        return parse_json(line.message, written_ns, whole_seconds, line.level)
+    return parse_text(line.message, written_ns, whole_seconds, line.level)
+
+
 def parse(line: LogLine | Unparsed, clock: LogClock) -> Completed | Unparsed:
     """Return the completed request of a line, or why nothing of it can be used."""
     if isinstance(line, Unparsed):
@@ -22,8 +29,6 @@ def parse(line: LogLine | Unparsed, clock: LogClock) -> Completed | Unparsed:
     if moment is None:
         return Unparsed(line.offset, line.number, NO_TIME)
     try:
-        if line.message.startswith(b'{"', len(MARKER)):
-            return parse_json(line.message, *moment, line.level)
-        return parse_text(line.message, *moment, line.level)
+        return completed_of(line, *moment)
     except NotUnderstood as error:
         return Unparsed(line.offset, line.number, str(error))

@@ -175,6 +175,10 @@ class Redaction:
         name = self._word(WORDS["ClientSoftware"], name)
         return name + blank + self._word(WORDS["SoftwareVersion"], version)
 
+    def listener(self, text: str) -> str:
+        """Return the name of a listener, as a request log has it."""
+        return self._word(WORDS["Listener"], text) if self.level == "all" else text
+
     def mechanism(self, text: str) -> str:
         """A SASL mechanism, as `Exchange.mechanism` has it."""
         return self._word(of_enum("SaslMechanism"), text) if self.level == "all" else text

@@ -14,13 +14,13 @@ from kafkascope.analyzer.exchanges.logs.joining import Joining
 from kafkascope.analyzer.exchanges.offline import Capture, open_capture
 from kafkascope.analyzer.exchanges.rows import row_of, to_json
 from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.requestlog.printing import printed
 from kafkascope.analyzer.session.session import session_of
 from kafkascope.analyzer.statistics.accumulators import STATISTICS
 from kafkascope.analyzer.statistics.feed import Feed
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.errors import NotACapture
 from kafkascope.dissectors.registry import APIS, example, layout_of
-from tests.analyzer.requestlog.kafka_json import printed
 from tests.analyzer.wire import Wire, request, response, told
 
 METADATA, FETCH, CREATE_TOPICS, API_VERSIONS = 3, 1, 19, 18
@@ -44,7 +44,7 @@ def line(
     for side, given in (("Request", request), ("Response", response)):
         name = f"{APIS[key].name}{side}"
         body = example(name, version) | (given or {})
-        bodies[side.lower()] = printed(layout_of(name, version).body, body)
+        bodies[side.lower()] = printed(layout_of(name, version), body)
     end_ms = round(second * 1000 + took_ms)
     document = {
         "isForwarded": False,

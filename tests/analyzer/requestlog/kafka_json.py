@@ -1,53 +1,12 @@
-"""Prints bodies as Kafka's JSON converters do, and wholes of lines around them."""
+"""Prints lines with what a test gives."""
 
 from __future__ import annotations
 
-import base64
 import json
 from typing import Any
 
-from kafkascope.dissectors.layout import (
-    ArrayWire,
-    BytesWire,
-    Layout,
-    StructWire,
-    UuidWire,
-    Wire,
-    default_of,
-)
-
-
-def camel_case(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
-
-
-def printed(wire: Wire, value: Any) -> Any:
-    if value is None:
-        return None
-    match wire:
-        case StructWire():
-            fields = {}
-            for slot in wire.slots:
-                name = camel_case(slot.name).replace("isKraft", "isKRaft")
-                name = name.replace("kraftVersion", "kRaftVersion")
-                if isinstance(slot.wire, BytesWire) and slot.wire.records:
-                    fields[f"{name}SizeInBytes"] = len(value[slot.name] or b"")
-                else:
-                    fields[name] = printed(slot.wire, value[slot.name])
-            for slot in wire.tags:
-                if value[slot.name] != default_of(slot):
-                    name = camel_case(slot.name).replace("kraftVersion", "kRaftVersion")
-                    fields[name] = printed(slot.wire, value[slot.name])
-            return fields
-        case ArrayWire():
-            return [printed(wire.element, element) for element in value]
-        case BytesWire():
-            return base64.b64encode(value).decode()
-        case UuidWire():
-            return str(value)
-        case _:
-            return str(value) if type(value).__name__ == "NonFinite" else value
+from kafkascope.analyzer.requestlog.printing import printed
+from kafkascope.dissectors.layout import Layout
 
 
 def line(
@@ -63,7 +22,7 @@ def line(
             "clientId": "shop",
             "requestApiKeyName": "ANY",
         },
-        "request": printed(layout.body, body),
+        "request": printed(layout, body),
         "response": response,
         "connection": "127.0.0.1:9092-127.0.0.1:53650-0-3",
         "totalTimeMs": 52.443,

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.requestlog.jsonbody import body_of, converter, paths_of_bytes
+from kafkascope.analyzer.requestlog.printing import printed
 from kafkascope.dissectors.codec.reader import Refusal
 from kafkascope.dissectors.errors import DissectError, Malformed, TooLarge
 from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.registry import APIS, layout_of, variants_of
-from tests.analyzer.requestlog.kafka_json import printed
 from tests.strategies import bodies
 
 LAYOUTS = [
@@ -47,7 +47,7 @@ def without_records(layout: Layout, body: Any) -> Any:
 def test_a_printed_body_is_read_again(data: st.DataObject) -> None:
     layout = data.draw(st.sampled_from(LAYOUTS))
     body = data.draw(bodies(layout))
-    found = converter(layout)(printed(layout.body, body))
+    found = converter(layout)(printed(layout, body))
     assert without_records(layout, found) == without_records(layout, body)
     assert list(found) == [name for name in body if name != "_tagged_fields"]
 
@@ -63,8 +63,8 @@ def test_a_layout_that_only_some_releases_had_is_chosen() -> None:
     body: dict[str, Any] = {
         slot.name: None if slot.name.endswith("s") else "" for slot in variant.body.slots
     }
-    document = printed(variant.body, body) | {"memberEpoch": 3, "rebalanceTimeoutMs": 5}
-    found, layout = body_of(layout_of("ConsumerGroupHeartbeatRequest", 0), document)
+    document = printed(variant, body) | {"memberEpoch": 3, "rebalanceTimeoutMs": 5}
+    found, layout, _ = body_of(layout_of("ConsumerGroupHeartbeatRequest", 0), document)
     assert layout is variant
     assert found["member_epoch"] == 3
 
@@ -72,7 +72,8 @@ def test_a_layout_that_only_some_releases_had_is_chosen() -> None:
 def test_a_missing_field_has_its_default_and_an_extra_one_is_refused() -> None:
     layout = layout_of("HeartbeatRequest", 3)
     document = {"groupId": "g", "generationId": 4, "memberId": "m"}
-    assert body_of(layout, document)[0]["group_instance_id"] is None
+    body, _, missing = body_of(layout, document)
+    assert (body["group_instance_id"], missing) == (None, ("group_instance_id",))
     with pytest.raises(Malformed, match="no such field"):
         body_of(layout, document | {"later": 1})
 

@@ -7,11 +7,9 @@ capture does not tell is made up: the broker's own time is split between its que
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from zstandard import ZstdCompressor
 
@@ -19,17 +17,24 @@ from kafkascope.analyzer.bodies.waits import WAITING
 from kafkascope.analyzer.conversation.phases import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.model import Exchange, Request, Response
-from tests.analyzer.requestlog.kafka_json import printed
+from kafkascope.analyzer.requestlog import printing
+from kafkascope.analyzer.requestlog.model import (
+    NOT_LOGGED,
+    BrokerTimes,
+    Completed,
+    Connection,
+    LoggedBody,
+)
 
 SAMPLES: Final = Path(__file__).parents[3] / "captures" / "samples"
 SOURCE: Final = SAMPLES / "demo.pcap.zst"
 TARGET: Final = SAMPLES / "request-log.zst"
 MS: Final = 1_000_000
-SHARES: Final = {"requestQueueTimeMs": 0.05, "responseQueueTimeMs": 0.04, "sendTimeMs": 0.06}
-"""Of the time that was not asked for."""
+SHARES: Final = (0.05, 0.04, 0.06)
+"""Of the queues and the send in the time that was not asked for."""
 
 
-def line_of(exchange: Exchange) -> tuple[int, str]:
+def line_of(exchange: Exchange) -> tuple[int, bytes]:
     """Return the time of a line in ns, and the line."""
     took_ns = exchange.latency_ns or 100_000
     wait_ns = min(exchange.wait_ns, took_ns)
@@ -37,48 +42,61 @@ def line_of(exchange: Exchange) -> tuple[int, str]:
         # Behind a long poll: the broker read it when that was answered.
         took_ns, wait_ns = took_ns - wait_ns, 0
     end_ns = exchange.time_ns + (exchange.latency_ns or took_ns)
-    own = (took_ns - wait_ns) / MS
-    stages = {name: round(own * share, 3) for name, share in SHARES.items()}
-    stages["remoteTimeMs"] = round(wait_ns / MS, 3)
-    stages["localTimeMs"] = round(took_ns / MS - sum(stages.values()), 3)
+    took_ns, wait_ns = _micros(took_ns), _micros(wait_ns)
+    request_queue_ns, response_queue_ns, send_ns = (
+        _micros((took_ns - wait_ns) * share) for share in SHARES
+    )
+    local_ns = took_ns - wait_ns - request_queue_ns - response_queue_ns - send_ns
+    throttle_ns = (exchange.response_body or {}).get("throttle_time_ms", 0) * MS
     name, _, version = exchange.software.partition(" ")
-    header: dict[str, Any] = {
-        "requestApiKey": exchange.api_key,
-        "requestApiVersion": exchange.api_version,
-        "correlationId": exchange.correlation_id,
-        "clientId": exchange.client_id,
-        "requestApiKeyName": exchange.api.upper(),
-    }
-    user = exchange.user
-    document = {
-        "isForwarded": False,
-        "requestHeader": header,
-        "request": _body(exchange.request),
-        "response": _body(exchange.response),
-        "connection": f"{exchange.broker}-{exchange.client}-{exchange.connection.number}",
-        "totalTimeMs": round(took_ns / MS, 3),
-        **stages,
-        "throttleTimeMs": (exchange.response_body or {}).get("throttle_time_ms", 0),
-        "securityProtocol": "SASL_PLAINTEXT" if user else "PLAINTEXT",
-        "principal": f"User:{user or 'ANONYMOUS'}",
-        "listener": "SASL" if user else "PLAINTEXT",
-        "clientInformation": {
-            "softwareName": name or "unknown",
-            "softwareVersion": version or "unknown",
-        },
-    }
-    stamp = datetime.fromtimestamp(end_ns // MS / 1000, UTC)
-    text = f"{stamp:%Y-%m-%d %H:%M:%S},{end_ns // MS % 1000:03}"
-    message = json.dumps(document, separators=(",", ":"))
-    return end_ns, f"[{text}] DEBUG Completed request:{message} (kafka.request.logger)"
+    user, number = exchange.user, str(exchange.connection.number)
+    (broker, port), (client, client_port) = exchange.broker, exchange.client
+    assert exchange.api_key is not None
+    assert exchange.api_version is not None
+    assert exchange.correlation_id is not None
+    completed = Completed(
+        form="json",
+        written_ns=end_ns // MS * MS,
+        whole_seconds=False,
+        level="DEBUG",
+        total_ns=took_ns,
+        times=BrokerTimes(
+            request_queue_ns, local_ns, wait_ns, response_queue_ns, send_ns, throttle_ns
+        ),
+        api_key=exchange.api_key,
+        api_name=exchange.api,
+        api_version=exchange.api_version,
+        correlation_id=exchange.correlation_id,
+        client_id=exchange.client_id,
+        forwarded=False,
+        deprecated=False,
+        connection=Connection((broker, port), (client, client_port), number),
+        security_protocol="SASL_PLAINTEXT" if user else "PLAINTEXT",
+        principal=f"User:{user or 'ANONYMOUS'}",
+        listener="SASL" if user else "PLAINTEXT",
+        software_name=name,
+        software_version=version,
+        request=_body(exchange.request),
+        response=_body(exchange.response),
+        record_sizes={},
+        conversions_ns=0,
+        temporary_bytes=0,
+    )
+    return end_ns, printing.line_of(completed, with_records=True)
 
 
-def _body(side: Request | Response | None) -> Any:
+def _micros(time_ns: float) -> int:
+    return round(time_ns / 1000) * 1000
+
+
+def _body(side: Request | Response | None) -> LoggedBody:
     decoded = None if side is None else side.decoded
-    return "" if decoded is None else printed(decoded.layout.body, decoded.body)
+    if decoded is None:
+        return LoggedBody(None, None, NOT_LOGGED)
+    return LoggedBody(decoded.body, decoded.layout, "")
 
 
-def lines() -> Iterator[str]:
+def lines() -> Iterator[bytes]:
     with open_capture([SOURCE]) as capture:
         exchanges = list(capture.exchanges())
         # What comes before and with a login has no line.
@@ -96,8 +114,8 @@ def lines() -> Iterator[str]:
 
 
 def main() -> None:
-    text = "".join(f"{line}\n" for line in lines())
-    TARGET.write_bytes(ZstdCompressor(level=19).compress(text.encode()))
+    text = b"".join(line + b"\n" for line in lines())
+    TARGET.write_bytes(ZstdCompressor(level=19).compress(text))
 
 
 if __name__ == "__main__":
