@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from kafkascope.analyzer.exchanges.column import Named, columns_of
-from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.exchanges.rows import BROKER_TIMES, Row
 from kafkascope.analyzer.filter import getters, message
 from kafkascope.analyzer.filter.paths import Path
 from kafkascope.analyzer.model import STATES
@@ -86,14 +86,14 @@ Teller = Literal[
     "notes",
     "findings",
     "schemas",
+    "request log",
 ]
 """Source of a field: the place of the exchange among others, its connection, the TLS around that,
 ZooKeeper's protocol, what its client said of itself when it connected, the head of the request, the
 request with its body, that there is a response, the body of the response, either body, record
 batches of either (for Produce, with the response), the bytes, how it ended, what could be decoded,
-the user's notes, the
-findings of `check`, what keys and values say by their schemas. An input that lacks the source
-refuses the field."""
+the user's notes, the findings of `check`, what keys and values say by their schemas, a request log.
+An input that lacks the source refuses the field."""
 
 
 class Field(NamedTuple):
@@ -353,6 +353,8 @@ _COLUMNS: Final[dict[str, tuple[Teller | None, getters.Getter | None]]] = {
     **dict.fromkeys(("request.transfer", "response.transfer", "server", "rtt"), ("order", None)),
     **dict.fromkeys(("retransmissions", "zero_window", "stalled_by"), ("order", None)),
     "capture_point": ("order", None),
+    **dict.fromkeys(("source", "listener", "forwarded"), ("request log", None)),
+    **{f"broker.{name}": ("request log", None) for name in BROKER_TIMES},
     "wait": ("response size", lambda row: () if row.latency_ns is None else (row.wait_ns,)),
     "throttle": (
         "response",

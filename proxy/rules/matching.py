@@ -56,6 +56,7 @@ _NEVER: Final[dict[Teller, str]] = {
     "tls": "the proxy terminates TLS, and rules see the plaintext",
     "login": "the proxy does not store exchanges of a connection",
     "zookeeper": "the proxy handles Kafka only",
+    "request log": "only the request logs of brokers have it",
     "decoding": "a frame that cannot be decoded is forwarded unchanged",
 }
 # Fields that no frame tells while it passes -> why.
