@@ -22,8 +22,8 @@ from kafkascope.analyzer.requestlog.model import (
     NOT_LOGGED,
     BrokerTimes,
     Completed,
-    Connection,
     LoggedBody,
+    LoggedConnection,
 )
 
 SAMPLES: Final = Path(__file__).parents[3] / "captures" / "samples"
@@ -70,7 +70,7 @@ def line_of(exchange: Exchange) -> tuple[int, bytes]:
         client_id=exchange.client_id,
         forwarded=False,
         deprecated=False,
-        connection=Connection((broker, port), (client, client_port), number),
+        connection=LoggedConnection((broker, port), (client, client_port), number),
         security_protocol="SASL_PLAINTEXT" if user else "PLAINTEXT",
         principal=f"User:{user or 'ANONYMOUS'}",
         listener="SASL" if user else "PLAINTEXT",
