@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.zookeeper import paths
 from kafkascope.dissectors.zookeeper.paths import place_of
 from kafkascope.tui.cli import main
@@ -48,5 +49,5 @@ def test_a_path_of_many_words_of_kafka_is_matched_once() -> None:
 def test_long_paths_are_not_remembered() -> None:
     paths._kept_place.cache_clear()
     for number in range(10):
-        place_of(f"/{number}" + "/a" * paths.MOST_KEPT)
+        place_of(f"/{number}" + "/a" * LIMITS.znode_path_chars)
     assert paths._kept_place.cache_info().currsize == 0

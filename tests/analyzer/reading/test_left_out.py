@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -9,17 +10,26 @@ from click.testing import CliRunner
 
 from kafkascope.analyzer import topics
 from kafkascope.analyzer.bodies import fetch_sessions, log_ends, nodes
-from kafkascope.analyzer.conversation import context
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.conversation.limits import LIMITS as CONVERSATION_LIMITS
+from kafkascope.analyzer.exchanges import offline
+from kafkascope.analyzer.pipeline import tasks
 from kafkascope.analyzer.transform import cut
 from kafkascope.tui.cli import main
 from tests.analyzer.transform.test_cut import rows_of
 
 DEMO = Path(__file__).parents[3] / "captures" / "samples" / "demo.pcap.zst"
 ZOOKEEPER = Path(__file__).parents[1] / "captures" / "zookeeper-groups.pcapng.gz"
+
+
+def few_endpoints(decode_as: Iterable[int] = (), *_: object) -> Context:
+    return Context(decode_as, CONVERSATION_LIMITS._replace(endpoints=1))
+
+
 LIMITS = {
     "too many topics have an id": (topics, "MAX_NAMES", 2),
     "brokers were advertised": (nodes, "MAX_NODES", 1),
-    "endpoints answered": (context, "MOST_ENDPOINTS", 1),
+    "endpoints answered": (offline, "Context", few_endpoints),
     "too many partitions are fetched": (fetch_sessions, "MAX_PARTITIONS", 0),
 }
 
@@ -37,6 +47,8 @@ def test_a_sentence_says_what_was_left_out(
 ) -> None:
     assert sentence not in said("ls", str(DEMO), "--jobs", jobs)
     monkeypatch.setattr(*LIMITS[sentence])
+    if sentence == "endpoints answered":
+        monkeypatch.setattr(tasks, "Context", few_endpoints)
     assert sentence in said("ls", str(DEMO), "--jobs", jobs)
 
 
