@@ -41,8 +41,13 @@ OTHER_NAMES = {
     "beats": "heartbeats",
 }
 """Names of what has another one in exchange/1, record/1 or connections/1."""
+OTHER_THINGS = {
+    "Journeys.COLUMNS: producer": "the producing application, as `map` names it: no producer_id",
+}
+"""Columns with one of these names that are something else."""
 NO_FIELDS = {
     "exchange_id": "where its first byte is: `number` finds it in a capture",
+    "counterpart": "exchange_id of the other line about a request: `forwarded` finds one of both",
     "client_address": "client.ip and client.port",
     "reason": "a sentence: `state`, `undecoded`",
     "implied_topics": "`topic` finds them",
@@ -86,7 +91,7 @@ TABLES = [
 def test_no_column_has_another_name_for_what_has_one() -> None:
     assert len(TABLES) > 300
     wrong = {f"{where}: {column.name}" for where, column in TABLES if column.name in OTHER_NAMES}
-    assert not wrong
+    assert wrong == set(OTHER_THINGS)
 
 
 def test_headings_are_made_of_the_words_of_names() -> None:
