@@ -26,7 +26,6 @@ from kafkascope.analyzer.bodies.dissection import (
 from kafkascope.analyzer.bodies.waits import Waits
 from kafkascope.analyzer.conversation.detect import FRAMING_LOST, HEADER_MISSING, MASKED, NO_HEADER
 from kafkascope.analyzer.conversation.framing import FrameBuffer, Skipped, Unit
-from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.analyzer.conversation.ordinary import ACKS_0, Ordinary, teaches
 from kafkascope.analyzer.conversation.pending import (
     SASL_TOKEN,
@@ -650,7 +649,7 @@ class Conversation(Resumable):
             self._context.late = True
         else:
             self._early.append(frame)
-            if len(self._early) > LIMITS.early_responses:
+            if len(self._early) > self._context.limits.early_responses:
                 self._orphan(self._early.pop(0))
 
     def _half_answer(self, frame: Frame) -> None:
@@ -727,7 +726,7 @@ class Conversation(Resumable):
         pending.software = self.phases.software
         self.phases.saw_token(frame.payload)
         self._in_flight.tokens.append(pending)
-        if len(self._in_flight.tokens) > LIMITS.tokens:
+        if len(self._in_flight.tokens) > self._context.limits.tokens:
             self._give_up([self._in_flight.tokens.pop(0)])
 
     # --- telling

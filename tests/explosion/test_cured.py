@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.analyzer.bodies.fetch_sessions import LISTED
-from kafkascope.analyzer.conversation import pending
 from kafkascope.analyzer.conversation.limits import ConversationLimits
 from kafkascope.analyzer.exchanges import full, records
 from kafkascope.analyzer.exchanges.offline import Capture, open_capture
@@ -245,11 +244,12 @@ def test_what_a_waiting_request_makes_of_its_bytes_is_counted(tmp_path: Path) ->
 
 def test_tokens_that_wait_are_limited(tmp_path: Path) -> None:
     path = tmp_path / "a.pcapng"
-    count = pending.MAX_TOKENS + 5
+    limits = ConversationLimits(tokens=20)
+    count = limits.tokens + 5
     first, answer, *rest = tokens(count)
     write_capture(path, iter([[first, answer, *(turn for turn in rest if turn[0] == 0)]]))
-    with open_capture([path]) as capture:
-        told = list(capture.exchanges())
+    with open_inputs([path]) as source:
+        told = list(Capture(source, limits=limits).exchanges())
     reasons = [each.reason for each in told if each.api == "SaslToken"]
     assert len(reasons) == count
     assert sum("many later requests" in each for each in reasons) == 5
