@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import compress
 from typing import Any, Final, TypeAlias
 
 from kafkascope.analyzer.identity import Identity, absorbed, identity_of
@@ -176,13 +177,16 @@ class Applications(Accumulator):
         stretch(edge, min(parts.begins), max(parts.begins))
         if name := batch.request.get("transactional_id"):
             self.clients[who].transactional_ids.add(name)
-        if error or not (parts.answered[0] or batch.request.get("acks") == 0):
+        if error:
             return
-        edge.records += sum(parts.counts)
-        edge.bytes += sum(map(len, parts.blobs))
-        if parts.batches:
+        taken = parts.answered
+        if batch.request.get("acks") == 0:
+            taken = [True] * len(taken)
+        edge.records += sum(compress(parts.sums(parts.counts), taken))
+        edge.bytes += sum(map(len, compress(parts.blobs, taken)))
+        if parts.batches and any(taken):
             # One of many: the batches of a client have schemas in common.
-            schema = schema_id(parts.blobs[0], parts.batches[0])
+            schema = schema_id(parts.by_batch(parts.blobs)[0], parts.batches[0])
             if schema is not None:
                 edge.schemas.add(schema)
 

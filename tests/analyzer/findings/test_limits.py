@@ -88,6 +88,7 @@ NO_LIMITS = {
     "statistics.producers.story.SEQUENCES": "numbers of sequences that there are",
     "statistics.groups.timeline.MIN_LANE": "columns of a terminal",
     "statistics.table.MIN_TEXT": "columns of a terminal",
+    "statistics.journeys.names.POD": "letters that Kubernetes appends to the name of a pod",
     "statistics.groups.timeline.TICK": "columns of a drawing",
 }
 """Constant -> why it is no threshold of a rule."""

@@ -53,7 +53,7 @@ def alone(names: Sequence[str], logs: Sequence[Path]) -> tuple[list[bytes], Any]
         capture.watch = seen.saw
         topics = capture.context.names
         lines = [line_of(row_of(exchange, topics)) for exchange in capture.exchanges()]
-    return lines, sorted(seen.reported())
+    return lines, sorted(seen.told())
 
 
 def together(names: Sequence[str], logs: Sequence[Path], count: int) -> tuple[list[bytes], Any]:
