@@ -21,6 +21,7 @@ class StillFeed:
     """A feed whose exchanges are all there already."""
 
     keylog: tuple[str, ...] = ()
+    zone = ""
     decodes = True
     schema_words: tuple[str, ...] = ()
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import chain, groupby
 from pathlib import Path
 
 import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.model import Exchange, Stages
+from kafkascope.analyzer.model import Exchange, Logged, Stages
 from kafkascope.analyzer.render.stages import BAR, SIGNS, stage_bar, stage_lines, stage_list
+from kafkascope.analyzer.requestlog.model import BrokerTimes
 
 CAPTURES = Path(__file__).parents[1] / "captures"
 MS = 1_000_000
@@ -38,12 +40,23 @@ def test_stages_are_the_latency(name: str) -> None:
 
 
 def test_each_stage_has_a_sign_in_a_bar_of_about_one_width() -> None:
-    exchange = with_stages(3 * MS, 12 * MS, 1, 5 * MS, wait_ns=2 * MS)
-    stages = stage_list(exchange)
-    assert [stage.name for stage in stages] == [each for each in SIGNS if "and" not in each]
-    bar = "".join(signs for signs, _ in stage_bar(stages))
-    assert sorted(set(bar)) == sorted(">~#.<")
-    assert BAR <= len(bar) <= BAR + len(SIGNS)
+    captured = with_stages(3 * MS, 12 * MS, 1, 5 * MS, wait_ns=2 * MS)
+    times = BrokerTimes(1 * MS, 4 * MS, 9 * MS, 2 * MS, 3 * MS, None)
+    facts = Logged(0, 19 * MS, times, "PLAINTEXT", False, False, {}, packets=True)
+    logged = replace(captured, logged=facts)
+    fetch = replace(logged, api="Fetch")
+    told = [[stage.name for stage in stage_list(each)] for each in (captured, logged, fetch)]
+    inside = ["request queue", "request handler", "replicas", "wait"]
+    inside += ["response queue", "send", "outside of the broker"]
+    assert told[0] == ["request transfer", "round trip", "server", "wait", "response transfer"]
+    assert told[1] == inside
+    assert told[2] == ["purgatory" if each == "replicas" else each for each in inside]
+    assert {*chain(*told), "server and round trip"} == set(SIGNS)
+    for exchange, signs in ((captured, ">~#.<"), (logged, ":#+.;<~"), (fetch, ":#+.;<~")):
+        stages = stage_list(exchange)
+        bar = "".join(signs for signs, _ in stage_bar(stages))
+        assert [sign for sign, _ in groupby(bar)] == list(signs)
+        assert BAR <= len(bar) <= BAR + len(SIGNS)
 
 
 def test_what_is_unknown_is_one_stage() -> None:
