@@ -107,7 +107,8 @@ def test_verdicts_are_those_of_clients(tmp_path: Path) -> None:
 
 
 def test_batches_of_records_name_their_topics(tmp_path: Path) -> None:
-    assert run(str(SAMPLES), "-o", str(tmp_path), "--records") == 0
+    captures = sorted(map(str, SAMPLES.glob("*.pcap*")))
+    assert run(*captures, "-o", str(tmp_path), "--records") == 0
     around = {row["exchange_id"]: row for row in rows(tmp_path, "exchanges")}
     batches = rows(tmp_path, "record_batches")
     for each in batches:
@@ -118,6 +119,14 @@ def test_batches_of_records_name_their_topics(tmp_path: Path) -> None:
     assert any(each["topic_id"] for each in batches)
     keys = {row["key"] for row in rows(tmp_path, "records")}
     assert any(key and key.isalnum() for key in keys)
+
+
+def test_captures_and_request_logs_are_converted_apart(tmp_path: Path) -> None:
+    words = ["spark", str(SAMPLE), str(SAMPLES / "request-log.zst"), "-o", str(tmp_path)]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 3
+    assert "captures and request logs are converted to tables apart" in result.output
+    assert not list(tmp_path.rglob("*.parquet"))
 
 
 def test_other_tables_are_refused(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -289,6 +290,18 @@ def counted(path: Path, *, hides: bool) -> ReportFacts:
         return collect(reading, Disguise(reading.capture.context.names) if hides else None)
 
 
+def edge_sums(facts: ReportFacts) -> dict[str, tuple[int, int]]:
+    """Records and bytes that the map of a report says are written and read."""
+    rows = facts.findings.base.map.rows(facts.names, facts.by)
+    return {
+        way: (
+            sum(row["records"] for row in rows if row["way"] == way),
+            sum(row["bytes"] for row in rows if row["way"] == way),
+        )
+        for way in ("writes", "reads")
+    }
+
+
 @pytest.mark.parametrize("name", ["demo.pcap.zst", "rebalance.pcap", "transactions.pcap"])
 def test_a_report_with_other_names_tells_the_same(name: str) -> None:
     plain, other = (counted(SAMPLES / name, hides=hides) for hides in (False, True))
@@ -296,6 +309,9 @@ def test_a_report_with_other_names_tells_the_same(name: str) -> None:
         sorted((f.name, f.severity, f.count) for f in unfolded(x.causes)) for x in (plain, other)
     ]
     assert found[0] == found[1]
+    # Pseudonyms are no applications: the map is by client id, with the same sums.
+    assert edge_sums(plain) == edge_sums(other)
+    plain = replace(plain, by=other.by)
     for one, two in zip(sections(plain, "4.0"), sections(other, "4.0"), strict=True):
         for mine, its in zip(one.tables, two.tables, strict=True):
             assert mine.titles == its.titles
