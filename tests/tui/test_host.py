@@ -58,11 +58,20 @@ def test_digits_choose_screens_and_q_goes_back(store: Store) -> None:
         assert "CreateTopics v7" in text_of(app)
         await pilot.press("4", "1")
         assert app.list.has_focus
+
+    run(store, steps)
+
+
+def test_zero_shows_the_map(store: Store) -> None:
+    async def steps(app, pilot):
         await pilot.press("0")
         await counted(app, pilot)
         screen = text_of(app)
         assert "[0 Map]" in screen
         assert "librdkafka.group" in screen
+        await pilot.press("q")
+        await pilot.pause()
+        assert app.list.has_focus
 
     run(store, steps)
 

@@ -45,13 +45,13 @@ def test_each_stage_has_a_sign_in_a_bar_of_about_one_width() -> None:
     facts = Logged(0, 19 * MS, times, "PLAINTEXT", False, False, {}, packets=True)
     logged = replace(captured, logged=facts)
     fetch = replace(logged, api="Fetch")
-    told = [[stage.name for stage in stage_list(each)] for each in (captured, logged, fetch)]
+    names = [[stage.name for stage in stage_list(each)] for each in (captured, logged, fetch)]
     inside = ["request queue", "request handler", "replicas", "wait"]
     inside += ["response queue", "send", "outside of the broker"]
-    assert told[0] == ["request transfer", "round trip", "server", "wait", "response transfer"]
-    assert told[1] == inside
-    assert told[2] == ["purgatory" if each == "replicas" else each for each in inside]
-    assert {*chain(*told), "server and round trip"} == set(SIGNS)
+    assert names[0] == ["request transfer", "round trip", "server", "wait", "response transfer"]
+    assert names[1] == inside
+    assert names[2] == ["purgatory" if each == "replicas" else each for each in inside]
+    assert {*chain(*names), "server and round trip"} == set(SIGNS)
     for exchange, signs in ((captured, ">~#.<"), (logged, ":#+.;<~"), (fetch, ":#+.;<~")):
         stages = stage_list(exchange)
         bar = "".join(signs for signs, _ in stage_bar(stages))
