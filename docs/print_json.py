@@ -14,6 +14,8 @@ FORMS = {
     "undecoded": '`{"side", "reason", "offset", "bytes"}` and, where it has one, `text`, `path`; '
     "`surplus`: bytes after the end of a message that did decode",
     "notes": '`{"severity", "text"}`, perhaps `side`',
+    "broker_request_queue_ns": '`{"request_queue_ms", "local_ms", "remote_ms", '
+    '"response_queue_ms", "send_ms"}`, null for packets',
     "tls": "whether it was resumed; server name that the client requested (SNI); negotiated "
     "protocol (ALPN); subject of the client's certificate",
 }

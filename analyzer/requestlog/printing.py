@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 _WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SECOND: Final = 1_000_000_000
 
+_THROTTLE: Final = "throttleTimeMs"
+PRINTED: Final = (*TIMES[:4], _THROTTLE, *(name for name in TIMES[4:] if name != _THROTTLE))
+"""Times in the order of Kafka's converter."""
+
 Sizes = Mapping[Any, int]
 """Bytes of records by topic (name or id) and partition."""
 
@@ -46,14 +50,14 @@ def line_of(completed: Completed, *, with_records: bool = False) -> bytes:
         header["requestApiVersionDeprecated"] = True
     broker, (host, port), channel = completed.connection
     local = "/" if broker is None else f"{broker[0]}:{broker[1]}-"
-    times = (completed.total_ns, *completed.times)
+    times = dict(zip(TIMES, (completed.total_ns, *completed.times), strict=True))
     document: dict[str, Any] = {
         "isForwarded": completed.forwarded,
         "requestHeader": header,
         "request": request,
         "response": response,
         "connection": f"{local}{host}:{port}{channel and '-' + channel}",
-        **{name: (time_ns or 0) / MS for name, time_ns in zip(TIMES, times, strict=True)},
+        **{name: _milliseconds(name, times[name] or 0) for name in PRINTED},
         "securityProtocol": completed.security_protocol,
         "principal": completed.principal,
         "listener": completed.listener,
@@ -68,6 +72,10 @@ def line_of(completed: Completed, *, with_records: bool = False) -> bytes:
         document["messageConversionsTime"] = completed.conversions_ns / MS
     message = MARKER + json.dumps(document, separators=(",", ":")).encode()
     return prefix_of(completed.written_ns, completed.level) + message + b" (kafka.request.logger)"
+
+
+def _milliseconds(name: str, time_ns: int) -> float:
+    return time_ns // MS if name == _THROTTLE else time_ns / MS
 
 
 def prefix_of(written_ns: int, level: str) -> bytes:
