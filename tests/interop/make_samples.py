@@ -201,7 +201,7 @@ def readme() -> str:
         "in `tests/analyzer/captures/`: all packets from and to these eleven as tcpdump wrote",
         "them, and none of the others, so that `check` tells eight causes and not nineteen. The",
         "libraries are real; `inventory-sync` is a few lines of ours: no library asks the wrong",
-        "leader for ever. `request-log.zst` has the same minute as its brokers' request logs",
+        "leader for ever. `../logs/demo.log.zst` has the same minute as its brokers' request logs",
         "(`tests/interop/demo/request_log.py`, made of the capture).",
         "",
         "| file | kB | broker | clients | what |",

@@ -10,7 +10,6 @@ from kafkascope.captures import open_inputs
 from tests.interop.compare import Recording, differences
 from tests.interop.demo.derive import SHOP
 from tests.interop.demo.machines import IN_THE_DEMO, MACHINES
-from tests.interop.demo.request_log import TARGET
 from tests.interop.drivers import Story
 from tests.interop.make_samples import BY_HAND, LIMIT_BYTES, LIST, SAMPLES, TRUTH, Sample
 
@@ -65,5 +64,5 @@ def test_the_demo_has_all_packets_of_its_programs_and_no_others() -> None:
 
 
 def test_every_file_has_a_maker() -> None:
-    made = {sample.file for sample in LIST} | {"README.md", "demo.pcap.zst", TARGET.name, *BY_HAND}
+    made = {sample.file for sample in LIST} | {"README.md", "demo.pcap.zst", *BY_HAND}
     assert {path.name for path in SAMPLES.iterdir()} == made

@@ -16,8 +16,8 @@ from kafkascope.analyzer.terminal import out, say, stdout_bytes
 from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.extras import installed, missing, require
 
-SAMPLE: Final = "demo.pcap.zst"
-LOG: Final = "request-log.zst"
+SAMPLE: Final = "samples/demo.pcap.zst"
+LOG: Final = "logs/demo.log.zst"
 """What the brokers' request logs hold of the same minute."""
 SAVED: Final = "demo.pcap"
 SAVED_LOG: Final = "demo.log"
@@ -42,7 +42,7 @@ HELLO: Final = (
 
 def capture(name: str = SAMPLE) -> Path:
     """Return the path of the capture, or of the log."""
-    path = Path(str(files("kafkascope.captures"))) / "samples" / name
+    path = Path(str(files("kafkascope.captures"))) / name
     if not path.is_file():
         from kafkascope.captures.errors import NotACapture
 
@@ -122,7 +122,7 @@ def _print(path: Path) -> int:
         ls.main([str(path), "-c", str(SHOWN), "-q", "--time-zone", "UTC"], standalone_mode=False)
     )
     out()
-    saved = f"--save {SAVED}" if path.name == SAMPLE else f"--request-log --save {SAVED_LOG}"
+    saved = f"--save {SAVED}" if path.match(SAMPLE) else f"--request-log --save {SAVED_LOG}"
     out(f"kafkascope demo {saved}    writes this capture; then:")
     for line in _hints(saved.rpartition(" ")[2]):
         out(line)

@@ -49,7 +49,8 @@ CAPTURES = [
         ROOT / "tests" / "analyzer" / "captures" / name
         for name in ("midstream.pcap.gz", "throttled.pcap.gz", "lost-answers.pcap")
     ),
-    *(ROOT / "captures" / "samples" / name for name in ("zookeeper.pcap", "request-log.zst")),
+    ROOT / "captures" / "samples" / "zookeeper.pcap",
+    ROOT / "captures" / "logs" / "demo.log.zst",
     *(
         ROOT / "tests" / "analyzer" / "captures" / name
         for name in ("zookeeper-failover.pcap.gz", "nagle.pcap.gz")

@@ -107,8 +107,7 @@ def test_verdicts_are_those_of_clients(tmp_path: Path) -> None:
 
 
 def test_batches_of_records_name_their_topics(tmp_path: Path) -> None:
-    captures = sorted(map(str, SAMPLES.glob("*.pcap*")))
-    assert run(*captures, "-o", str(tmp_path), "--records") == 0
+    assert run(str(SAMPLES), "-o", str(tmp_path), "--records") == 0
     around = {row["exchange_id"]: row for row in rows(tmp_path, "exchanges")}
     batches = rows(tmp_path, "record_batches")
     for each in batches:
@@ -122,7 +121,13 @@ def test_batches_of_records_name_their_topics(tmp_path: Path) -> None:
 
 
 def test_captures_and_request_logs_are_converted_apart(tmp_path: Path) -> None:
-    words = ["spark", str(SAMPLE), str(SAMPLES / "request-log.zst"), "-o", str(tmp_path)]
+    words = [
+        "spark",
+        str(SAMPLE),
+        str(SAMPLES.parent / "logs" / "demo.log.zst"),
+        "-o",
+        str(tmp_path),
+    ]
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 3
     assert "captures and request logs are converted to tables apart" in result.output

@@ -1,4 +1,4 @@
-"""Makes `captures/samples/request-log.zst` of the demo capture: `python -m
+"""Makes `captures/logs/demo.log.zst` of the demo capture: `python -m
 tests.interop.demo.request_log`.
 
 The exchanges are printed as a broker of 3.9 would have logged them, all brokers in one file. What a
@@ -28,7 +28,7 @@ from kafkascope.analyzer.requestlog.model import (
 
 SAMPLES: Final = Path(__file__).parents[3] / "captures" / "samples"
 SOURCE: Final = SAMPLES / "demo.pcap.zst"
-TARGET: Final = SAMPLES / "request-log.zst"
+TARGET: Final = SAMPLES.parent / "logs" / "demo.log.zst"
 MS: Final = 1_000_000
 SHARES: Final = (0.05, 0.04, 0.06)
 """Of the queues and the send in the time that was not asked for."""
