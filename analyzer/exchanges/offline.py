@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias
@@ -18,7 +19,7 @@ from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.conversation.limits import LIMITS as CONVERSATION_LIMITS
 from kafkascope.analyzer.conversation.limits import ConversationLimits
 from kafkascope.analyzer.exchanges.internal import FETCH, learn_from_log
-from kafkascope.analyzer.exchanges.logs.joining import Joining
+from kafkascope.analyzer.exchanges.logs.joining import TOGETHER, Joining
 from kafkascope.analyzer.exchanges.pairs import (
     Item,
     api_key_of,
@@ -185,6 +186,11 @@ class Capture:
                     yield ready
         if ready := self._finished():
             yield ready
+        if self._joining is not None:
+            # A log of a day beside a capture of a minute: not all of it in memory.
+            alone = self._joining.rest()
+            while some := list(islice(alone, TOGETHER)):
+                yield self._numbered(self._hold.at_once(with_origins(some, origin_of)))
 
     def in_flight(self) -> list[Exchange]:
         """Return the exchanges that come when reading ends, also after ctrl+c in `exchanges`:
@@ -281,8 +287,7 @@ class Capture:
         `blocks`."""
         if self._follower is not None:
             self._follower.finish()
-        rest = self._unacknowledged.rest() + self._notify(self._conversations.finish())
-        return rest if self._joining is None else rest + list(self._joining.rest())
+        return self._unacknowledged.rest() + self._notify(self._conversations.finish())
 
     # --- numbers
 

@@ -102,6 +102,8 @@ class Format(Protocol):
     """Bytes that the damage is confined to; 0: not known, so records have to be searched for."""
     unwanted: int = 0
     """Bytes of a large block to skip at the place where the walk stopped; else 0."""
+    numbered: bool = True
+    """Whether its records are packets, which have numbers."""
     uniform: bool = True
     """Whether all records of the last walk have the same kind of header, so numpy may read them."""
     last_ns: int = 0

@@ -41,6 +41,7 @@ class Text(Format):
 
     header = 0
     backs = False
+    numbered = False
     uniform = False
 
     def __init__(self, file: int) -> None:

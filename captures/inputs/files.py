@@ -396,7 +396,7 @@ class Source:
                     format_.secrets.clear()
                 if positions:
                     yield Block(index, format_, window.buffer, window.base, positions, self._number)
-                    self._number += len(positions)
+                    self._number += len(positions) * format_.numbered
                 if gap is not None and window.offset == gap.at:
                     gaps.append(gap)
                     if gap.resume is None or not window.skip(gap.resume - gap.at):

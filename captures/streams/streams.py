@@ -37,7 +37,7 @@ class Assembly(NamedTuple):
 
     reassembler: Reassembler
     legs: RelayedLegs | None
-    """What leaves out the legs of proxies; None: they are read as well."""
+    """What marks the legs of proxies; None: nothing does."""
 
     @classmethod
     def of(cls, source: Source, limits: CaptureLimits = LIMITS) -> Assembly:

@@ -9,16 +9,18 @@ decides.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from itertools import chain
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
     from kafkascope.captures.model import Connection, Endpoint
 
+TOGETHER: Final = 256
+"""Exchanges of logs that are handed on at once."""
 MOST_LINES: Final = 200_000
-"""Lines that wait for their exchange; those behind them stay by themselves."""
+"""Lines that wait for their exchange; those behind them are read after the capture."""
 ENVELOPE: Final = 58
 ENVELOPE_NS: Final = 1_000_000_000
 """How far the end of a forwarded request may be from that of its Envelope: both clocks may differ,
@@ -32,17 +34,14 @@ Key: TypeAlias = "tuple[Endpoint, Endpoint, int | None]"
 class Joining:
     """Lines by connection and correlation id, each taken by the exchange that it is about."""
 
-    def __init__(self, lines: Iterable[list[Exchange]]) -> None:
+    def __init__(self, lines: Iterable[list[Exchange]], most: int = MOST_LINES) -> None:
         self._lines: dict[Key, list[Exchange]] = defaultdict(list)
-        self._beyond: list[Exchange] = []
         self._connections: dict[tuple[Endpoint, Endpoint], Connection] = {}
-        for count, each in enumerate(chain.from_iterable(lines), 1):
+        self._beyond = chain.from_iterable(lines)
+        for each in islice(self._beyond, most):
             forwarded = each.logged is not None and each.logged.forwarded
             number = None if forwarded else each.correlation_id
-            if count > MOST_LINES:
-                self._beyond.append(each)
-            else:
-                self._lines[each.broker, each.client, number].append(each)
+            self._lines[each.broker, each.client, number].append(each)
 
     def join(self, exchange: Exchange) -> Exchange:
         """Return an exchange of the capture, with what its line says."""
@@ -71,18 +70,17 @@ class Joining:
         exchange.software = exchange.software or found.software
         return exchange
 
-    def rest(self) -> list[Exchange]:
-        """Return the lines that no exchange of the capture is about."""
-        out = [each for lines in self._lines.values() for each in lines] + self._beyond
-        self._lines.clear()
-        self._beyond = []
-        for each in out:
+    def rest(self) -> Iterator[Exchange]:
+        """Yield the lines that no exchange of the capture is about, by the time of their begin as
+        far as they waited."""
+        waiting = chain.from_iterable(self._lines.values())
+        for each in chain(sorted(waiting, key=lambda one: one.origin), self._beyond):
             known = self._connections.get((each.broker, each.client))
             if known is not None:
                 each.connection = known
             elif each.connection.number < APART:
                 each.connection.number += APART
-        return out
+            yield each
 
 
 def _end_of(exchange: Exchange) -> int:

@@ -15,6 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kafkascope.analyzer.conversation.logged import LoggedConnections
+from kafkascope.analyzer.exchanges.logs.joining import TOGETHER
 from kafkascope.analyzer.requestlog.containers import LineReader
 from kafkascope.analyzer.requestlog.model import NO_RESPONSES, Unparsed
 from kafkascope.analyzer.requestlog.parsing import parse
@@ -35,8 +36,6 @@ Entry: TypeAlias = "tuple[LogLine, Completed]"
 WINDOW_NS: Final = 600_000_000_000
 """How long a request may take and still get its number by its begin: members wait for a rebalance
 as long as `max.poll.interval.ms`, 5 minutes."""
-TOGETHER: Final = 256
-"""Exchanges of several files that are handed on at once."""
 MOST_SEEN: Final = 200_000
 """Lines that are remembered, to find those that several inputs hold: a log beside what a container
 runtime kept of it."""

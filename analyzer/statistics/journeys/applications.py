@@ -289,7 +289,7 @@ class Applications(Accumulator):
         out = []
         for name, named in self.named_by(members, by).items():
             mine = {who_of(use.identity) for use in named.uses}
-            out.append(self._application(name, named, mine, members, settled, names))
+            out.append(_application(name, named, mine, members, settled))
         return out
 
     def named_by(self, members: Memberships, by: By = "application") -> dict[str, NamedClients]:
@@ -324,51 +324,6 @@ class Applications(Accumulator):
                     out[who, label] = out.get((who, label), 0) + count
         return out
 
-    def _application(
-        self,
-        name: str,
-        named: NamedClients,
-        mine: set[Who],
-        members: Memberships,
-        settled: Mapping[tuple[Who, str | None], int],
-        names: TopicNames | None,
-    ) -> Application:
-        writes: dict[str, Edge] = {}
-        for _, topic, edge in members.edges(self.writes, mine):
-            writes.setdefault(topic, Edge()).merge(edge)
-        reads: dict[tuple[str, str | None], Edge] = {}
-        counted = set[tuple[Who, str]]()
-        for who, topic, edge in members.edges(self.reads, mine):
-            group = members.group_of(who, topic)
-            total_ = reads.setdefault((topic, group), Edge())
-            total_.merge(edge)
-            if (who, topic) not in counted:
-                counted.add((who, topic))
-                total_.records += settled.get((who, topic), 0)
-        facts = [
-            each for key, each in self.clients.items() if members.identities[_who(key)] in mine
-        ]
-        identities = [Identity(*who) for who in mine]
-        return Application(
-            name,
-            tuple(sorted({each.client_id or "" for each in identities})),
-            named.rule,
-            tuple(sorted({each.user for each in identities} - {""})),
-            tuple(sorted({each.software for each in identities} - {""})),
-            tuple(sorted({each.host for each in identities})),
-            tuple(sorted({rack for each in facts for rack in each.racks})),
-            tuple(
-                Write(topic, each.records, each.bytes, *_times(each), tuple(each.schemas))
-                for topic, each in sorted(writes.items())
-            ),
-            tuple(
-                Read(topic, group, each.records, each.bytes, *_times(each))
-                for (topic, group), each in sorted(
-                    reads.items(), key=lambda item: (item[0][0], item[0][1] or "")
-                )
-            ),
-        )
-
     def brokers(self, names: TopicNames | None = None) -> list[Application]:
         """Return the brokers that replicate, as applications that read."""
         found: dict[int, dict[str, Edge]] = {}
@@ -390,6 +345,48 @@ class Applications(Accumulator):
     def rows(self, names: TopicNames | None = None, by: By = "application") -> list[Line]:
         """Return one line for each edge."""
         return edge_lines(self.applications(names, by))
+
+
+def _application(
+    name: str,
+    named: NamedClients,
+    mine: set[Who],
+    members: Memberships,
+    settled: Mapping[tuple[Who, str | None], int],
+) -> Application:
+    """Return the application of some clients."""
+    writes: dict[str, Edge] = {}
+    reads: dict[tuple[str, str | None], Edge] = {}
+    for who in mine:
+        for topic, edge in members.writes.get(who, ()):
+            writes.setdefault(topic, Edge()).merge(edge)
+        visible = {topic: settled.get((who, topic), 0) for topic, _ in members.reads.get(who, ())}
+        for topic, edge in members.reads.get(who, ()):
+            total_ = reads.setdefault((topic, members.group_of(who, topic)), Edge())
+            total_.merge(edge)
+            # Once, where some requests have the topic's name and others its id.
+            total_.records += visible.pop(topic, 0)
+    identities = [Identity(*who) for who in mine]
+    facts = [each for who in mine for each in members.facts.get(who, ())]
+    return Application(
+        name,
+        tuple(sorted({each.client_id or "" for each in identities})),
+        named.rule,
+        tuple(sorted({each.user for each in identities} - {""})),
+        tuple(sorted({each.software for each in identities} - {""})),
+        tuple(sorted({each.host for each in identities})),
+        tuple(sorted({rack for each in facts for rack in each.racks})),
+        tuple(
+            Write(topic, each.records, each.bytes, *_times(each), tuple(each.schemas))
+            for topic, each in sorted(writes.items())
+        ),
+        tuple(
+            Read(topic, group, each.records, each.bytes, *_times(each))
+            for (topic, group), each in sorted(
+                reads.items(), key=lambda item: (item[0][0], item[0][1] or "")
+            )
+        ),
+    )
 
 
 def edge_lines(applications: Sequence[Application]) -> list[Line]:
@@ -456,13 +453,16 @@ def _key(topic: Mapping[str, Any]) -> str:
 
 
 class Memberships:
-    """Which group a client reads a topic for."""
+    """What is known of each client, and which group it reads a topic for."""
 
     def __init__(
         self, counted: Applications, identities: dict[Who, Who], names: TopicNames | None
     ) -> None:
         self.identities = identities
-        self._counted, self._names = counted, names
+        self._names = names
+        self.writes, self.reads = self._edges(counted.writes), self._edges(counted.reads)
+        """By client: (topic, what went)"""
+        self.facts = by_key((identities[_who(key)], each) for key, each in counted.clients.items())
         self._groups: dict[Who, dict[str, tuple[int, set[str]]]] = {}
         for key, each in counted.groups.items():
             mine = self._groups.setdefault(identities[_who(key)], {})
@@ -485,28 +485,22 @@ class Memberships:
                 return None
         return None
 
-    def edges(self, edges: Keyed[Edge], mine: set[Who]) -> Iterator[tuple[Who, str, Edge]]:
-        """Yield (client, topic, what went) of some clients."""
-        for key, edge in edges.items():
-            who = self.identities[_who(key)]
-            if who in mine:
-                yield who, str(topic_label(key[4], self._names)), edge
+    def _edges(self, edges: Keyed[Edge]) -> dict[Who, list[tuple[str, Edge]]]:
+        return by_key(
+            (self.identities[_who(key)], (str(topic_label(key[4], self._names)), edge))
+            for key, edge in edges.items()
+        )
 
     def uses(self) -> Iterator[ClientUse]:
         """Yield the clients that write or read."""
-        uses: dict[Who, ClientUse] = {}
-        for way, edges in (("writes", self._counted.writes), ("reads", self._counted.reads)):
-            for key in edges:
-                who = self.identities[_who(key)]
-                use = uses.setdefault(who, ClientUse(Identity(*who)))
-                getattr(use, way).add(str(topic_label(key[4], self._names)))
-        for who, groups in self._groups.items():
-            if who in uses:
-                uses[who].groups.update(groups)
-        for key, facts in self._counted.clients.items():
-            if (use_ := uses.get(self.identities[_who(key)])) is not None:
-                use_.transactional_ids.update(facts.transactional_ids)
-        yield from uses.values()
+        for who in {**self.writes, **self.reads}:
+            yield ClientUse(
+                Identity(*who),
+                set(self._groups.get(who, ())),
+                {name for each in self.facts.get(who, ()) for name in each.transactional_ids},
+                {topic for topic, _ in self.writes.get(who, ())},
+                {topic for topic, _ in self.reads.get(who, ())},
+            )
 
 
 class Outcomes:

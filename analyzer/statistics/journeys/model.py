@@ -15,7 +15,7 @@ class Write(NamedTuple):
 
     topic: str
     records: int
-    """In acknowledged Produce requests; 0 where none was acknowledged (acks=0)."""
+    """In acknowledged Produce requests, and in those with acks=0."""
     bytes: int
     """Of the record batches, as on the wire."""
     first_ns: int

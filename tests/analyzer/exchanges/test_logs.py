@@ -23,6 +23,8 @@ from kafkascope.captures.errors import NotACapture
 from kafkascope.dissectors.registry import APIS, example, layout_of
 from tests.analyzer.wire import Wire, request, response, told
 
+SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
+
 METADATA, FETCH, CREATE_TOPICS, API_VERSIONS = 3, 1, 19, 18
 
 
@@ -170,6 +172,25 @@ def test_a_line_gives_its_exchange_of_the_capture_the_times_of_the_broker(tmp_pa
     assert row.broker_local_ns == 3_500_000
     assert row.request_bytes is not None
     assert [each.correlation_id for each in joining.rest()] == [9]
+
+
+def test_lines_beyond_a_limit_are_not_held(tmp_path: Path) -> None:
+    lines = [line(at, METADATA, number=at) for at in range(1, 6)]
+    found, _ = exchanges(written(tmp_path / "a.log", *lines))
+    unread = iter([[each] for each in found])
+    joining = Joining(unread, most=2)
+    assert [each.correlation_id for each in next(unread)] == [3]
+    assert [each.correlation_id for each in joining.rest()] == [1, 2, 4, 5]
+
+
+def test_a_log_does_not_move_the_numbers_of_packets(tmp_path: Path) -> None:
+    sample = SAMPLES / "java-codecs.pcap"
+    log = written(tmp_path / "a.log", line(1, METADATA), line(2, METADATA))
+    with open_capture([sample, log], zone="UTC") as both, open_capture([sample]) as alone:
+        frames = [row_of(each, both.context.names).frames for each in both.exchanges()]
+        expected = [row_of(each, alone.context.names).frames for each in alone.exchanges()]
+    assert frames[: len(expected)] == expected
+    assert len(frames) == len(expected) + 2
 
 
 def forwarded_lines() -> tuple[str, str]:
