@@ -102,7 +102,7 @@ class Exchange:
     source = Attribute[str]("row", "What it was read from: packets or request-log.")
     listener = Attribute[str]("row", "Listener of the broker, from its request log.")
     forwarded = Attribute[bool](
-        "row", "Whether another broker sent the request on to the controller."
+        "row", "Whether a TCP proxy or another broker sent the request on: counted once."
     )
     counterpart = Attribute[str]("row", "Id of the other line of a forwarded request.")
     broker_request_queue_ns = Attribute[int | None](

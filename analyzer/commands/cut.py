@@ -101,7 +101,7 @@ def cut(
     comments = known.comments if known is not None and not anonymize else {}
     telling = None
     with Reading(options, spool=True, known=known) as reading:
-        if reading.reads_logs():
+        if _reads_logs(reading):
             given = {"decrypt": decrypt, "secrets": secrets, "comments": commented, "mss": mss}
             _refuse_with_logs(given | {"keylog": options.keylog})
             return _cut_lines(reading, path, anonymize)
@@ -148,6 +148,17 @@ def cut(
             for line in (*said, *left_out, *remarks, *_in_wireshark(cutting.ports, secrets)):
                 say(line)
         return reading.finish(tls=False)
+
+
+def _reads_logs(reading: Reading) -> bool:
+    """Return whether the inputs are request logs; a usage error for logs beside captures."""
+    source = reading.capture.source
+    texts = source.text_inputs()
+    if 0 < len(texts) < len(source.names):
+        raise click.UsageError(
+            "the inputs are captures and request logs: cut them one after the other"
+        )
+    return bool(texts)
 
 
 def _refuse_with_logs(options: dict[str, object]) -> None:

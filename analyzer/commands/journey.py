@@ -309,10 +309,11 @@ def _absent(one: Journey) -> Iterator[str]:
 def journeys(options: ReadOptions) -> int:
     """Measure how long records take from producers to groups.
 
-    Produce is from the first byte of the request to the last of its response, Deliver from there to
-    the first Fetch response of the group that held the record, Commit from that to the first commit
-    beyond it. Lag counts the records that a group has not committed (or fetched, where it never
-    commits) at the end of the capture, Lag time the age of the oldest of them.
+    Produce is from the first byte of the Produce request to the last of its response, Deliver from
+    the first byte of that request to the first Fetch response of the group that held the record,
+    Commit from that response to the first commit beyond the record. Lag counts the records that a
+    group has not committed (or fetched, where it never commits) at the end of the capture, Lag time
+    the age of the oldest of them.
 
     \b
       kafkascope stats journeys prod.pcapng

@@ -222,12 +222,11 @@ class Capture:
 
     def _texts(self) -> list[int]:
         """Return the inputs that are request logs, and let these be read."""
-        source = self.source
-        found = [index for index in range(len(source.names)) if source.is_text(index)]
+        found = self.source.text_inputs()
         if found and self.logs is None:
             from kafkascope.analyzer.exchanges.logs.reader import LogReader
 
-            self.logs = LogReader(source, self.context, self.zone, self.first_file)
+            self.logs = LogReader(self.source, self.context, self.zone, self.first_file)
         return found
 
     def _logged(self, texts: list[int]) -> Iterator[Iterator[list[Item]]]:

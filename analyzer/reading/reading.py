@@ -170,22 +170,11 @@ class Reading:
     def demand_packets(self, command: str) -> None:
         """Refuse request logs where bytes of messages are needed."""
         source = self.capture.source
-        for index, name in enumerate(source.names):
-            if source.is_text(index):
-                raise click.UsageError(
-                    f"{name} is a request log: {command} needs a capture, because the log lacks "
-                    "bytes and records of messages (see docs/requestlog.md)"
-                )
-
-    def reads_logs(self) -> bool:
-        """Return whether the inputs are request logs; a usage error for logs beside captures."""
-        source = self.capture.source
-        kinds = {source.is_text(index) for index in range(len(source.names))}
-        if len(kinds) > 1:
+        for index in source.text_inputs():
             raise click.UsageError(
-                "the inputs are captures and request logs: cut them one after the other"
+                f"{source.names[index]} is a request log: {command} needs a capture, because the "
+                "log lacks bytes and records of messages (see docs/requestlog.md)"
             )
-        return kinds == {True}
 
     def rows(self) -> Iterator[RowAndExchange]:
         """Yield the matching exchanges, of files in the order of their numbers. Ends at ctrl+c,

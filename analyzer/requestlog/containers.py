@@ -17,9 +17,9 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from kafkascope.analyzer.requestlog.fields import MARKER
 from kafkascope.analyzer.requestlog.model import CUT, NOT_UNDERSTOOD, TOO_LONG, LogLine, Unparsed
 from kafkascope.analyzer.requestlog.times import has_zone, instant, stamps_in
+from kafkascope.captures.formats.text import MARKER
 
 LONGEST_LINE: Final = 16 << 20
 """Bytes of a line, and of all parts of lines that wait. Metadata of a cluster with 100 000
@@ -31,43 +31,12 @@ LONGEST_PREFIX: Final = 1024
 MOST_STREAMS: Final = 16
 """Streams of a container's log whose lines may be incomplete at a time: there are two."""
 
-HEAD: Final = 64 << 10
-"""Bytes that `looks_like` reads."""
-
 _CRI: Final = re.compile(rb"(\d{4}-\d\d-\d\dT\S{8,24}) (stdout|stderr) ([FP])(?:\S*) ", re.A)
 _LEVEL: Final = re.compile(r"\b(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
 _DATE: Final = re.compile(rb"\d{4}-\d\d-\d\d[T ]")
 _BEGIN: Final = re.compile(rb'(?:\W{0,2}|\{"@timestamp":")\d{4}-\d\d-\d\d[T ]')
-_MESSAGE: Final = re.compile(re.escape(MARKER) + rb'(?:\{\\?"|RequestHeader\(|\{api_key=| ?Name:)')
-_EVENT: Final = re.compile(
-    rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d.{0,80}\b(?:TRACE|DEBUG|INFO|WARN|ERROR)\b"
-)
-_BROKER_LOGGER: Final = re.compile(
-    rb"(?<![\w.])(?:state\.change\.logger|kafka\.(?:cluster|controller|coordinator|log|network|raft"
-    rb"|request|security|server|utils|zk)\.\w|org\.apache\.kafka\.(?:common\.utils|controller"
-    rb"|coordinator|image|metadata|network|raft|security|server|storage)\.\w)"
-)
-"""A broker's own loggers. Those of clients, Connect and Streams have other names."""
-
 _END: Final = b";totalTime:"
 """Stands near the end of each message in a text form."""
-
-_BINARY: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-
-
-def looks_like(head: bytes) -> bool:
-    """Return whether an input that begins with these bytes is a broker's log: one that holds a
-    completed request, or events of a broker's loggers (a container's first request may come after
-    hundreds of KB of its start)."""
-    head = head[:HEAD]
-    # Captures, compressed files and Kafka's own files have zeros and control characters at once.
-    if _BINARY.search(head, 0, 4096):
-        return False
-    if _MESSAGE.search(head):
-        return True
-    return any(
-        _EVENT.search(line, 0, 200) and _BROKER_LOGGER.search(line) for line in head.split(b"\n")
-    )
 
 
 class _Origin(NamedTuple):

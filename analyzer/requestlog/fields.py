@@ -17,9 +17,6 @@ from kafkascope.dissectors.errors import SchemaError, UnknownApi, UnknownVersion
 from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.registry import API_VERSIONS, APIS, layout_of
 
-MARKER: Final = b"Completed request:"
-"""The begin of each message of the request logger, in every release."""
-
 KEYS: Final = {api.name.lower(): key for key, api in APIS.items()}
 """Keys of APIs by name, in small letters."""
 

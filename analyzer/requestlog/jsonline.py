@@ -9,7 +9,6 @@ from typing import Any, Final
 import orjson
 
 from kafkascope.analyzer.requestlog.fields import (
-    MARKER,
     NotUnderstood,
     connection_of,
     durations_ns,
@@ -26,6 +25,7 @@ from kafkascope.analyzer.requestlog.model import (
     Completed,
     LoggedBody,
 )
+from kafkascope.captures.formats.text import MARKER
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.registry import API_VERSIONS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkascope.analyzer.requestlog.fields import MARKER, NotUnderstood
+from kafkascope.analyzer.requestlog.fields import NotUnderstood
 from kafkascope.analyzer.requestlog.jsonline import parse_json
 from kafkascope.analyzer.requestlog.model import (
     NO_TIME,
@@ -12,6 +12,7 @@ from kafkascope.analyzer.requestlog.model import (
 )
 from kafkascope.analyzer.requestlog.textline import parse_text
 from kafkascope.analyzer.requestlog.times import LogClock
+from kafkascope.captures.formats.text import MARKER
 
 
 def completed_of(line: LogLine, written_ns: int, whole_seconds: bool) -> Completed:

@@ -10,9 +10,10 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.analyzer.requestlog.fields import MARKER, MS, unsupported
+from kafkascope.analyzer.requestlog.fields import MS, unsupported
 from kafkascope.analyzer.requestlog.jsonbody import json_names
 from kafkascope.analyzer.requestlog.jsonline import TIMES
+from kafkascope.captures.formats.text import MARKER
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, StructWire, Wire, default_of
 from kafkascope.dissectors.registry import API_VERSIONS, APIS
 from kafkascope.dissectors.values import NonFinite, Uuid

@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.requestlog.fields import (
     KEYS,
-    MARKER,
     NotUnderstood,
     connection_of,
     durations_ns,
@@ -32,6 +31,7 @@ from kafkascope.analyzer.requestlog.model import (
 )
 from kafkascope.analyzer.requestlog.scalaline import read_scala
 from kafkascope.analyzer.requestlog.textbody import read_produce, read_text
+from kafkascope.captures.formats.text import MARKER
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.registry import API_VERSIONS, APIS

@@ -11,13 +11,22 @@ from typing import Final
 
 from kafkascope.captures.formats.records import CaptureRecord, Format, Found, Interface
 
-MARK: Final = b"Completed request:"
+MARKER: Final = b"Completed request:"
 """Begins the message of each line of a broker's request log, in every release since 0.8."""
 TEXT: Final = "request-log"
 """Name of the format."""
 LOOKED_BYTES: Final = 1 << 18
-"""Bytes of a text that are looked at for the mark: a starting broker prints its configuration, some
-40 KB, before its first request."""
+"""Bytes of a text that are looked at for a request: a starting broker prints its configuration,
+some 40 KB, before its first request."""
+_MESSAGE: Final = MARKER + rb'(?:\{\\*"|RequestHeader\(|\{api_key=| ?Name:)'
+"""How messages go on: the JSON form, also inside other JSON, and three text forms."""
+_EVENT: Final = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d.{0,80}\b(?:TRACE|DEBUG|INFO|WARN|ERROR)\b"
+_BROKER_LOGGER: Final = (
+    rb"(?<![\w.])(?:state\.change\.logger|kafka\.(?:cluster|controller|coordinator|log|network|raft"
+    rb"|request|security|server|utils|zk)\.\w|org\.apache\.kafka\.(?:common\.utils|controller"
+    rb"|coordinator|image|metadata|network|raft|security|server|storage)\.\w)"
+)
+"""A broker's own loggers. Those of clients, Connect and Streams have other names."""
 _STAMPED: Final = re.compile(rb"[\[{]?[^\n]{0,80}?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 """How a line of a logger begins."""
 _PRINTED: Final = re.compile(rb"[\t\r\n\x1b\x20-\x7e]{1,12}")
@@ -30,10 +39,18 @@ def is_text(head: bytes) -> bool:
 
 def is_log(head: bytes, *, sure: bool = True) -> bool:
     """Return whether a text holds lines of a request log, or, where that need not be `sure`, those
-    of any logger."""
+    of any logger: a container's first request may come after hundreds of KB of its start."""
     if not is_text(head):
         return False
-    return MARK in head or (not sure and _STAMPED.match(head) is not None)
+    if re.search(_MESSAGE, head):
+        return True
+    return not sure and (_STAMPED.match(head) is not None or _is_of_broker(head))
+
+
+def _is_of_broker(head: bytes) -> bool:
+    # Compiled where they are needed: every start of the program imports this module.
+    event, logger = re.compile(_EVENT), re.compile(_BROKER_LOGGER)
+    return any(event.search(line, 0, 200) and logger.search(line) for line in head.split(b"\n"))
 
 
 class Text(Format):

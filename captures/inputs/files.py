@@ -217,6 +217,10 @@ class Source:
             self.texts[index] = is_log(found[1], sure=False)
         return self.texts[index]
 
+    def text_inputs(self) -> list[int]:
+        """Return the indexes of the inputs that are texts."""
+        return [index for index in range(len(self.names)) if self.is_text(index)]
+
     def text(self, index: int) -> Iterator[bytes]:
         """Yield the bytes of a text as they come; none, where nothing comes for a while."""
         for block in self._noted(self._file_blocks(index, self.names[index])):

@@ -16,7 +16,7 @@ from kafkascope.captures.errors import CutShort, NotACapture
 from kafkascope.captures.formats.pcap import Pcap, size_of_header
 from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.captures.formats.records import Format
-from kafkascope.captures.formats.text import LOOKED_BYTES, MARK, Text, is_log, is_text
+from kafkascope.captures.formats.text import LOOKED_BYTES, Text, is_log, is_text
 from kafkascope.captures.inputs.inflate import ByteStream, Pieces, inflate
 from kafkascope.captures.inputs.restored import PCAPNG, restored
 from kafkascope.captures.inputs.spool import Spool
@@ -168,7 +168,7 @@ def _text_head(stream: ByteStream, head: bytes) -> bytes:
     """Read on in a text until it is known what it is: a request log, or what a program says before
     a capture. What comes through a pipe is not waited for longer than that."""
     room = memoryview(bytearray(_TEXT_BYTES))
-    while MARK not in head and b"\0" not in head and len(head) < LOOKED_BYTES:
+    while not is_log(head) and b"\0" not in head and len(head) < LOOKED_BYTES:
         size = stream.readinto(room)
         if size == 0:
             break

@@ -18,10 +18,10 @@ import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
-from kafkascope.analyzer.requestlog.containers import looks_like
 from kafkascope.analyzer.requestlog.model import Address, Completed
 from kafkascope.analyzer.requestlog.parsing import parse
 from kafkascope.analyzer.requestlog.times import LogClock
+from kafkascope.captures.formats.text import is_log
 from tests.analyzer.requestlog.samples import lines_of, without
 from tests.authority import Authority
 from tests.interop.brokers import USERS, Cluster, Node
@@ -149,7 +149,7 @@ def address(value: Address) -> str:
 def requests_of(log: Path) -> list[Completed]:
     """Return the requests of a log, in which each line is understood."""
     data = log.read_bytes()
-    assert looks_like(data[: 64 << 10])
+    assert is_log(data[: 64 << 10], sure=False)
     clock = LogClock()
     requests = []
     for line in lines_of(data):

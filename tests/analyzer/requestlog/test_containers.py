@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafkascope.analyzer.requestlog import containers
-from kafkascope.analyzer.requestlog.containers import LineReader, looks_like
+from kafkascope.analyzer.requestlog.containers import LineReader
 from kafkascope.analyzer.requestlog.model import (
     CUT,
     NO_TIME,
@@ -20,6 +20,7 @@ from kafkascope.analyzer.requestlog.model import (
 )
 from kafkascope.analyzer.requestlog.parsing import parse
 from kafkascope.analyzer.requestlog.times import LogClock
+from kafkascope.captures.formats.text import is_log
 from kafkascope.dissectors.registry import layout_of
 from tests.analyzer.requestlog.kafka_json import line as printed_line
 from tests.analyzer.requestlog.samples import lines_of
@@ -226,7 +227,7 @@ def test_texts_of_old_releases_may_hold_line_feeds() -> None:
     ],
 )
 def test_logs_of_brokers_are_recognised(head: bytes) -> None:
-    assert looks_like(head)
+    assert is_log(head, sure=False)
 
 
 @pytest.mark.parametrize(
@@ -246,4 +247,4 @@ def test_logs_of_brokers_are_recognised(head: bytes) -> None:
     ],
 )
 def test_other_inputs_are_none(head: bytes) -> None:
-    assert not looks_like(head)
+    assert not is_log(head)

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.requestlog.containers import looks_like
 from kafkascope.analyzer.requestlog.model import Completed, Unparsed
 from kafkascope.analyzer.requestlog.parsing import parse
 from kafkascope.analyzer.requestlog.times import LogClock
+from kafkascope.captures.formats.text import is_log
 from kafkascope.dissectors.registry import layout_of, write_layout
 from tests.analyzer.requestlog.kafka_json import line as printed_line
 from tests.analyzer.requestlog.samples import expected_rows, lines_of, sample_files
@@ -41,7 +41,7 @@ def short_lines() -> list[bytes]:
 
 
 def check(data: bytes) -> None:
-    looks_like(data)
+    is_log(data, sure=False)
     clock = LogClock()
     for line in lines_of(data):
         request = parse(line, clock)
