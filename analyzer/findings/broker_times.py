@@ -17,11 +17,11 @@ from kafkascope.analyzer.findings.counting import (
 )
 from kafkascope.analyzer.findings.filters import all_of
 from kafkascope.analyzer.findings.rules import limit
-from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding, Row
+from kafkascope.analyzer.findings.view import Counts, DetectorInput, Finding, Row
 from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.model import Logged
-from kafkascope.analyzer.statistics.exchange_batch import PRODUCE
+from kafkascope.analyzer.statistics.exchange_batch import PRODUCE, ExchangeBatch
 
 ALL: Final = -1
 """acks=all."""
@@ -85,9 +85,9 @@ class BrokerTimeCounts(Counts):
 
     stages: Keyed[StageTimes] = table(StageTimes, 2_000)
 
-    def add_exchange(self, row: Row, exchange: Exchange) -> None:
-        """Take in the times of a line."""
-        logged = exchange.logged
+    def add(self, batch: ExchangeBatch) -> None:
+        """Take in the times of a line; lines come one by one."""
+        row, logged = batch.row, batch.exchange.logged
         if logged is None:
             return
         for stage, spent_ns in _spent(row, logged):
