@@ -216,8 +216,7 @@ class Connection:
     streams start at their first byte."""
     last_ns: int = 0
     handshake_ns: int | None = None
-    """Time from SYN to the ACK that completes the handshake, where that came before any bytes; with
-    that of a proxy's leg, where the capture holds both."""
+    """Time from SYN to the ACK that completes the handshake, where that came before any bytes."""
     packets: list[int] = field(default_factory=lambda: [0, 0])
     bytes: list[int] = field(default_factory=lambda: [0, 0])
     """Payload bytes that were captured, per direction, retransmissions included, but no
@@ -255,6 +254,8 @@ class Connection:
     """What its packets tell of the way between its ends."""
     forwarded: bool = False
     """Whether it is the leg of a proxy that carries the bytes of another connection."""
+    leg_ns: int = 0
+    """`handshake_ns` of a proxy's leg that carries its bytes on: a request pays for both."""
     compared: bool = False
     """Whether its bytes are compared with those of another connection, so that no `reader` may have
     them at once."""
@@ -277,11 +278,11 @@ class Connection:
 
     @property
     def round_trip_ns(self) -> int | None:
-        """Round trip between both ends, by the handshake: without the seconds after which a SYN or
-        its answer was sent again, where both parts of it were captured."""
+        """Round trip between both ends, by the handshake, and that of a proxy's leg: without the
+        seconds after which a SYN or its answer was sent again, where both parts were captured."""
         path = self.path
         if path.trip0 < 0 or path.trip1 < 0 or self.translated is not None:
-            return self.handshake_ns
+            return None if self.handshake_ns is None else self.handshake_ns + self.leg_ns
         return path.trip0 + path.trip1
 
     @property

@@ -271,7 +271,7 @@ class RelayedLegs:
         ends = leg.connection.a, leg.connection.b
         if match.connection.translated is None:
             match.connection.translated = ends
-        _add_handshake(match.connection, leg.connection, 1)
+        match.connection.leg_ns += leg.connection.handshake_ns or 0
         self._routes[match.connection.b, ends[1]] = None
         if len(self._routes) > MOST_SERVERS:
             del self._routes[next(iter(self._routes))]
@@ -312,7 +312,7 @@ class RelayedLegs:
             client = leg.leader.connection
             if client.translated == (connection.a, connection.b):
                 client.translated = None
-            _add_handshake(client, connection, -1)
+            client.leg_ns -= connection.handshake_ns or 0
         if leg.held is not None:
             out += leg.held
         else:
@@ -334,12 +334,6 @@ class RelayedLegs:
             if leg.connection.first_ns > now_ns - HOLD_NS:
                 break
             self._release(leg, out)
-
-
-def _add_handshake(client: Connection, leg: Connection, sign: int) -> None:
-    """Add the round trip of a leg: a request pays for both."""
-    if client.handshake_ns is not None and leg.handshake_ns is not None:
-        client.handshake_ns += sign * leg.handshake_ns
 
 
 def _time_of(event: StreamEvent) -> int:

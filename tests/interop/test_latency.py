@@ -33,6 +33,8 @@ LATENCY: Final = (
     r"\bslow|\bpaus|\bstall|round.?trip|sent again|retransmi|\blos[st]\b|network-|window|nagle|"
     r"transfer|throttl|behind|(does|did) not read"
 )
+FAR_MS: Final = 20
+"""Round trip from which on a network is said to be far."""
 BLAMES: Final = {
     "client": r"nagle|\bclient-\w|in pieces|\bclient[^.]{0,40}(not read|paused|stalled|slowly)",
     "broker": r"\bslow-answers|\bbroker-\w|\bbroker[^.]{0,40}(slow|paused|stalled|not read)",
@@ -186,7 +188,10 @@ def test_the_first_finding_about_latency_names_the_cause(
     if cause is None:
         # Packets that arrive two times look like retransmissions.
         doubled = measurement.recorded.events and first and re.search("^network-loss", first)
-        assert first is None or doubled
+        # A machine with much to do forwards late: what was near is far then.
+        trips = {each.port: each.rtt_ms for each in measurement.exchanges["client"]}
+        late = statistics.median(trips.values()) > FAR_MS - tolerance(FAR_MS)
+        assert first is None or doubled or (late and first.startswith("network-far"))
     elif point in measurement.run.visible_at:
         assert first is not None
         assert re.search(cause, first, re.IGNORECASE)

@@ -56,7 +56,7 @@ CAPTURES = [
         for name in ("zookeeper-failover.pcap.gz", "nagle.pcap.gz")
     ),
     ROOT / "tests" / "analyzer" / "captures" / "share-group.pcap.gz",
-    ROOT / "tests" / "analyzer" / "captures" / "proxied.pcap.gz",
+    ROOT / "tests" / "captures" / "streams" / "proxied.pcap.gz",
     ROOT / "tests" / "analyzer" / "captures" / "proxy-protocol-v2-taken.pcap",
 ]
 TLS = ROOT / "tests" / "analyzer" / "captures" / "tls"

@@ -29,6 +29,7 @@ from tests.matrix import each_nth
 
 TROUBLES = Path(__file__).parents[1] / "captures"
 SHOP = TROUBLES / "shop.pcap.zst"
+CAPTURES = Path(__file__).parents[2] / "captures"
 SMALL = 20_000
 UNREADABLE = ("apiversions3-answered-as-0", "framing-lost", "header-without-client-id")
 """Messages that cannot be decoded are left out, or masked with --anonymize: what is in them is
@@ -86,6 +87,23 @@ def test_a_cut_of_everything_tells_the_same_findings(path, tmp_path):
     assert kept == expected
     run(path, "--anonymize", "-o", target)
     assert names(told(target), "error") == names(whole, "error")
+
+
+def test_both_connections_of_a_proxied_client_are_kept(tmp_path):
+    """The handshake of each is its own: together they would end behind the first request."""
+    target = tmp_path / "cut.pcapng"
+    proxied = CAPTURES / "streams" / "proxied.pcap.gz"
+    run(proxied, "-o", target)
+    kept, whole = (
+        [
+            (row.client_address, row.broker_address, row.api, row.latency_ns, row.forwarded)
+            for row in rows_of(path)
+        ]
+        for path in (target, proxied)
+    )
+    assert len(kept) == 36
+    assert kept == whole
+    assert [each.text for each in told(target)] == [each.text for each in told(proxied)]
 
 
 def test_failed_connects_keep_their_ports_times_and_ends(tmp_path):

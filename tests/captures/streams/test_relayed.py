@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
-from kafkascope.captures import Connection, Endpoint
+from kafkascope.captures import Connection, Endpoint, open_inputs
 from kafkascope.captures.build import Composer
 from kafkascope.captures.model import Opened, StreamEvent
 from kafkascope.captures.proxy_protocol import header_of
 from kafkascope.captures.streams import relayed
 from kafkascope.captures.streams.relayed import RelayedLegs
+from kafkascope.captures.streams.streams import Assembly, batches
 from tests.captures.wires import Tape, bytes_of, read
 
 CLIENT, FRONT, BACK, BROKER = (
@@ -97,8 +99,19 @@ def test_the_leg_is_marked(ends: tuple[Endpoint, ...], bulk: bool, late: bool, c
     assert bytes_of(found) == bytes_of(expected) | bytes_of(leg)
     assert (connection.a, connection.b) == (single.a, single.b) == ends[:2]
     assert connection.translated == ends[2:]
-    assert single.handshake_ns
-    assert connection.handshake_ns == 2 * single.handshake_ns
+    assert single.handshake_ns == connection.handshake_ns
+    assert connection.round_trip_ns == 2 * single.handshake_ns
+
+
+def test_the_leg_of_a_real_proxy_is_marked() -> None:
+    """Its connection to a broker is 50 ms away. A capture that begins later has no SYN, and so
+    nothing to tell both connections from those of two clients."""
+    with open_inputs([Path(__file__).parent / "proxied.pcap.gz"]) as source:
+        assembly = Assembly.of(source)
+        found = [each for block in batches(source, assembly) for some in block for each in some]
+    ends = {str(each.connection.b): each.connection.forwarded for each in found}
+    assert ends == {"10.60.0.2:9600": False, "10.60.0.1:9092": True}
+    assert source.statistics.relayed == 1
 
 
 @pytest.mark.parametrize("version", [1, 2])
