@@ -139,9 +139,9 @@ class _Watched:
     def run(self, count: int | None, recording: SecretsRecording | None) -> None:
         """Read until ctrl+c, the count, the time, or until the reader of the output pipe has gone.
         `recording` gets the packets and secrets."""
-        from kafkascope.analyzer.exchanges.offline import Capture
+        from kafkascope.analyzer.exchanges.offline import OpenInput
 
-        found = Capture(self._source, log=self._log)
+        found = OpenInput(self._source, log=self._log)
         if recording is not None:
             taken = recording
             self._source.watcher = lambda block: taken.block(block, time.monotonic())

@@ -82,7 +82,7 @@ class Listener(Protocol):
         """Receive an exchange, before it is yielded."""
 
 
-class Capture:
+class OpenInput:
     """An open input. Iterate over `exchanges()` once; then `damage` and `source.statistics` tell
     what was wrong with it."""
 
@@ -354,7 +354,7 @@ def open_capture(
     keylog: Iterable[PathLike] = (),
     grows: bool = False,
     zone: str = "",
-) -> Capture:
+) -> OpenInput:
     """Open files, folders, pipes or "-"; `NotACapture` or `NotAllowed` when that is not possible.
 
     `decode_as`: ports that carry Kafka, whatever the bytes look like. `spool` keeps input that
@@ -365,7 +365,7 @@ def open_capture(
     live = grows or any(is_live(os.fspath(name)) for name in names)
     log = follow_key_logs(keylog) if live else read_key_logs(keylog)
     source = open_inputs(names, spool=spool)
-    return Capture(source, decode_as=decode_as, legs=legs, log=log, live=live, zone=zone)
+    return OpenInput(source, decode_as=decode_as, legs=legs, log=log, live=live, zone=zone)
 
 
 def fingerprint(name: str) -> bytes:

@@ -18,7 +18,7 @@ from kafkascope.dissectors.embedded.internal import is_internal
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.facts import BodyFacts
-    from kafkascope.analyzer.exchanges.offline import Capture, Legs, PathLike
+    from kafkascope.analyzer.exchanges.offline import Legs, OpenInput, PathLike
     from kafkascope.analyzer.exchanges.pairs import Item
     from kafkascope.analyzer.exchanges.records import Chosen, RecordField
     from kafkascope.analyzer.model import Exchange, HttpExchange, HttpHead
@@ -114,7 +114,7 @@ class SeenSchemas(ObservedSchemas):
             self.add(f"{server} {said.context}", server, said)
 
 
-def listen(capture: Capture) -> SeenSchemas:
+def listen(capture: OpenInput) -> SeenSchemas:
     """Take note of the schemas in what will be read of a capture."""
     seen = SeenSchemas(capture.context.names)
     capture.look, capture.context.http = seen.exchange, seen

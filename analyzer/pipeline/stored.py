@@ -44,7 +44,7 @@ class OnlyTables(CaptureError):
 
 
 class Stored:
-    """Stand-in for `analyzer.exchanges.offline.Capture` in commands that count."""
+    """Stand-in for `analyzer.exchanges.offline.OpenInput` in commands that count."""
 
     def __init__(self, path: str) -> None:
         self.path = path

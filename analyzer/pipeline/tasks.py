@@ -18,7 +18,7 @@ import pyarrow as pa
 from kafkascope.analyzer.conversation.context import Context, Endpoints
 from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.exchanges.internal import FETCH, learn_from_log
-from kafkascope.analyzer.exchanges.offline import BROKER_LEG, Capture
+from kafkascope.analyzer.exchanges.offline import BROKER_LEG, OpenInput
 from kafkascope.analyzer.exchanges.pairs import Item, exchange_of, response_of
 from kafkascope.analyzer.pipeline import state
 from kafkascope.analyzer.pipeline.job import Job, Keep
@@ -164,7 +164,7 @@ class Task:
 
     def logs(self, source: Source) -> None:
         """Read request logs of brokers, in the order of time."""
-        capture = Capture(source, zone=self._setting.options.zone)
+        capture = OpenInput(source, zone=self._setting.options.zone)
         capture.context = self._context
         capture.first_file = len(self._context.fingerprints) - len(source.names)
         known: set[int] = set()

@@ -30,7 +30,7 @@ from kafkascope.captures.model import BEHIND_ALL
 from kafkascope.captures.streams.shares import NeedsSingleProcess, Share
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.offline import Capture
+    from kafkascope.analyzer.exchanges.offline import OpenInput
 
 _SIZES: Final = struct.Struct("<QQ")
 """Bytes of a message, and of the text behind it."""
@@ -112,7 +112,7 @@ class Pool:
     """Several workers on one input. A context manager: workers end with it. At ctrl+c they end the
     input where they are, as one process does (`interrupted`); at the second one it is raised."""
 
-    def __init__(self, count: int, open_: Callable[[], Capture], work: Work) -> None:
+    def __init__(self, count: int, open_: Callable[[], OpenInput], work: Work) -> None:
         """`open_` opens the input, in each worker anew."""
         placeholders = Placeholders(_LOW + randbelow(_LOW), 2 * _LOW + randbelow(_LOW))
         self.merge = WorkerMerge(count, placeholders, prints=work.shape is not None)
@@ -217,7 +217,7 @@ class Pool:
             else:
                 raise NeedsSingleProcess
 
-    def conclude(self, capture: Capture) -> WorkerSummary:
+    def conclude(self, capture: OpenInput) -> WorkerSummary:
         """Give an open capture what all workers counted, as if it had been read; return it."""
         merge, summary, context = self.merge, self.summary, capture.context
         assert summary is not None

@@ -27,7 +27,7 @@ from kafkascope.kernel.numbering import MOST_HELD
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kafkascope.analyzer.exchanges.offline import Capture
+    from kafkascope.analyzer.exchanges.offline import OpenInput
     from kafkascope.analyzer.exchanges.records import Problem
     from kafkascope.analyzer.model import Exchange
 
@@ -47,7 +47,7 @@ class Worker:
     """Reads a share of a capture, which is open and was not read."""
 
     def __init__(
-        self, capture: Capture, share: Share, placeholders: Placeholders, work: Work
+        self, capture: OpenInput, share: Share, placeholders: Placeholders, work: Work
     ) -> None:
         self._capture, self._share, self._work = capture, share, work
         self._placeholders = placeholders

@@ -17,7 +17,7 @@ import click
 
 from kafkascope.analyzer.exchanges import rows
 from kafkascope.analyzer.exchanges.captured_sides import CapturedSides
-from kafkascope.analyzer.exchanges.offline import Capture, open_capture
+from kafkascope.analyzer.exchanges.offline import OpenInput, open_capture
 from kafkascope.analyzer.exchanges.pairs import Item, Rows, exchange_of
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.filter.known import Known
@@ -111,9 +111,9 @@ class Reading:
             self._expected = ExpectedErrors(findings)
             if asked.findings:
                 self._evidence = Evidence(findings)
-        self.capture: Capture
+        self.capture: OpenInput
         if self.stored is not None:
-            self.capture = cast("Capture", self.stored)
+            self.capture = cast("OpenInput", self.stored)
         else:
             kept = Spool() if spool else None
             try:
@@ -301,7 +301,7 @@ class Reading:
 
         return jobs_for(source, options.jobs)
 
-    def _opened(self) -> Capture:
+    def _opened(self) -> OpenInput:
         """Open the input once more, as it was opened."""
         source = self.capture.source
         again = Source(source.names, order=source.order)
@@ -310,7 +310,7 @@ class Reading:
         again.texts |= source.texts
         log, legs = self.capture.context.keys.log, self.capture.legs
         zone = self.options.zone
-        return Capture(again, decode_as=self.options.ports, legs=legs, log=log, zone=zone)
+        return OpenInput(again, decode_as=self.options.ports, legs=legs, log=log, zone=zone)
 
     def _all(self) -> Iterator[RowAndExchange]:
         if self.stored is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.detect import GIVEN_UP
 from kafkascope.analyzer.conversation.undecided import EMPTY, NOT_KAFKA
-from kafkascope.analyzer.exchanges.offline import Capture
+from kafkascope.analyzer.exchanges.offline import OpenInput
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.text import plural
 from kafkascope.captures.formats.records import CUT, CUT_SHORT
@@ -32,7 +32,7 @@ ALERTS: Final = 14
 """Bytes of two TLS alerts: a side that sent no more took no part in a session."""
 
 
-def nothing_found(capture: Capture, *, so_far: bool = False, piped: bool = False) -> str:
+def nothing_found(capture: OpenInput, *, so_far: bool = False, piped: bool = False) -> str:
     """Return a sentence that says why there is no exchange, and what to do; `so_far`: more packets
     may come, which another thread reads; `piped`: they came through a pipe."""
     statistics = capture.source.statistics
@@ -127,7 +127,7 @@ def _connections(count: int) -> str:
     return f"{count} TLS connection{'s' * (count != 1)}"
 
 
-def _why(capture: Capture) -> str:
+def _why(capture: OpenInput) -> str:
     statistics = capture.source.statistics
     if statistics.unknown_links:
         links = ", ".join(map(str, sorted(statistics.unknown_links)))
@@ -136,7 +136,7 @@ def _why(capture: Capture) -> str:
     return "" if not skipped else " (" + ", ".join(f"{n} {reason}" for reason, n in skipped) + ")"
 
 
-def cut_packets(capture: Capture) -> str:
+def cut_packets(capture: OpenInput) -> str:
     """Return the remark that packets were cut when they were captured, or before."""
     statistics = capture.source.statistics
     cut, mirrored = statistics.cut_packets, statistics.mirrored
@@ -158,7 +158,7 @@ def is_mirrored(statistics: Statistics) -> bool:
     return 0 < statistics.cut_packets == statistics.mirrored
 
 
-def note_damage(findings: Findings, capture: Capture) -> None:
+def note_damage(findings: Findings, capture: OpenInput) -> None:
     """Let findings know what is damaged, once all is read: it is no client's or broker's fault."""
     findings.damaged_places = _damaged_places(capture)
     findings.gap_cause = _gap_cause(capture.source.statistics)
@@ -170,7 +170,7 @@ def _gap_cause(statistics: Statistics) -> GapCause:
     return "damage" if statistics.damage else ""
 
 
-def _damaged_places(capture: Capture) -> int:
+def _damaged_places(capture: OpenInput) -> int:
     """Return at how many places the files are damaged, but for ends that are missing: the record
     there is not read. Where workers have read the files, one each is known."""
     source = capture.source
@@ -242,7 +242,7 @@ def copies(order: Order, names: Sequence[str]) -> Iterator[str]:
         yield f"{len(order.shared) - MOST_COPIES} more files overlap with others"
 
 
-def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[str]:
+def remarks(capture: OpenInput, *, verbose: bool, tls: bool = True) -> Iterator[str]:
     """Yield what makes the results incomplete; with `verbose` also what was read. `tls`: whether
     unreadable sessions would have been part of the results."""
     statistics, context = capture.source.statistics, capture.context

@@ -14,7 +14,7 @@ from kafkascope.analyzer.text import safe
 from kafkascope.captures.inputs.opening import is_once
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.offline import Capture
+    from kafkascope.analyzer.exchanges.offline import OpenInput
     from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
     from kafkascope.analyzer.payloads.framing import Side
     from kafkascope.analyzer.payloads.known import Assigned
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
 
 
-def payloads_of(options: ReadOptions, capture: Capture | None = None) -> Payloads | None:
+def payloads_of(options: ReadOptions, capture: OpenInput | None = None) -> Payloads | None:
     """Return what decodes keys and values; None when the user wants none of it.
 
     Of files the capture's own schemas are read in a pass of their own, at the first unknown
@@ -56,7 +56,7 @@ def payloads_for(
     return Payloads(known_of(wanted, complete=complete, quiet=quiet))
 
 
-def seen_with(options: ReadOptions, capture: Capture) -> tuple[Payloads, SeenSchemas]:
+def seen_with(options: ReadOptions, capture: OpenInput) -> tuple[Payloads, SeenSchemas]:
     """Return what decodes keys and values, and the capture's schemas: all of them already, or as
     they come where the input cannot be read twice."""
     known = known_of(options.schemas, quiet=options.quiet)
@@ -147,7 +147,7 @@ def registry_of(
         raise click.BadParameter(why, param_hint="--registry-ca") from None
 
 
-def _listen(known: KnownSchemas, capture: Capture) -> SeenSchemas:
+def _listen(known: KnownSchemas, capture: OpenInput) -> SeenSchemas:
     """Take the schemas of a capture while it is read."""
     from kafkascope.analyzer.exchanges.seen_schemas import listen
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
     from kafkascope.analyzer.conversation.context import Context
-    from kafkascope.analyzer.exchanges.offline import Capture
+    from kafkascope.analyzer.exchanges.offline import OpenInput
     from kafkascope.analyzer.exchanges.pairs import Item
     from kafkascope.captures.model import Connection
 
@@ -333,7 +333,7 @@ class Session:
         return Response(frame, header.correlation_id, dissect_response(frame, header)[0])
 
 
-def session_of(capture: Capture) -> Session:
+def session_of(capture: OpenInput) -> Session:
     """Return all exchanges of a capture as columns. Bodies are read and decoded again when
     displayed, so the input has to stay open; input that cannot be read twice needs a spool."""
     session = Session(capture.context, capture.source.read, plaintext=capture.plaintext)

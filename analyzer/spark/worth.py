@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkascope.analyzer.exchanges.offline import Capture
+from kafkascope.analyzer.exchanges.offline import OpenInput
 from kafkascope.analyzer.pipeline.places import listed, open_anywhere, size_of
 from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.inputs.files import Source
@@ -78,7 +78,7 @@ def exchanges_per_megabyte(names: Sequence[str], decode_as: Sequence[int] = ()) 
         try:
             beginning = _Beginning(open_anywhere(name, 0))
             source = Source([name], None, {0: beginning})
-            with Capture(source, decode_as=decode_as) as capture:
+            with OpenInput(source, decode_as=decode_as) as capture:
                 found += sum(1 for _ in capture.exchanges())
         except CaptureError:
             # Whoever reads it says so.

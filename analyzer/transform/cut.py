@@ -127,7 +127,7 @@ class Cutting:
         """Segments that came again on connections of which only a part was chosen."""
 
     def event(self, event: StreamEvent) -> None:
-        """Take note of how connections begin and end; for `Capture.listener`."""
+        """Take note of how connections begin and end; for `OpenInput.listener`."""
         # Of connections that are never written, a scan has millions.
         if isinstance(event, Closed) and (
             event.connection.used or self.others.knows(event.connection)
@@ -136,7 +136,7 @@ class Cutting:
         self.others.event(event)
 
     def named(self, event: Resolved) -> None:
-        """Note the addresses of a host name; for `Capture.named`."""
+        """Note the addresses of a host name; for `OpenInput.named`."""
         if event.name in self._names or len(self._names) < CAPTURE_LIMITS.resolved_names:
             known = self._names.setdefault(event.name, set())
             known.update(event.hosts[: max(0, MOST_HOSTS - len(known))])
@@ -150,7 +150,7 @@ class Cutting:
                 yield Resolved(name, here, "block")
 
     def exchange(self, exchange: Exchange) -> None:
-        """Take note that a connection is Kafka's; for `Capture.listener`."""
+        """Take note that a connection is Kafka's; for `OpenInput.listener`."""
         self.seen[exchange.connection.number] += 1
         if exchange.api_key == HANDSHAKE:
             self._greetings[exchange.connection.number] = exchange

@@ -62,11 +62,11 @@ class Originals:
         """Connections with TLS that nobody can read, once they were written."""
 
     def event(self, event: StreamEvent) -> None:
-        """Take note of connections without an exchange; for `Capture.listener`."""
+        """Take note of connections without an exchange; for `OpenInput.listener`."""
         self.others.event(event)
 
     def exchange(self, exchange: Exchange) -> None:
-        """Take note that a connection is Kafka's; for `Capture.listener`."""
+        """Take note that a connection is Kafka's; for `OpenInput.listener`."""
         self._seen[exchange.connection.number] += not is_row_of_other(exchange)
         self.others.exchange(exchange)
 

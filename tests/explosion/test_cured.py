@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from kafkascope.analyzer.bodies.fetch_sessions import LISTED
 from kafkascope.analyzer.conversation.limits import ConversationLimits
 from kafkascope.analyzer.exchanges import full, records
-from kafkascope.analyzer.exchanges.offline import Capture, open_capture
+from kafkascope.analyzer.exchanges.offline import OpenInput, open_capture
 from kafkascope.analyzer.exchanges.records import fields_of, shareable
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.export import late
@@ -218,7 +218,7 @@ def test_requests_of_all_connections_that_wait_are_limited(tmp_path: Path) -> No
     write_capture(path, iter([asked] * 50))
 
     def states(limits: ConversationLimits) -> list[tuple[str, str]]:
-        with Capture(open_inputs([str(path)]), limits=limits) as capture:
+        with OpenInput(open_inputs([str(path)]), limits=limits) as capture:
             told = list(capture.exchanges())
         assert sorted(each.number for each in told) == list(range(1, 51))
         return [(each.state, each.reason) for each in sorted(told, key=lambda each: each.number)]
@@ -249,7 +249,7 @@ def test_tokens_that_wait_are_limited(tmp_path: Path) -> None:
     first, answer, *rest = tokens(count)
     write_capture(path, iter([[first, answer, *(turn for turn in rest if turn[0] == 0)]]))
     with open_inputs([path]) as source:
-        told = list(Capture(source, limits=limits).exchanges())
+        told = list(OpenInput(source, limits=limits).exchanges())
     reasons = [each.reason for each in told if each.api == "SaslToken"]
     assert len(reasons) == count
     assert sum("many later requests" in each for each in reasons) == 5

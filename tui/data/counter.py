@@ -14,7 +14,7 @@ import sys
 import time
 from typing import Any, Final
 
-from kafkascope.analyzer.exchanges.offline import Capture, open_capture
+from kafkascope.analyzer.exchanges.offline import OpenInput, open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.exchanges.seen_schemas import seen_in
 from kafkascope.analyzer.filter.language import compile_filter
@@ -71,7 +71,7 @@ def count(options: dict[str, Any], results: int) -> None:
     states.send(done=True)
 
 
-def _followed(capture: Capture) -> Pace:
+def _followed(capture: OpenInput) -> Pace:
     """Return what waits at the end of files that are still being written."""
     names = capture.source.names
     pace = Pace(len(names) - 1)
@@ -84,7 +84,7 @@ class States:
     """Hands the accumulators over, within limits."""
 
     def __init__(
-        self, results: int, feed: Feed, counted: dict[str, Any], capture: Capture, pace: Pace
+        self, results: int, feed: Feed, counted: dict[str, Any], capture: OpenInput, pace: Pace
     ) -> None:
         self._results, self._feed, self._counted = results, feed, counted
         self._source, self._pace = capture.source, pace

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkascope.analyzer.spans import within
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.offline import Capture
+    from kafkascope.analyzer.exchanges.offline import OpenInput
     from kafkascope.analyzer.exchanges.pairs import Item
     from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
     from kafkascope.analyzer.payloads.model import Schema
@@ -339,8 +339,8 @@ def _spool(options: dict[str, Any]) -> Spool:
     return Tee(copy, descriptor=options["spool"])
 
 
-def _opened(options: dict[str, Any], spool: Spool) -> Capture:
-    from kafkascope.analyzer.exchanges.offline import Capture, open_capture
+def _opened(options: dict[str, Any], spool: Spool) -> OpenInput:
+    from kafkascope.analyzer.exchanges.offline import OpenInput, open_capture
     from kafkascope.captures.inputs.keylogs import follow_key_logs
 
     ports, legs, keylog = within(options["ports"]), options["legs"], options["keylog"]
@@ -349,7 +349,7 @@ def _opened(options: dict[str, Any], spool: Spool) -> Capture:
 
         source = open_interface(options["interface"], options["capture_filter"], spool=spool)
         log = follow_key_logs(keylog)
-        return Capture(source, decode_as=ports, legs=legs, log=log, live=True)
+        return OpenInput(source, decode_as=ports, legs=legs, log=log, live=True)
     how: dict[str, Any] = {"decode_as": ports, "legs": legs, "keylog": keylog}
     how["zone"] = options.get("zone", "")
     return open_capture(options["inputs"], spool=spool, grows=options.get("grows", False), **how)

@@ -11,7 +11,7 @@ import pytest
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.logs.joining import Joining
-from kafkascope.analyzer.exchanges.offline import Capture, open_capture
+from kafkascope.analyzer.exchanges.offline import OpenInput, open_capture
 from kafkascope.analyzer.exchanges.rows import row_of, to_json
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.requestlog.printing import printed
@@ -81,7 +81,7 @@ def written(path: Path, *lines: str) -> Path:
     return path
 
 
-def exchanges(*paths: Path) -> tuple[list[Exchange], Capture]:
+def exchanges(*paths: Path) -> tuple[list[Exchange], OpenInput]:
     with open_capture(paths, zone="UTC") as capture:
         return list(capture.exchanges()), capture
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from kafkascope.analyzer.exchanges.offline import Capture, open_capture
+from kafkascope.analyzer.exchanges.offline import OpenInput, open_capture
 from kafkascope.analyzer.exchanges.pairs import exchange_of
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.filter.backends.columns import Query
@@ -93,7 +93,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Sample]]:
         yield found
 
 
-def named(capture: Capture) -> Capture:
+def named(capture: OpenInput) -> OpenInput:
     """The capture with names in its handshakes: the real ones were of connections to addresses."""
     read = capture.batches
 

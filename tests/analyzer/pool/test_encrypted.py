@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kafkascope.analyzer.exchanges.offline import Capture, open_capture
+from kafkascope.analyzer.exchanges.offline import OpenInput, open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.pool.messages import Work
 from kafkascope.captures.limits import LIMITS
@@ -43,7 +43,7 @@ class Seen:
         ]
 
 
-def opened(names: Sequence[str], logs: Sequence[Path]) -> Capture:
+def opened(names: Sequence[str], logs: Sequence[Path]) -> OpenInput:
     return open_capture(names, keylog=logs, decode_as=PORTS)
 
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.exchanges.offline import Capture, open_capture
+from kafkascope.analyzer.exchanges.offline import OpenInput, open_capture
 from kafkascope.analyzer.exchanges.row_json import json_of_row
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.pipeline.tables.numbers import exchange_place
@@ -46,7 +46,7 @@ def line_of(row: Row, *_: object) -> bytes:
 WORK = Work(shape=line_of)
 
 
-def alone(names: list[str]) -> tuple[list[bytes], Capture]:
+def alone(names: list[str]) -> tuple[list[bytes], OpenInput]:
     with open_capture(names) as capture:
         topics = capture.context.names
         lines = [line_of(row_of(exchange, topics)) for exchange in capture.exchanges()]
@@ -54,7 +54,7 @@ def alone(names: list[str]) -> tuple[list[bytes], Capture]:
 
 
 def rounds(
-    captures: Iterable[Capture], merge: WorkerMerge, works: list[Work]
+    captures: Iterable[OpenInput], merge: WorkerMerge, works: list[Work]
 ) -> Iterator[list[WorkerBatch] | list[WorkerSummary]]:
     """Yield what workers send, each block's together; all of them learn the names of all."""
     count = len(works)
@@ -68,7 +68,7 @@ def rounds(
 
 
 def together(
-    captures: list[Capture], works: list[Work]
+    captures: list[OpenInput], works: list[Work]
 ) -> tuple[list[bytes], WorkerSummary, WorkerMerge]:
     merge = WorkerMerge(len(works), PLACEHOLDERS, prints=works[0].shape is not None)
     lines: list[bytes] = []

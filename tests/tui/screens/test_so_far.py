@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kafkascope.analyzer.exchanges import rows
-from kafkascope.analyzer.exchanges.offline import Capture, open_capture
+from kafkascope.analyzer.exchanges.offline import OpenInput, open_capture
 from kafkascope.analyzer.findings import accumulators
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
@@ -33,7 +33,7 @@ Steps = Callable[[ScopeApp, Any, "Half"], Awaitable[None]]
 class Half:
     """Numbers of the first exchanges, of all when they are told to go on."""
 
-    def __init__(self, capture: Capture, exchanges: list[Exchange], first: int) -> None:
+    def __init__(self, capture: OpenInput, exchanges: list[Exchange], first: int) -> None:
         self.names, self._rest = capture.context.names, exchanges[first:]
         self.version, self.done, self.following, self.failure = 1, False, False, ""
         self.share: int | None = 43
