@@ -35,17 +35,17 @@ class Child:
             errors="replace",
             start_new_session=True,  # ctrl+c is for the program, which then ends us in order
         )
-        self._said: deque[str] = deque(maxlen=REMEMBERED)
+        self._stderr: deque[str] = deque(maxlen=REMEMBERED)
         self._served: Future[str] = Future()
         for pipe, out in ((self._process.stderr, False), (self._process.stdout, True)):
-            arguments_ = (pipe, out, self._said, self._served)
+            arguments_ = (pipe, out, self._stderr, self._served)
             threading.Thread(target=_read, args=arguments_, daemon=True).start()
         self._end = weakref.finalize(self, _end, self._process)
 
     @property
-    def said(self) -> str:
+    def stderr(self) -> str:
         """The last lines of its stderr."""
-        return "\n".join(self._said)
+        return "\n".join(self._stderr)
 
     def address(self) -> str:
         """Return host:port, when it serves; `NotStarted` with what it said instead."""
@@ -54,7 +54,7 @@ class Child:
             address = self._served.result(START_S)
         if not address:
             self.stop()
-            raise NotStarted(f"it did not start:\n{self.said}")
+            raise NotStarted(f"it did not start:\n{self.stderr}")
         return address
 
     def stop(self) -> None:

@@ -57,9 +57,11 @@ class _Service:
         return self._bootstrap
 
     @property
-    def said(self) -> str:
-        """The last lines of what it said: notices, remarks, reasons."""
-        return "" if self._child is None else self._child.said
+    def stderr(self) -> str:
+        """The last lines of its stderr: notices, warnings, reasons."""
+        return "" if self._child is None else self._child.stderr
+
+    said = stderr  # deprecated name
 
     def __enter__(self) -> Self:
         return self.start()
@@ -116,7 +118,7 @@ class Proxy(_Service):
                 self._control = Attached(self._folder / "control.sock")
             except NoProxy as error:
                 self.close()
-                raise NotStarted(f"{error}\n{self.said}") from None
+                raise NotStarted(f"{error}\n{self.stderr}") from None
             weakref.finalize(self, self._control.close)
         return self
 

@@ -355,11 +355,11 @@ func TestAServedCaptureTellsWhatItCouldNotAnswer(t *testing.T) {
 	needed(t)
 	served := Serve(t, sample)
 	apiVersions(t, served.Bootstrap(), "asks")
-	served.AssertSaid(t, `client "asks" connected`)
+	served.AssertStderr(t, `client "asks" connected`)
 	if err := served.Stop(); err != nil {
 		t.Error(err)
 	}
-	contains(t, served.Said(), "1 requests answered")
+	contains(t, served.Stderr(), "1 requests answered")
 }
 
 func TestTestsShareAProxy(t *testing.T) {

@@ -39,18 +39,31 @@ func Serve(t testing.TB, path string, options ...Option) *ServedCapture {
 // Bootstrap is the address for clients.
 func (s *ServedCapture) Bootstrap() string { return s.bootstrap }
 
-// Said gives its last remarks: what it could not answer, wrong passwords, clients that came.
-func (s *ServedCapture) Said() string { return s.control.child.remarks() }
+// Stderr gives its last lines: unanswered requests, wrong passwords, clients that connected.
+func (s *ServedCapture) Stderr() string { return s.control.child.remarks() }
 
-// AssertSaid fails the test unless it remarks that, now or within seconds.
-func (s *ServedCapture) AssertSaid(t testing.TB, text string) {
+// AssertStderr fails the test unless a text is in its stderr, now or within seconds.
+func (s *ServedCapture) AssertStderr(t testing.TB, text string) {
 	t.Helper()
-	for end := time.Now().Add(remarkTimeout); !strings.Contains(s.Said(), text); {
+	for end := time.Now().Add(remarkTimeout); !strings.Contains(s.Stderr(), text); {
 		if time.Now().After(end) {
-			t.Fatalf("%q was not said; this was:\n%s", text, s.Said())
+			t.Fatalf("%q is not in its stderr:\n%s", text, s.Stderr())
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// Said is Stderr.
+//
+// Deprecated: use Stderr.
+func (s *ServedCapture) Said() string { return s.Stderr() }
+
+// AssertSaid is AssertStderr.
+//
+// Deprecated: use AssertStderr.
+func (s *ServedCapture) AssertSaid(t testing.TB, text string) {
+	t.Helper()
+	s.AssertStderr(t, text)
 }
 
 // Stop ends it before the test does.

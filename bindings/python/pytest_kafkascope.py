@@ -109,7 +109,7 @@ class _Child:
 
     def __init__(self, command: Sequence[str]) -> None:
         """Start it, and wait until clients can connect."""
-        self._said: deque[str] = deque(maxlen=200)
+        self._stderr: deque[str] = deque(maxlen=200)
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._turn = threading.Lock()  # tests of asyncio ask in threads
         self._over = False
@@ -130,7 +130,7 @@ class _Child:
         self._readers = [
             threading.Thread(target=self._read, args=reading, daemon=True)
             for reading in (
-                (self._process.stderr, lambda line: self._said.append(line.rstrip())),
+                (self._process.stderr, lambda line: self._stderr.append(line.rstrip())),
                 (self._process.stdout, self._answers.put),
             )
         ]
@@ -140,7 +140,7 @@ class _Child:
             status = self._answer({"do": "status"}, START_S)
         except KafkascopeError:
             self.stop()
-            raise KafkascopeError(f"kafkascope did not start:\n{self.said}") from None
+            raise KafkascopeError(f"kafkascope did not start:\n{self.stderr}") from None
         if status["protocol"] < PROTOCOL:
             self.stop()
             raise KafkascopeError(
@@ -156,9 +156,9 @@ class _Child:
         put("")
 
     @property
-    def said(self) -> str:
+    def stderr(self) -> str:
         """The last lines of its stderr."""
-        return "\n".join(self._said).strip()
+        return "\n".join(self._stderr).strip()
 
     def ask(self, do: str, **members: Any) -> dict[str, Any]:
         """The answer; `KafkascopeError` with its reason."""
@@ -190,7 +190,7 @@ class _Child:
 
     def _ended(self) -> KafkascopeError:
         self._readers[0].join(END_S)
-        return KafkascopeError(f"kafkascope has ended:\n{self.said}".rstrip(":\n"))
+        return KafkascopeError(f"kafkascope has ended:\n{self.stderr}".rstrip(":\n"))
 
     def stop(self) -> None:
         """End it, in order if possible; returns when it is gone."""
@@ -468,19 +468,22 @@ class ReplayBroker:
         self.bootstrap = self._child.bootstrap
 
     @property
-    def said(self) -> str:
-        """What it could not answer, and other remarks, as far as they have come: a remark may come
-        after the answer that it is about."""
-        return self._child.said
+    def stderr(self) -> str:
+        """The last lines of its stderr: requests without an answer, and other remarks. A remark may
+        come after the answer that it is about."""
+        return self._child.stderr
 
-    def assert_said(self, text: str, timeout: float = REMARK_S) -> None:
-        """It said so, or does in the next seconds."""
+    def assert_stderr(self, text: str, timeout: float = REMARK_S) -> None:
+        """Assert that a text is in its stderr by now, or in the next seconds."""
         __tracebackhide__ = True
         end = time.monotonic() + timeout
-        while text not in self.said:
+        while text not in self.stderr:
             if time.monotonic() > end:
-                raise AssertionError(f"{text!r} was not said; this was:\n{self.said}")
+                raise AssertionError(f"{text!r} is not in its stderr:\n{self.stderr}")
             time.sleep(0.02)
+
+    # Deprecated names.
+    said, assert_said = stderr, assert_stderr
 
     def stop(self) -> None:
         """End it."""

@@ -85,14 +85,14 @@ def test_fails(kafka_proxy, kafka_replay_broker):
     broker = kafka_replay_broker(SAMPLE, "--user", "alice:secret")
     proxy = kafka_proxy(broker.bootstrap)
     wrong_password(proxy.bootstrap)
-    broker.assert_said("the password of 'alice' does not match")
+    broker.assert_stderr("the password of 'alice' does not match")
     try:
-        broker.assert_said("nonsense", timeout=0)
+        broker.assert_stderr("nonsense", timeout=0)
     except AssertionError as error:
-        assert "'nonsense' was not said" in str(error)
+        assert "'nonsense' is not in its stderr" in str(error)
         assert "the password of 'alice'" in str(error)
     else:
-        raise RuntimeError("it said nonsense")
+        raise RuntimeError("nonsense is in its stderr")
     proxy.assert_no_findings(level="warning", allow=["sasl-failed"])
     proxy.assert_no_findings(level="warning")
 '''

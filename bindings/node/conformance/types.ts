@@ -3,12 +3,12 @@ import * as kafkascope from "kafkascope";
 
 export async function every(test: kafkascope.TestContext): Promise<void> {
   await using served: kafkascope.ServedCapture = await kafkascope.serve("x.pcap", { test });
-  await served.assertSaid("connected", { timeout: 10 });
-  const said: string = served.said;
+  await served.assertStderr("connected", { timeout: 10 });
+  const lines: string = served.stderr;
   const proxy: kafkascope.Proxy = await kafkascope.proxy(served.bootstrap, {
     test,
     faults: ["api == Fetch -> drop"],
-    hold: said,
+    hold: lines,
     keep: "always",
     dir: "kept",
     listen: "127.0.0.1:1",

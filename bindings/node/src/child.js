@@ -12,7 +12,7 @@ const MOST_LINES = 200;
 
 export class Child {
   #process;
-  #said = [];
+  #stderr = [];
   #busy = 0;
   #outcome = null;
 
@@ -27,8 +27,8 @@ export class Child {
     stdin.on("error", () => {}); // it has ended: `ended` tells
     createInterface({ input: stdout, crlfDelay: Infinity }).on("line", hear);
     createInterface({ input: stderr, crlfDelay: Infinity }).on("line", (line) => {
-      this.#said.push(line);
-      if (this.#said.length > MOST_LINES) this.#said.shift();
+      this.#stderr.push(line);
+      if (this.#stderr.length > MOST_LINES) this.#stderr.shift();
     });
     /** Gives "ended" when it is gone and all it wrote has been read. */
     this.ended = new Promise((resolve) => {
@@ -55,8 +55,8 @@ export class Child {
   }
 
   /** The last lines of its stderr. */
-  get said() {
-    return this.#said.join("\n");
+  get stderr() {
+    return this.#stderr.join("\n");
   }
 
   write(text) {
@@ -89,7 +89,7 @@ export class Child {
       return new KafkascopeError(`${what}: it closed its output and runs on`);
     }
     const how = this.#outcome;
-    const last = this.said.trim().split("\n").at(-1).replace(/^kafkascope: /, "");
+    const last = this.stderr.trim().split("\n").at(-1).replace(/^kafkascope: /, "");
     if (last === "") return new KafkascopeError(`${what}: ${how}`);
     const old = /No such option|there is no command/.test(last);
     const why = old ? "it is too old for this package, update kafkascope: " : "";

@@ -225,9 +225,13 @@ export interface Proxy extends Capture, AsyncDisposable {
 /** A capture that answers as a broker. */
 export interface ServedCapture extends AsyncDisposable {
   readonly bootstrap: string;
-  /** Its last remarks: what it could not answer, wrong passwords, clients that came. */
+  /** The last lines of its stderr: unanswered requests, wrong passwords, clients that connected. */
+  readonly stderr: string;
+  /** Asserts that a text is in its stderr, now or within seconds. */
+  assertStderr(text: string, options?: { timeout?: number }): Promise<void>;
+  /** @deprecated Use `stderr`. */
   readonly said: string;
-  /** It remarks that, now or within seconds. */
+  /** @deprecated Use `assertStderr`. */
   assertSaid(text: string, options?: { timeout?: number }): Promise<void>;
   stop(): Promise<void>;
 }

@@ -18,20 +18,30 @@ export class ServedCapture {
     this.bootstrap = bootstrap;
   }
 
-  get said() {
-    return this.#control.child.said;
+  get stderr() {
+    return this.#control.child.stderr;
   }
 
-  async assertSaid(text, { timeout = REMARK_MS } = {}) {
+  async assertStderr(text, { timeout = REMARK_MS } = {}) {
     await this.#control.child.during(async () => {
       const end = Date.now() + timeout;
-      while (!this.said.includes(text)) {
+      while (!this.stderr.includes(text)) {
         if (Date.now() > end) {
-          throw new TrafficError(`${JSON.stringify(text)} was not said; this was:\n${this.said}`);
+          throw new TrafficError(`${JSON.stringify(text)} is not in its stderr:\n${this.stderr}`);
         }
         await sleep(LOOK_MS);
       }
     });
+  }
+
+  /** @deprecated */
+  get said() {
+    return this.stderr;
+  }
+
+  /** @deprecated */
+  assertSaid(text, options) {
+    return this.assertStderr(text, options);
   }
 
   async stop() {

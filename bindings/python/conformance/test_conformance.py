@@ -31,7 +31,7 @@ QUIET = {"log_level": 0}
 COMMAND = shlex.split(os.environ.get("KAFKASCOPE", ""))
 
 
-def wanted() -> Iterator[tuple[dict[str, Any], str | None]]:
+def scenarios() -> Iterator[tuple[dict[str, Any], str | None]]:
     """Scenarios, each with what it is run before."""
     folder, only = os.environ.get("KAFKASCOPE_SCENARIOS"), os.environ.get("KAFKASCOPE_SCENARIO")
     for path in sorted(Path(folder).glob("*.json")) if folder else ():
@@ -59,7 +59,7 @@ def captured() -> Iterator[Callable[[], str]]:
 
 
 @pytest.mark.parametrize(
-    ("scenario", "before"), [pytest.param(s, b, id=f"{s['name']}-{b}") for s, b in wanted()]
+    ("scenario", "before"), [pytest.param(s, b, id=f"{s['name']}-{b}") for s, b in scenarios()]
 )
 def test_scenario(
     scenario: dict[str, Any],

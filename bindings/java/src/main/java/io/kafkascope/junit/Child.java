@@ -42,7 +42,7 @@ final class Child implements AutoCloseable {
     private final Process process;
     private final Writer stdin;
     private final BlockingQueue<Optional<String>> answers = new LinkedBlockingQueue<>();
-    private final Deque<String> said = new ArrayDeque<>();
+    private final Deque<String> stderr = new ArrayDeque<>();
     private final Thread errors;
     private final Thread lines;
     private final String bootstrap;
@@ -66,7 +66,7 @@ final class Child implements AutoCloseable {
             try {
                 status = answer(Map.of("do", "status"), START_S);
             } catch (KafkascopeException error) {
-                throw new KafkascopeException("kafkascope did not start:\n" + said());
+                throw new KafkascopeException("kafkascope did not start:\n" + stderr());
             }
             Object protocol = status.get("protocol");
             if (!(protocol instanceof Number number) || number.intValue() < PROTOCOL) {
@@ -122,9 +122,9 @@ final class Child implements AutoCloseable {
     }
 
     /** The last lines of its stderr. */
-    String said() {
-        synchronized (said) {
-            return String.join("\n", said);
+    String stderr() {
+        synchronized (stderr) {
+            return String.join("\n", stderr);
         }
     }
 
@@ -166,7 +166,7 @@ final class Child implements AutoCloseable {
         if (line.isEmpty()) {
             over = true;
             join(errors);
-            throw new KafkascopeException(said().isEmpty() ? "kafkascope has ended" : "kafkascope has ended:\n" + said());
+            throw new KafkascopeException(stderr().isEmpty() ? "kafkascope has ended" : "kafkascope has ended:\n" + stderr());
         }
         try {
             return JSON.std.mapFrom(line.get());
@@ -200,10 +200,10 @@ final class Child implements AutoCloseable {
     }
 
     private void says(String line) {
-        synchronized (said) {
-            said.add(line);
-            if (said.size() > LINES) {
-                said.remove();
+        synchronized (stderr) {
+            stderr.add(line);
+            if (stderr.size() > LINES) {
+                stderr.remove();
             }
         }
     }

@@ -39,9 +39,15 @@ public final class KafkascopeBroker implements BeforeAllCallback, AfterAllCallba
         return start().child.bootstrap();
     }
 
-    /** What it could not answer, and other remarks, as far as they have come. */
+    /** The last lines of its stderr: requests without an answer, and other remarks. */
+    public String stderr() {
+        return start().child.stderr();
+    }
+
+    /** @deprecated Use {@link #stderr()}. */
+    @Deprecated
     public String said() {
-        return start().child.said();
+        return stderr();
     }
 
     @Override
