@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from kafkascope.analyzer.findings import outcomes
 from kafkascope.analyzer.findings.causes import ALWAYS, EXPLANATIONS
 from kafkascope.analyzer.findings.model import Rule
-from kafkascope.analyzer.findings.outcomes import THRESHOLDS
-from kafkascope.analyzer.findings.rules import LIMITS, RULES, THEMES, Limit
+from kafkascope.analyzer.findings.rules import RULES, THEMES, THRESHOLDS, Threshold
 
 TARGET = Path(__file__).with_name("findings.md")
 
@@ -84,7 +84,7 @@ def lines() -> Iterator[str]:
     yield ""
     yield "`kafkascope clients` derives the outcome of a client from the findings and these limits:"
     yield ""
-    yield from _limits(THRESHOLDS)
+    yield from _limits(outcomes.THRESHOLDS)
 
 
 def _section(rule: Rule) -> Iterator[str]:
@@ -131,14 +131,14 @@ def _causes(rule: str) -> list[str]:
 def _limits(names: Iterable[str]) -> Iterator[str]:
     """Yield names, values and reasons of thresholds."""
     for name in names:
-        yield f"- limit `{name}`: {_value(LIMITS[name])} ({LIMITS[name].why})"
+        yield f"- limit `{name}`: {_value(THRESHOLDS[name])} ({THRESHOLDS[name].why})"
 
 
 def _rules(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _value(limit: Limit) -> str:
+def _value(limit: Threshold) -> str:
     if limit.unit == "ns":
         return f"{limit.value / 1e9:g} s"
     if limit.unit == "percent":

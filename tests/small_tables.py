@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kafkascope.analyzer.merging import tables
+from kafkascope.analyzer.merging.limits import LIMITS
 
 SAMPLES = sorted((Path(__file__).parents[1] / "captures" / "samples").glob("*.pcap*"))
 
@@ -35,7 +36,7 @@ def small_tables(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     limits, random = request.param, Random(7)
     made: Callable[..., None] = tables.Keyed.__init__
 
-    def less(self: Any, kind: Any, limit: int = tables.MAX_KEYS, **more: Any) -> None:
+    def less(self: Any, kind: Any, limit: int = LIMITS.keys, **more: Any) -> None:
         made(self, kind, min(limit, random.choice(limits)), **more)
 
     monkeypatch.setattr(tables.Keyed, "__init__", less)

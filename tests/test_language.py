@@ -14,7 +14,7 @@ import pytest
 
 from kafkascope.analyzer.findings import RULES, Findings
 from kafkascope.analyzer.findings.causes import EXPLANATIONS
-from kafkascope.analyzer.findings.rules import DATA, LIMITS
+from kafkascope.analyzer.findings.rules import DATA, THRESHOLDS
 from kafkascope.analyzer.statistics.accumulators import STATISTICS
 from kafkascope.tui.boards import board_of
 from kafkascope.tui.cli import main
@@ -25,7 +25,7 @@ from tests.test_links import ROOT
 
 FINDINGS: Final = (
     "analyzer/findings",
-    "analyzer/statistics/limits.py",
+    "analyzer/statistics/thresholds.py",
     "analyzer/statistics/verdict.py",
     "analyzer/statistics/delivery/audit.py",
     "analyzer/statistics/delivery/follow.py",
@@ -218,7 +218,7 @@ def test_a_rule_has_a_symptom_and_a_fix(name: str) -> None:
 
 
 def test_reasons_are_one_short_phrase() -> None:
-    reasons = [each.why for each in EXPLANATIONS] + [each.why for each in LIMITS.values()]
+    reasons = [each.why for each in EXPLANATIONS] + [each.why for each in THRESHOLDS.values()]
     capital = [why for why in reasons if why[0].isupper()]
     assert [why for why in capital if why.split()[0].strip(":") not in NAMES] == []
     assert [why for why in reasons if why.endswith(".") or len(why) > 160] == []

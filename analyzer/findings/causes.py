@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, TypeAlias
 from kafkascope.analyzer.findings.model import RANK, Finding, order
 from kafkascope.analyzer.findings.rules import DATA, RULES
 from kafkascope.analyzer.model import Severity
-from kafkascope.analyzer.statistics.limits import SECOND
+from kafkascope.analyzer.statistics.thresholds import SECOND
 
 MOST_PHRASES: Final = 6
 """Of one line about consequences; the rest is counted."""

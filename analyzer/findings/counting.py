@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any
 
 from kafkascope.analyzer.exchanges.rows import Row
-from kafkascope.analyzer.merging.bounded import FEW, Event, Events, Names
+from kafkascope.analyzer.merging.bounded import Event, Events, Names
+from kafkascope.analyzer.merging.limits import LIMITS
 from kafkascope.analyzer.merging.measures import Measures, bits, least, most, total, whole
 from kafkascope.analyzer.merging.tables import Key, Keyed, table
 
@@ -87,4 +88,4 @@ class EventLog(Measures):
 class ShortEventLog(Measures):
     """Fewer of them, for large tables."""
 
-    events: Events = whole(partial(Events, FEW))
+    events: Events = whole(partial(Events, LIMITS.few_events))

@@ -17,12 +17,12 @@ import orjson
 
 from kafkascope.analyzer.exchanges.expected import CODES
 from kafkascope.analyzer.findings.model import Rule
-from kafkascope.analyzer.statistics import limits as counted
-from kafkascope.analyzer.statistics.limits import Limit
+from kafkascope.analyzer.statistics import thresholds as counted
+from kafkascope.analyzer.statistics.thresholds import Threshold
 from kafkascope.analyzer.times import MS, SECOND
 from kafkascope.dissectors.reference.codes import ERRORS
 
-__all__ = ["LIMITS", "MS", "SECOND", "Limit", "limit"]
+__all__ = ["MS", "SECOND", "THRESHOLDS", "Threshold", "limit"]
 
 
 def read() -> dict[str, Any]:
@@ -57,20 +57,20 @@ for _theme, _detectors in DATA["rules"].items():
         RULES.update({name: _rule(name, _detector, each) for name, each in _rules.items()})
 
 
-def _limit(value: str, why: str) -> Limit:
+def _limit(value: str, why: str) -> Threshold:
     """Return a threshold of the file: times are written in seconds, and kept in nanoseconds."""
     number, _, unit = value.partition(" ")
     if unit == "s":
-        return Limit(round(float(number) * SECOND), "ns", why)
-    return Limit(int(number), unit, why)
+        return Threshold(round(float(number) * SECOND), "ns", why)
+    return Threshold(int(number), unit, why)
 
 
-LIMITS: Final[dict[str, Limit]] = {
-    **counted.LIMITS,
+THRESHOLDS: Final[dict[str, Threshold]] = {
+    **counted.THRESHOLDS,
     **{name: _limit(*each) for name, each in DATA["limits"].items()},
 }
 
 
 def limit(name: str) -> int:
     """Return the value of a threshold."""
-    return LIMITS[name].value
+    return THRESHOLDS[name].value

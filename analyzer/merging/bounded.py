@@ -9,12 +9,10 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.merging.limits import LIMITS
 from kafkascope.analyzer.merging.measures import as_lists, as_tuples
 from kafkascope.analyzer.ranks import bounded, rank
 
-MAX_NAMES: Final = 64
-"""Of one set of names beside a key."""
-MANY: Final = 1_024
 RECENT: Final = 16
 """Values that are not hashed again, as they were counted last."""
 
@@ -24,7 +22,7 @@ class Names:
 
     __slots__ = ("_limit", "_values", "_worst", "more")
 
-    def __init__(self, limit: int = MAX_NAMES) -> None:
+    def __init__(self, limit: int = LIMITS.names) -> None:
         self._limit = limit
         self._values: dict[Any, int] = {}
         """Value -> its rank, which is known once the set is full."""
@@ -104,7 +102,7 @@ class Distinct:
 
     __slots__ = ("_limit", "_ranks", "_recent")
 
-    def __init__(self, limit: int = MANY) -> None:
+    def __init__(self, limit: int = LIMITS.many_names) -> None:
         self._limit = limit
         self._ranks = array("Q")
         """The smallest, rising."""
@@ -147,10 +145,6 @@ class Distinct:
         return self
 
 
-MAX_EVENTS: Final = 4_000
-FEW: Final = 1_000
-
-
 class Event(NamedTuple):
     """Something that happened once."""
 
@@ -184,7 +178,7 @@ class Events:
 
     __slots__ = ("_dropped", "_events", "_limit", "_ordered", "_room")
 
-    def __init__(self, limit: int = MAX_EVENTS) -> None:
+    def __init__(self, limit: int = LIMITS.events) -> None:
         self._limit = limit
         self._room = limit + limit // 4 + 1
         """Events that are held before the oldest are dropped. Most come in their order: to sort

@@ -8,9 +8,10 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from typing import Any, Final, Self, TypeAlias
 
+from kafkascope.analyzer.merging.limits import LIMITS
+
 Row: TypeAlias = tuple[int, ...]
 
-MAX_ROWS: Final = 1 << 20
 INT64: Final = 1 << 64
 """Numbers beyond the signed half of this wrap around: only hostile ones are so large."""
 
@@ -24,7 +25,7 @@ class IntegerRows:
 
     __slots__ = ("_columns", "_dropped", "_limit", "_width")
 
-    def __init__(self, width: int, limit: int = MAX_ROWS) -> None:
+    def __init__(self, width: int, limit: int = LIMITS.rows) -> None:
         self._width, self._limit = width, limit
         self._columns = [array("q") for _ in range(width)]
         self._dropped = 0

@@ -8,19 +8,11 @@ from heapq import heapify, heapreplace
 from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 
 from kafkascope.analyzer.merging.bounded import Events, Names
-from kafkascope.analyzer.merging.integer_rows import MAX_ROWS, IntegerRows
+from kafkascope.analyzer.merging.integer_rows import IntegerRows
+from kafkascope.analyzer.merging.limits import LIMITS, MergingLimits
 from kafkascope.analyzer.merging.measures import Measures, whole
 from kafkascope.analyzer.ranks import bounded, rank
 
-MAX_KEYS: Final = 10_000
-"""Of one statistic. More are summed up as others."""
-TABLE_EVENTS: Final = 1 << 19
-"""Of all keys of a table together, some 200 MB: where there are more than 128 keys each keeps
-fewer. The number of keys decides, in whatever order they came."""
-TABLE_NAMES: Final = 1 << 18
-"""The same of each set of names: where there are more than 4,096 keys each keeps fewer."""
-SHARED_FROM: Final = 64
-"""Keys of a table from which on they may have to share the above."""
 OTHERS: Final = "(others)"
 """Key of the keys beyond the limit."""
 
@@ -40,17 +32,18 @@ class Keyed(dict[Key, M]):
     """
 
     __slots__ = (
-        *("_dropping", "_sample", "_shared", "_unranked", "_weight"),
+        *("_dropping", "_limits", "_sample", "_shared", "_unranked", "_weight"),
         *("kind", "limit", "others"),
     )
 
     def __init__(
         self,
         kind: type[M],
-        limit: int = MAX_KEYS,
+        limit: int = LIMITS.keys,
         unranked: int = 0,
         sample: Callable[[Key], int] | None = None,
         weight: int = 1,
+        limits: MergingLimits = LIMITS,
     ) -> None:
         """`unranked`: so many parts at the front of a key are not the same in every way of reading
         a capture (the number of a connection), and have no say in which keys are kept. `sample`:
@@ -62,6 +55,7 @@ class Keyed(dict[Key, M]):
         self._unranked = unranked
         self._sample = sample
         self._weight = weight
+        self._limits = limits
         self._dropping: list[tuple[int, Key]] = []
         """A heap, the largest rank first; made when the limit is reached."""
         self.others: M | None = None
@@ -87,7 +81,7 @@ class Keyed(dict[Key, M]):
             if self._sample is None:
                 self._rest().merge(gone)
         made = self[key] = self.kind()
-        if len(self) > SHARED_FROM:
+        if len(self) > self._limits.shared_from:
             self._share(made)
         return made
 
@@ -98,7 +92,11 @@ class Keyed(dict[Key, M]):
         if bits > self._shared:
             self._shared = bits
             changed = self.values()
-        limits = {Events: TABLE_EVENTS // self._weight, Names: TABLE_NAMES, IntegerRows: MAX_ROWS}
+        limits = {
+            Events: self._limits.table_events // self._weight,
+            Names: self._limits.table_names,
+            IntegerRows: self._limits.rows,
+        }
         for name, part in _shared_by(cast("Any", self.kind)):
             for each in changed:
                 getattr(each, name).shorten(max(limits[part] >> bits, 1))
@@ -139,7 +137,7 @@ class Keyed(dict[Key, M]):
         rest, pairs = state
         self.others = None if rest is None else self.kind().load(rest)
         self.update((tuple(key), self.kind().load(value)) for key, value in pairs)
-        if len(self) > SHARED_FROM:
+        if len(self) > self._limits.shared_from:
             self._share(next(iter(self.values())))
         return self
 

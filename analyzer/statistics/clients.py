@@ -16,9 +16,9 @@ from kafkascope.analyzer.merging.bounded import Distinct, Names
 from kafkascope.analyzer.merging.measures import Measures, least, most, stretch, total, whole
 from kafkascope.analyzer.merging.tables import OTHERS, Keyed, table
 from kafkascope.analyzer.statistics.exchange_batch import FETCH, PRODUCE, ExchangeBatch
-from kafkascope.analyzer.statistics.limits import limit
 from kafkascope.analyzer.statistics.model import Line, TopicNames, columns, filled, per_second
 from kafkascope.analyzer.statistics.simple import ByKey
+from kafkascope.analyzer.statistics.thresholds import limit
 from kafkascope.dissectors.messages import APIS
 
 API_VERSIONS: Final = 18

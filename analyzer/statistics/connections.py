@@ -15,7 +15,6 @@ from kafkascope.analyzer.identity import host_of, user_of
 from kafkascope.analyzer.merging.measures import Measures, least, most, total
 from kafkascope.analyzer.merging.tables import Key, Keyed, by_key, table
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
-from kafkascope.analyzer.statistics.limits import limit
 from kafkascope.analyzer.statistics.model import (
     Column,
     Line,
@@ -26,6 +25,7 @@ from kafkascope.analyzer.statistics.model import (
     per_second,
 )
 from kafkascope.analyzer.statistics.simple import ByKey
+from kafkascope.analyzer.statistics.thresholds import limit
 from kafkascope.captures.model import Certificate, Closed, Connection, Opened, Tls
 
 SASL: Final = frozenset({17, 36})

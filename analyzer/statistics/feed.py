@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkascope.analyzer.conversation.ordinary import pair_of, reader_of_one_pair
 from kafkascope.analyzer.exchanges.pairs import exchange_of
 from kafkascope.analyzer.statistics.exchange_batch import SAME, ExchangeBatch
+from kafkascope.analyzer.statistics.limits import LIMITS, StatisticsLimits
 from kafkascope.analyzer.statistics.model import Exchange, Row
 from kafkascope.dissectors.zookeeper.types import is_zookeeper
 from kafkascope.kernel.groups import PairGroup, collect, gather, key_of
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from kafkascope.kernel.pairs import Reader
 
 FINE: Final = frozenset({"answered", "no-reply", "event"})
-MOST_WAITING: Final = 4_096
-MOST_BYTES: Final = 4 << 20
-"""Of the messages of exchanges that wait, whose records are kept as long."""
 
 
 def is_out_of_ordinary(row: Row) -> bool:
@@ -40,7 +38,7 @@ class Feed:
     odd; or `ODD`, all that are; and, by `KAFKA_ONLY`, none of ZooKeeper's but those of `KEYS`.
     """
 
-    def __init__(self, accumulators: Iterable[Any]) -> None:
+    def __init__(self, accumulators: Iterable[Any], limits: StatisticsLimits = LIMITS) -> None:
         """An accumulator that has `fed` consists of those that it gives."""
         self._takers: list[Any] = [
             taker
@@ -61,6 +59,7 @@ class Feed:
         self._readers: dict[Any, Reader] = {}
         """Of exchanges that come as objects, by what is the same of those of a group."""
         self._count = self._bytes = 0
+        self._most, self._most_bytes = limits.waiting_exchanges, limits.waiting_bytes
 
     def take(self, items: list[Item], rows: Rows) -> None:
         """Give exchanges to accumulators, by now or later; ordinary ones many at a time."""
@@ -98,7 +97,7 @@ class Feed:
     def _wait(self, count: int, size: int) -> None:
         self._count += count
         self._bytes += size
-        if self._count >= MOST_WAITING or self._bytes >= MOST_BYTES:
+        if self._count >= self._most or self._bytes >= self._most_bytes:
             self.settle()
 
     def give(self, batch: ExchangeBatch) -> None:

@@ -1,68 +1,140 @@
-"""The thresholds of statistics that decide whether something is a finding, each with its reason.
+"""What statistics keep of a capture, and what their tables and sentences show: one declaration.
 
-Detectors read what the statistics made of them; `analyzer.findings.rules` has all thresholds.
+Beyond a limit of keys their sums go to others (`analyzer.merging.tables`); of lists the rest is
+counted. Tests hand in smaller limits, as an argument of what they test.
 """
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-SECOND: Final = 1_000_000_000
+
+class StatisticsLimits(NamedTuple):
+    """Names that end in no unit are counts."""
+
+    # A named tuple, as `analyzer.payloads.limits`: a frozen dataclass costs milliseconds at start.
+
+    # --- exchanges that wait to be counted many at a time
+
+    # The messages of those that wait stay in memory, with their records, as long.
+    waiting_exchanges: int = 4_096
+    waiting_bytes: int = 4 << 20
+
+    # --- time, producers of topics
+
+    # Slices of the traffic, an hour of seconds; of more, each becomes wider.
+    slices: int = 3_600
+    # Distinct producers of a topic in log files: 8 bytes each.
+    topic_producers: int = 100_000
+    # Producers, and transactional ids, whose sequences are followed; partitions of a transaction.
+    producers: int = 2_000
+    transaction_partitions: int = 100
+
+    # --- the cluster: nodes, partitions, addresses
+
+    # Partitions whose leader is followed; listeners of nodes, coordinators, registrations.
+    led_partitions: int = 50_000
+    listeners: int = 20_000
+    # Addresses that brokers advertised or clients contacted; host names, of which each may have 64
+    # addresses.
+    addresses: int = 50_000
+    host_names: int = 10_000
+    # Distinct connections of a client to an address.
+    connection_starts: int = 64
+    # Partitions of an exchange that are looked at, for the node that serves them.
+    witness_partitions: int = 4
+    # What may be an address, with its zone: a host name has 255 characters at most (RFC 1035).
+    address_chars: int = 255
+    # What a broker registers in ZooKeeper: its number and its ports have 32 bits, ten digits.
+    broker_digits: int = 10
+    broker_listeners: int = 20
+
+    # --- groups
+
+    groups: int = 1_000
+    # Members times generations.
+    presences: int = 20_000
+    # Topics of a subscription, members of an assignment, that an event keeps.
+    event_members: int = 100
+
+    # --- what groups fetched and committed
+
+    # Partitions by reader and by group; members.
+    reads: int = 5_000
+    commits: int = 5_000
+    members: int = 5_000
+    # Generations whose plan is audited, and the members or partitions of one.
+    plans: int = 1_000
+    plan_members: int = 2_000
+    # Partitions whose log start and end are followed, and slots of time of one: when there are
+    # more, slots become twice as wide.
+    log_bounds: int = 2_000
+    log_slots: int = 64
+    # Periods of polls, and fetches without records, of a reader in a partition. A reader that waits
+    # at the end of a log has a new position after each record.
+    periods: int = 500
+    positions: int = 100
+    # An offset as text: 64 bits.
+    offset_digits: int = 19
+    # Registries count ids from 1; a larger number is another format that begins with a zero.
+    schema_id: int = 10_000_000
+    # Threads of a group for one topic (consumers of 0.8). Larger groups are not audited.
+    group_threads: int = 10_000
+
+    # --- applications and journeys of records
+
+    # Applications by topic and group; ends of transactions, of which a row takes 24 bytes.
+    edges: int = 10_000
+    transaction_ends: int = 1 << 16
+    # Partitions, groups and topics whose records are followed; replications.
+    journey_partitions: int = 10_000
+    journey_groups: int = 10_000
+    journey_records: int = 10_000
+    # Ranges of acquired records in one response about a partition: brokers send one for each batch.
+    acquired_ranges: int = 1_000
+
+    # --- ZooKeeper
+
+    # Nodes, and changes of all nodes, of which the latest stay.
+    znodes: int = 10_000
+    znode_changes: int = 20_000
+    # Names of one list of children.
+    znode_children: int = 1_000
+    # Of a node's data: what Kafka registers of a broker has some 300 characters.
+    znode_chars: int = 600
+    zookeeper_sessions: int = 5_000
+    slow_requests: int = 50
+    # Groups of servers that are compared, each with each; ensembles have fewer than ten.
+    server_groups: int = 64
+    # Threads of one consumer for one topic.
+    consumer_streams: int = 1_000
+    # The number of a partition: brokers have far fewer than 100,000.
+    partition_digits: int = 5
+    # Members, owners and partitions that are looked at, for what all groups owned when a member
+    # joined or left: some seconds. Of groups for which that is not enough the first changes are.
+    ownership_looks: int = 5_000_000
+
+    # --- what tables, drawings and sentences show
+
+    # Columns of a text or a list in a table, as long as there are columns without room.
+    cell_columns: int = 40
+    # Topics and edges of a drawing: Mermaid draws nothing of more edges than this (`maxEdges`).
+    drawn_topics: int = 200
+    drawn_edges: int = 500
+    # A topic's name in a map of a terminal.
+    topic_columns: int = 40
+    # Client ids of an application, and others of its attributes, that are named.
+    named_attributes: int = 6
+    # Lanes of a timeline, the latest members, and the name of one.
+    lanes: int = 60
+    lane_columns: int = 24
+    # Members in a sentence about a rebalance; addresses of a host name; servers in the name of an
+    # ensemble; partitions with another owner than the assignor's; names in a list of ZooKeeper's.
+    named_members: int = 4
+    named_addresses: int = 3
+    named_servers: int = 3
+    named_partitions: int = 3
+    named_znodes: int = 50
 
 
-class Limit(NamedTuple):
-    """A threshold."""
-
-    value: int
-    unit: str
-    """ns, ms, bytes, count, times, percent, per second, per minute."""
-    why: str
-
-
-LIMITS: Final[dict[str, Limit]] = {
-    "addresses.looks": Limit(3, "count", "a tool that lists metadata sends one or two requests"),
-    "addresses.pace": Limit(
-        60 * SECOND,
-        "ns",
-        "between two lookups on average; clients refresh their metadata every 5 or 10 minutes",
-    ),
-    "addresses.starts": Limit(
-        4,
-        "count",
-        "connections with lookups and nothing else, at any pace: an application that starts again",
-    ),
-    "addresses.needed": Limit(
-        10,
-        "times",
-        "that a client gets the address of a broker that it needs and never connects to; starting "
-        "clients look up a few",
-    ),
-    "addresses.needed-pace": Limit(
-        5 * SECOND,
-        "ns",
-        "between two of these on average; clients retry missing metadata every second",
-    ),
-    "connects.answer": Limit(
-        SECOND, "ns", "before the end of the capture: TCP retransmits a SYN after this time"
-    ),
-    "rebalances.handover": Limit(
-        5 * SECOND,
-        "ns",
-        "the second half of a cooperative rebalance follows when members have released their "
-        "partitions",
-    ),
-    "unowned.pause": Limit(
-        2 * SECOND,
-        "ns",
-        "a starting leader that does not know the topics yet rejoins within a second",
-    ),
-    "refused.connections": Limit(
-        3, "count", "with ApiVersions alone; clients open single ones, and use them later"
-    ),
-    "refused.share": Limit(50, "percent", "of the connections of the client"),
-    "stuck.fetches": Limit(3, "count", "of one offset; a restart reads it twice"),
-}
-
-
-def limit(name: str) -> int:
-    return LIMITS[name].value
+LIMITS: Final = StatisticsLimits()

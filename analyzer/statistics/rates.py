@@ -7,10 +7,10 @@ from typing import Final, Self
 from kafkascope.analyzer.merging.measures import Measures, least, most, total
 from kafkascope.analyzer.merging.tables import Keyed, table
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import Accumulator, Line, TopicNames, columns, filled
 
 SECOND: Final = 1_000_000_000
-MAX_SLICES: Final = 3_600
 STAGES: Final = ("request_transfer", "server", "response_transfer", "rtt")
 """Of an exchange, by the names of their columns (docs/latency.md)."""
 
@@ -56,7 +56,7 @@ class Rates(Accumulator):
     _slices: Keyed[Slice] = table(Slice)
     """By number."""
 
-    def __init__(self, every_ns: int = SECOND, limit: int = MAX_SLICES) -> None:
+    def __init__(self, every_ns: int = SECOND, limit: int = LIMITS.slices) -> None:
         super().__init__()
         self.every_ns = self.width_ns = every_ns
         self.limit = limit

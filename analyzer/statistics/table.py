@@ -17,6 +17,7 @@ from kafkascope.analyzer.render.layout import (
     taken,
 )
 from kafkascope.analyzer.render.times import Times
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import Column, Kind, Line
 from kafkascope.analyzer.text import columns_taken, cut, safe, wrapped
 from kafkascope.analyzer.times import iso_ns
@@ -25,8 +26,6 @@ RIGHT: Final = frozenset({"count", "size", "duration", "share", "rate"})
 DOWNWARDS: Final = frozenset({"count", "size", "duration", "share", "rate"})
 MS: Final = 1_000_000
 INDENT: Final = "    "
-MAX_TEXT: Final = 40
-"""Width of a text or a list, as long as there are columns without room."""
 MIN_TEXT: Final = 12
 """Width below which no text is cut."""
 NO_PRIORITY: Final = Priority()
@@ -62,7 +61,7 @@ class _FilledColumn:
 
     def __post_init__(self) -> None:
         self.whole = max(map(columns_taken, (self.title, *self.cells)))
-        self.width = min(self.whole, MAX_TEXT) if self.shrinks else self.whole
+        self.width = min(self.whole, LIMITS.cell_columns) if self.shrinks else self.whole
 
     @property
     def shrinks(self) -> bool:

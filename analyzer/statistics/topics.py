@@ -12,6 +12,7 @@ from kafkascope.analyzer.merging.measures import Measures, least, most, stretch,
 from kafkascope.analyzer.merging.tables import Keyed, sums, table
 from kafkascope.analyzer.payloads.model import Namespace, SchemaKey
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch, PartitionColumns, Way
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import (
     Column,
     Line,
@@ -258,8 +259,6 @@ def _by_bytes(item: tuple[Line, Flow]) -> tuple[int, str]:
     return -_bytes(flow), repr(tuple(key.values()))
 
 
-MOST_PRODUCERS: Final = 100_000
-"""Distinct producer ids of a topic that are counted."""
 NS_PER_MS: Final = 1_000_000
 
 
@@ -272,7 +271,7 @@ class StoredPartition(Measures):
     lost_batches: int = total()
     codecs: Names = whole(Names)
     magics: Names = whole(Names)
-    producers: Distinct = whole(partial(Distinct, MOST_PRODUCERS))
+    producers: Distinct = whole(partial(Distinct, LIMITS.topic_producers))
     least_offset: int | None = least()
     most_offset: int | None = most()
     first_ms: int | None = least()

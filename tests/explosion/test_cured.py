@@ -21,10 +21,10 @@ from kafkascope.analyzer.export import late
 from kafkascope.analyzer.render.records import BYTES_SHOWN, HEADERS_SHOWN, lines_inside
 from kafkascope.analyzer.statistics.accumulators import STATISTICS
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
-from kafkascope.analyzer.statistics.cluster.reach import MAX_RESOLVED
 from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.groups.groups import Groups
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.captures import open_inputs
 from kafkascope.captures.merge.groups import Sketch, groups
 from kafkascope.captures.model import Resolved
@@ -278,9 +278,9 @@ def test_connections_that_are_counted_together_are_no_connection_to_tell_of(
 def test_names_of_hosts_are_limited_as_each_stands_for_many() -> None:
     # 80,000 DNS answers of 60 addresses took 450 MB, with addresses of IPv6 more.
     cluster = Cluster()
-    for number in range(MAX_RESOLVED + 50):
+    for number in range(LIMITS.host_names + 50):
         cluster.named(Resolved(f"h{number}", ("10.0.0.1",), "dns"))
-    assert json.dumps(cluster.dump()).count('"10.0.0.1"') == MAX_RESOLVED + 1  # the others
+    assert json.dumps(cluster.dump()).count('"10.0.0.1"') == LIMITS.host_names + 1  # the others
 
 
 def test_why_a_group_rebalances_is_not_searched_for(tmp_path: Path) -> None:

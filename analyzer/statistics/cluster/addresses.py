@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.zookeeper.operations import operations_of
 from kafkascope.dissectors.zookeeper.nodes import json_of
 from kafkascope.dissectors.zookeeper.paths import place_of
@@ -78,14 +79,10 @@ def is_public(host: str) -> bool:
     return is_address(host) and ip_address(host.partition("%")[0]).is_global
 
 
-MOST_ADDRESS: Final = 255
-"""Characters of what may be an address, with its zone."""
-
-
 def plain(host: str) -> str:
     """Return an address in the form in which it is compared: without a zone, in its usual spelling,
     IPv4 out of IPv6."""
-    return _plain(host) if len(host) <= MOST_ADDRESS else host
+    return _plain(host) if len(host) <= LIMITS.address_chars else host
 
 
 @lru_cache(maxsize=4096)
@@ -102,10 +99,6 @@ def address_text(host: str, port: int) -> str:
 
 
 # --- what brokers registered of themselves in ZooKeeper: the addresses of their listeners
-
-MOST_DIGITS: Final = 10
-MAX_LISTENERS: Final = 20
-"""Of one broker."""
 
 
 class RegisteredListener(NamedTuple):
@@ -133,7 +126,7 @@ def registered(exchange: Exchange) -> Iterator[RegisteredListener]:
 
 
 def _is_number(text: str) -> bool:
-    return len(text) <= MOST_DIGITS and text.isascii() and text.isdecimal()
+    return len(text) <= LIMITS.broker_digits and text.isascii() and text.isdecimal()
 
 
 def cluster_ids(exchange: Exchange) -> Iterator[str]:
@@ -148,7 +141,7 @@ def _listeners(chroot: str, node: int, told: dict[str, Any]) -> Iterator[Registe
     """Yield the listeners of a broker: a list of texts since 0.9, one host and port before."""
     endpoints = told.get("endpoints")
     if isinstance(endpoints, list):
-        for each in endpoints[:MAX_LISTENERS]:
+        for each in endpoints[: LIMITS.broker_listeners]:
             name, found, rest = str(each).partition("://")
             host, _, port = rest.rpartition(":")
             if found and _is_number(port):

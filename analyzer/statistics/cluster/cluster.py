@@ -40,6 +40,7 @@ from kafkascope.analyzer.statistics.cluster.model import (
 from kafkascope.analyzer.statistics.cluster.reach import Reach, Sums, contact_of, wants
 from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
     Line,
@@ -56,9 +57,6 @@ from kafkascope.captures.model import Closed, Opened, Resolved
 KINDS: Final = {0: "group", 1: "transaction", 2: "share"}
 LOST_LEADER: Final = frozenset({5, 6, 74, 75})
 """LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH."""
-MAX_PARTITIONS: Final = 50_000
-MAX_NODES: Final = 20_000
-"""Listeners of nodes, and coordinators of groups and transactional ids."""
 
 UNADVERTISED: Final[Line] = {
     **dict.fromkeys(("node", "rack", "controller", "number")),
@@ -90,13 +88,13 @@ class Cluster(Accumulator):
 
     facts: ClusterFacts = whole(ClusterFacts)
     reach: Reach = whole(Reach)
-    _nodes: Keyed[ClusterNode] = table(ClusterNode, MAX_NODES)
+    _nodes: Keyed[ClusterNode] = table(ClusterNode, LIMITS.listeners)
     """By role, node, host and port."""
-    _leaders: Keyed[Leader] = table(Leader, MAX_PARTITIONS)
+    _leaders: Keyed[Leader] = table(Leader, LIMITS.led_partitions)
     """By topic and partition."""
-    _coordinators: Keyed[Coordinator] = table(Coordinator, MAX_NODES)
+    _coordinators: Keyed[Coordinator] = table(Coordinator, LIMITS.listeners)
     """By kind and key."""
-    _registered: Keyed[Registration] = table(Registration, MAX_NODES)
+    _registered: Keyed[Registration] = table(Registration, LIMITS.listeners)
     """By chroot, node, name of the listener, host and port."""
 
     # --- taking in

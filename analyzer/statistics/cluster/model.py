@@ -4,14 +4,12 @@ connections. Values only."""
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from kafkascope.analyzer.merging.bounded import Distinct, Names
 from kafkascope.analyzer.merging.measures import Measures, least, most, total, whole
-from kafkascope.analyzer.statistics.limits import limit
-
-MAX_STARTS: Final = 64
-"""Distinct connections of a client to an address."""
+from kafkascope.analyzer.statistics.limits import LIMITS
+from kafkascope.analyzer.statistics.thresholds import limit
 
 
 class ClusterNode(Measures):
@@ -91,7 +89,7 @@ class Contact(Measures):
     looks: int = total()
     """Answers without an error to a lookup of leaders of topics, or a coordinator of a group, by
     name."""
-    starts: Distinct = whole(partial(Distinct, MAX_STARTS))
+    starts: Distinct = whole(partial(Distinct, LIMITS.connection_starts))
     """Connections with such an answer, or with one about no topic: that is how clients start."""
     first_look_ns: int | None = least()
     last_look_ns: int | None = most()

@@ -28,6 +28,7 @@ from kafkascope.analyzer.statistics.cluster.model import (
 )
 from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach, NodeKey
 from kafkascope.analyzer.statistics.exchange_batch import PRODUCE, ExchangeBatch
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import Exchange
 from kafkascope.captures.model import Closed, Opened, Resolved
 
@@ -42,11 +43,6 @@ GROUP_APIS: Final = frozenset({8, 11, 12, 14, 68})
 """OffsetCommit, JoinGroup, Heartbeat, SyncGroup, ConsumerGroupHeartbeat: only the coordinator
 answers them without an error."""
 FETCH: Final = 1
-MOST_WITNESSES: Final = 4
-"""Partitions of an exchange that are looked at."""
-MAX_ADDRESSES: Final = 50_000
-MAX_RESOLVED: Final = 10_000
-"""Host names: each may have 64 addresses."""
 
 Sums: TypeAlias = dict[tuple[str, int], tuple[Contact, Attempts]]
 """(host, port) -> what all clients did there."""
@@ -57,14 +53,14 @@ NodeOf: TypeAlias = Callable[[Served], int | None]
 class Reach(Measures):
     """Accumulators of tellings, contacts, attempts, names and witnesses."""
 
-    _advertised: Keyed[Advertised] = table(Advertised, MAX_ADDRESSES)
+    _advertised: Keyed[Advertised] = table(Advertised, LIMITS.addresses)
     """By role, node, host, port, client id and client host."""
-    _contacts: Keyed[Contact] = table(Contact, MAX_ADDRESSES)
+    _contacts: Keyed[Contact] = table(Contact, LIMITS.addresses)
     """By client id, client host, host and port."""
-    _attempts: Keyed[Attempts] = table(Attempts, MAX_ADDRESSES)
+    _attempts: Keyed[Attempts] = table(Attempts, LIMITS.addresses)
     """By client host, host and port."""
-    _names: Keyed[Resolution] = table(Resolution, MAX_RESOLVED)
-    _served: Keyed[Served] = table(Served, MAX_ADDRESSES)
+    _names: Keyed[Resolution] = table(Resolution, LIMITS.host_names)
+    _served: Keyed[Served] = table(Served, LIMITS.addresses)
     """By host and port."""
 
     # --- taking in
@@ -138,8 +134,9 @@ class Reach(Measures):
         them; consumers in a rack may be sent to followers (KIP-392)."""
         if batch.way == "replica" or not batch.request or batch.request.get("rack_id"):
             return
+        witnesses = LIMITS.witness_partitions
         for (topic, number, error), parts in batch.parts.items():
-            near = [at < MOST_WITNESSES for at in parts.at]
+            near = [at < witnesses for at in parts.at]
             if topic is None or error or not any(compress(parts.answered, near)):
                 continue
             broker, place = batch.exchange.broker, (topic, number)
@@ -196,8 +193,6 @@ def wants(exchange: Exchange) -> bool:
 
 # --- the table of nodes
 
-MOST_HOSTS: Final = 3
-
 
 class Contacted(NamedTuple):
     """Whether an address was reached."""
@@ -223,7 +218,7 @@ def contact_of(key: NodeKey, judged: JudgedReach, sums: Sums) -> Contacted:
     if not is_address(host) and host != "localhost":
         hosts = judged.hosts_of(key)
         if hosts is not None:
-            remarks.append(f"resolves to {', '.join(sorted(hosts)[:MOST_HOSTS])}")
+            remarks.append(f"resolves to {', '.join(sorted(hosts)[: LIMITS.named_addresses])}")
         elif word == "likely":
             remarks.append("a host name, matched by port")
         else:

@@ -22,7 +22,7 @@ from kafkascope.analyzer.statistics.cluster.addresses import (
     plain,
 )
 from kafkascope.analyzer.statistics.cluster.model import Advertised, Attempts, Contact
-from kafkascope.analyzer.statistics.limits import limit
+from kafkascope.analyzer.statistics.thresholds import limit
 
 ReachWord: TypeAlias = Literal["yes", "likely", "unanswered", "failed", "unknown", "no"]
 """Whether an address was reached. failed: connections were refused, or not answered; unanswered:

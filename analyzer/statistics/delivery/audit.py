@@ -35,8 +35,8 @@ from kafkascope.analyzer.statistics.delivery.plans import (
     subscribers,
 )
 from kafkascope.analyzer.statistics.groups.groups import Groups
-from kafkascope.analyzer.statistics.limits import limit
 from kafkascope.analyzer.statistics.model import Line, TopicNames, filled, topic_label
+from kafkascope.analyzer.statistics.thresholds import limit
 
 FETCHER: Final = "ConsumerFetcherThread-"
 """In client ids of consumers before 0.9."""

@@ -8,17 +8,13 @@ from typing import Any, Final, Self
 
 from kafkascope.analyzer.merging.measures import Measures, kept, whole
 from kafkascope.analyzer.statistics.exchange_batch import PartitionColumns
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import topic_key
 
 FINEST: Final = 28
 """The narrowest slot of time is 2^28 ns, about a quarter of a second."""
-MOST_SLOTS: Final = 64
-"""Of a series; when there are more, slots become twice as wide."""
 APART: Final = 2_000_000_000
 """Fetches no further apart than this (ns) are one period: long polls end twice a second."""
-MAX_PERIODS: Final = 500
-MAX_POSITIONS: Final = 100
-"""Of a reader in a partition. One who waits at the end of a log has a new one after each record."""
 LATEST: Final = -1
 EARLIEST: Final = -2
 """Timestamps of ListOffsets for the end and the beginning of a log."""
@@ -37,7 +33,7 @@ class Series(Measures):
         known = slots.get(slot)
         if known is None:
             slots[slot] = offset, -time_ns
-            while len(self._slots) > MOST_SLOTS:
+            while len(self._slots) > LIMITS.log_slots:
                 self._widen()
         elif offset > known[0] or (offset == known[0] and -time_ns > known[1]):
             slots[slot] = offset, -time_ns
@@ -107,7 +103,7 @@ class Periods(Measures):
             last += 1
         begins[first:last] = [begin_ns]
         ends[first:last] = [end_ns]
-        if len(begins) > MAX_PERIODS:
+        if len(begins) > LIMITS.periods:
             del begins[0], ends[0]
 
     def add_all(self, begins: Sequence[int], ends: Sequence[int]) -> None:
@@ -147,7 +143,7 @@ class Positions(Measures):
             times[offset] = min(known, time_ns)
             return
         times[offset] = time_ns
-        if len(times) > MAX_POSITIONS:
+        if len(times) > LIMITS.positions:
             del times[min(times)]
 
     def merge(self, other: Self) -> None:

@@ -14,7 +14,7 @@ from kafkascope.analyzer.statistics.delivery.model import (
     HappeningKind,
     Stall,
 )
-from kafkascope.analyzer.statistics.limits import limit
+from kafkascope.analyzer.statistics.thresholds import limit
 from kafkascope.analyzer.text import plural
 
 

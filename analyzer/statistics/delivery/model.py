@@ -10,6 +10,7 @@ from kafkascope.analyzer.merging.bounded import Event, Events
 from kafkascope.analyzer.merging.measures import Measures, least, most, stretch, total, whole
 from kafkascope.analyzer.merging.tables import Keyed, table
 from kafkascope.analyzer.statistics.delivery.ends import Bounds, Periods, Positions
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import Accumulator, columns
 
 HappeningKind: TypeAlias = Literal[
@@ -45,13 +46,6 @@ LAG_COLUMNS: Final = columns(
     *("group", "time", "topic", "partition", "fetched_offset", "committed_offset", "end_offset"),
     "lag",
 )
-
-
-MAX_READS: Final = 5_000
-MAX_COMMITS: Final = 5_000
-MAX_MEMBERS: Final = 5_000
-MAX_PLANS: Final = 1_000
-MAX_BOUNDS: Final = 2_000
 
 
 class Reads(Measures):
@@ -129,17 +123,17 @@ class Planned(Measures):
 class DeliveryFacts(Accumulator):
     """What is counted of deliveries."""
 
-    reads: Keyed[Reads] = table(Reads, MAX_READS)
+    reads: Keyed[Reads] = table(Reads, LIMITS.reads)
     """By topic, partition, client id and host."""
-    commits: Keyed[Commits] = table(Commits, MAX_COMMITS)
+    commits: Keyed[Commits] = table(Commits, LIMITS.commits)
     """By group, topic and partition."""
-    belongs: Keyed[Belongs] = table(Belongs, MAX_MEMBERS)
+    belongs: Keyed[Belongs] = table(Belongs, LIMITS.members)
     """By group, client id and host."""
-    polls: Keyed[Periods] = table(Periods, MAX_MEMBERS)
+    polls: Keyed[Periods] = table(Periods, LIMITS.members)
     """By client id and host."""
-    plans: Keyed[Planned] = table(Planned, MAX_PLANS)
+    plans: Keyed[Planned] = table(Planned, LIMITS.plans)
     """By group and generation."""
-    bounds: Keyed[Bounds] = table(Bounds, MAX_BOUNDS)
+    bounds: Keyed[Bounds] = table(Bounds, LIMITS.log_bounds)
     """By topic and partition."""
 
     def groups(self) -> list[str]:

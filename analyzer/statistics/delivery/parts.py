@@ -10,16 +10,12 @@ from typing import Any, Final
 from kafkascope.analyzer.statistics.delivery.ends import Periods
 from kafkascope.analyzer.statistics.delivery.model import Belongs, Happening
 from kafkascope.analyzer.statistics.groups.events import JOIN_GROUP, embedded
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.batches import CODEC_MASK, HEADER_SIZE, Batch
 from kafkascope.dissectors.records.compression import name_of
 from kafkascope.dissectors.values import read_uvarint
-
-MOST_DIGITS: Final = 19
-"""Of an offset as text."""
-MAX_LISTED: Final = 2_000
-"""Members or partitions of a plan."""
 
 
 def commits_of(
@@ -47,7 +43,7 @@ def commits_of(
 
 def offset_in(data: bytes | None) -> int | None:
     """Return the offset that a node of ZooKeeper holds as text; None for anything else."""
-    if not data or len(data) > MOST_DIGITS or not data.isdigit():
+    if not data or len(data) > LIMITS.offset_digits or not data.isdigit():
         return None
     return int(data)
 
@@ -78,7 +74,7 @@ def plan_of(key: int, asked: dict[str, Any], response: dict[str, Any]) -> dict[s
     if key == JOIN_GROUP:
         kind, name = asked["protocol_type"], response["protocol_name"] or ""
         found = []
-        for each in response["members"][:MAX_LISTED]:
+        for each in response["members"][: LIMITS.plan_members]:
             data = each["metadata"]
             body = embedded("JoinGroupRequest", "metadata", data, protocol_type=kind, name=name)
             if body is None or "topics" not in body:
@@ -93,7 +89,8 @@ def plan_of(key: int, asked: dict[str, Any], response: dict[str, Any]) -> dict[s
     }
     assigned = []
     for member, data in (
-        (each["member_id"], each["assignment"]) for each in asked["assignments"][:MAX_LISTED]
+        (each["member_id"], each["assignment"])
+        for each in asked["assignments"][: LIMITS.plan_members]
     ):
         body = embedded("SyncGroupResponse", "assignment", data, **fields)
         if (data and body is None) or (body is not None and "assigned_partitions" not in body):
@@ -113,8 +110,6 @@ MORE: Final = 0x80
 PLAIN: Final = frozenset({0})
 NO_ENCODING: Final[dict[str, Any]] = {}
 PREFIX: Final = 5
-MAX_ID: Final = 10_000_000
-"""Registries count from 1; larger numbers are another format that begins with a zero."""
 
 
 def encoding(blob: bytes, batches: Sequence[Batch]) -> dict[str, Any]:
@@ -159,7 +154,7 @@ def schema_id(blob: bytes, batch: Batch) -> int | None:
     if _signed(size) <= PREFIX or len(value) < PREFIX or value[0]:
         return None
     found = int.from_bytes(value[1:])
-    return found if 0 < found < MAX_ID else None
+    return found if 0 < found < LIMITS.schema_id else None
 
 
 def _signed(value: int) -> int:

@@ -12,7 +12,9 @@ import itertools
 import struct
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from kafkascope.analyzer.statistics.limits import LIMITS
 
 PartitionKey: TypeAlias = tuple[str, int]
 """Topic and partition."""
@@ -168,10 +170,6 @@ def _moves(
     return len(moves), max(0, len(moves) - max(0, needed))
 
 
-MOST_THREADS: Final = 10_000
-"""Of a group for one topic; what more have is not held against anything."""
-
-
 def ranges(
     subscriptions: Mapping[str, Mapping[str, int]], partitions: Mapping[str, int]
 ) -> dict[PartitionKey, str]:
@@ -183,8 +181,8 @@ def ranges(
             for member, topics in subscriptions.items()
             for number in range(topics.get(topic, 0))
         )
-        threads = sorted(islice(every, MOST_THREADS + 1))
-        if not threads or len(threads) > MOST_THREADS:
+        threads = sorted(islice(every, LIMITS.group_threads + 1))
+        if not threads or len(threads) > LIMITS.group_threads:
             continue
         for thread, numbers in _blocks(count, threads):
             found.update(((topic, number), thread) for number in numbers)

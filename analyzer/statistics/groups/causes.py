@@ -10,14 +10,13 @@ from typing import Final
 from kafkascope.analyzer.merging.bounded import Event
 from kafkascope.analyzer.statistics.groups.members import GroupIndex, fenced_text, left_text
 from kafkascope.analyzer.statistics.groups.model import LaneMark, Member, Reason, RebalanceCause
+from kafkascope.analyzer.statistics.limits import LIMITS
 
 SECOND: Final = 1_000_000_000
 NEARLY: Final = 950_000
 """Nanoseconds for each millisecond of a timeout: a shorter silence is no timeout."""
 SHORTEST_SESSION_S: Final = 6
 """Brokers take no shorter one by default (group.min.session.timeout.ms)."""
-MOST_TEXTS: Final = 4
-"""Members named in the sentence about a rebalance."""
 
 DID_NOT_REJOIN: Final = "did not rejoin"
 BACK: Final = "left and rejoined as the same member, consistent with max.poll.interval.ms"
@@ -94,7 +93,7 @@ class Causes(GroupIndex):
                 back = event.kind == "epoch" and self.joined_ns.get(name, 0) > event.time_ns
                 if back:
                     came.discard(name)
-                if len(texts) < MOST_TEXTS:
+                if len(texts) < LIMITS.named_members:
                     how = BACK if back else left_text(event.about)
                     texts.append(f"{self.label(name)} {how}")
             elif name in fenced:
@@ -117,7 +116,7 @@ class Causes(GroupIndex):
             return None
         # What went wrong is said before what goes on every day.
         order: tuple[RebalanceCause, ...] = ("expired", "fenced", "replaced", "left", "joined")
-        return min(causes, key=order.index), "; ".join(texts[:MOST_TEXTS])
+        return min(causes, key=order.index), "; ".join(texts[: LIMITS.named_members])
 
     def persons(self, names: set[str]) -> int:
         """Count the clients behind members: a static one that came back has two ids."""

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.merging.bounded import Event
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import Exchange, Row, topic_key
 
 OFFSET_COMMIT: Final = 8
@@ -25,8 +26,6 @@ KEYS: Final = frozenset({8, 11, 12, 13, 14, TXN_OFFSET_COMMIT, *PROTOCOLS})
 
 MEMBER_ID_REQUIRED: Final = 79
 EXPECTED: Final = frozenset({0, MEMBER_ID_REQUIRED})
-MAX_LISTED: Final = 100
-"""Topics of a subscription, members of an assignment, that an event keeps."""
 
 
 class Alive(NamedTuple):
@@ -107,9 +106,9 @@ def _join(
         "generation": generation,
         "leads": not error and (response or {}).get("leader") == member,
         "assignor": None if not response or error else response["protocol_name"],
-        "assignors": names[:MAX_LISTED],
+        "assignors": names[: LIMITS.event_members],
         "type": asked["protocol_type"],
-        "members": sorted(each["member_id"] for each in members)[:MAX_LISTED],
+        "members": sorted(each["member_id"] for each in members)[: LIMITS.event_members],
         "reason": asked.get("reason") or "",
         "session_ms": asked["session_timeout_ms"],
         "rebalance_ms": asked.get("rebalance_timeout_ms", -1),
@@ -129,7 +128,7 @@ def _topics(asked: dict[str, Any]) -> list[str]:
     for name, data in ((each["name"], each["metadata"]) for each in asked["protocols"]):
         body = embedded("JoinGroupRequest", "metadata", data, protocol_type=kind, name=name)
         if body is not None and "topics" in body:
-            return sorted(body["topics"])[:MAX_LISTED]
+            return sorted(body["topics"])[: LIMITS.event_members]
     return []
 
 
@@ -156,8 +155,8 @@ def _assigned(asked: dict[str, Any], response: dict[str, Any]) -> list[list[Any]
     if body is None or "assigned_partitions" not in body:
         return None if data else []
     return [
-        [each["topic"], list(each["partitions"])[:MAX_LISTED]]
-        for each in body["assigned_partitions"][:MAX_LISTED]
+        [each["topic"], list(each["partitions"])[: LIMITS.event_members]]
+        for each in body["assigned_partitions"][: LIMITS.event_members]
     ]
 
 
@@ -170,7 +169,7 @@ def _leave(
     if not members and asked.get("member_id"):
         members = ({"member_id": asked["member_id"]},)
     events = []
-    for part, each in enumerate(members[:MAX_LISTED]):
+    for part, each in enumerate(members[: LIMITS.event_members]):
         code = results[part]["error_code"] if part < len(results) and not error else error
         about = {
             "member": each["member_id"],
@@ -232,7 +231,7 @@ def _heartbeat(
         "generation": epoch,
         "error": error,
         "assigned": assigned,
-        "topics": None if topics is None else sorted(topics)[:MAX_LISTED],
+        "topics": None if topics is None else sorted(topics)[: LIMITS.event_members],
         "pattern": pattern,
         "assignor": asked.get("server_assignor"),
         "rebalance_ms": limit,
@@ -251,6 +250,6 @@ def _given(response: dict[str, Any]) -> list[list[Any]] | None:
         return None
     pairs = found.get("topic_partitions", found.get("assigned_topic_partitions")) or ()
     return [
-        [topic_key(None, each["topic_id"]), list(each["partitions"])[:MAX_LISTED]]
-        for each in pairs[:MAX_LISTED]
+        [topic_key(None, each["topic_id"]), list(each["partitions"])[: LIMITS.event_members]]
+        for each in pairs[: LIMITS.event_members]
     ]

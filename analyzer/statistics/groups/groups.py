@@ -23,6 +23,7 @@ from kafkascope.analyzer.statistics.groups.events import (
 )
 from kafkascope.analyzer.statistics.groups.model import Rebalance
 from kafkascope.analyzer.statistics.groups.story import Presence, Story, story_of
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
     Exchange,
@@ -35,9 +36,6 @@ from kafkascope.analyzer.statistics.model import (
     topic_label,
 )
 
-MAX_GROUPS: Final = 1_000
-MAX_PRESENCES: Final = 20_000
-"""Members times generations."""
 WORST: Final = ("expired", "fenced", "replaced", "rejoined", "metadata", "left")
 """Causes of rebalances that can be avoided, the worst first."""
 
@@ -77,9 +75,9 @@ class Groups(Accumulator):
         wide=("group", "member", "group_instance_id", "session_timeout"),
     )
 
-    _groups: Keyed[Group] = table(Group, MAX_GROUPS, weight=2)
+    _groups: Keyed[Group] = table(Group, LIMITS.groups, weight=2)
     """Up to 64 groups keep all events that one group may."""
-    _presences: Keyed[Presence] = table(Presence, MAX_PRESENCES)
+    _presences: Keyed[Presence] = table(Presence, LIMITS.presences)
     """By group, member and generation."""
 
     def __init__(self) -> None:

@@ -28,7 +28,7 @@ from kafkascope.analyzer.statistics.groups.model import (
     Story,
     span_of,
 )
-from kafkascope.analyzer.statistics.limits import limit
+from kafkascope.analyzer.statistics.thresholds import limit
 
 __all__ = ["Presence", "Story", "story_of"]
 

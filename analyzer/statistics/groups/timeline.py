@@ -8,11 +8,10 @@ from typing import Final, NamedTuple
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.render.layout import GAP
 from kafkascope.analyzer.statistics.groups.model import Member, Story
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import middle
 from kafkascope.analyzer.text import columns_taken, cut, padded, safe, wrapped
 
-MAX_LABEL: Final = 24
-MAX_LANES: Final = 60
 MIN_LANE: Final = 48
 """Columns of a lane that has a text beside it."""
 INDENT: Final = "    "
@@ -73,7 +72,7 @@ def _notes(story: Story) -> int:
 
 def _shown(story: Story) -> list[tuple[int, Member]]:
     """Return the members that have a lane, with their numbers: of too many the latest ones."""
-    return list(enumerate(story.members, 1))[-MAX_LANES:]
+    return list(enumerate(story.members, 1))[-LIMITS.lanes :]
 
 
 def lanes_of(story: Story, scale: Scale) -> list[Lane]:
@@ -102,7 +101,7 @@ def _label(index: int, member: Member) -> str:
     name = member.label
     if member.host and member.host != name:
         name = f"{name} {member.host}"
-    return cut(safe(f"c{index} {name}"), MAX_LABEL)
+    return cut(safe(f"c{index} {name}"), LIMITS.lane_columns)
 
 
 class Scale:

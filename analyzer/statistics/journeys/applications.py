@@ -41,6 +41,7 @@ from kafkascope.analyzer.statistics.journeys.model import (
     edges_of,
 )
 from kafkascope.analyzer.statistics.journeys.names import ClientUse, NamedClients, applications
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
     Line,
@@ -60,9 +61,6 @@ OF_GROUPS: Final = frozenset({8, 9, 10, 11, 12, 13, 14, OFFSETS_IN_TRANSACTION, 
 TRANSACTIONS: Final = 1
 """Key type of FindCoordinator for transactional ids."""
 READ_COMMITTED: Final = 1
-MAX_EDGES: Final = 10_000
-MAX_ENDS: Final = 1 << 16
-MAX_PARTITIONS: Final = 10_000
 
 LOOKED_UP: Final = 1
 MEMBER: Final = 2
@@ -137,18 +135,18 @@ class Applications(Accumulator):
         kinds=dict.fromkeys(("peers", "users", "software", "racks"), "list"),
     )
 
-    writes: Keyed[Edge] = table(Edge, MAX_EDGES)
-    reads: Keyed[Edge] = table(Edge, MAX_EDGES)
+    writes: Keyed[Edge] = table(Edge, LIMITS.edges)
+    reads: Keyed[Edge] = table(Edge, LIMITS.edges)
     """By client (see `Who`) and topic."""
-    groups: Keyed[Membership] = table(Membership, MAX_EDGES)
+    groups: Keyed[Membership] = table(Membership, LIMITS.edges)
     """By client and group."""
-    clients: Keyed[ClientFacts] = table(ClientFacts, MAX_EDGES)
-    pending: Keyed[PendingBatches] = table(PendingBatches, MAX_PARTITIONS)
-    markers: Keyed[Markers] = table(Markers, MAX_PARTITIONS)
+    clients: Keyed[ClientFacts] = table(ClientFacts, LIMITS.edges)
+    pending: Keyed[PendingBatches] = table(PendingBatches, LIMITS.journey_partitions)
+    markers: Keyed[Markers] = table(Markers, LIMITS.journey_partitions)
     """By topic and partition."""
-    ends: IntegerRows = whole(partial(IntegerRows, 3, MAX_ENDS))
+    ends: IntegerRows = whole(partial(IntegerRows, 3, LIMITS.transaction_ends))
     """Of transactions: (time of EndTxn, producer id, 1 where it commits)"""
-    replicas: Keyed[Edge] = table(Edge, MAX_EDGES)
+    replicas: Keyed[Edge] = table(Edge, LIMITS.edges)
     """By the node id of a follower, and topic."""
 
     # --- taking in

@@ -11,6 +11,7 @@ from kafkascope.analyzer.statistics.exchange_batch import (
     ExchangeBatch,
     PartitionColumns,
 )
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.batches import CONTROL, TRANSACTIONAL
@@ -21,8 +22,6 @@ RECORD_BATCH: Final = 2
 SPECIAL: Final = CONTROL | TRANSACTIONAL
 NOWHERE: Final = -1
 """An offset, a time or a producer id that is not known."""
-MOST_RANGES: Final = 1_000
-"""Of acquired records, in one answer about a partition: brokers send one for each batch."""
 MARKER_KEY: Final = 4
 """Bytes of the key of a control record: version and type."""
 
@@ -78,7 +77,7 @@ def _acquired(
     blobs = parts.by_batch(parts.blobs)
     for number, row in enumerate(zip(*whole, strict=True)):
         batch, (_, base, last, _, count, *_) = parts.batches[number], row
-        for first, end in ranges[:MOST_RANGES]:
+        for first, end in ranges[: LIMITS.acquired_ranges]:
             low, high = max(first, base), min(end, last)
             if low > high:
                 continue

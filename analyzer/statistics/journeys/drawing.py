@@ -11,19 +11,12 @@ from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.render.cells import size
 from kafkascope.analyzer.render.graphs import Graph, GraphEdge, GraphNode
 from kafkascope.analyzer.statistics.journeys.model import Application, Read, Write, edges_of
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.text import columns_taken, cut, filled, plural, safe, wrapped
 from kafkascope.analyzer.times import SECOND
 
 UNREAD: Final = "not read in this capture"
 UNWRITTEN: Final = "not written in this capture"
-MAX_DRAWN: Final = 200
-"""Topics of a drawing."""
-MAX_EDGES: Final = 500
-"""Of a drawing: `maxEdges` of Mermaid, which draws nothing where there are more."""
-MAX_TOPIC: Final = 40
-"""Columns of a topic's name in a terminal."""
-MAX_NAMED: Final = 6
-"""Client ids of an application, and others of its attributes, that are named."""
 
 
 class AppMap(NamedTuple):
@@ -56,7 +49,7 @@ def rate(records: int, span_ns: int) -> str:
     return f"{records * SECOND / span_ns:.3g}/s" if records and span_ns >= SECOND else ""
 
 
-def graph_of(shown: AppMap, most: int = MAX_DRAWN) -> Graph:
+def graph_of(shown: AppMap, most: int = LIMITS.drawn_topics) -> Graph:
     """Return the graph of the topics with the most bytes, and their applications."""
     traffic, degree = Counter[str](), Counter[str]()
     for each in shown.applications:
@@ -65,7 +58,9 @@ def graph_of(shown: AppMap, most: int = MAX_DRAWN) -> Graph:
             degree[edge.topic] += 1
     busiest = [name for name, _ in traffic.most_common(most)]
     ends = accumulate(degree[name] for name in busiest)
-    topics = sorted(name for name, end in zip(busiest, ends, strict=True) if end <= MAX_EDGES)
+    topics = sorted(
+        name for name, end in zip(busiest, ends, strict=True) if end <= LIMITS.drawn_edges
+    )
     ids = {name: f"t{number}" for number, name in enumerate(topics)}
     writers, readers = shown.writers(), shown.readers()
     nodes, edges = [], []
@@ -125,8 +120,9 @@ def _named(noun: str, names: Sequence[str]) -> list[str]:
 
 def listed(names: Sequence[str]) -> str:
     """Return the first names, and how many there are beside them."""
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return ", ".join(map(safe, names[:MAX_NAMED])) + more
+    rest = len(names) - LIMITS.named_attributes
+    shown = ", ".join(map(safe, names[: LIMITS.named_attributes]))
+    return f"{shown} and {rest} more" if rest > 0 else shown
 
 
 def map_lines(
@@ -136,7 +132,7 @@ def map_lines(
     application (or `only` one), and for each of its topics who is on the other side."""
     writers, readers = shown.writers(), shown.readers()
     room = max((columns_taken(safe(name)) for name in {**writers, **readers}), default=0)
-    room = min(room, MAX_TOPIC)
+    room = min(room, LIMITS.topic_columns)
     chosen = [each for each in shown.applications if only in (None, each.name)]
     for number, each in enumerate(chosen):
         if number:

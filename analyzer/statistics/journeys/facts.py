@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
 
 from kafkascope.analyzer.merging.integer_rows import IntegerRows
 from kafkascope.analyzer.merging.measures import Measures, least, most, whole
 from kafkascope.analyzer.merging.tables import Keyed, table
-from kafkascope.analyzer.statistics.journeys.applications import MAX_PARTITIONS, Applications
+from kafkascope.analyzer.statistics.journeys.applications import Applications
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import Accumulator
-
-MAX_GROUPS: Final = 10_000
-MAX_RECORDS: Final = 10_000
 
 
 class Produces(Measures):
@@ -57,14 +54,14 @@ class Replication(Measures):
 class JourneyFacts(Accumulator):
     """What is counted of journeys."""
 
-    produces: Keyed[Produces] = table(Produces, MAX_PARTITIONS)
-    fetches: Keyed[Fetches] = table(Fetches, MAX_PARTITIONS)
+    produces: Keyed[Produces] = table(Produces, LIMITS.journey_partitions)
+    fetches: Keyed[Fetches] = table(Fetches, LIMITS.journey_partitions)
     """By topic and partition."""
-    commits: Keyed[GroupCommits] = table(GroupCommits, MAX_GROUPS)
+    commits: Keyed[GroupCommits] = table(GroupCommits, LIMITS.journey_groups)
     """By group, topic and partition."""
-    records: Keyed[RecordFacts] = table(RecordFacts, MAX_RECORDS)
+    records: Keyed[RecordFacts] = table(RecordFacts, LIMITS.journey_records)
     """By topic, partition and offset."""
-    replications: Keyed[Replication] = table(Replication, MAX_RECORDS)
+    replications: Keyed[Replication] = table(Replication, LIMITS.journey_records)
     """By topic, partition, offset and follower."""
     last_ns: int | None = most()
     map: Applications = whole(Applications)

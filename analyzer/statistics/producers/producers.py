@@ -21,6 +21,7 @@ from kafkascope.analyzer.statistics.exchange_batch import (
     Outcome,
     PartitionColumns,
 )
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
     Line,
@@ -46,8 +47,6 @@ ADD_OFFSETS: Final = 25
 END: Final = 26
 COMMIT_OFFSETS: Final = 28
 TRANSACTIONS: Final = frozenset({INIT, ADD_PARTITIONS, ADD_OFFSETS, END, COMMIT_OFFSETS})
-MAX_PRODUCERS: Final = 2_000
-MAX_LISTED: Final = 100
 BATCH_BITS: Final = 20
 """Of an event's part, for the batches of one partition."""
 
@@ -98,8 +97,8 @@ class Producers(Accumulator):
         kinds={"partitions": "list"},
     )
 
-    ids: Keyed[Producer] = table(Producer, MAX_PRODUCERS)
-    transactional: Keyed[Transactional] = table(Transactional, MAX_PRODUCERS)
+    ids: Keyed[Producer] = table(Producer, LIMITS.producers)
+    transactional: Keyed[Transactional] = table(Transactional, LIMITS.producers)
 
     # --- taking in
 
@@ -335,7 +334,7 @@ def _added(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
             "transactional_id": each["transactional_id"],
             "producer": each["producer_id"],
             "epoch": each["producer_epoch"],
-            "partitions": pairs[:MAX_LISTED],
+            "partitions": pairs[: LIMITS.transaction_partitions],
         }
 
 

@@ -18,28 +18,13 @@ from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
 from kafkascope.analyzer.merging.tables import by_key
-from kafkascope.analyzer.statistics.delivery.plans import (
-    MOST_THREADS,
-    PartitionKey,
-    ranges,
-    round_robin,
-)
+from kafkascope.analyzer.statistics.delivery.plans import PartitionKey, ranges, round_robin
+from kafkascope.analyzer.statistics.limits import LIMITS, StatisticsLimits
 from kafkascope.analyzer.statistics.model import Line, listed, middle
 from kafkascope.analyzer.statistics.zookeeper.model import ZnodeChange
 from kafkascope.analyzer.statistics.zookeeper.story import TreeStory, ZnodeLife, fields_of
 from kafkascope.dissectors.zookeeper.paths import place_of
 
-MOST_STREAMS: Final = 1_000
-"""Threads of one consumer for one topic."""
-MOST_DIGITS: Final = 5
-"""Of the number of a partition: brokers have far fewer than 100,000."""
-MOST_OFFSET_DIGITS: Final = 19
-"""Of an offset: it has 64 bits."""
-MOST_DIFFERENCES: Final = 3
-"""That a sentence names."""
-MOST_LOOKS: Final = 5_000_000
-"""At members, owners and partitions, for what all groups owned when a member came or went: some
-seconds. Of groups for which that is not enough the first changes are looked at."""
 TOO_MANY: Final = "too many members and changes to analyze all of them"
 
 STATIC: Final = "static"
@@ -119,7 +104,7 @@ def _subscribed(told: dict[str, Any]) -> dict[str, int] | None:
     Kafka's console consumer, for one, has a pattern that is the name of its topic."""
     found = told.get("subscription")
     wanted = {
-        topic: min(streams, MOST_STREAMS)
+        topic: min(streams, LIMITS.consumer_streams)
         for topic, streams in (found if isinstance(found, dict) else {}).items()
         if isinstance(streams, int)
     }
@@ -152,7 +137,7 @@ def _groups(story: TreeStory) -> list[KeptGroup]:
         place = place_of(path)
         group, topic = place.first("groupId"), place.first("topicName")
         number = place.first("partition") or ""
-        part = (topic or "", int(number)) if _is_number(number, MOST_DIGITS) else None
+        part = (topic or "", int(number)) if _is_number(number, LIMITS.partition_digits) else None
         known = partitions.setdefault(place.chroot, {})
         if place.what == "partition" and topic and part is not None:
             known[topic] = max(known.get(topic, 0), part[1] + 1)
@@ -208,8 +193,8 @@ class OwnerAudit(NamedTuple):
             return self.unknown
         if self.assignor:
             return f"owned as assigned by the {self.assignor} assignor"
-        more = len(self.misplaced) - MOST_DIFFERENCES
-        shown = ", ".join(each.text() for each in self.misplaced[:MOST_DIFFERENCES])
+        more = len(self.misplaced) - LIMITS.named_partitions
+        shown = ", ".join(each.text() for each in self.misplaced[: LIMITS.named_partitions])
         return f"{shown}, and {more} more" if more > 0 else shown
 
 
@@ -248,7 +233,7 @@ def _step(kept: KeptGroup) -> int:
     topics = {topic for wish in wishes for topic in wish.topics or ()}
     known = [kept.partitions[topic] for topic in topics & kept.partitions.keys()]
     threads = sum(sum((wish.topics or {}).values()) for wish in wishes)
-    members = len(wishes) * (1 + len(known)) + min(threads, MOST_THREADS * len(known))
+    members = len(wishes) * (1 + len(known)) + min(threads, LIMITS.group_threads * len(known))
     return 1 + members + sum(map(len, kept.owners.values())) + sum(known)
 
 
@@ -265,7 +250,8 @@ class KeptGroups:
     """All groups of all ensembles. A name that several clusters have is followed by where the group
     is kept."""
 
-    def __init__(self, stories: Iterable[TreeStory]) -> None:
+    def __init__(self, stories: Iterable[TreeStory], limits: StatisticsLimits = LIMITS) -> None:
+        self._looks = limits.ownership_looks
         found = [kept for story in stories for kept in _groups(story)]
         times = Counter(kept.name for kept in found)
         self.groups = {
@@ -293,7 +279,7 @@ class KeptGroups:
         work, and of the others those that an equal part of the rest is enough for."""
         steps = {name: _step(kept) for name, kept in self.groups.items()}
         changes = {name: len(kept.comings()) for name, kept in self.groups.items()}
-        found, left = {}, MOST_LOOKS
+        found, left = {}, self._looks
         names = sorted(self.groups, key=lambda name: (steps[name] * changes[name], name))
         for at, name in enumerate(names):
             looks = min(steps[name] * changes[name], left // (len(names) - at))
@@ -416,7 +402,7 @@ class KeptGroups:
                 int(text)
                 for life in lives
                 for text in (life.change.text, *(change.text for _, change in life.changes))
-                if text and _is_number(text, MOST_OFFSET_DIGITS)
+                if text and _is_number(text, LIMITS.offset_digits)
             ]
             yield {
                 "group": name,

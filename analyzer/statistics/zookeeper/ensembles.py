@@ -12,16 +12,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations, permutations, product
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from kafkascope.analyzer.merging.bounded import Event, Events
 from kafkascope.analyzer.merging.tables import Keyed, by_key
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.zookeeper.model import KeptSession, Znode, ZnodeChange
 
 Server: TypeAlias = str
 """Address of a server."""
-MOST_GROUPS: Final = 64
-"""Of servers, that are held against each other; ensembles have fewer than ten."""
 
 
 @dataclass(slots=True)
@@ -61,7 +60,7 @@ def ensembles(
             ensemble.events.append(event)
     found[0].nodes.others = nodes.others
     for ensemble in found:
-        ensemble.doubtful = len(found) > MOST_GROUPS or any(
+        ensemble.doubtful = len(found) > LIMITS.server_groups or any(
             (ensemble.servers[0], other.servers[0]) not in apart
             for other in found
             if other is not ensemble
@@ -96,7 +95,7 @@ def _joined(
                 lasting.setdefault(path, set()).add(server)
     for told in births.values():
         groups.join(told)
-    if len(groups) > MOST_GROUPS:
+    if len(groups) > LIMITS.server_groups:
         return groups.all(), set()
     # Groups that reported a node, but not the same creation of it: then they were one group.
     heads = _headed(groups, lasting.values())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from kafkascope.analyzer.merging.bounded import MANY, Names
+from kafkascope.analyzer.merging.bounded import Names
+from kafkascope.analyzer.merging.limits import LIMITS
 from kafkascope.analyzer.merging.measures import Measures, least, most, total, whole
 
 
@@ -107,7 +108,7 @@ class KeptSession(Measures):
     last_ns: int | None = most()
     """When the last answer to it came, refusals left out."""
     latency_ns: int | None = most()
-    clients: Names = whole(partial(Names, MANY))
+    clients: Names = whole(partial(Names, LIMITS.many_names))
     """(address, time) of its connections: where they come from."""
     hosts: Names = whole(Names)
     servers: Names = whole(Names)

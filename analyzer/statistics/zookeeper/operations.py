@@ -8,11 +8,9 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.dissectors.zookeeper.nodes import holds_credentials
 from kafkascope.dissectors.zookeeper.types import BASE
-
-MOST_TEXT: Final = 600
-"""Characters of a node's data that are kept: what Kafka registers of a broker has some 300."""
 
 CREATE: Final = 1
 DELETE: Final = 2
@@ -108,9 +106,9 @@ def text_of(data: bytes | None, path: str) -> str | None:
         return None
     else:
         try:
-            text = data[: 4 * MOST_TEXT].decode()
+            text = data[: 4 * LIMITS.znode_chars].decode()
         except UnicodeDecodeError:
             return None
         if not text.isprintable():
             return None
-    return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "…"
+    return text if len(text) <= LIMITS.znode_chars else text[: LIMITS.znode_chars] + "…"

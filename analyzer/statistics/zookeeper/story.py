@@ -14,6 +14,7 @@ from math import inf
 from typing import Any, Final, Literal, TypeAlias
 
 from kafkascope.analyzer.merging.tables import by_key
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import Line, listed, picked
 from kafkascope.analyzer.statistics.zookeeper.ensembles import Ensemble
 from kafkascope.analyzer.statistics.zookeeper.model import Znode, ZnodeChange, label
@@ -26,11 +27,7 @@ CONTAINER: Final = -(1 << 63)
 """In place of a container's owner."""
 EPHEMERAL: Final = frozenset({1, 3})
 ORDER: Final = {"created": 0, "changed": 1, "deleted": 2}
-MOST_NAMES: Final = 50
-"""In a list of a line."""
 
-MOST_SERVERS: Final = 3
-"""In the name of an ensemble."""
 
 Ending: TypeAlias = Literal["deleted", "closed", "expired", "told", ""]
 """How a node went: by a request, with its session, which was closed or died, or for a reason that
@@ -117,8 +114,8 @@ class TreeStory:
     @property
     def name(self) -> str:
         """The addresses of its servers, as far as they were seen."""
-        more = len(self.servers) - MOST_SERVERS
-        shown = ", ".join(self.servers[:MOST_SERVERS])
+        more = len(self.servers) - LIMITS.named_servers
+        shown = ", ".join(self.servers[: LIMITS.named_servers])
         return f"{shown}, and {more} more" if more > 0 else shown
 
     @property
@@ -227,19 +224,20 @@ class TreeStory:
             word = _registered(life.path)
             if word:
                 found[word] = None
-        return list(found)[:MOST_NAMES]
+        return list(found)[: LIMITS.named_znodes]
 
     @listed(lambda line: (line["first"] or line["ended"] or 0, line["zk_session"] or ""))
     def session_lines(self) -> Iterator[Line]:
         for (id_,), session in self._ensemble.sessions.items():
             state, ended_ns = self.state(id_)
             owned = self.owned.get(id_, [])
+            addresses = sorted({address for address, _ in session.clients})
             yield {
                 "ensemble": self.name,
                 "zk_session": label(id_),
                 "id": id_,
                 "client_address": ", ".join(session.hosts),
-                "addresses": sorted({address for address, _ in session.clients})[:MOST_NAMES],
+                "addresses": addresses[: LIMITS.named_znodes],
                 "who": self.who(id_),
                 "user": ", ".join(session.users),
                 "state": state,
@@ -254,8 +252,8 @@ class TreeStory:
                 "connections": len(session.clients),
                 "servers": list(session.servers),
                 "max_latency": session.latency_ns,
-                "ephemerals": [life.path for life in owned][:MOST_NAMES],
-                "lost_nodes": [life.path for life in self.lost(id_)][:MOST_NAMES],
+                "ephemerals": [life.path for life in owned][: LIMITS.named_znodes],
+                "lost_nodes": [life.path for life in self.lost(id_)][: LIMITS.named_znodes],
                 "number": None if session.created is None else session.created[1],
             }
 

@@ -14,6 +14,7 @@ from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.merging.bounded import Events
 from kafkascope.analyzer.merging.measures import stretch, whole
 from kafkascope.analyzer.merging.tables import Keyed, table
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
     Exchange,
@@ -46,13 +47,6 @@ from kafkascope.analyzer.statistics.zookeeper.operations import (
 from kafkascope.analyzer.statistics.zookeeper.story import TreeStory
 from kafkascope.dissectors.zookeeper.types import BASE, CLOSE, CONNECT, EVENT, PING, TYPES
 
-MAX_NODES: Final = 10_000
-MAX_CHANGES: Final = 20_000
-"""Of all nodes; the latest are kept."""
-MAX_SESSIONS: Final = 5_000
-MAX_CHILDREN: Final = 1_000
-"""Names of one list."""
-MAX_SLOW: Final = 50
 LIVING: Final = frozenset({"NodeCreated", "NodeDataChanged", "NodeChildrenChanged"})
 """Watch events of nodes that are there."""
 SESSIONEXPIRED: Final = -112
@@ -101,13 +95,15 @@ class ZooKeeper(Accumulator):
         wide=("who", "ensemble"),
     )
 
-    nodes: Keyed[Znode] = table(Znode, MAX_NODES, unranked=1)
+    nodes: Keyed[Znode] = table(Znode, LIMITS.znodes, unranked=1)
     """By server and path."""
-    changes: Keyed[ZnodeChange] = table(ZnodeChange, MAX_CHANGES, sample=lambda key: -key[2])
+    changes: Keyed[ZnodeChange] = table(
+        ZnodeChange, LIMITS.znode_changes, sample=lambda key: -key[2]
+    )
     """By server, path, zxid and kind: created, changed, deleted."""
-    sessions: Keyed[KeptSession] = table(KeptSession, MAX_SESSIONS)
+    sessions: Keyed[KeptSession] = table(KeptSession, LIMITS.zookeeper_sessions)
     """By id."""
-    slow: Keyed[SlowRequest] = table(SlowRequest, MAX_SLOW, sample=lambda key: -key[0])
+    slow: Keyed[SlowRequest] = table(SlowRequest, LIMITS.slow_requests, sample=lambda key: -key[0])
     """By latency, time and id of the exchange."""
     events: Events = whole(Events)
     """Watch events, once for each client that got it."""
@@ -209,6 +205,9 @@ class ZooKeeper(Accumulator):
         kind, error = done.kind, done.error
         missing = error == NONODE and kind not in CREATES
         there = error == NODEEXISTS or (not error and kind not in DELETES)
+        children = None
+        if done.children is not None:
+            children = end_ns, done.children[: LIMITS.znode_children]
         node.take(
             first=at,
             first_ns=end_ns,
@@ -221,7 +220,7 @@ class ZooKeeper(Accumulator):
             existed=int(error == NODEEXISTS),
             exists_ns=end_ns if there else None,
             largest=(len(done.data), *at) if done.data else None,
-            children=None if done.children is None else (end_ns, done.children[:MAX_CHILDREN]),
+            children=children,
         )
         told: dict[str, Any] = {"told_ns": end_ns, "first": at}
         if done.stat is not None:

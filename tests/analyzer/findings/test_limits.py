@@ -13,11 +13,10 @@ from types import ModuleType
 import pytest
 
 from kafkascope.analyzer import findings, merging, statistics
-from kafkascope.analyzer.findings import RULES
+from kafkascope.analyzer.findings import RULES, outcomes
 from kafkascope.analyzer.findings.detectors import DETECTORS, Detector
-from kafkascope.analyzer.findings.outcomes import THRESHOLDS
-from kafkascope.analyzer.findings.rules import LIMITS
-from kafkascope.analyzer.statistics import limits as counted
+from kafkascope.analyzer.findings.rules import THRESHOLDS
+from kafkascope.analyzer.statistics import thresholds as counted
 from kafkascope.dissectors.reference.codes import ERRORS
 from kafkascope.dissectors.reference.zookeeper import ZOOKEEPER
 from kafkascope.dissectors.registry import APIS
@@ -78,12 +77,7 @@ NO_LIMITS = {
     "statistics.journeys.carried.RECORD_BATCH": "the magic of record batches",
     "statistics.journeys.carried.SPECIAL": "bits of the attributes of a batch",
     "merging.integer_rows.INT64": "bytes of a number",
-    "merging.bounded.FEW": "bounds memory",
     "merging.bounded.RECENT": "bounds memory",
-    "merging.tables.SHARED_FROM": "bounds memory",
-    "merging.tables.TABLE_EVENTS": "bounds memory",
-    "merging.tables.TABLE_NAMES": "bounds memory",
-    "merging.bounded.MANY": "bounds memory",
     "statistics.producers.producers.BATCH_BITS": "tells batches of one exchange apart",
     "statistics.producers.story.SEQUENCES": "numbers of sequences that there are",
     "statistics.groups.timeline.MIN_LANE": "columns of a terminal",
@@ -141,7 +135,7 @@ def reads(module: ModuleType) -> set[str]:
     return {
         node.value
         for node in ast.walk(tree_of(module))
-        if isinstance(node, ast.Constant) and node.value in LIMITS
+        if isinstance(node, ast.Constant) and node.value in THRESHOLDS
     }
 
 
@@ -159,13 +153,13 @@ def helpers(module: ModuleType) -> Iterator[ModuleType]:
 
 def test_rules_declare_limits_that_exist() -> None:
     named = [name for rule in RULES.values() for name in rule.limits]
-    assert set(named) <= LIMITS.keys()
+    assert set(named) <= THRESHOLDS.keys()
     assert all(len(set(rule.limits)) == len(rule.limits) for rule in RULES.values())
 
 
 def test_every_limit_is_of_a_rule_or_of_outcomes() -> None:
     named = {name for rule in RULES.values() for name in rule.limits}
-    assert named | set(THRESHOLDS) == LIMITS.keys()
+    assert named | set(outcomes.THRESHOLDS) == THRESHOLDS.keys()
 
 
 @pytest.mark.parametrize("detector", DETECTORS, ids=itemgetter(0))
@@ -176,18 +170,18 @@ def test_rules_declare_what_their_module_reads(detector: Detector) -> None:
     rules = [rule for rule in RULES.values() if rule.detector in here]
     declared = {name for rule in rules for name in rule.limits}
     assert read <= declared
-    assert declared - counted.LIMITS.keys() <= read
+    assert declared - counted.THRESHOLDS.keys() <= read
 
 
 def test_limits_of_statistics_are_read_there() -> None:
     read: set[str] = set()
     for module in modules(statistics):
         read |= set() if module is counted else reads(module)
-    assert read == counted.LIMITS.keys()
+    assert read == counted.THRESHOLDS.keys()
 
 
 def test_limits_have_a_unit_and_a_reason() -> None:
-    for name, limit in LIMITS.items():
+    for name, limit in THRESHOLDS.items():
         assert limit.unit in UNITS, name
         assert limit.value > 0
         assert limit.why

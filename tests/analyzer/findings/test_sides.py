@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kafkascope.analyzer.findings import RULES
-from kafkascope.analyzer.findings.outcomes import THRESHOLDS
-from kafkascope.analyzer.findings.rules import LIMITS
-from kafkascope.analyzer.statistics import limits as counted
+from kafkascope.analyzer.findings import RULES, outcomes
+from kafkascope.analyzer.findings.rules import THRESHOLDS
+from kafkascope.analyzer.statistics import thresholds as counted
 from tests.analyzer.findings import (
     sides_applications,
     sides_connections,
@@ -39,7 +38,8 @@ SIDES: dict[tuple[str, ...], Side] = {
 
 def test_every_limit_of_every_rule_has_both_sides() -> None:
     pairs = {(rule.name, name) for rule in RULES.values() for name in rule.limits}
-    assert pairs | {("outcomes", name) for name in THRESHOLDS} == {key[:2] for key in SIDES}
+    pairs |= {("outcomes", name) for name in outcomes.THRESHOLDS}
+    assert pairs == {key[:2] for key in SIDES}
 
 
 @pytest.mark.parametrize("pair", SIDES, ids=" ".join)
@@ -49,9 +49,9 @@ def test_a_limit_decides(pair: tuple[str, ...], monkeypatch: pytest.MonkeyPatch)
     name = pair[1]
     assert not side.make(side.calm)
     assert side.make(side.told)
-    limit = LIMITS[name]
+    limit = THRESHOLDS[name]
     for value in (limit.value - 1, limit.value + 1):
-        for table in (LIMITS, counted.LIMITS):
+        for table in (THRESHOLDS, counted.THRESHOLDS):
             if name in table:
                 monkeypatch.setitem(table, name, limit._replace(value=value))
         assert side.make(side.calm) or not side.make(side.told), f"{name} may be {value}"

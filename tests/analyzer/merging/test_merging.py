@@ -6,12 +6,11 @@ import json
 from functools import partial
 from random import Random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.merging import tables
 from kafkascope.analyzer.merging.bounded import Distinct, Event, Events, Names
+from kafkascope.analyzer.merging.limits import LIMITS, MergingLimits
 from kafkascope.analyzer.merging.measures import Measures, bits, least, most, total, whole
 from kafkascope.analyzer.merging.tables import Keyed
 from kafkascope.analyzer.ranks import BEGINNING, MOST_TEXT, bounded, has_bounded
@@ -89,8 +88,10 @@ class Busy(Measures):
     seen: Distinct = whole(partial(Distinct, 5))
 
 
-def busy(values: list[tuple[int, int]], limit: int = 12) -> Keyed[Busy]:
-    new = Keyed(Busy, limit)
+def busy(
+    values: list[tuple[int, int]], limit: int = 12, limits: MergingLimits = LIMITS
+) -> Keyed[Busy]:
+    new = Keyed(Busy, limit, limits=limits)
     for key, number in values:
         found = new[(key,)]
         found.names.add(number)
@@ -108,23 +109,20 @@ def busy(values: list[tuple[int, int]], limit: int = 12) -> Keyed[Busy]:
 def test_keys_of_a_table_share_names_and_events_whatever_the_order(
     values: list[tuple[int, int]], random: Random, split: int, limit: int
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "SHARED_FROM", 2)
-        patch.setattr(tables, "TABLE_NAMES", 24)
-        patch.setattr(tables, "TABLE_EVENTS", 24)
-        alone = busy(values, limit)
-        keys = len(alone)
-        other = values.copy()
-        random.shuffle(other)
-        merged = busy(other[:split], limit)
-        merged.merge(busy(other[split:], limit))
-        again = Keyed(Busy, limit).load(json.loads(json.dumps(merged.dump())))
-        assert merged.dump() == alone.dump()
-        assert again.dump() == alone.dump()
-        for _, found in alone.items():
-            most = 6 if keys <= 2 else min(6, max(1, 24 >> (keys - 1).bit_length()))
-            assert max(len(found.names), len(found.events)) <= most
-            assert len(found.seen) <= 5
+    few = LIMITS._replace(shared_from=2, table_names=24, table_events=24)
+    alone = busy(values, limit, few)
+    keys = len(alone)
+    other = values.copy()
+    random.shuffle(other)
+    merged = busy(other[:split], limit, few)
+    merged.merge(busy(other[split:], limit, few))
+    again = Keyed(Busy, limit, limits=few).load(json.loads(json.dumps(merged.dump())))
+    assert merged.dump() == alone.dump()
+    assert again.dump() == alone.dump()
+    for _, found in alone.items():
+        most = 6 if keys <= 2 else min(6, max(1, 24 >> (keys - 1).bit_length()))
+        assert max(len(found.names), len(found.events)) <= most
+        assert len(found.seen) <= 5
 
 
 def test_names_of_kilobytes_are_kept_in_part() -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.statistics.delivery.ends import MOST_SLOTS, Series, at, value_at
+from kafkascope.analyzer.statistics.delivery.ends import Series, at, value_at
+from kafkascope.analyzer.statistics.limits import LIMITS
 from tests.analyzer.statistics.delivery.test_delivery import HERE, audit_of, line_of
 
 SECOND = 1_000_000_000
@@ -31,7 +32,7 @@ def test_a_series_does_not_depend_on_order_or_parts(
     first.merge(second)
     third.merge(first)
     assert third.dump() == whole.dump()
-    assert len(whole) <= MOST_SLOTS
+    assert len(whole) <= LIMITS.log_slots
     if told:
         assert max(offset for _, offset in whole) == max(offset for _, offset in told)
 

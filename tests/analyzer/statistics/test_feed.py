@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import accumulators
-from kafkascope.analyzer.statistics import feed as feeding
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.feed import Feed, is_out_of_ordinary, wants
+from kafkascope.analyzer.statistics.limits import LIMITS, StatisticsLimits
 from kafkascope.kernel.pairs import OLDER
 from tests.analyzer.batches import batch
 from tests.analyzer.statistics.laws import SAMPLES, Pair, traffic
@@ -33,10 +33,10 @@ def one_by_one(pairs: Any) -> dict[str, Any]:
     return {name: each.dump() for name, each in counted.items()}
 
 
-def fed(pairs: Any) -> tuple[dict[str, Any], int]:
+def fed(pairs: Any, limits: StatisticsLimits = LIMITS) -> tuple[dict[str, Any], int]:
     """The states, and how many exchanges waited."""
     counted: dict[str, Any] = {**accumulators()}
-    feed, waited = Feed(counted.values()), 0
+    feed, waited = Feed(counted.values(), limits), 0
     for row, exchange in pairs:
         before = feed.waiting
         feed.add(row, exchange)
@@ -72,10 +72,8 @@ def test_it_does_not_matter_when_they_are_given(
 ) -> None:
     pairs, _ = traffic(name)
     some = data.draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=80, unique_by=id))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(feeding, "MOST_WAITING", most)
-        patch.setattr(feeding, "MOST_BYTES", size)
-        assert fed(some)[0] == one_by_one(some)
+    limits = LIMITS._replace(waiting_exchanges=most, waiting_bytes=size)
+    assert fed(some, limits)[0] == one_by_one(some)
 
 
 TOPICS = ("a", "b", "_own")

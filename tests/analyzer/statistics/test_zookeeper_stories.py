@@ -15,7 +15,7 @@ from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.delivery.plans import ranges, round_robin
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
-from kafkascope.analyzer.statistics.zookeeper import consumers
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.zookeeper.consumers import TOO_MANY, KeptGroups
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from tests.analyzer.findings.sides import time_of
@@ -404,7 +404,7 @@ def crowd(wire: ZooKeeperWire, group: str, members: int, zxid: int) -> None:
         wire.create(path, thread, EPHEMERAL, zxid=zxid + 3 * number + 1)
 
 
-def test_of_many_members_the_first_changes_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_members_the_first_changes_are_looked_at() -> None:
     topic = b'{"version":1,"partitions":{%s}}' % b",".join(b'"%d":[1]' % n for n in range(40))
     wire = ZooKeeperWire(7).connect().create("/brokers/topics/t", topic, zxid=1)
     crowd(wire, "small", 3, 10)
@@ -412,8 +412,7 @@ def test_of_many_members_the_first_changes_are_looked_at(monkeypatch: pytest.Mon
     stories = counted(wire).stories()
     whole = KeptGroups(stories)
     small, large = whole.rebalances("small"), whole.rebalances("large")
-    monkeypatch.setattr(consumers, "MOST_LOOKS", 3_000)
-    some = KeptGroups(stories)
+    some = KeptGroups(stories, LIMITS._replace(ownership_looks=3_000))
     assert some.rebalances("small") == small
     pairs = list(zip(large, some.rebalances("large"), strict=True))
     same = [one == other for one, other in pairs]

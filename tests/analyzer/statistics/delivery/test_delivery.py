@@ -17,7 +17,7 @@ from kafkascope.analyzer.merging.tables import Keyed
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.delivery.audit import Audit
 from kafkascope.analyzer.statistics.delivery.delivery import Delivery
-from kafkascope.analyzer.statistics.delivery.ends import APART, MAX_POSITIONS, Periods, Positions
+from kafkascope.analyzer.statistics.delivery.ends import APART, Periods, Positions
 from kafkascope.analyzer.statistics.delivery.follow import Follow
 from kafkascope.analyzer.statistics.delivery.model import AuditedPartition
 from kafkascope.analyzer.statistics.delivery.plans import (
@@ -30,6 +30,7 @@ from kafkascope.analyzer.statistics.delivery.plans import (
 )
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.groups.groups import Groups
+from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.captures.model import StreamEvent
 from tests.analyzer.batches import batch
 from tests.analyzer.findings.stating import states
@@ -402,7 +403,7 @@ def test_positions_of_parts_are_those_of_the_whole(
         parts[data.draw(st.integers(0, 1))].add(offset, time_ns)
     parts[0].merge(Positions().load(parts[1].dump()))
     assert parts[0].dump() == whole.dump()
-    assert len(whole.dump()) <= MAX_POSITIONS
+    assert len(whole.dump()) <= LIMITS.positions
 
 
 def test_members_of_streams_groups_are_known_by_their_heartbeats() -> None:

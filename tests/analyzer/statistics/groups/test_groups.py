@@ -10,9 +10,10 @@ import pytest
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
-from kafkascope.analyzer.merging import tables
+from kafkascope.analyzer.merging.limits import LIMITS
+from kafkascope.analyzer.merging.tables import Keyed, table
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
-from kafkascope.analyzer.statistics.groups.groups import Groups
+from kafkascope.analyzer.statistics.groups.groups import Group, Groups
 from kafkascope.analyzer.statistics.groups.timeline import Scale, lanes_of, timeline
 from kafkascope.dissectors.registry import encode_body
 from tests.analyzer.statistics.laws import counted, traffic
@@ -317,9 +318,14 @@ def test_a_fenced_member() -> None:
     assert (member["state"], member["text"]) == ("fenced", "got FENCED_MEMBER_EPOCH")
 
 
-def test_many_groups_share_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "SHARED_FROM", 2)
-    monkeypatch.setattr(tables, "TABLE_EVENTS", 128)
+class FewEvents(Groups):
+    """Groups that share the memory of 128 events."""
+
+    few = LIMITS._replace(shared_from=2, table_events=128)
+    _groups: Keyed[Group] = table(Group, weight=2, limits=few)
+
+
+def test_many_groups_share_one_bound() -> None:
     members, context = Members(), Context()
     for at in range(30):
         for number in range(5):
@@ -327,7 +333,7 @@ def test_many_groups_share_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
             members.join(f"m{number}", at, at, (f"m{number}",))
     events = [event for wire in members.wires.values() for event in wire.events]
     pairs = [(row_of(each, context.names), each) for each in told(events, context)]
-    one, *parts = (Groups() for _ in range(3))
+    one, *parts = (FewEvents() for _ in range(3))
     for number, pair in enumerate(pairs):
         one.add(ExchangeBatch.of(*pair))
         parts[number % 2].add(ExchangeBatch.of(*pair))
@@ -335,7 +341,7 @@ def test_many_groups_share_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kept == dict.fromkeys((f"g{number}" for number in range(5)), 8)
     parts[1].merge(parts[0])
     assert parts[1].dump() == one.dump()
-    assert Groups().load(one.dump()).dump() == one.dump()
+    assert FewEvents().load(one.dump()).dump() == one.dump()
     story = one.story("g0")
     assert story is not None
     assert story.dropped == 22

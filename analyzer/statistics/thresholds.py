@@ -1,0 +1,70 @@
+"""The thresholds of statistics that decide whether something is a finding, each with its reason.
+
+Detectors read what the statistics made of them; `analyzer.findings.rules` has all thresholds.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+SECOND: Final = 1_000_000_000
+
+
+class Threshold(NamedTuple):
+    """A threshold."""
+
+    value: int
+    unit: str
+    """ns, ms, bytes, count, times, percent, per second, per minute."""
+    why: str
+
+
+THRESHOLDS: Final[dict[str, Threshold]] = {
+    "addresses.looks": Threshold(
+        3, "count", "a tool that lists metadata sends one or two requests"
+    ),
+    "addresses.pace": Threshold(
+        60 * SECOND,
+        "ns",
+        "between two lookups on average; clients refresh their metadata every 5 or 10 minutes",
+    ),
+    "addresses.starts": Threshold(
+        4,
+        "count",
+        "connections with lookups and nothing else, at any pace: an application that starts again",
+    ),
+    "addresses.needed": Threshold(
+        10,
+        "times",
+        "that a client gets the address of a broker that it needs and never connects to; starting "
+        "clients look up a few",
+    ),
+    "addresses.needed-pace": Threshold(
+        5 * SECOND,
+        "ns",
+        "between two of these on average; clients retry missing metadata every second",
+    ),
+    "connects.answer": Threshold(
+        SECOND, "ns", "before the end of the capture: TCP retransmits a SYN after this time"
+    ),
+    "rebalances.handover": Threshold(
+        5 * SECOND,
+        "ns",
+        "the second half of a cooperative rebalance follows when members have released their "
+        "partitions",
+    ),
+    "unowned.pause": Threshold(
+        2 * SECOND,
+        "ns",
+        "a starting leader that does not know the topics yet rejoins within a second",
+    ),
+    "refused.connections": Threshold(
+        3, "count", "with ApiVersions alone; clients open single ones, and use them later"
+    ),
+    "refused.share": Threshold(50, "percent", "of the connections of the client"),
+    "stuck.fetches": Threshold(3, "count", "of one offset; a restart reads it twice"),
+}
+
+
+def limit(name: str) -> int:
+    return THRESHOLDS[name].value
