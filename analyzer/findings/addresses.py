@@ -8,9 +8,10 @@ from ipaddress import ip_address
 from itertools import chain
 from typing import Final
 
-from kafkascope.analyzer.findings.filters import ADDRESS_REQUESTS, MAX_NAMED, all_of
+from kafkascope.analyzer.findings.filters import ADDRESS_REQUESTS, all_of
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.view import DetectorInput, Finding, once
-from kafkascope.analyzer.findings.words import MOST_LISTED, listed, plural, spelled
+from kafkascope.analyzer.findings.words import listed, plural, spelled
 from kafkascope.analyzer.identity import ClientKey
 from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.cluster.addresses import address_text, is_address, is_loopback
@@ -85,7 +86,7 @@ def _finding(name: str, text: str, line: Line, view: DetectorInput) -> Finding:
         about={
             "broker": spelled(line["address"]),
             "node": str(line["node"]),
-            "client": view.clients(told)[:MAX_NAMED],
+            "client": view.clients(told)[: LIMITS.entities],
         },
     )
 
@@ -128,7 +129,7 @@ def _connects(line: Line) -> str:
     if is_address(host.strip("[]")):
         return f'broker == "{line["address"]}"'
     clients = sorted({host for _, host in line["told_to"]})
-    found = " or ".join(f"client.ip == {each}" for each in clients[:MOST_LISTED] if each)
+    found = " or ".join(f"client.ip == {each}" for each in clients[: LIMITS.listed] if each)
     return all_of(f"broker.port == {port}", f"({found})" if found else "")
 
 

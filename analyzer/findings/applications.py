@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
 from typing import Final
 
-from kafkascope.analyzer.findings.filters import MAX_TOPICS, quoted
+from kafkascope.analyzer.findings.filters import quoted
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import DetectorInput, Finding, unreadable
 from kafkascope.analyzer.findings.words import listed, spelled
@@ -25,8 +26,6 @@ from kafkascope.analyzer.text import plural
 # `__consumer_offsets` and others of brokers; `_schemas` and `_confluent-...` of tools by the same
 # custom; Streams names its own after the operator (StreamsBuilder of kafka-streams).
 _INTERNAL: Final = re.compile(r"_.*|.*-(?:changelog|repartition|subscription-[\w-]+-topic)|\(.*\)")
-MAX_COMPARED: Final = 1_000
-"""Topics whose names are compared with each other."""
 _SEPARATORS: Final = str.maketrans("._", "--")
 MEMBERSHIP: Final = "api in {JoinGroup, SyncGroup, Heartbeat, ConsumerGroupHeartbeat, OffsetCommit}"
 
@@ -59,7 +58,7 @@ def findings(view: DetectorInput) -> Iterator[Finding]:
                 count=len(long),
                 span=(min(e.first_ns for e in they), max(e.last_ns for e in they)),
                 about={
-                    "topic": [spelled(topic) for topic in long[:MAX_TOPICS]],
+                    "topic": [spelled(topic) for topic in long[: LIMITS.topics]],
                     "client": sorted({spelled(a.name) for t in long for a, _ in edges[t]}),
                 },
             )
@@ -96,7 +95,7 @@ def _shared_groups(applications: Sequence[Application], view: DetectorInput) -> 
         # One after the other is a new release, or the next run under a random id.
         together = any(
             one is not other and mine.first_ns < its.last_ns and its.first_ns < mine.last_ns
-            for (one, mine), (other, its) in combinations(pairs[:MAX_TOPICS], 2)
+            for (one, mine), (other, its) in combinations(pairs[: LIMITS.topics], 2)
         )
         if len(names) < 2 or not together:
             continue
@@ -109,8 +108,8 @@ def _shared_groups(applications: Sequence[Application], view: DetectorInput) -> 
             span=(min(e.first_ns for _, e in pairs), max(e.last_ns for _, e in pairs)),
             severity=None if len(set(map(_kind, names.values()))) > 1 else "chat",
             about={
-                "client": sorted(map(spelled, names))[:MAX_TOPICS],
-                "topic": sorted({spelled(read.topic) for _, read in pairs})[:MAX_TOPICS],
+                "client": sorted(map(spelled, names))[: LIMITS.topics],
+                "topic": sorted({spelled(read.topic) for _, read in pairs})[: LIMITS.topics],
             },
         )
 
@@ -124,7 +123,7 @@ def _kind(application: Application) -> tuple[object, ...]:
 def _similar_names(
     topics: Collection[str], onesided: Collection[str], view: DetectorInput
 ) -> Iterator[Finding]:
-    for one, other in similar_pairs(sorted(topics)[:MAX_COMPARED]):
+    for one, other in similar_pairs(sorted(topics)[: LIMITS.compared_topics]):
         how = _difference(one, other)
         # A typo makes a topic that the other side does not know; two that both have writers and
         # readers are two on purpose (order, orders).
@@ -146,7 +145,7 @@ def similar_pairs(names: Sequence[str]) -> Iterator[tuple[str, str]]:
     # Names one edit apart have a form with one character less in common (SymSpell), so that each
     # is compared with its neighbours only: all pairs of a thousand names take a second.
     forms = by_key((form, name) for name in names for form in {hash(f) for f in _forms(name)})
-    pairs = {pair for near in forms.values() for pair in combinations(near[:MAX_TOPICS], 2)}
+    pairs = {pair for near in forms.values() for pair in combinations(near[: LIMITS.topics], 2)}
     yield from (pair for pair in sorted(pairs) if _difference(*pair))
 
 
@@ -183,7 +182,7 @@ def _difference(one: str, other: str) -> str:
 
 
 def _of_topics(names: Collection[str]) -> str:
-    shown = sorted(name for name in names if name != OTHERS)[:MAX_TOPICS]
+    shown = sorted(name for name in names if name != OTHERS)[: LIMITS.topics]
     return (
         f"topic in {{{', '.join(map(quoted, shown))}}}"
         if len(shown) > 1

@@ -19,6 +19,7 @@ from kafkascope.analyzer.findings.counting import (
 )
 from kafkascope.analyzer.findings.filters import all_of, among
 from kafkascope.analyzer.findings.framing import is_damaged, swallowed
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import MS, limit
 from kafkascope.analyzer.findings.view import Client, Counts, DetectorInput, Exchange, Finding, Row
 from kafkascope.analyzer.findings.words import duration, listed, plural
@@ -51,11 +52,11 @@ class Nulls(Occurrences):
 class Batches(Counts):
     """Notes and errors of batches."""
 
-    seen: Keyed[Noted] = table(Noted, 2_000)
+    seen: Keyed[Noted] = table(Noted, LIMITS.keys)
     """By kind and client."""
-    formats: Keyed[Occurrences] = table(Occurrences, 2_000)
+    formats: Keyed[Occurrences] = table(Occurrences, LIMITS.keys)
     """Of formats that do not belong there: by API, version, formats and client."""
-    nulls: Keyed[Nulls] = table(Nulls, 2_000)
+    nulls: Keyed[Nulls] = table(Nulls, LIMITS.keys)
     """Of null in place of records: by version, software, broker and client."""
 
     def add(self, batch: ExchangeBatch) -> None:
@@ -199,7 +200,7 @@ class Stamps(Occurrences):
 class Clocks(Counts):
     """CreateTime of records next to the clock of the capture."""
 
-    clients: Keyed[Stamps] = table(Stamps, 2_000)
+    clients: Keyed[Stamps] = table(Stamps, LIMITS.keys)
 
     def add(self, batch: ExchangeBatch) -> None:
         """Take note of the newest timestamp of each request, and of refusals."""

@@ -16,6 +16,7 @@ from kafkascope.analyzer.findings.counting import (
     whole,
 )
 from kafkascope.analyzer.findings.filters import all_of
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import Counts, DetectorInput, Finding, Row
 from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
@@ -83,7 +84,7 @@ class StageTimes(Occurrences):
 class BrokerTimeCounts(Counts):
     """By stage and broker; slow readers by client as well."""
 
-    stages: Keyed[StageTimes] = table(StageTimes, 2_000)
+    stages: Keyed[StageTimes] = table(StageTimes, LIMITS.keys)
 
     def add(self, batch: ExchangeBatch) -> None:
         """Take in the times of a line; lines come one by one."""

@@ -19,18 +19,11 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.model import RANK, Finding, order
 from kafkascope.analyzer.findings.rules import DATA, RULES
 from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.statistics.thresholds import SECOND
-
-MOST_PHRASES: Final = 6
-"""Of one line about consequences; the rest is counted."""
-MOST_REASONS: Final = 20
-"""Findings that explain another one by the same line: more are no help, and thousands of one client
-would explain thousands of others."""
-MOST_CAUSES: Final = 200
-"""Of one entity that are looked at for each effect, the worst and earliest."""
 
 _Known: TypeAlias = tuple[str, Finding]
 """A finding behind its id, which is computed anew for each use."""
@@ -99,8 +92,8 @@ class Cause(NamedTuple):
         for each in self.consequences:
             counts[each.brief] += each.count if "{n}" in each.brief else 0
         phrases = [_phrase(brief, count) for brief, count in counts.items()]
-        rest = len(phrases) - MOST_PHRASES
-        return ", ".join(phrases[:MOST_PHRASES]) + (f" and {rest} more" if rest > 0 else "")
+        rest = len(phrases) - LIMITS.consequences
+        return ", ".join(phrases[: LIMITS.consequences]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def linked(findings: Iterable[Finding]) -> list[Finding]:
@@ -115,10 +108,10 @@ def linked(findings: Iterable[Finding]) -> list[Finding]:
         """By the entities of the first kind that the line demands."""
         for known in (known for name in line.causes for known in by_rule[name]):
             for entity in known[1].entities:
-                if entity[0] == line.same[0] and len(causes[entity]) < MOST_CAUSES:
+                if entity[0] == line.same[0] and len(causes[entity]) < LIMITS.causes:
                     causes[entity].append(known)
         for effect in (known for name in line.effects for known in by_rule[name] if causes):
-            reasons[effect[0]].update(islice(_explaining(line, effect, causes), MOST_REASONS))
+            reasons[effect[0]].update(islice(_explaining(line, effect, causes), LIMITS.reasons))
     return [
         replace(each, because=tuple(sorted(reasons[name]))) if reasons.get(name) else each
         for name, each in found

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from kafkascope.analyzer.findings.counting import Event, Keyed, Occurrences, most, table
-from kafkascope.analyzer.findings.filters import MAX_NAMED, all_of, among
+from kafkascope.analyzer.findings.filters import all_of, among
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import (
     Client,
@@ -68,9 +69,9 @@ class Unread(NamedTuple):
 class Codecs(Counts):
     """By client."""
 
-    refused: Keyed[Occurrences] = table(Occurrences, 1_000)
+    refused: Keyed[Occurrences] = table(Occurrences, LIMITS.few_keys)
     """By API, topic and client."""
-    old: Keyed[Old] = table(Old, 1_000)
+    old: Keyed[Old] = table(Old, LIMITS.few_keys)
     """zstd for versions before it."""
 
     def add(self, batch: ExchangeBatch) -> None:
@@ -133,7 +134,7 @@ def _unread(client: Client, found: list[Unread], old: bool, view: DetectorInput)
         "batch-codec",
         f"{client} received batches of {listed(topics)} compressed with {', '.join(codecs)} and "
         f"never read past them: {then}{older(ZSTD_FETCHES.low - 1) if old else ''}",
-        all_of("api == Fetch", among("number", numbers[:MAX_NAMED])),
+        all_of("api == Fetch", among("number", numbers[: LIMITS.entities])),
         span_of(fetches),
         count=times,
         severity=None if old else "warning",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kafkascope.analyzer.findings.filters import all_of, connections_in, quoted, with_requests
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import DetectorInput, Finding, unreadable
 from kafkascope.analyzer.findings.words import duration, plural, size, spelled
@@ -14,7 +15,6 @@ from kafkascope.analyzer.statistics.connections import ZOOKEEPER, client_of
 from kafkascope.analyzer.statistics.model import Line
 
 SEGMENT: Final = 1448
-MOST_CONNECTIONS: Final = 200
 
 
 def findings(view: DetectorInput) -> Iterator[Finding]:
@@ -107,7 +107,7 @@ def _of(name: str, text: str, lines: list[Line], view: DetectorInput, **more: An
         text,
         all_of(
             f"client == {quoted(who)}" if who else "",
-            connections_in(with_requests(lines), MOST_CONNECTIONS),
+            connections_in(with_requests(lines), LIMITS.client_connections),
         ),
         lines=lines,
         about={"client": spelled(who) if who else ()},

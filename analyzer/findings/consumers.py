@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from kafkascope.analyzer.findings.filters import MAX_NAMED, all_of, among, quoted
+from kafkascope.analyzer.findings.filters import all_of, among, quoted
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.versions import FETCH_OF_4, offered
 from kafkascope.analyzer.findings.view import (
@@ -81,7 +82,7 @@ def _happened(group: str, kind: str, here: list[Happening], view: DetectorInput)
         last=plural(here[-1].count, "partition"),
         pauses=plural(len(here), "pause"),
     )
-    numbers = sorted({each.number for each in here if each.number is not None})[:MAX_NAMED]
+    numbers = sorted({each.number for each in here if each.number is not None})[: LIMITS.entities]
     more = f" (and {len(here) - 1} more)" if len(here) > 1 else ""
     return view.finding(
         name,

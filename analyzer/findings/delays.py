@@ -20,6 +20,7 @@ from kafkascope.analyzer.findings.counting import (
     total,
     whole,
 )
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import SECOND, limit
 from kafkascope.analyzer.findings.view import Counts, DetectorInput, Finding, Row
 from kafkascope.analyzer.findings.words import duration, plural, size
@@ -69,8 +70,8 @@ class Took(NamedTuple):
 class Delays(Counts):
     """Delays by rule, API, client and broker."""
 
-    found: Keyed[Delay] = table(Delay, 2_000)
-    connects: Keyed[Delay] = table(Delay, 1_000)
+    found: Keyed[Delay] = table(Delay, LIMITS.keys)
+    connects: Keyed[Delay] = table(Delay, LIMITS.few_keys)
     """Connections whose SYN was sent again, by client, broker and number."""
 
     def add(self, batch: ExchangeBatch) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kafkascope.analyzer.findings.limits import FindingLimits
 from kafkascope.analyzer.findings.view import audit_of
 from kafkascope.analyzer.statistics.connections import KAFKA, ZOOKEEPER
 from kafkascope.analyzer.statistics.zookeeper.operations import CREATES
@@ -101,7 +102,9 @@ class Deferred:
     """What a detector counts, made with the first exchange for it. For `feed.Feed` it is an
     accumulator."""
 
-    def __init__(self, detector: Detector, payloads: Payloads | None) -> None:
+    def __init__(
+        self, detector: Detector, payloads: Payloads | None, limits: FindingLimits
+    ) -> None:
         self.detector = detector
         self.counts: Counts | None = None
         """None: it was given nothing."""
@@ -110,12 +113,14 @@ class Deferred:
         self.ODD = detector.odd
         self.KAFKA_ONLY = detector.kafka_only
         self._payloads = payloads
+        self._limits = limits
 
     def made(self) -> Counts:
         """Return the counts, made by now."""
         if self.counts is None:
             self.counts = getattr(self.detector.module, self.detector.counts)()
             self.counts.payloads = self._payloads
+            self.counts.limits = self._limits
         return self.counts
 
     def __getattr__(self, name: str) -> Any:

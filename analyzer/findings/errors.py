@@ -19,6 +19,7 @@ from kafkascope.analyzer.findings.counting import (
     whole,
 )
 from kafkascope.analyzer.findings.filters import all_of, api_is
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import (
     Client,
@@ -29,7 +30,7 @@ from kafkascope.analyzer.findings.view import (
     Row,
     span_of,
 )
-from kafkascope.analyzer.findings.words import MOST_LISTED, duration, listed, plural, spelled
+from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.merging.measures import stretch
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
@@ -67,7 +68,7 @@ class DiskFailure(Occurrences):
 class ErrorCodes(Counts):
     """Errors that no statistic counts by topic."""
 
-    seen: Keyed[Occurrences] = table(Occurrences, 5_000)
+    seen: Keyed[Occurrences] = table(Occurrences, LIMITS.many_keys)
     """By code, API, client and topic."""
     disks: Keyed[DiskFailure] = table(DiskFailure, 500)
     """By broker and API."""
@@ -103,7 +104,7 @@ class ErrorCodes(Counts):
                 about={
                     "broker": spelled(broker),
                     "client": clients,
-                    "topic": topics[:MOST_LISTED],
+                    "topic": topics[: LIMITS.listed],
                 },
             )
 
@@ -162,9 +163,9 @@ class TopicLife(Measures):
 class Deleted(Counts):
     """When topics worked, and later errors about missing ones."""
 
-    lives: Keyed[TopicLife] = table(TopicLife, 1_000)
+    lives: Keyed[TopicLife] = table(TopicLife, LIMITS.few_keys)
     """By topic."""
-    refused: Keyed[ShortEventLog] = table(ShortEventLog, 1_000)
+    refused: Keyed[ShortEventLog] = table(ShortEventLog, LIMITS.few_keys)
 
     def add(self, batch: ExchangeBatch) -> None:
         """Take note of successful requests about topics, refused ones, and deletions."""

@@ -10,8 +10,8 @@
     expected = ExpectedErrors(found)             # which errors no finding is about
     settled(errors, found)                       # the statistic of errors, decided by them
 
-An exchange may be evidence of thousands: of each rule and severity, `MOST_OF_RULE` are given, so
-that which rules and severities it is about is whole.
+An exchange may be evidence of thousands: of each rule and severity, a few are given
+(`FindingLimits`), so that which rules and severities it is about is whole.
 
 Evidence is what the filter of a finding selects; lists of exchanges are not kept. More traffic may
 change findings: make a new `Evidence` then, and a new `Known`.
@@ -36,6 +36,7 @@ from kafkascope.analyzer.filter.bind import And, Or, Test
 from kafkascope.analyzer.filter.fields import field_of
 from kafkascope.analyzer.filter.language import Bound, Known, compile_filter, compile_query
 from kafkascope.analyzer.filter.values import address_number
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.model import Finding
 from kafkascope.analyzer.findings.rules import RULES
 from kafkascope.analyzer.findings.words import plural
@@ -59,10 +60,6 @@ PART: Final = "part of path"
 """Not a field: a name between slashes, of a filter for paths that contain it."""
 _ORDER: Final = {name: place for place, name in enumerate((*KEYS, PART, ""))}
 NO_KEY: Final = ("", None)
-MOST_IN_RANGES: Final = 1_000
-"""Values of ranges that are keys each."""
-MOST_OF_RULE: Final = 20
-"""Findings of one rule and severity that an exchange has."""
 
 Key: TypeAlias = tuple[str, Any]
 """A field and a value that an exchange must have to be evidence at all."""
@@ -87,7 +84,7 @@ class Evidence:
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings = [each for each in findings if each.filter]
         kinds = Counter((each.name, each.severity) for each in self.findings)
-        crowded = [kind for kind, count in kinds.items() if count > MOST_OF_RULE]
+        crowded = [kind for kind, count in kinds.items() if count > LIMITS.findings_of_rule]
         self._rooms = len(crowded) + 1
         """Of each crowd, and of all others, which is the last."""
         room_of = {kind: which for which, kind in enumerate(crowded)}
@@ -114,7 +111,7 @@ class Evidence:
             for value in _values(name, row):
                 asked.update(wanted.get(value, ()))
         places: list[int] = []
-        left = [MOST_OF_RULE] * self._rooms
+        left = [LIMITS.findings_of_rule] * self._rooms
         left[-1] = len(self.findings)
         for case in map(self._cases.__getitem__, sorted(asked)):
             # There may be thousands; most of them would be judged in vain.
@@ -129,7 +126,7 @@ class Evidence:
         for place in places:
             taken.setdefault(self._room[place], []).append(place)
         kept = chain.from_iterable(
-            some if room < 0 else some[:MOST_OF_RULE] for room, some in taken.items()
+            some if room < 0 else some[: LIMITS.findings_of_rule] for room, some in taken.items()
         )
         wanted = _compiled(text)
         return Case(text, wanted, tuple(sorted(kept)), tuple(taken), _since(wanted.bound))
@@ -170,7 +167,7 @@ class Evidence:
         rows = RowRange(session, begin, max(begin, end))
         found: dict[int, list[int]] = {}
         queries = self._queries(session)
-        left = np.full((len(rows), self._rooms), MOST_OF_RULE, np.int16)
+        left = np.full((len(rows), self._rooms), LIMITS.findings_of_rule, np.int16)
         left[:, -1] = np.iinfo(np.int16).max
         for which, at in self._concerned(rows):
             case, query = self._cases[which], queries[which]
@@ -258,7 +255,7 @@ def _values_in(values: Iterable[tuple[Any, Any]]) -> list[Any]:
             continue
         if not isinstance(first, int) or not isinstance(last, int):
             return []
-        if len(found) + last - first >= MOST_IN_RANGES:
+        if len(found) + last - first >= LIMITS.indexed_values:
             return []
         found += range(first, last + 1)
     return found
@@ -296,7 +293,8 @@ def _keyed(name: str, values: Iterable[Any]) -> Iterable[Any]:
 def overflowing_rules(found: Iterable[Finding]) -> list[str]:
     """Return rules at their limit of findings: an exchange may be evidence of more."""
     counts = Counter((each.name, each.severity) for each in found)
-    return list(dict.fromkeys(name for (name, _), count in counts.items() if count >= MOST_OF_RULE))
+    full = (kind for kind, count in counts.items() if count >= LIMITS.findings_of_rule)
+    return list(dict.fromkeys(name for name, _ in full))
 
 
 def note(known: Known, number: int, found: tuple[Finding, ...]) -> None:

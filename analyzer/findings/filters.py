@@ -8,15 +8,13 @@ from typing import Any, Final
 
 from kafkascope.analyzer.conversation.pending import SASL_TOKEN
 from kafkascope.analyzer.filter.lexer import quoted
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.merging.tables import OTHERS
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.dissectors.zookeeper.types import UNKNOWN as UNKNOWN_TYPE
 
 __all__ = [
     "ADDRESS_REQUESTS",
-    "MAX_CONNECTIONS",
-    "MAX_NAMED",
-    "MAX_TOPICS",
     "all_of",
     "among",
     "api_is",
@@ -25,11 +23,6 @@ __all__ = [
     "with_requests",
 ]
 
-MAX_NAMED: Final = 100
-"""Entities of a kind that a finding names, for those that it explains; exchanges and connections
-that a filter names. Findings about connections, and those about groups, name fewer."""
-MAX_CONNECTIONS: Final = 50
-MAX_TOPICS: Final = 20
 ADDRESS_REQUESTS: Final = "api in {Metadata, DescribeCluster, FindCoordinator}"
 """Selects exchanges that carry addresses of brokers."""
 
@@ -54,7 +47,7 @@ def among(field: str, numbers: Iterable[int]) -> str:
     return f"{field} in {{{', '.join(parts)}}}" if parts else ""
 
 
-def connections_in(lines: Iterable[Line], most: int = MAX_NAMED) -> str:
+def connections_in(lines: Iterable[Line], most: int = LIMITS.entities) -> str:
     """Return a filter for the first of some connections."""
     return among("conn", [line["connection"] for line in lines][:most])
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from kafkascope.analyzer.findings.causes import Cause, folded, linked, unfolded
 from kafkascope.analyzer.findings.detectors import DETECTORS, Deferred, findings
+from kafkascope.analyzer.findings.limits import LIMITS, FindingLimits
 from kafkascope.analyzer.findings.model import COLUMNS, RANK, Finding
 from kafkascope.analyzer.findings.rules import RULES
 from kafkascope.analyzer.findings.view import Counts, DetectorInput, GapCause, StatisticsInput
@@ -63,6 +64,7 @@ class Findings(Accumulator):
         beside: Mapping[str, Accumulator] | None = None,
         release: str = "",
         payloads: Payloads | None = None,
+        limits: FindingLimits = LIMITS,
     ) -> None:
         """`only` and `ignore`: names of rules; unknown ones are a `KeyError`. `beside`: statistics
         that the caller counts, merges and keeps; without them it counts its own. `release`: a Kafka
@@ -80,7 +82,9 @@ class Findings(Accumulator):
         found = beside or {name: STATISTICS[name]() for name in StatisticsInput._fields}
         self.base = StatisticsInput(*(found[name] for name in StatisticsInput._fields))  # type: ignore[arg-type]
         own = () if self.beside else self.base
-        self._counts = {each.name: Deferred(each, payloads) for each in DETECTORS if each.counts}
+        self._counts = {
+            each.name: Deferred(each, payloads, limits) for each in DETECTORS if each.counts
+        }
         self._watchers = [each.saw for each in own if hasattr(each, "saw")]
         self._watchers += [
             each.made().saw for each in self._counts.values() if each.detector.watches

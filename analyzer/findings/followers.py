@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from kafkascope.analyzer.findings.counting import Event, Keyed, Measures, bits
-from kafkascope.analyzer.findings.words import MOST_LISTED, duration
+from kafkascope.analyzer.findings.limits import LIMITS
+from kafkascope.analyzer.findings.words import duration
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch, replica_id
 
 SLOT: Final = 50_000_000
@@ -53,7 +54,7 @@ def idle_followers(fetching: Keyed[Slots], slow: list[Event]) -> str:
                 idle[follower] = max(idle.get(follower, 0), count * SLOT)
     return "".join(
         f"; follower {follower} sent no Fetch for {duration(took)} meanwhile"
-        for follower, took in sorted(idle.items())[:MOST_LISTED]
+        for follower, took in sorted(idle.items())[: LIMITS.listed]
     )
 
 

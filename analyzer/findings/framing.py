@@ -24,6 +24,7 @@ from kafkascope.analyzer.findings.counting import (
     whole,
 )
 from kafkascope.analyzer.findings.filters import all_of, among, api_is
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.view import Client, Counts, DetectorInput, Exchange, Finding, Row
 from kafkascope.analyzer.findings.words import listed, plural
 from kafkascope.analyzer.identity import client_key_of, client_of
@@ -60,9 +61,9 @@ class Anomaly(OccurrencesWithText):
 class Framing(Counts):
     """Orphans on connections that were seen whole, and what could not be decoded."""
 
-    odd: Keyed[Anomaly] = table(Anomaly, 2_000)
+    odd: Keyed[Anomaly] = table(Anomaly, LIMITS.keys)
     """By kind, side, client, broker, API and version."""
-    orphans: Keyed[Orphans] = table(Orphans, 2_000, unranked=1)
+    orphans: Keyed[Orphans] = table(Orphans, LIMITS.keys, unranked=1)
     """By connection."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:

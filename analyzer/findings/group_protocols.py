@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from kafkascope.analyzer.findings.counting import Keyed, Names, OccurrencesWithText, table, whole
 from kafkascope.analyzer.findings.filters import quoted
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding, Row
 from kafkascope.analyzer.findings.words import listed, plural, spelled
 from kafkascope.analyzer.identity import client_of
@@ -32,11 +33,11 @@ class UnreadableBytes(OccurrencesWithText):
 class GroupProtocols(Counts):
     """Bytes that group members and leaders exchange through brokers."""
 
-    unread: Keyed[UnreadableBytes] = table(UnreadableBytes, 2_000)
+    unread: Keyed[UnreadableBytes] = table(UnreadableBytes, LIMITS.keys)
     """By kind, side, group, protocol type that refuses the bytes, client."""
-    types: Keyed[OccurrencesWithText] = table(OccurrencesWithText, 2_000)
+    types: Keyed[OccurrencesWithText] = table(OccurrencesWithText, LIMITS.keys)
     """The protocol types that members of a group named."""
-    members: Keyed[OccurrencesWithText] = table(OccurrencesWithText, 5_000)
+    members: Keyed[OccurrencesWithText] = table(OccurrencesWithText, LIMITS.many_keys)
     """The clients of each member of a group."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:

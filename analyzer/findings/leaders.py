@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kafkascope.analyzer.findings.counting import Event, EventLog, Events, Keyed, Occurrences, table
 from kafkascope.analyzer.findings.filters import all_of
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import MS, limit
 from kafkascope.analyzer.findings.view import (
     Client,
@@ -30,8 +31,6 @@ from kafkascope.dissectors.reference.codes import error_name
 LEADER: Final = frozenset({6, 74, 75})
 """NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH."""
 CODES: Final = "error in {5, 6, 74, 75}"
-MOST_IN_FILTER: Final = 20
-"""Clients; of more, the errors alone select what happened."""
 NO_TOPIC: Final = frozenset({3, 5, 17})
 """UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, INVALID_TOPIC_EXCEPTION."""
 LOOKUPS: Final = frozenset({"Metadata", "FindCoordinator", "DescribeCluster"})
@@ -54,9 +53,9 @@ class RefusalRun:
 class Leaders(Counts):
     """Errors about leaders next to Metadata requests, and requests for unknown topics."""
 
-    clients: Keyed[EventLog] = table(EventLog, 300)
+    clients: Keyed[EventLog] = table(EventLog, LIMITS.event_keys)
     """By client: Metadata requests and errors."""
-    topics: Keyed[Occurrences] = table(Occurrences, 5_000)
+    topics: Keyed[Occurrences] = table(Occurrences, LIMITS.many_keys)
     """By client, topic and error."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
@@ -137,7 +136,8 @@ def _of_former_leaders(moved: list[tuple[Client, Any, RefusalRun]], view: Detect
     named = sorted({Spelled(f"{view.topic(topic)}-{number}") for _, (topic, number), _ in moved})
     clients = sorted({client for client, _, _ in moved})
     mine = sorted({client.key: f"({client.filter})" for client, _, _ in moved}.items())
-    where = f"({' or '.join(text for _, text in mine)})" if len(mine) <= MOST_IN_FILTER else ""
+    few = len(mine) <= LIMITS.leader_clients
+    where = f"({' or '.join(text for _, text in mine)})" if few else ""
     count = len(set().union(*(run.refused for run in runs)))
     within = f" within {duration(last - first)}" if count > 1 else ""
     return view.finding(

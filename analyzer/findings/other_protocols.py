@@ -9,13 +9,8 @@ from typing import Any, Final, NamedTuple
 from kafkascope.analyzer.conversation.detect import is_other
 from kafkascope.analyzer.conversation.undecided import HEADER_ALONE
 from kafkascope.analyzer.findings.counting import Keyed, OccurrencesWithText, table
-from kafkascope.analyzer.findings.filters import (
-    MAX_CONNECTIONS,
-    all_of,
-    among,
-    connections_in,
-    with_requests,
-)
+from kafkascope.analyzer.findings.filters import all_of, among, connections_in, with_requests
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.tls_causes import failed_connections, plain_listeners
 from kafkascope.analyzer.findings.view import (
@@ -36,7 +31,6 @@ from kafkascope.analyzer.statistics.model import Line
 from kafkascope.captures.model import UNKNOWN_SERVER
 from kafkascope.captures.signatures import HTTP, TLS
 
-MOST_KINDS: Final = 8
 NO_REQUEST: Final = "not a Kafka request"
 """Kind of bytes without a signature."""
 NAMELESS: Final = "bytes that are not a Kafka request"
@@ -55,7 +49,7 @@ class Foreign(NamedTuple):
 class OtherProtocols(Counts):
     """Opaque connections, and servers that answer Kafka with something else."""
 
-    odd: Keyed[OccurrencesWithText] = table(OccurrencesWithText, 5_000, unranked=1)
+    odd: Keyed[OccurrencesWithText] = table(OccurrencesWithText, LIMITS.many_keys, unranked=1)
     """By connection."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
@@ -122,11 +116,11 @@ class OtherProtocols(Counts):
             "tls-to-plain": f"{host} sent a TLS ClientHello{unnamed} to {broker} on {what} "
             "and got no answer",
             "http-to-kafka": f"{host} sent HTTP to {broker} on {what}",
-            "not-kafka": f"{host} sent {listed(kinds, MOST_KINDS)} to {broker} on {what}",
-            "served": f"{host} and {broker} exchanged {listed(kinds, MOST_KINDS)} on {what}",
+            "not-kafka": f"{host} sent {listed(kinds, LIMITS.protocols)} to {broker} on {what}",
+            "served": f"{host} and {broker} exchanged {listed(kinds, LIMITS.protocols)} on {what}",
         }[name]
         times = [each.first[0] for each in found if each.first]
-        told = [number for number in numbers if number in rows][:MAX_CONNECTIONS]
+        told = [number for number in numbers if number in rows][: LIMITS.connections]
         return view.finding(
             "not-kafka" if name == "served" else name,
             text,
@@ -135,8 +129,8 @@ class OtherProtocols(Counts):
             span=(min(times, default=None), max(times, default=None)),
             number=next((each.first[1] for each in found if each.first and each.first[1]), None),
             case="served" if name == "served" else "no-server-name" if unsure else "",
-            about={"host": host, "broker": brokers[:MAX_CONNECTIONS]},
-            connects="" if told else among("conn", numbers[:MAX_CONNECTIONS]),
+            about={"host": host, "broker": brokers[: LIMITS.connections]},
+            connects="" if told else among("conn", numbers[: LIMITS.connections]),
         )
 
 
@@ -179,7 +173,7 @@ def _servers(view: DetectorInput) -> Iterator[Finding]:
                 f"{broker} does not speak Kafka: it answered requests of {client} on {what} with "
                 f"{seen[0]['broker_bytes']} bytes that are not a Kafka response"
             )
-        where = connections_in(with_requests(seen), MAX_CONNECTIONS)
+        where = connections_in(with_requests(seen), LIMITS.connections)
         entity = {"client": client} if key[0] or where else {}
         yield view.finding(
             name,
@@ -188,7 +182,7 @@ def _servers(view: DetectorInput) -> Iterator[Finding]:
             lines=seen,
             case=case,
             about={**(entity or {"host": key[1]}), "broker": broker, "host": key[1]},
-            connects="" if where else connections_in(seen, MAX_CONNECTIONS),
+            connects="" if where else connections_in(seen, LIMITS.connections),
         )
 
 
@@ -206,7 +200,7 @@ def _headers(view: DetectorInput) -> Iterator[Finding]:
     for broker, seen in sorted(refusing.items()):
         if broker in accepting:
             continue
-        told = connections_in(with_requests(seen), MAX_CONNECTIONS)
+        told = connections_in(with_requests(seen), LIMITS.connections)
         hosts = sorted({host_of(line["via"] or line["client_address"]) for line in seen})
         versions = " and ".join(sorted({f"v{line['proxy_header']}" for line in seen}))
         closed = all(line["end"].startswith("broker") for line in seen)
@@ -220,11 +214,11 @@ def _headers(view: DetectorInput) -> Iterator[Finding]:
             told,
             lines=seen,
             about={
-                "client": clients[:MAX_CONNECTIONS],
+                "client": clients[: LIMITS.connections],
                 "broker": broker,
-                "host": hosts[:MAX_CONNECTIONS],
+                "host": hosts[: LIMITS.connections],
             },
-            connects="" if told else connections_in(seen, MAX_CONNECTIONS),
+            connects="" if told else connections_in(seen, LIMITS.connections),
         )
     bare = [
         line
@@ -244,7 +238,7 @@ def _headers(view: DetectorInput) -> Iterator[Finding]:
             f"{broker} closed {plural(len(seen), 'connection')} from {client} without a PROXY "
             "protocol header, which it requires: all connections that it answered begin with "
             "one",
-            all_of(connections_in(seen, MAX_CONNECTIONS), "lost"),
+            all_of(connections_in(seen, LIMITS.connections), "lost"),
             lines=seen,
             case="missing",
             about={"client": client, "broker": broker, "host": key[1]},

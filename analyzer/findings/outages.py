@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from kafkascope.analyzer.conversation.detect import KAFKA_PORTS
 from kafkascope.analyzer.findings.addresses import (
@@ -19,6 +18,7 @@ from kafkascope.analyzer.findings.filters import (
     with_requests,
 )
 from kafkascope.analyzer.findings.forgotten import DEFAULT_IDLE, device_near, forgotten, idle_advice
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.outage_times import (
     AnsweredHosts,
     AtBroker,
@@ -45,9 +45,6 @@ from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.statistics.connections import FAILED
 from kafkascope.analyzer.statistics.model import Line
-
-MOST_WORDS: Final = 1_000
-"""Characters of a filter to copy."""
 
 
 def findings(view: DetectorInput) -> Iterator[Finding]:
@@ -132,7 +129,7 @@ def _down(there: AtBroker, outage: Outage, view: DetectorInput) -> Finding:
         span=(outage.begin_ns, end),
         severity=severity,
         case="zookeeper" if there.zookeeper else "absent" if absent else "",
-        connects=connects if len(connects) <= MOST_WORDS else f'broker == "{broker}"',
+        connects=connects if len(connects) <= LIMITS.copied_chars else f'broker == "{broker}"',
         about={
             "node": () if node is None else str(node),
             "broker": spelled(broker),

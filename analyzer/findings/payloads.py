@@ -19,6 +19,7 @@ from kafkascope.analyzer.findings.counting import (
     total,
     whole,
 )
+from kafkascope.analyzer.findings.limits import LIMITS, FindingLimits
 from kafkascope.analyzer.identity import client_key_of
 from kafkascope.analyzer.payloads.decoding import PREFIX
 from kafkascope.analyzer.ranks import bounded
@@ -33,26 +34,11 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.model import PayloadError, Schema, SchemaKey
     from kafkascope.dissectors.records.records import Batch, Record
 
-MOST_BARE: Final = 2_000
-"""Records of a topic without any schema, before only some of its batches are looked at."""
-MOST_FRAMED: Final = 20_000
-"""As MOST_BARE, of a topic with schemas."""
-MOST_TOGETHER: Final = 200_000
-"""Records of all topics, before only some batches of each are looked at."""
 SOME_BARE: Final = 64
 SOME_FRAMED: Final = 16
 """One of so many batches, chosen by the exchange's id and the batch's place."""
-MOST_TOPICS: Final = 10_000
-MOST_EXPANDED: Final = 4 << 20
-"""Bytes that a batch is expanded to."""
-MOST_LONG: Final = 1 << 20
-"""Bytes of a key or value that is looked at."""
-MOST_SHOWN: Final = 20
-"""Exchanges that a finding's filter names, besides the first."""
 HIDDEN: Final = "*"
 """In place of what is no name of the schema's: the key of a map, say."""
-MOST_TEXT: Final = 32 << 10
-"""Characters of a schema in which names are looked for; of larger ones all are hidden."""
 _PART: Final = re.compile(r"\[\d{1,9}\]|[^.\[\]]+")
 _WORD: Final = re.compile(r"[^\W\d][\w-]*")
 _QUOTED: Final = re.compile(r"""['"].*['"]""", re.S)
@@ -76,7 +62,7 @@ class VerdictTally(Measures):
     """The first: (time, exchange, place, partition, offset or -1, path, text)."""
     certain: int | None = most()
     """Whether the format proves that there is a schema."""
-    exchanges: Events = whole(partial(Events, MOST_SHOWN))
+    exchanges: Events = whole(partial(Events, LIMITS.schema_exchanges))
 
 
 class SchemaUse(Measures):
@@ -141,7 +127,8 @@ class Inspection(NamedTuple):
 class SamplingBudget:
     """Decides which batches are looked at. It is of one process, and no part of a state."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: FindingLimits) -> None:
+        self._limits = limits
         self._seen: dict[tuple[Any, str], int] = {}
         self._framed: set[tuple[Any, str]] = set()
         self._together = 0
@@ -150,15 +137,16 @@ class SamplingBudget:
         """Return whether to look at a batch, and take note of its records. Of many, its checksum
         decides: that is known, random, and the same for every reader of the batch."""
         topic = bounded(topic)
-        about = topic, way
+        about, limits = (topic, way), self._limits
         seen = self._seen.get(about)
         if seen is None:
-            if len(self._seen) >= MOST_TOPICS:
+            if len(self._seen) >= limits.inspected_topics:
                 return False
             seen = 0
-        if seen >= MOST_BARE or self._together >= MOST_TOGETHER:
+        much = self._together >= limits.inspected_records
+        if much or seen >= limits.plain_records:
             framed = about in self._framed
-            if not framed or seen >= MOST_FRAMED or self._together >= MOST_TOGETHER:
+            if much or not framed or seen >= limits.framed_records:
                 return not checksum % (SOME_FRAMED if framed else SOME_BARE)
         self._seen[about] = seen + records
         self._together += records
@@ -166,7 +154,7 @@ class SamplingBudget:
 
     def framed(self, topic: Any, way: str) -> None:
         """Take note that a topic has schemas."""
-        if len(self._framed) < MOST_TOPICS:
+        if len(self._framed) < self._limits.inspected_topics:
             self._framed.add((bounded(topic), way))
 
 
@@ -201,13 +189,13 @@ class SampledBatch(NamedTuple):
 def inspect_batch(payloads: Payloads, sample: SampledBatch) -> list[tuple[Inspection, int]]:
     """Return what the keys and values of a batch are, with their numbers: of those without a
     schema, and of those that fit the same, the first one."""
-    opened = open_batch(sample.blob, sample.batch, MOST_EXPANDED)
+    opened = open_batch(sample.blob, sample.batch, LIMITS.expanded_bytes)
     decode, name = payloads.decode, sample.name
     found: dict[Any, Inspection] = {}
     counts: dict[Any, int] = {}
     for number, record in enumerate(opened.records):
         for side, data in zip(SIDES, (record.value, record.key), strict=True):
-            if data is None or len(data) > MOST_LONG:
+            if data is None or len(data) > LIMITS.payload_bytes:
                 continue
             decoded = decode(name, side, data, record.headers)
             about = side if decoded is None else _repeat_key(side, data, record, decoded)
@@ -329,7 +317,7 @@ def complaint(error: PayloadError, schema: Schema | None) -> tuple[str, str]:
 @lru_cache(maxsize=64)
 def _words(text: str) -> frozenset[str]:
     """Return the words of a schema, among them all names of fields."""
-    if len(text) > MOST_TEXT:
+    if len(text) > LIMITS.schema_chars:
         return frozenset()
     words = set(_WORD.findall(text))
     try:

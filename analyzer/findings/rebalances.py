@@ -10,16 +10,10 @@ from itertools import combinations, islice
 from operator import itemgetter
 from typing import Final
 
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import MS, limit
 from kafkascope.analyzer.findings.view import DetectorInput, Finding
-from kafkascope.analyzer.findings.words import (
-    MOST_LISTED,
-    Spelled,
-    duration,
-    listed,
-    plural,
-    spelled,
-)
+from kafkascope.analyzer.findings.words import Spelled, duration, listed, plural, spelled
 from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.groups.causes import DID_NOT_REJOIN
 from kafkascope.analyzer.statistics.groups.model import Member, Rebalance, Story
@@ -41,9 +35,6 @@ MEMBERSHIP: Final = (
     "api in {JoinGroup, SyncGroup, Heartbeat, LeaveGroup, ConsumerGroupHeartbeat, "
     "ShareGroupHeartbeat, StreamsGroupHeartbeat}"
 )
-
-MOST_KINDS: Final = 20
-"""Subscriptions that are compared: two applications show among a few of them."""
 
 
 def findings(view: DetectorInput) -> Iterator[Finding]:
@@ -112,7 +103,7 @@ def _fenced(story: Story, view: DetectorInput) -> Iterator[Finding]:
         for m in fenced
     )
     were = "was fenced by another" if len(fenced) == 1 else "were fenced by others"
-    instances = sorted({m.instance or "" for m in fenced})[: MOST_LISTED - 1]
+    instances = sorted({m.instance or "" for m in fenced})[: LIMITS.listed - 1]
     yield _of_members(
         "static-conflict",
         story,
@@ -158,7 +149,7 @@ def _returned(story: Story, view: DetectorInput) -> Iterator[Finding]:
         f"exceeding max.poll.interval.ms ({(gone.rebalance_ms or 0) / 1000:g} s)",
         "api in {JoinGroup, LeaveGroup}",
         view,
-        client=view.clients((each.client_id, each.host) for each in members)[:MOST_LISTED],
+        client=view.clients((each.client_id, each.host) for each in members)[: LIMITS.listed],
     )
 
 
@@ -376,7 +367,7 @@ def _neighbours(members: list[Member]) -> Iterator[tuple[Member, Member]]:
         for each in members
         if each.topics and each.first_ns is not None and each.last_ns is not None
     )
-    for topics, others in combinations(sorted(by_topics)[:MOST_KINDS], 2):
+    for topics, others in combinations(sorted(by_topics)[: LIMITS.compared_subscriptions], 2):
         for one in by_topics[topics]:
             for other in by_topics[others]:
                 if _overlap(one, other):

@@ -17,7 +17,8 @@ from kafkascope.analyzer.findings.counting import (
     table,
     together,
 )
-from kafkascope.analyzer.findings.filters import MAX_NAMED, MAX_TOPICS, all_of, among, quoted
+from kafkascope.analyzer.findings.filters import all_of, among, quoted
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import (
     Client,
@@ -40,7 +41,6 @@ from kafkascope.analyzer.statistics.delivery.model import AuditedPartition, Read
 from kafkascope.analyzer.statistics.model import topic_key, topic_label
 
 OUT_OF_RANGE: Final = 1
-MOST_TOLD: Final = 3
 WORDS: Final = {-1: "latest", -2: "earliest"}
 
 
@@ -85,9 +85,9 @@ class Start(NamedTuple):
 class Resets(Counts):
     """Offsets that were refused, and looked up."""
 
-    outside: Keyed[OffsetOutOfRange] = table(OffsetOutOfRange, 2_000)
+    outside: Keyed[OffsetOutOfRange] = table(OffsetOutOfRange, LIMITS.keys)
     listed: Keyed[EventLog] = table(EventLog, 500)
-    lookups: Keyed[EndLookup] = table(EndLookup, 2_000)
+    lookups: Keyed[EndLookup] = table(EndLookup, LIMITS.keys)
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
         """Take note of refused fetches, offsets that were looked up."""
@@ -129,7 +129,7 @@ class Resets(Counts):
                 if each["error_code"] or offset < 0:
                     continue
                 about = {"timestamp": wanted.get(place, 0), "offset": offset}
-                if part < MAX_NAMED:
+                if part < LIMITS.entities:
                     self.listed[(*who, *place)].events.note(row, "listed", about, part)
                 if wanted.get(place) == LATEST:
                     lookup = self.lookups[(who[0] or "", who[1], *place)]
@@ -218,8 +218,8 @@ def _outside(
     if name == "retention-overtook":
         lost = plural(sum(each.lost for each in found), "record")
         text = f"{lost} of {view.topic(topic)} were deleted before {client} read them: it requested"
-    told = "; ".join(each.text for each in found[:MOST_TOLD])
-    more = f"; and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
+    told = "; ".join(each.text for each in found[: LIMITS.resets])
+    more = f"; and {len(found) - LIMITS.resets} more" if len(found) > LIMITS.resets else ""
     return view.finding(
         name,
         f"{text} {told}{more}",
@@ -229,7 +229,7 @@ def _outside(
         topic=topic,
         about={
             "group": sorted({spelled(each.group) for each in found if each.group}),
-            "partition": [each.place for each in found[:MAX_TOPICS]],
+            "partition": [each.place for each in found[: LIMITS.topics]],
         },
     )
 
@@ -289,12 +289,12 @@ def _latest(group: str, starts: list[Start], view: DetectorInput) -> Finding:
         f"Group {spelled(group)} had no committed offset and started at the end of {named} "
         f"(latest), skipping {plural(records, 'record')}",
         f"(api == OffsetFetch and group == {quoted(group)}) or "
-        + all_of("api == ListOffsets", among("number", numbers[:MAX_NAMED])),
+        + all_of("api == ListOffsets", among("number", numbers[: LIMITS.entities])),
         span_of(starts),
         count=records,
         about={
             **about_group(group, (each.topic for each in starts)),
-            "client": sorted({each.client for each in starts})[:MAX_TOPICS],
+            "client": sorted({each.client for each in starts})[: LIMITS.topics],
         },
     )
 

@@ -27,6 +27,7 @@ from kafkascope.analyzer.findings.counting import (
     total,
     whole,
 )
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.security import expired_at
 from kafkascope.analyzer.findings.versions import offered
 from kafkascope.analyzer.findings.view import Client, Counts, DetectorInput, Finding, Row, once
@@ -38,8 +39,6 @@ from kafkascope.dissectors.reference.codes import error_name
 DOUBTFUL: Final = frozenset({-1, 7, 13, 20, 56})
 """Errors after which a batch may be in the log: UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT,
 NETWORK_EXCEPTION, NOT_ENOUGH_REPLICAS_AFTER_APPEND, KAFKA_STORAGE_ERROR."""
-MAX_BATCHES: Final = 5_000
-"""A sample by key: copies of a batch are in it together, or none is."""
 
 
 _SPREAD: Final = 0x9E3779B97F4A7C15
@@ -76,9 +75,9 @@ class Tries(Occurrences):
 class Retries(Counts):
     """Batches of producers without idempotence."""
 
-    batches: Keyed[Tries] = table(Tries, MAX_BATCHES, sample=by_checksum)
+    batches: Keyed[Tries] = table(Tries, LIMITS.retried_batches, sample=by_checksum)
     """By batch."""
-    logs: Keyed[ShortEventLog] = table(ShortEventLog, 300)
+    logs: Keyed[ShortEventLog] = table(ShortEventLog, LIMITS.event_keys)
     """By partition."""
 
     def add(self, batch: ExchangeBatch) -> None:

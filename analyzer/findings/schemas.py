@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from kafkascope.analyzer.findings.counting import Keyed, table
 from kafkascope.analyzer.findings.filters import all_of, among
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.payloads import (
     Change,
     Inspection,
@@ -38,31 +40,31 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.payloads.model import Schema
 
-MOST_KEPT: Final = 5_000
 NO_NAMES: Final = ID_MARK + "_"
 """What topics begin with that have an id for a name, or are perhaps Kafka's own."""
-MOST_SAID: Final = 8
-"""Sentences about one change."""
 
 
 class Schemas(Counts):
     """By topic, side (key or value), verdict, and writer."""
 
-    judged: Keyed[VerdictTally] = table(VerdictTally, MOST_KEPT)
+    judged: Keyed[VerdictTally] = table(VerdictTally, LIMITS.verdicts)
     """By topic, side, verdict (kind, namespace, id, word), way, client id and host."""
-    described: Keyed[SchemaUse] = table(SchemaUse, MOST_KEPT)
+    described: Keyed[SchemaUse] = table(SchemaUse, LIMITS.verdicts)
     """By namespace and id."""
-    changes: Keyed[Change] = table(Change, 1_000)
+    changes: Keyed[Change] = table(Change, LIMITS.few_keys)
     """By topic, side, subject, namespace, old id and new id."""
-    left: Keyed[Uninspected] = table(Uninspected, 1_000)
+    left: Keyed[Uninspected] = table(Uninspected, LIMITS.few_keys)
     """By topic."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._budget = SamplingBudget()
         self._met: dict[tuple[Any, str], dict[tuple[str, Any], tuple[Schema, str]]] = {}
         """By topic and side: schemas that were met in this process and what they describe, by
         namespace and id."""
+
+    @cached_property
+    def _budget(self) -> SamplingBudget:
+        return SamplingBudget(self.limits)
 
     # --- looking
 
@@ -131,7 +133,7 @@ class Schemas(Counts):
         for name, _ in schema.subjects:
             described.subjects.add(name)
         described.sources.add(schema.source)
-        if verdict.kind == "good" and len(self._met) < MOST_KEPT:
+        if verdict.kind == "good" and len(self._met) < LIMITS.verdicts:
             self._met.setdefault((topic, look.side), {})[about] = schema, look.type
 
     def _compare(self) -> None:
@@ -159,7 +161,7 @@ class Schemas(Counts):
                     key = (topic, side, subject, old[0], old[1], new[1])
                     if key in self.changes:
                         continue
-                    for said in breaking_changes(before, after)[:MOST_SAID]:
+                    for said in breaking_changes(before, after)[: LIMITS.changes]:
                         self.changes[key].said.add(said)
 
     # --- state

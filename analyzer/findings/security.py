@@ -16,7 +16,8 @@ from kafkascope.analyzer.findings.counting import (
     total,
     whole,
 )
-from kafkascope.analyzer.findings.filters import MAX_CONNECTIONS, all_of, connections_in, quoted
+from kafkascope.analyzer.findings.filters import all_of, connections_in, quoted
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import RULES, limit
 from kafkascope.analyzer.findings.versions import refused_versions
 from kafkascope.analyzer.findings.view import (
@@ -41,7 +42,7 @@ from kafkascope.dissectors.reference.codes import error_name
 class Security(Counts):
     """SASL errors, connections closed at their first request."""
 
-    sasl: Keyed[OccurrencesWithText] = table(OccurrencesWithText, 2_000)
+    sasl: Keyed[OccurrencesWithText] = table(OccurrencesWithText, LIMITS.keys)
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
         """Take note of failed SASL."""
@@ -88,7 +89,7 @@ def _failed(
     seen, brokers = OccurrencesWithText(), [broker for broker, _ in found]
     for _, here in found:
         seen.merge(here)
-    places = ", ".join(map(quoted, brokers[:MAX_CONNECTIONS]))
+    places = ", ".join(map(quoted, brokers[: LIMITS.connections]))
     broker, name = listed(brokers), "sasl-failed"
     if what == "mechanism":
         name, where = "sasl-mechanism", "api == SaslHandshake and failed"
@@ -111,7 +112,7 @@ def _failed(
         all_of(f"broker in {{{places}}}" if len(brokers) > 1 else f"broker == {places}", where),
         seen,
         client=client,
-        about={"broker": brokers[:MAX_CONNECTIONS], "mechanism": mechanism},
+        about={"broker": brokers[: LIMITS.connections], "mechanism": mechanism},
     )
 
 
@@ -166,7 +167,7 @@ def _missing(
     return view.finding(
         "sasl-missing",
         text,
-        f"{connections_in(lines, MAX_CONNECTIONS)} and lost",
+        f"{connections_in(lines, LIMITS.connections)} and lost",
         count=len(lines),
         span=(lines[0]["opened"], lines[-1]["opened"]),
         about={"client": client, "broker": broker},
@@ -226,8 +227,6 @@ def _sessions(view: DetectorInput) -> dict[tuple[str, str], list[tuple[int, int]
 
 
 DENIALS: Final = frozenset({29, 30, 31, 53, 65, 66})
-MOST_PARTS: Final = 6
-"""Of a sentence: APIs and errors."""
 TOPIC: Final = 29
 GROUP: Final = 30
 CLUSTER: Final = 31
@@ -252,10 +251,10 @@ class Pushed(Occurrences):
 class Denials(Counts):
     """Authorization errors; telemetry."""
 
-    clients: Keyed[Occurrences] = table(Occurrences, 2_000)
-    denied: Keyed[Denied] = table(Denied, 2_000)
+    clients: Keyed[Occurrences] = table(Occurrences, LIMITS.keys)
+    denied: Keyed[Denied] = table(Denied, LIMITS.keys)
     """By error, API and client."""
-    pushed: Keyed[Pushed] = table(Pushed, 2_000)
+    pushed: Keyed[Pushed] = table(Pushed, LIMITS.keys)
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
         """Take note of denials, and pushes of metrics."""
@@ -317,11 +316,12 @@ def _denied(
         "idempotent" if (code, api) == (CLUSTER, INIT_PRODUCER) else error_name(code)
         for code, api, _ in parts
     ]
+    refused = "; ".join(refusals[: LIMITS.refusals])
     cases = {rule.advices.get(case, "") for case in granted}
     several = f"error in {{{', '.join(map(str, codes))}}}"
     return view.finding(
         "denied",
-        f"{client} (user {listed(users, 2)}) was denied access: {'; '.join(refusals[:MOST_PARTS])}",
+        f"{client} (user {listed(users, 2)}) was denied access: {refused}",
         f"error == {codes[0]}" if len(codes) == 1 else several,
         seen,
         client=client,

@@ -25,6 +25,7 @@ from kafkascope.analyzer.findings.counting import (
     table,
     total,
 )
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import SECOND, limit
 from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding, Row
 from kafkascope.analyzer.findings.words import duration, plural, size
@@ -58,7 +59,7 @@ class Sending(Occurrences):
 class PiecewiseSending(Counts):
     """Requests that were sent in pieces."""
 
-    clients: Keyed[Sending] = table(Sending, 2_000)
+    clients: Keyed[Sending] = table(Sending, LIMITS.keys)
     """By client, API and broker."""
 
     def add(self, batch: ExchangeBatch) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kafkascope.analyzer.findings.counting import Keyed, Occurrences, table
-from kafkascope.analyzer.findings.filters import MAX_TOPICS, all_of, quoted
+from kafkascope.analyzer.findings.filters import all_of, quoted
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import MS, limit
 from kafkascope.analyzer.findings.view import (
     Counts,
@@ -18,14 +19,7 @@ from kafkascope.analyzer.findings.view import (
     Row,
     audit_of,
 )
-from kafkascope.analyzer.findings.words import (
-    MOST_LISTED,
-    Spelled,
-    duration,
-    listed,
-    plural,
-    spelled,
-)
+from kafkascope.analyzer.findings.words import Spelled, duration, listed, plural, spelled
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.model import Line
@@ -47,7 +41,7 @@ RULE_OF: Final = {
 class Sequences(Counts):
     """Errors of producers; sequences and transactions from their statistic."""
 
-    errors: Keyed[Occurrences] = table(Occurrences, 2_000)
+    errors: Keyed[Occurrences] = table(Occurrences, LIMITS.keys)
     """By error and client."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
@@ -169,7 +163,7 @@ def _again(
         ),
         number=number,
         severity="chat" if retried == count else None,
-        about={**_sender(producer, senders), "partition": places[:MOST_LISTED]},
+        about={**_sender(producer, senders), "partition": places[: LIMITS.listed]},
     )
 
 
@@ -178,7 +172,7 @@ def _place(lane: Line) -> str:
 
 
 def _sender(producer: int, senders: Mapping[int, set[str]]) -> dict[str, str | Iterable[str]]:
-    clients = sorted(senders.get(producer, ()))[:MAX_TOPICS]
+    clients = sorted(senders.get(producer, ()))[: LIMITS.topics]
     return {"producer": str(producer), "client": clients}
 
 

@@ -14,7 +14,8 @@ from kafkascope.analyzer.findings.counting import (
     total,
     whole,
 )
-from kafkascope.analyzer.findings.filters import MAX_TOPICS, quoted
+from kafkascope.analyzer.findings.filters import quoted
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import (
     Counts,
@@ -48,7 +49,7 @@ class Shared(Occurrences):
 class Shares(Counts):
     """By group and topic."""
 
-    shared: Keyed[Shared] = table(Shared, 1_000)
+    shared: Keyed[Shared] = table(Shared, LIMITS.few_keys)
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
         """Take note of what was acquired and acknowledged."""
@@ -109,7 +110,7 @@ class Shares(Counts):
                 severity=None if worst or many else "note",
                 about={
                     **about_group(str(group), (name,)),
-                    "client": view.clients(shared.clients)[:MAX_TOPICS],
+                    "client": view.clients(shared.clients)[: LIMITS.topics],
                 },
             )
 

@@ -17,6 +17,7 @@ from kafkascope.analyzer.findings.counting import (
     whole,
 )
 from kafkascope.analyzer.findings.filters import all_of, api_is, quoted
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import MS, SECOND, limit
 from kafkascope.analyzer.findings.view import Client, Counts, DetectorInput, Exchange, Finding, Row
 from kafkascope.analyzer.findings.words import plural, size
@@ -52,11 +53,11 @@ class Early(Measures):
 class Sizes(Counts):
     """Errors of size; batch sizes and rates from statistics."""
 
-    large: Keyed[Large] = table(Large, 2_000)
+    large: Keyed[Large] = table(Large, LIMITS.keys)
     """By client and topic."""
-    cut: Keyed[Large] = table(Large, 2_000)
+    cut: Keyed[Large] = table(Large, LIMITS.keys)
     """Messages that came in part, by side, client, API and broker."""
-    early: Keyed[Early] = table(Early, 2_000)
+    early: Keyed[Early] = table(Early, LIMITS.keys)
 
     def add(self, batch: ExchangeBatch) -> None:
         """Take note of refused sizes, and of fetches that the broker did not let wait."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from kafkascope.analyzer.findings.counting import Keyed, Occurrences, table, total
 from kafkascope.analyzer.findings.filters import quoted
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import Counts, DetectorInput, Finding
 from kafkascope.analyzer.findings.words import plural, size, spelled
@@ -25,7 +26,7 @@ class RackReads(Occurrences):
 class Skew(Counts):
     """Shares of partitions from the statistic of topics; racks of consumers and brokers."""
 
-    reads: Keyed[RackReads] = table(RackReads, 2_000)
+    reads: Keyed[RackReads] = table(RackReads, LIMITS.keys)
     """By client, rack and broker."""
 
     def add(self, batch: ExchangeBatch) -> None:

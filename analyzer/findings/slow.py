@@ -34,6 +34,7 @@ from kafkascope.analyzer.findings.followers import (
     idle_followers,
     note_fetches,
 )
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import MS, limit
 from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding, Row, span_of
 from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
@@ -48,13 +49,8 @@ QUICK: Final = frozenset({0, 1, 2, 3, 8, 9, 10, 12, 18, 22, 23, 24, 25, 68, 76, 
 looking up, heartbeats. Others change the cluster, or wait for logs of transactions to be loaded."""
 IN_FLIGHT: Final = 8
 """Long polls that may be under way on a connection: clients have one."""
-MAX_MINUTES: Final = 20_000
-"""Minutes of brokers: more than a day of ten of them."""
-MOST_IN_FILTER: Final = 200
 GIVEN_UP: Final = "given up"
 """The kind of the event of a request whose connection its client closed."""
-LONGEST: Final = 2_400
-"""Slots that are looked at in each direction: two minutes."""
 
 
 class Waiting(NamedTuple):
@@ -86,15 +82,15 @@ class Slow(Measures):
 class Slowness(Counts):
     """Latency minus requested waits."""
 
-    slow: Keyed[Slow] = table(Slow, 2_000)
+    slow: Keyed[Slow] = table(Slow, LIMITS.keys)
     """By API, client and broker."""
     # Until when a connection was not read: a broker takes up the next request when a long poll
     # is answered, and when the pause is over that it told with an answer (KIP-219); our own
     # proxy goes on when what it delayed or held is through.
-    polls: Keyed[EventLog] = table(EventLog, 2_000, unranked=1)
-    answers: Keyed[Slots] = table(Slots, MAX_MINUTES)
-    given_up: Keyed[Slow] = table(Slow, 300)
-    fetching: Keyed[Slots] = table(Slots, MAX_MINUTES)
+    polls: Keyed[EventLog] = table(EventLog, LIMITS.keys, unranked=1)
+    answers: Keyed[Slots] = table(Slots, LIMITS.broker_minutes)
+    given_up: Keyed[Slow] = table(Slow, LIMITS.event_keys)
+    fetching: Keyed[Slots] = table(Slots, LIMITS.broker_minutes)
     """By the address of a leader, a follower's id and the minute: the slots in which a Fetch of the
     follower was under way."""
 
@@ -115,7 +111,7 @@ class Slowness(Counts):
                 # Most answers fall into the slot of the one before.
                 self._slots[broker] = slot
                 self.answers[(broker, slot * SLOT // MINUTE)].at(slot * SLOT)
-                if len(self._slots) > MAX_MINUTES:
+                if len(self._slots) > LIMITS.broker_minutes:
                     self._slots.clear()
         if row.api_key == FETCH and batch.way == "replica":
             note_fetches(batch, self.fetching)
@@ -292,7 +288,7 @@ def _paused(group: list[Pause], waiting: dict[str, list[Waiting]], view: Detecto
     return view.finding(
         "broker-paused",
         text,
-        among("number", sorted(each.event.number for each in requests)[:MOST_IN_FILTER]),
+        among("number", sorted(each.event.number for each in requests)[: LIMITS.paused_requests]),
         count=len(requests),
         span=(begin, end),
         number=min((each.event.time_ns, each.event.number) for each in requests)[1],
@@ -395,14 +391,13 @@ def _silence(
         return slots is None or bool(slots >> place & 1)
 
     first, last = begin_ns // SLOT, end_ns // SLOT
-    after = next((slot for slot in range(last, last + LONGEST) if answered(slot)), None)
+    after = next((slot for slot in range(last, last + LIMITS.pause_slots) if answered(slot)), None)
     if after is None:
         return None
     # An answer of the same flood may stand in the slot before.
     end = after - 1 if answered(after - 1) else after
-    before = next(
-        (slot for slot in range(end - 1, max(first, end - LONGEST) - 1, -1) if answered(slot)), None
-    )
+    least = max(first, end - LIMITS.pause_slots)
+    before = next((slot for slot in range(end - 1, least - 1, -1) if answered(slot)), None)
     begin = begin_ns if before is None or before == first else (before + 1) * SLOT
     stop = end_ns if after == last else after * SLOT
     return begin, stop

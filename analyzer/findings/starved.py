@@ -15,7 +15,8 @@ from kafkascope.analyzer.findings.counting import (
     table,
     whole,
 )
-from kafkascope.analyzer.findings.filters import MAX_NAMED, all_of, among
+from kafkascope.analyzer.findings.filters import all_of, among
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import Counts, DetectorInput, Finding, groups_of
 from kafkascope.analyzer.findings.words import duration, plural, spelled
@@ -43,7 +44,7 @@ class Starved(Occurrences):
 class Starvation(Counts):
     """By client, partition and offset."""
 
-    starved: Keyed[Starved] = table(Starved, 2_000)
+    starved: Keyed[Starved] = table(Starved, LIMITS.keys)
 
     def add(self, batch: ExchangeBatch) -> None:
         """Take note of partitions without records, though the log goes on."""
@@ -87,7 +88,7 @@ class Starvation(Counts):
                 f"complete record, though the log ends at offset {starved.high:,} "
                 f"({plural((starved.high or 0) - offset, 'record')}): {batch} is larger than the "
                 f"fetch size ({most:,} bytes, partition_max_bytes of Fetch v{starved.version})",
-                all_of("api == Fetch", among("number", sorted(starved.numbers)[:MAX_NAMED])),
+                all_of("api == Fetch", among("number", sorted(starved.numbers)[: LIMITS.entities])),
                 starved,
                 about={
                     "client": client,

@@ -12,7 +12,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.findings.codecs import EXTRA, ZSTD_FETCHES, older
-from kafkascope.analyzer.findings.filters import MAX_NAMED, MAX_TOPICS, all_of, among, quoted
+from kafkascope.analyzer.findings.filters import all_of, among, quoted
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import (
     Client,
@@ -93,7 +94,7 @@ def findings(view: DetectorInput) -> Iterator[Finding]:
 def _finding(group: str, found: list[StuckPartition], view: DetectorInput) -> Finding:
     worst = found[0]
     place = worst.place
-    who = [(each[0], each[2]) for each in _keys(sorted(place.readers)[:MAX_TOPICS])]
+    who = [(each[0], each[2]) for each in _keys(sorted(place.readers)[: LIMITS.topics])]
     clients = [view.client(*each) for each in who]
     took = duration(worst.last_ns - worst.first_ns)
     state = "was stuck and then continued" if worst.over else "is stuck"
@@ -115,7 +116,7 @@ def _finding(group: str, found: list[StuckPartition], view: DetectorInput) -> Fi
     if len(found) > 1:
         others = listed(f"{each.place.topic}-{each.place.number}" for each in found[1:])
         text += f" (the same on {others})"
-    numbers = sorted({number for each in found for number in each.numbers})[:MAX_NAMED]
+    numbers = sorted({number for each in found for number in each.numbers})[: LIMITS.entities]
     return view.finding(
         "reader-stuck",
         text,
@@ -129,7 +130,7 @@ def _finding(group: str, found: list[StuckPartition], view: DetectorInput) -> Fi
 
 
 def _fetches(numbers: list[int]) -> str:
-    return all_of("api == Fetch", among("number", numbers[:MAX_NAMED]))
+    return all_of("api == Fetch", among("number", numbers[: LIMITS.entities]))
 
 
 def _keys(readers: Iterable[str]) -> list[tuple[str, str, str]]:
@@ -331,5 +332,5 @@ def _circle_of(fetches: Sequence[Event]) -> Circle | None:
         distinct += max(0, to - max(first, reached))
         reached = max(reached, to)
     again, rate = max(0, records - distinct), -(-records // max(1, distinct))
-    numbers = [each.number for each in behind][:MAX_NAMED]
+    numbers = [each.number for each in behind][: LIMITS.entities]
     return Circle(fetches, times, len(back), numbers, records, again, rate)

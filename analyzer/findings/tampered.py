@@ -11,12 +11,12 @@ from typing import Any, Final
 from kafkascope.analyzer.conversation.tampering import deeds_of
 from kafkascope.analyzer.exchanges.rows import Row, RowError, blank
 from kafkascope.analyzer.findings.counting import Event, EventLog, Keyed, table
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.model import RANK
 from kafkascope.analyzer.findings.view import Counts, Exchange, Finding
 from kafkascope.analyzer.findings.words import spelled
 from kafkascope.analyzer.ranks import bounded
 
-MOST_DEEDS: Final = 3
 UNANSWERED: Final = frozenset({"lost", "open"})
 STOPPING: Final = frozenset(
     {"black-hole", "half-close", "hold", "delay", "throttle", "truncate", "reset", "close"}
@@ -82,8 +82,8 @@ def _owned(finding: Finding, evidence: list[tuple[Row, list[str]]]) -> Finding:
     if not hits:
         return finding
     deeds = Counter(deed for each in hits for deed in each)
-    named = ", ".join(spelled(deed) for deed, _ in deeds.most_common(MOST_DEEDS))
-    named += ", ..." if len(deeds) > MOST_DEEDS else ""
+    named = ", ".join(spelled(deed) for deed, _ in deeds.most_common(LIMITS.faults))
+    named += ", ..." if len(deeds) > LIMITS.faults else ""
     if len(hits) < finding.count:
         text = f"; {len(hits):,} of these injected by proxy rules ({named})"
         return replace(finding, text=finding.text + text)

@@ -7,12 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from kafkascope.analyzer.findings.filters import (
-    MAX_CONNECTIONS,
-    all_of,
-    connections_in,
-    with_requests,
-)
+from kafkascope.analyzer.findings.filters import all_of, connections_in, with_requests
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.other_protocols import unanswered
 from kafkascope.analyzer.findings.rules import RULES, limit
 from kafkascope.analyzer.findings.tls_causes import (
@@ -107,16 +103,16 @@ def _finding(
     **more: Any,
 ) -> Finding:
     """Return a finding about connections with TLS; `state`: the filter for their exchanges."""
-    rows = connections_in(with_requests(lines), MAX_CONNECTIONS)
+    rows = connections_in(with_requests(lines), LIMITS.connections)
     return view.finding(
         rule,
         text,
         all_of(state, rows) if rows else "",
         lines=lines,
-        connects=connections_in(lines, MAX_CONNECTIONS),
+        connects=connections_in(lines, LIMITS.connections),
         about={
-            "host": hosts_in(lines)[:MAX_CONNECTIONS],
-            "broker": brokers_in(lines)[:MAX_CONNECTIONS],
+            "host": hosts_in(lines)[: LIMITS.connections],
+            "broker": brokers_in(lines)[: LIMITS.connections],
         },
         **more,
     )

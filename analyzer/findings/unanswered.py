@@ -16,7 +16,8 @@ from kafkascope.analyzer.findings.counting import (
     table,
     whole,
 )
-from kafkascope.analyzer.findings.filters import MAX_NAMED, among
+from kafkascope.analyzer.findings.filters import among
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import SECOND, limit
 from kafkascope.analyzer.findings.versions import first_release
 from kafkascope.analyzer.findings.view import Client, Counts, DetectorInput, Exchange, Finding, Row
@@ -52,9 +53,9 @@ class LateResponse(Occurrences):
 class Unanswered(Counts):
     """Lost, in flight for too long, late."""
 
-    lost: Keyed[Lost] = table(Lost, 2_000)
+    lost: Keyed[Lost] = table(Lost, LIMITS.keys)
     """By client and API."""
-    open: Keyed[Occurrences] = table(Occurrences, 2_000)
+    open: Keyed[Occurrences] = table(Occurrences, LIMITS.keys)
     late: Keyed[LateResponse] = table(LateResponse, 10_000, unranked=1)
     """By connection."""
 
@@ -179,9 +180,9 @@ class Disorder(Occurrences):
 class ResponseOrder(Counts):
     """By client and broker."""
 
-    late: Keyed[Disorder] = table(Disorder, 2_000)
+    late: Keyed[Disorder] = table(Disorder, LIMITS.keys)
     """By client, API and broker."""
-    skipped: Keyed[Disorder] = table(Disorder, 2_000)
+    skipped: Keyed[Disorder] = table(Disorder, LIMITS.keys)
     """By client, API, version and broker."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
@@ -217,7 +218,7 @@ def _late(client: Client, broker: Any, late: Disorder, view: DetectorInput) -> F
         f"Broker {spelled(broker)} answered {plural(late.count, 'request')} of {client} out of "
         f"order: {later} with correlation id {other} before {own} ({api}), which was sent "
         f"first{then}",
-        among("number", sorted(late.numbers)[:MAX_NAMED]),
+        among("number", sorted(late.numbers)[: LIMITS.entities]),
         late,
         about={"client": client, "broker": spelled(broker)},
     )

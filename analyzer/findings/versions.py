@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.bodies.dissection import BROKEN
 from kafkascope.analyzer.findings.counting import Keyed, Names, Occurrences, table, total, whole
-from kafkascope.analyzer.findings.filters import MAX_TOPICS
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import (
     Client,
@@ -56,7 +56,7 @@ class RefusedVersion(Occurrences):
 class VersionCounts(Counts):
     """From the statistic of clients and the verdict."""
 
-    refused: Keyed[RefusedVersion] = table(RefusedVersion, 2_000)
+    refused: Keyed[RefusedVersion] = table(RefusedVersion, LIMITS.keys)
     """By client, API and version."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
@@ -223,7 +223,7 @@ def _ended(
         "Kafka answers UNSUPPORTED_VERSION; some other brokers and proxies end the "
         "connection. If an older version ends it as well, check what listens there: brokers before "
         "0.10 know no ApiVersions, and other servers no Kafka.",
-        about={"api": api, "broker": brokers[:MAX_TOPICS]},
+        about={"api": api, "broker": brokers[: LIMITS.topics]},
     )
 
 

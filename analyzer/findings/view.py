@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.findings.counting import Occurrences
-from kafkascope.analyzer.findings.filters import MAX_NAMED, MAX_TOPICS, all_of, api_is, quoted
+from kafkascope.analyzer.findings.filters import all_of, api_is, quoted
+from kafkascope.analyzer.findings.limits import LIMITS, FindingLimits
 from kafkascope.analyzer.findings.model import Finding, Rule, key_of
 from kafkascope.analyzer.findings.rules import RULES
 from kafkascope.analyzer.findings.words import Spelled, listed, spelled
@@ -47,9 +48,6 @@ if TYPE_CHECKING:
 
 _CAPTURE: Final = re.compile(r"\b(this|the|whole) capture\b")
 """In sentences, in place of which a log stands where there is one."""
-MAX_FILTER: Final = 8_000
-MAX_TEXT: Final = 1_000
-"""Characters."""
 
 Made = TypeVar("Made")
 K = TypeVar("K", bound=Hashable)
@@ -261,7 +259,7 @@ class DetectorInput:
             where,
             self.of_topic(topic),
         )
-        if len(where) > MAX_FILTER or has_bounded(where):
+        if len(where) > LIMITS.filter_chars or has_bounded(where):
             # Names can be as long as 32 KB; the first exchange has to do.
             where = "" if number is None else f"number == {number}"
         named: dict[str, str | Iterable[str]] = {} if client is None else {"client": client}
@@ -272,12 +270,12 @@ class DetectorInput:
         entities = tuple(
             (kind, name)
             for kind, names in {**named, **about}.items()
-            for name in ((names,) if isinstance(names, str) else islice(names, MAX_NAMED))
+            for name in ((names,) if isinstance(names, str) else islice(names, LIMITS.entities))
         )
         return Finding(
             rule.name,
             severity or rule.severity,
-            text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…",
+            text if len(text) <= LIMITS.text_chars else f"{text[: LIMITS.text_chars - 1]}…",
             counted,
             first_ns,
             last_ns,
@@ -288,7 +286,7 @@ class DetectorInput:
             number,
             key_of(rule, entities),
             _brief(rule, entities),
-            connects if len(connects) <= MAX_FILTER and not has_bounded(connects) else "",
+            connects if len(connects) <= LIMITS.filter_chars and not has_bounded(connects) else "",
         )
 
 
@@ -299,6 +297,8 @@ class Counts(Measures):
     __slots__ = ("__dict__",)
     payloads: Payloads | None = None
     """Decoder of keys and values, where it is needed; no part of the state."""
+    limits: FindingLimits = LIMITS
+    """No part of the state, either."""
 
     def add(self, batch: ExchangeBatch) -> None:
         """Take in exchanges: see `statistics.feed`."""
@@ -375,7 +375,7 @@ def places_of(view: DetectorInput) -> list[tuple[str, list[AuditedPartition]]]:
 def about_group(group: str, topics: Iterable[str]) -> dict[str, str | Iterable[str]]:
     """Return the entities of a finding about a group in some topics."""
     named = sorted({spelled(topic) for topic in topics})
-    return {"group": spelled(group), "topic": named[:MAX_TOPICS]}
+    return {"group": spelled(group), "topic": named[: LIMITS.topics]}
 
 
 def brokers_in(lines: Iterable[Line]) -> list[str]:

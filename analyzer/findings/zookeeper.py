@@ -7,6 +7,7 @@ from typing import Final
 
 from kafkascope.analyzer.findings.counting import Keyed, OccurrencesWithText, most, table
 from kafkascope.analyzer.findings.filters import all_of, api_is, quoted
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import (
     Counts,
@@ -40,7 +41,7 @@ class ZooKeeperTrouble(OccurrencesWithText):
 class ZooKeeperRequests(Counts):
     """By host, server, API and error."""
 
-    found: Keyed[ZooKeeperTrouble] = table(ZooKeeperTrouble, 5_000)
+    found: Keyed[ZooKeeperTrouble] = table(ZooKeeperTrouble, LIMITS.many_keys)
     """By rule, host, server, API and error."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:

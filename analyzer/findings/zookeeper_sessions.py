@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kafkascope.analyzer.findings.counting import Keyed, Names, OccurrencesWithText, table, whole
 from kafkascope.analyzer.findings.filters import all_of, quoted
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import (
     Counts,
@@ -46,9 +47,9 @@ class RefusedRegistration(OccurrencesWithText):
 class ZooKeeperSessions(Counts):
     """Handshakes and registrations; sessions from the statistic."""
 
-    again: Keyed[OccurrencesWithText] = table(OccurrencesWithText, 2_000)
+    again: Keyed[OccurrencesWithText] = table(OccurrencesWithText, LIMITS.keys)
     """Handshakes for a session that was there, or without an answer, by host and server."""
-    refused: Keyed[RefusedRegistration] = table(RefusedRegistration, 2_000)
+    refused: Keyed[RefusedRegistration] = table(RefusedRegistration, LIMITS.keys)
     """By server and path."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:

@@ -17,7 +17,8 @@ from kafkascope.analyzer.conversation.tampering import BETWEEN, untold
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.findings import Finding, Findings
-from kafkascope.analyzer.findings.evidence import MOST_OF_RULE, Evidence
+from kafkascope.analyzer.findings.evidence import Evidence
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.formats.remarks import remark
@@ -85,7 +86,7 @@ def test_of_many_findings_some_are_told() -> None:
 
 
 def test_of_a_crowd_it_is_said_that_there_may_be_more() -> None:
-    first, *_ = texts(*(finding(f"no {n}", n) for n in range(MOST_OF_RULE + 3))).values()
+    first, *_ = texts(*(finding(f"no {n}", n) for n in range(LIMITS.findings_of_rule + 3))).values()
     assert first.endswith("; 10 more; there may be more of lag")
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Finding, Findings
+from kafkascope.analyzer.findings.limits import LIMITS, FindingLimits
 from kafkascope.analyzer.payloads.decoding import Payloads
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.model import Closed, Opened, StreamEvent
@@ -29,19 +30,26 @@ class Side(NamedTuple):
 
 
 def found(
-    wires: Iterable[Wire], *rules: str, payloads: Payloads | None = None
+    wires: Iterable[Wire],
+    *rules: str,
+    payloads: Payloads | None = None,
+    limits: FindingLimits = LIMITS,
 ) -> dict[str, Finding]:
     """Rule -> finding, of these rules; events in the order of time."""
     events = sorted((event for wire in wires for event in wire.events), key=time_of)
-    return found_in(events, *rules, payloads=payloads)
+    return found_in(events, *rules, payloads=payloads, limits=limits)
 
 
 def found_in(
-    events: Iterable[StreamEvent], *rules: str, payloads: Payloads | None = None
+    events: Iterable[StreamEvent],
+    *rules: str,
+    payloads: Payloads | None = None,
+    limits: FindingLimits = LIMITS,
 ) -> dict[str, Finding]:
     """Rule -> finding, of these rules."""
     events = list(events)
-    findings, context = Findings(only=rules or None, payloads=payloads), Context()
+    findings = Findings(only=rules or None, payloads=payloads, limits=limits)
+    context = Context()
     for event in events:
         if isinstance(event, Opened | Closed):
             findings.saw(event)

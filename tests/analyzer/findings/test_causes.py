@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.findings import RULES, Cause, Finding, causes
 from kafkascope.analyzer.findings.causes import EXPLANATIONS, Explanation, folded, linked, unfolded
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.model import RANK, key_of, order
 from tests.analyzer.findings.test_captures import capture_of, judged
 
@@ -233,6 +234,6 @@ def test_thousands_of_findings_about_one_client_are_linked_in_linear_work(
 
     monkeypatch.setattr(causes, "_in_time", counted)
     told = folded(linked(found))
-    assert looks < len(found) * len(EXPLANATIONS) * causes.MOST_CAUSES / 4
+    assert looks < len(found) * len(EXPLANATIONS) * LIMITS.causes / 4
     assert sum(1 + len(each.consequences) for each in told) == len(found)
     assert all(each.finding.name == names[0] for each in told)

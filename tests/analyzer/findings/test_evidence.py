@@ -19,13 +19,8 @@ from kafkascope.analyzer.filter.fields import field_of
 from kafkascope.analyzer.filter.language import Known, compile_filter, compile_query
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings import Finding, Findings
-from kafkascope.analyzer.findings.evidence import (
-    MOST_OF_RULE,
-    PART,
-    Evidence,
-    _choices,
-    overflowing_rules,
-)
+from kafkascope.analyzer.findings.evidence import PART, Evidence, _choices, overflowing_rules
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.session.session import session_of
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
@@ -237,7 +232,7 @@ def test_an_exchange_is_told_some_of_each_rule_and_severity() -> None:
         session = session_of(capture)
         exchanges = [session.exchange(index) for index in range(len(session))]
         pairs = [(row_of(each, capture.context.names), each) for each in exchanges]
-        some = [finding("crowd", "number > 0") for _ in range(MOST_OF_RULE + 5)]
+        some = [finding("crowd", "number > 0") for _ in range(LIMITS.findings_of_rule + 5)]
         some += [finding("crowd", f"number >= {number}") for number in range(1, 60)]
         some += [finding("crowd", f"number >= {number}", "note") for number in range(3, 60)]
         some.append(finding("alone", "number > 0"))
@@ -247,8 +242,8 @@ def test_an_exchange_is_told_some_of_each_rule_and_severity() -> None:
             found = evidence.of(row, exchange)
             assert found == whole[index]
             kinds = Counter((each.name, each.severity) for each in found)
-            after = min(MOST_OF_RULE, max(0, row.number - 2))
-            assert kinds[("crowd", "warning")] == MOST_OF_RULE
+            after = min(LIMITS.findings_of_rule, max(0, row.number - 2))
+            assert kinds[("crowd", "warning")] == LIMITS.findings_of_rule
             assert kinds[("crowd", "note")] == after
             assert kinds[("alone", "warning")] == 1
             wanted = [compile_filter(each.filter)(row, exchange) for each in found]
@@ -273,5 +268,5 @@ def test_findings_that_select_the_same_are_judged_once(monkeypatch: pytest.Monke
         many = [finding("many", f"number > 0 or latency > {number}ms") for number in range(2_000)]
         evidence = Evidence([*same, *many])
         monkeypatch.setattr(exchange_backend.Filter, "__call__", counted)
-        assert len(evidence.of(row, exchange)) == 8 * MOST_OF_RULE
-    assert judged == 1 + MOST_OF_RULE
+        assert len(evidence.of(row, exchange)) == 8 * LIMITS.findings_of_rule
+    assert judged == 1 + LIMITS.findings_of_rule

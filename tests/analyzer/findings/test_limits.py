@@ -35,7 +35,6 @@ NO_LIMITS = {
     "findings.unanswered.IN_FLIGHT": "Kafka's default of max.in.flight.requests.per.connection",
     "findings.versions.PRODUCE_OF_4": "a version of Produce that Kafka 4 serves",
     "findings.forgotten.DEFAULT_IDLE": "Kafka's default; idle.default says how near to it",
-    "findings.slow.LONGEST": "bounds the search for the end of a pause",
     "findings.followers.IN_A_MINUTE": "a unit",
     "findings.followers.IN_A_SECOND": "a unit",
     "findings.followers.SLOT": "how exactly times of responses and of polls are kept",

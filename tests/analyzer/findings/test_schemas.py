@@ -13,7 +13,7 @@ from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
 from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings import Finding, Findings
-from kafkascope.analyzer.findings import payloads as looked
+from kafkascope.analyzer.findings.limits import LIMITS, FindingLimits
 from kafkascope.analyzer.payloads.decoding import Payloads
 from kafkascope.analyzer.payloads.known import KnownSchemas
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
@@ -34,8 +34,10 @@ from tests.analyzer.schema_samples import SAMPLES, capture, folder
 from tests.analyzer.wire import Wire, request, response, told
 
 
-def judged(*wires: Wire, by: Payloads | None = None) -> dict[str, Finding]:
-    return found(wires, *OF_SCHEMAS, payloads=by or payloads())
+def judged(
+    *wires: Wire, by: Payloads | None = None, limits: FindingLimits = LIMITS
+) -> dict[str, Finding]:
+    return found(wires, *OF_SCHEMAS, payloads=by or payloads(), limits=limits)
 
 
 def of_capture(path: Path, by: Payloads) -> list[Finding]:
@@ -174,13 +176,12 @@ def test_parts_merge_and_a_state_tells_the_same_elsewhere() -> None:
     assert {each.name for each in again.reported()} >= {"schema-mixed", "schema-misfit"}
 
 
-def test_much_is_sampled_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looked, "MOST_FRAMED", 10)
-    monkeypatch.setattr(looked, "MOST_BARE", 10)
+def test_much_is_sampled_and_that_is_said() -> None:
+    few = LIMITS._replace(framed_records=10, plain_records=10)
     wires = [produced(*[GOOD] * 9, LONG)]
     wires += [produced(*[GOOD] * 10, number=number) for number in range(1, 30)]
-    assert "only some records were inspected" in judged(*wires)["schema-misfit"].text
-    assert "some records" not in judged(wires[0])["schema-misfit"].text
+    assert "only some records were inspected" in judged(*wires, limits=few)["schema-misfit"].text
+    assert "some records" not in judged(wires[0], limits=few)["schema-misfit"].text
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in (SAMPLES / "schemas").iterdir()))

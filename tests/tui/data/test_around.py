@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.findings import Finding
-from kafkascope.analyzer.findings.evidence import MOST_OF_RULE
+from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.model import Exchange
 from kafkascope.tui.data.around import around
 from kafkascope.tui.data.store import Store
@@ -52,6 +52,9 @@ def test_of_many_findings_of_one_rule_it_says_that_there_may_be_more() -> None:
         store = Store(capture.source.read, capture.context)
         for each in capture.exchanges():
             store.add(each)
-        found = [Finding("lag", "note", f"{n}", 1, None, None, "", "") for n in range(MOST_OF_RULE)]
+        found = [
+            Finding("lag", "note", f"{n}", 1, None, None, "", "")
+            for n in range(LIMITS.findings_of_rule)
+        ]
         assert said in around(store, Notes(), 1, found)
         assert said not in around(store, Notes(), 1, found[1:])
