@@ -81,7 +81,6 @@ class GoTo(Provider):
     """Goes to the exchange whose number is typed into the palette."""
 
     async def search(self, query: str) -> Hits:
-        """Yield the exchange of a number."""
         plain = query.strip().replace(",", "")
         if plain.isascii() and plain.isdigit():
             app = cast("ScopeApp", self.app)
@@ -93,7 +92,6 @@ class GoTo(Provider):
             )
 
     async def discover(self) -> Hits:
-        """Yield a hint that numbers may be typed."""
         yield DiscoveryHit("Go to an exchange", lambda: None, help="type its number")
 
 
@@ -184,7 +182,6 @@ class ScopeApp(Shell):
             self.set_keymap(config.keys)
 
     def compose(self) -> ComposeResult:
-        """Yield the widgets from top to bottom."""
         yield Static(id="header", markup=False)
         yield self.screens
         yield from self.filter.compose()
@@ -246,7 +243,6 @@ class ScopeApp(Shell):
         return self.host.board is None or id_ not in LIST_ONLY
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """Yield what the palette offers."""
         about = "Change colours; kafkascope and kafkascope-light are tested for contrast"
         yield SystemCommand("Change the theme", about, self.action_change_theme)
         yield SystemCommand("Quit", "key Q", self.action_quit)
@@ -273,17 +269,14 @@ class ScopeApp(Shell):
         self.update_status()
 
     async def action_quit(self) -> None:
-        """Leave the program."""
         self.inputs.leave()
 
     # --- messages ---------------------------------------------------------------------------
 
     def on_unmount(self) -> None:
-        """Stop counting for boards."""
         self.host.close()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Arrange the panes for the new size."""
         self.panes.arrange(event.size.width, event.size.height)
 
     def on_key(self, event: events.Key) -> None:
@@ -301,7 +294,6 @@ class ScopeApp(Shell):
         self.update_status()
 
     def on_descendant_blur(self, event: events.DescendantBlur) -> None:
-        """Hide completions when the filter loses the focus."""
         if event.widget is self.filter.box:
             self.filter.choices.show(None)
             self.filter.commit()
@@ -314,22 +306,18 @@ class ScopeApp(Shell):
 
     @on(Input.Changed, "#filter")
     def filter_typed(self, event: Input.Changed) -> None:
-        """Pass on what is typed into the filter."""
         self.filter.typed(event.value)
 
     @on(Input.Submitted, "#filter")
     def filter_entered(self, event: Input.Submitted) -> None:
-        """Pass on Enter in the filter."""
         self.filter.entered(event.value)
 
     @on(Input.Submitted, "#prompt")
     def prompt_entered(self, event: Input.Submitted) -> None:
-        """Pass on the answer to a question."""
         self.prompt.answered(event.value)
 
     @on(LineList.CursorChanged)
     def follow_cursor(self, event: LineList.CursorChanged) -> None:
-        """Follow the cursor of the list or of the detail."""
         if event.lines is self.list:
             self.navigation.follow_cursor()
             self.order.follow_cursor()
@@ -339,13 +327,11 @@ class ScopeApp(Shell):
 
     @on(events.Click, "#tabs")
     def tab_clicked(self, event: events.Click) -> None:
-        """Show the tab under the mouse."""
         self.inspector.click_tabs(event.x)
 
     # --- what controllers call --------------------------------------------------------------
 
     def update_status(self) -> None:
-        """Draw header, titles, tabs, the state of the filter and the footer again."""
         if self.is_running:
             self.status.update()
             high = self.size.height >= HIGH
@@ -354,18 +340,14 @@ class ScopeApp(Shell):
             self.screens.show(self.host.tabs(), self.host.number, self.size.width)
 
     def take_choice(self) -> bool:
-        """Complete what is typed into the filter."""
         return self.filter.box.has_focus and self.filter.take_choice()
 
     def shows_context(self) -> bool:
-        """Return whether the detail shows the context of an exchange."""
         return self.inspector.tab == "Context"
 
     def in_list(self) -> bool:
-        """Return whether the list was the last pane to have the focus."""
         return self.panes.entered is self.list
 
     def stop_activity(self) -> None:
-        """Stop the search or the export that runs."""
         self.sharing.stop()
         self.search.stop()

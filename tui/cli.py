@@ -131,11 +131,9 @@ class MainGroup(LazyGroup):
         return super().parse_args(ctx, args)
 
     def unknown(self, name: str) -> str:
-        """Return the sentence about a first word that is neither a command nor an input."""
         return f'there is no command and no file "{name}"'
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command and flush what it printed."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -151,7 +149,6 @@ class MainGroup(LazyGroup):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run a command line and exit with its code."""
         if sys.stdin is None or sys.stdout is None or sys.stderr is None:
             from kafkascope.analyzer.terminal import open_standard_streams
 
@@ -197,7 +194,6 @@ def _collect_rarely() -> None:
 
 
 def code_of(result: Any) -> int:
-    """Return the exit code of a command from what it returned."""
     return result if isinstance(result, int) else 0
 
 

@@ -68,7 +68,6 @@ class Shell(App[None]):
     """Draws header, titles, tabs, the state of the filter and the footer again."""
 
     def say(self, text: str, severity: Any = "information") -> None:
-        """Show a sentence for a while."""
         self.notify(self.glyphs.text(text), severity=severity, markup=False)
 
     def pick(
@@ -163,7 +162,6 @@ class Host:
         return self._some
 
     def close(self) -> None:
-        """End the processes that count."""
         for numbers in (self._all, self._some):
             if numbers is not None:
                 numbers.close()

@@ -29,11 +29,9 @@ class LazyGroup(click.Group):
         self.names = [name for helps in sections.values() for name in helps]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names, section by section."""
         return self.names
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Import the command's module."""
         if name not in self.names:
             return None
         plain = name.replace("-", "_")

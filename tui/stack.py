@@ -91,11 +91,9 @@ class ViewStack(Generic[ViewT]):
 
     @property
     def top(self) -> ViewT | None:
-        """The view to go back to."""
         return self._views[-1] if self._views else None
 
     def push(self, view: ViewT) -> None:
-        """Remember a view that is left."""
         self._views.append(view)
         if len(self._views) > self._limit:
             del self._views[1]

@@ -62,7 +62,6 @@ class FilterController(Controller):
         """The view in which the user began to type."""
 
     def compose(self) -> ComposeResult:
-        """Yield the line with the box, and the choices that are drawn over what is below it."""
         with Horizontal(id="filterline"):
             yield Static(" / ", id="slash", markup=False)
             self.box.value = self.workspace.view.text  # not before: it asks for the running app
@@ -71,14 +70,12 @@ class FilterController(Controller):
         yield self.choices
 
     def commands(self) -> Iterable[SystemCommand]:
-        """Yield a command for each saved filter."""
         for name, text in self.saved.items():
             yield SystemCommand(
                 f"Filter by @{name}", text, partial(self.shell.show_filter, f"@{name}")
             )
 
     def focus(self) -> None:
-        """Give the filter box the focus."""
         if self.workspace.decoding is not None:
             # For completion: schemas may be long, and keys never wait for them.
             threading.Thread(target=self.workspace.decoding.learn, daemon=True).start()
@@ -90,7 +87,6 @@ class FilterController(Controller):
         self._before = self._before or self.shell.here()
 
     def put(self, text: str) -> None:
-        """Put a text into the box."""
         self.box.value = text
         self._given = self.box.value  # written out where the text holds what terminals obey
         self.box.cursor_position = len(text)
@@ -274,7 +270,6 @@ class PromptController(Controller):
         self._answer: Callable[[str], object] | None = None
 
     def compose(self) -> ComposeResult:
-        """Yield the line with the question and its input."""
         with self.line:
             yield Static(id="asking", markup=False)
             yield self.box
@@ -284,7 +279,6 @@ class PromptController(Controller):
         return self.box.value if self.box.has_focus else None
 
     def ask(self, what: str, answer: Callable[[str], object], text: str = "") -> None:
-        """Ask for a line of text."""
         self._answer = answer
         self.shell.write("asking", f" {what}: ", NORMAL)
         self.box.value = text
@@ -293,14 +287,12 @@ class PromptController(Controller):
         self.shell.focus_now(self.box)
 
     def answered(self, text: str) -> None:
-        """Close the question and pass the answer on."""
         self.end()
         answer, self._answer = self._answer, None
         if answer is not None:
             answer(text.strip())
 
     def end(self) -> None:
-        """Close the question."""
         # The focus goes first, so that no key is lost to the filter.
         self.shell.focus_view()
         self.line.display = False

@@ -84,14 +84,12 @@ class HelpController(Controller):
     """Opens help screens."""
 
     def keys(self) -> None:
-        """Show the keys of this screen."""
         if not self._of_board():
             about = f"{ABOUT_LIST} {self.workspace.notes.home}"
             rows = of_list(KEYS)
             self._open("Exchanges", rows, about=about, others=self._of_boards())
 
     def about(self) -> None:
-        """Explain the pane with the focus."""
         focused = self.shell.focused
         name = focused.id if focused is not None else None
         if name == "filter" or not self._of_board():

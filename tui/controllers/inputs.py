@@ -26,7 +26,6 @@ class InputsController(Controller):
         """Why this one cannot be shown again; empty when it can."""
 
     def commands(self) -> Iterable[SystemCommand]:
-        """Yield a command for each file that was opened lately."""
         for name in recent():
             path = Path(name)
             yield SystemCommand(f"Open {path.name}", str(path.parent), partial(self.reopen, name))
@@ -49,7 +48,6 @@ class InputsController(Controller):
         self.leave()
 
     def leave(self) -> None:
-        """End the program, with the exit code of reading."""
         self.shell.exit(return_code=self.workspace.store.progress.code)
 
     def stop(self) -> None:
@@ -62,7 +60,6 @@ class InputsController(Controller):
             self.workspace.feed.stop()
 
     def ask_file(self) -> None:
-        """Ask for a file and open it."""
         if self.stays(other=True):
             return
         choices = [(name, name) for name in recent()]
@@ -77,7 +74,6 @@ class InputsController(Controller):
         self.shell.pick("Open a capture", choices, chosen, free=True)
 
     def ask_ports(self) -> None:
-        """Ask for ports to decode as Kafka, and read the input again."""
         if not self.stays():
             self.shell.ask("Ports to decode as Kafka (9094, 9100-9110)", self._read_again)
 

@@ -217,7 +217,6 @@ class InspectorController(Controller):
         self.light_bytes()
 
     def click_tabs(self, x: int) -> None:
-        """Show the tab at a column of the line of tabs."""
         if (tab := tab_at(TABS, x)) is not None:
             self.show_tab(tab)
 
@@ -226,13 +225,11 @@ class InspectorController(Controller):
         self.show_tab("Request" if self.tab == "Response" else "Response")
 
     def next_tab(self) -> None:
-        """Show the tab behind this one."""
         self.show_tab(TABS[(TABS.index(self.tab) + 1) % len(TABS)] if self.tab else TABS[0])
 
     # --- bytes ------------------------------------------------------------------------------
 
     def space_of(self, item: Item | None) -> Space | None:
-        """Return the bytes that a line refers to."""
         spaces = self.detail.tree_.spaces
         return spaces[item.space] if item is not None and item.space < len(spaces) else None
 

@@ -57,7 +57,6 @@ class MarksController(Controller):
             self.workspace.unsettled = True
 
     def read_colours(self) -> None:
-        """Read the colour rules again."""
         colours = self.workspace.colours
         colours.read()
         self.list.changed()
@@ -67,7 +66,6 @@ class MarksController(Controller):
         self.shell.say(f"{count} from {colours_path()}")
 
     def mark(self) -> None:
-        """Mark the exchange under the cursor, or unmark it."""
         if (number := self.list.number) is not None:
             self.notes.mark(number, self.workspace.session)
             self.noted()
@@ -76,7 +74,6 @@ class MarksController(Controller):
                 self.shell.say(self.notes.home)
 
     def only_marked(self) -> None:
-        """Show only marked exchanges, or all again."""
         text = self.workspace.view.text
         if text == "marked" or text.endswith(" and marked"):
             self.shell.show_filter(text[: -len(" and marked")] if text != "marked" else "")
@@ -86,7 +83,6 @@ class MarksController(Controller):
             self.shell.show_filter(joined("and", "marked", text))
 
     def next_mark(self, by: int) -> None:
-        """Go to the next marked exchange."""
         from kafkascope.tui.data.columns import numbered
 
         self.shell.step(by, numbered(self.workspace.store, self.notes.marked), "mark")
@@ -112,7 +108,6 @@ class MarksController(Controller):
         self.shell.update_status()
 
     def only_ignored(self) -> None:
-        """Show only ignored exchanges, or all others again."""
         if self.workspace.view.text == "ignored":
             self.shell.show_filter("")
         elif not self.notes.ignored:
@@ -121,7 +116,6 @@ class MarksController(Controller):
             self.shell.show_filter("ignored")
 
     def comment(self) -> None:
-        """Ask for a comment on the exchange under the cursor."""
         number = self.list.number
         if number is None:
             return
@@ -134,7 +128,6 @@ class MarksController(Controller):
         self.shell.ask(f"Comment on {number}", answer, self.notes.comments.get(number, ""))
 
     def name_topic(self) -> None:
-        """Ask for a topic id and its name."""
         session = self.workspace.session
         found = unnamed_ids(session, self.list.index)
         if not found:

@@ -131,7 +131,6 @@ class NavigationController(Controller):
         self.panes.show_board(board)
 
     async def show_limited(self, number: int, text: str) -> None:
-        """Show a screen of what a filter selects."""
         here = self.here()
         if self.filter.apply(text, entered=True):
             self.stack.push(here)
@@ -140,7 +139,6 @@ class NavigationController(Controller):
             await self._show(number)
 
     def show_filter(self, text: str) -> None:
-        """Show the exchanges that a filter selects."""
         here, index = self.here(), self.list.index
         if self.filter.apply(text, entered=True):
             self.stack.push(here)

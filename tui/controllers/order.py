@@ -58,7 +58,6 @@ class OrderController(Controller):
     # --- order ------------------------------------------------------------------------------
 
     def sort(self) -> None:
-        """Ask for a column to sort by."""
         from kafkascope.tui.data.columns import sortable
 
         columns = self.list.columns(400)
@@ -85,7 +84,6 @@ class OrderController(Controller):
             self.shell.say(f"Cannot sort by {name}: it is decoded from messages.", "warning")
 
     def restore(self, order: Order | None, *, following: bool) -> None:
-        """Sort as a view was sorted that is shown again."""
         if order != self.workspace.view.order:
             self._order(order)
         self.following = following
@@ -98,7 +96,6 @@ class OrderController(Controller):
         self.shell.update_status()
 
     def reverse(self) -> None:
-        """Sort the other way round."""
         order = self.workspace.view.order
         if order is None:
             self.order_by("number")
@@ -126,7 +123,6 @@ class OrderController(Controller):
             self.write_times(SINCE_MARK)
 
     def write_times(self, way: str) -> None:
-        """Write times in a way of `CLOCKS`."""
         self.list.times = way
         self.list.changed()
         if self.host.board is not None:

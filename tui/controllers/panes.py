@@ -54,7 +54,6 @@ class PanesController(Controller):
         self._bytes = BYTES
 
     def compose(self) -> ComposeResult:
-        """Yield list, detail and bytes, and the place of the boards."""
         with self.main:
             with self.upper:
                 yield ListHeading(self.list)
@@ -109,11 +108,9 @@ class PanesController(Controller):
             self.rearrange()
 
     def rearrange(self) -> None:
-        """Arrange the panes again for the same size."""
         self.arrange(self.shell.size.width, self.shell.size.height)
 
     def enter(self, pane: LineList, *, zoomed: bool = False) -> None:
-        """Show a pane and give it the focus."""
         self.entered, self.zoomed = pane, zoomed
         pane.display = True
         self.main.display = True
@@ -122,7 +119,6 @@ class PanesController(Controller):
         self.rearrange()
 
     def focus_view(self) -> None:
-        """Give the focus to the table of the board that is shown, or to the list."""
         if (board := self.host.board) is None:
             self.enter(self.list)
         else:
@@ -158,14 +154,12 @@ class PanesController(Controller):
         self.enter(self.all[(self.all.index(self.entered) + by) % 3])
 
     def zoom(self) -> None:
-        """Show this pane alone, or all again."""
         if (board := self.host.board) is not None:
             board.zoom()
         else:
             self.enter(self.entered, zoomed=not self.zoomed)
 
     def layout(self) -> None:
-        """Arrange the panes in the next way of `LAYOUTS`."""
         self._layout = LAYOUTS[(LAYOUTS.index(self._layout) + 1) % len(LAYOUTS)]
         self.rearrange()
         self._share_list()
@@ -185,7 +179,6 @@ class PanesController(Controller):
             self.rearrange()
 
     def widen(self, by: int) -> None:
-        """Make the bytes wider or narrower."""
         self._widen(self._bytes + 6 * by)
 
     def _widen(self, width: int) -> None:

@@ -58,7 +58,6 @@ class FindingsController(Controller):
         return f"{', '.join(words)}{more} (7)" if words else ""
 
     def pending(self) -> str:
-        """Return what is left to be done before findings are final; empty when they are."""
         version, so_far = self.host.findings_state()
         if self._version < 0:
             return so_far or "not counted yet"

@@ -44,7 +44,6 @@ class SearchController(Controller):
     # --- numbers and times ------------------------------------------------------------------
 
     def ask_where(self) -> None:
-        """Ask for a number or a time and go there."""
         self.shell.ask("Go to number or time (1206, 12:03:07, 5s)", self.goto)
 
     def goto(self, text: str) -> None:
@@ -109,7 +108,6 @@ class SearchController(Controller):
         self.find_next(1)
 
     def find_next(self, by: int) -> None:
-        """Go to the next row with the text."""
         if not self.wanted:
             self.find()
         elif self.scope == SCOPES[0]:
@@ -138,7 +136,6 @@ class SearchController(Controller):
         self.run_beside(f'searching "{wanted}"', look(), self._ended)
 
     def stop(self) -> None:
-        """Stop the search that runs."""
         self._task = None
         self.show_activity("")
 
@@ -163,7 +160,6 @@ class SearchController(Controller):
         self.step(by, wanted | numbered(store, mentions.worst("error")), "error")
 
     def connection(self, by: int) -> None:
-        """Go to the next exchange on this connection."""
         from kafkascope.tui.data.columns import same_connection
 
         if (index := self.list.index) is not None:

@@ -20,7 +20,6 @@ class SharingController(Controller):
         self._job: Job | None = None
 
     def copy(self) -> None:
-        """Copy the value, the bytes or the row under the cursor."""
         if self.detail.has_focus and self.detail.item is not None:
             self.shell.put_on_clipboard(self.detail.item.text())
         elif self.hex.has_focus and self.hex.space is not None:
@@ -32,7 +31,6 @@ class SharingController(Controller):
         return self.list.text(max(80, self.shell.size.width))
 
     def menu(self) -> None:
-        """Ask for a form and copy."""
         index, item = self.list.index, self.detail.item
         if index is None:
             return
@@ -97,7 +95,6 @@ class SharingController(Controller):
     # --- exports ----------------------------------------------------------------------------
 
     def export(self) -> None:
-        """Prompt for what to export and in which form."""
         sets = [("marked", len(self.workspace.notes.marked)), ("shown", len(self.workspace.view))]
         choices = []
         for which, count in sets:

@@ -48,7 +48,6 @@ class StatusController(Controller):
         self.list.widened = self.shell.update_status
 
     def update(self) -> None:
-        """Write header, heading, tabs, filter state and footer."""
         write = self.shell.write
         write("header", self.header(self.shell.size.width), NORMAL)
         width = max(1, self.list.scrollable_content_region.width)

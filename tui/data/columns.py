@@ -129,13 +129,11 @@ def failed(store: Store) -> Bools:
 
 
 def same_connection(store: Store, index: int) -> Bools:
-    """Select the exchanges on the connection of a row."""
     found: Bools = column(store.session, "connection") == store.session.columns["connection"][index]
     return found
 
 
 def numbered(store: Store, numbers: Collection[int]) -> Bools:
-    """Select exchanges by their numbers."""
     return np.isin(column(store.session, "number"), list(numbers))
 
 

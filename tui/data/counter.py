@@ -124,7 +124,6 @@ class States:
 
 
 def main() -> None:
-    """Run with the options in the first argument."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     options = json.loads(sys.argv[1])
     os.nice(5)  # the list of exchanges comes first

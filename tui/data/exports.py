@@ -57,7 +57,6 @@ class Job:
         return ""
 
     def summary(self) -> str:
-        """Return a sentence about what was written."""
         text = f"{plural(self.written, 'exchange')} written to {self.path}"
         if self.stopped:
             text += ", stopped early"

@@ -121,7 +121,6 @@ class Feed:
 
     @property
     def decodes(self) -> bool:
-        """Whether keys and values are decoded."""
         return OFF not in self.schema_words
 
     def payloads(self) -> Payloads | None:
@@ -243,7 +242,6 @@ class Feed:
             pass
 
     def close(self) -> None:
-        """End the reader and close files."""
         self._closing = True
         if self._process.poll() is None:
             self._process.kill()

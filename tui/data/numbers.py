@@ -93,7 +93,6 @@ class ProcessNumbers(Numbers):
         self._ended = True
 
     def advance(self) -> None:
-        """Take the newest states."""
         ended = self._ended  # asked first: the last states come before the end
         newest, self._newest = self._newest, None
         if newest is not None:
@@ -130,7 +129,6 @@ class ProcessNumbers(Numbers):
         self.version += 1
 
     def close(self) -> None:
-        """End the child."""
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
@@ -160,7 +158,6 @@ class StoreNumbers(Numbers):
         """The row at which the version changed last."""
 
     def advance(self) -> None:
-        """Count for a moment."""
         until = time.monotonic() + SLICE
         if self._revised():
             self._begin()

@@ -65,13 +65,11 @@ class Texts:
         return found
 
     def drop(self, count: int) -> None:
-        """Drop the first texts."""
         gone = self._ends[min(count, len(self))]
         del self._data[:gone], self._ends[:count]
         self._ends = array(self._ends.typecode, [end - gone for end in self._ends])
 
     def extend(self, texts: Sequence[str]) -> None:
-        """Append texts."""
         ends = []
         for text in texts:
             self._data += text.encode("utf-8", "surrogatepass")
@@ -141,14 +139,12 @@ class Budget:
         self._window = self._spent = 0.0
 
     def left(self) -> bool:
-        """Return whether there is time left."""
         now = time.monotonic()
         if now - self._window > PERIOD:
             self._window, self._spent = now, 0.0
         return self._spent <= SPENT
 
     def took(self, seconds: float) -> None:
-        """Take note of time that was spent."""
         self._spent += seconds
 
 

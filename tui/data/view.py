@@ -66,7 +66,6 @@ class Numbered:
         return bisect_left(self._rows, numbers[index], key=numbers.__getitem__)
 
     def extend(self, indexes: Sequence[int]) -> None:
-        """Take in rows."""
         if not len(indexes):
             return
         new, rows, number = self._sorted(indexes), self._rows, self._session.columns["number"]
@@ -97,7 +96,6 @@ class Numbered:
         return array("I", found[order].tobytes())
 
     def remove(self, index: int) -> None:
-        """Remove a row, if it is there."""
         at = self.place_of(index)
         if self._rows[at : at + 1] == array("I", [index]):
             del self._rows[at]

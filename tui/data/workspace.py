@@ -48,7 +48,6 @@ class Workspace:
 
     @property
     def session(self) -> Session:
-        """The columns of all rows."""
         return self.store.session
 
     @property
@@ -77,7 +76,6 @@ class Workspace:
         return View(self.store, text, self.notes.known)
 
     def filters_by(self, *words: str) -> bool:
-        """Return whether the filter contains one of these words."""
         return any(word in self.view.text for word in words)
 
     def notes_changed(self) -> None:

@@ -100,7 +100,6 @@ class Document:
         return tab in self._trees
 
     def forget(self, tab: str) -> None:
-        """Make a tab again when it is next wanted."""
         self._trees.pop(tab, None)
 
     def tree(self, tab: str) -> Tree:

@@ -78,7 +78,6 @@ class PayloadLines:
 
 
 def headers_of(record: Node) -> list[Header]:
-    """Return the headers of a record."""
     pairs = (child.children for child in record.children if child.name.startswith("header["))
     return [(name.value, value.value) for name, value in pairs]
 

@@ -72,7 +72,6 @@ class Item:
         return self.made
 
     def adopt(self, items: Iterable[Item]) -> None:
-        """Append lines below."""
         for item in items:
             item.parent = self
             self.made.append(item)
@@ -122,7 +121,6 @@ class Tree:
         self.lines = lines
 
     def set_open(self, item: Item, wanted: bool) -> None:
-        """Open or close a line."""
         if item.foldable and item.open != wanted:
             item.open = wanted
             self.refresh()

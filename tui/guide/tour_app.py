@@ -110,14 +110,12 @@ class TourApp(ScopeApp):
         self.guide = Static(id="tour", markup=False)
 
     def compose(self) -> ComposeResult:
-        """Yield the guide between the screens and the footer."""
         for widget in super().compose():
             if widget.id == "footer":
                 yield self.guide
             yield widget
 
     def on_mount(self) -> None:
-        """Show the first step."""
         super().on_mount()
         self.guide.styles.background = "#26262e" if self.current_theme.dark else "#e8e8f0"
         self._draw()
@@ -133,7 +131,6 @@ class TourApp(ScopeApp):
         self._draw()
 
     def tick(self) -> None:
-        """Update the guide, too."""
         super().tick()
         self._draw()
 

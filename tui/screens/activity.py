@@ -61,7 +61,6 @@ class FailedConnects(NamedTuple):
         return line
 
     def legend(self) -> Spans:
-        """Return the meaning of the dots."""
         out: Spans = [(" " * MARGIN, "")]
         for state, (sign, role, text) in LOOKS.items():
             if count := len(self.times.get(state, ())):
@@ -129,7 +128,6 @@ class Activity:
         return self._seen != before
 
     def close(self) -> None:
-        """Collect no more."""
         if self.view is not None:
             self.view.close()
 
@@ -148,7 +146,6 @@ class Activity:
 
     @property
     def times(self) -> IntArray:
-        """When they were sent."""
         from kafkascope.tui.data.columns import column
 
         return column(self.store.session, "time_ns")[self._rows()]

@@ -111,11 +111,9 @@ class BoardSpec:
 
     @property
     def title(self) -> str:
-        """The title of the screen."""
         return TABS[self.number].title
 
     def made(self, host: Host) -> Board:
-        """Return a board that shows this screen."""
         return (self.board or Board)(host, self)
 
 
@@ -171,7 +169,6 @@ class Board(Vertical):
     # --- parts ------------------------------------------------------------------------------
 
     def compose(self) -> ComposeResult:
-        """Yield the table, the titles of the tabs and the tab."""
         yield self.note
         yield self.upper
         yield self.titles
@@ -449,7 +446,6 @@ class Board(Vertical):
         self.call_after_refresh(self.rearrange)
 
     def enter_lower(self) -> None:
-        """Give the focus to the tab."""
         # It gets its place before the focus, so that no key is lost.
         (self.low_sheet if isinstance(self._content, Sheet) else self.low_text).display = True
         self.lower.focus()
@@ -461,7 +457,6 @@ class Board(Vertical):
         self.call_after_refresh(self.refill_lower)
 
     def zoom(self) -> None:
-        """Show the part with the focus alone, or both again."""
         self.zoomed = not self.zoomed
         self.rearrange()
 
@@ -480,14 +475,12 @@ class Board(Vertical):
 
     @on(events.Click, ".board-tabs")
     def tab_clicked(self, event: events.Click) -> None:
-        """Show the tab under the mouse."""
         self.tab = tab_at(self.tabs, event.x - 1) or self.tab
         self.refill_lower()
 
     # --- actions ----------------------------------------------------------------------------
 
     def action_tab(self, by: int) -> None:
-        """Show the next tab."""
         self.tab = self.tabs[(self.tabs.index(self.tab) + by) % len(self.tabs)]
         self.refill_lower()
         self.rearrange()
@@ -521,7 +514,6 @@ class Board(Vertical):
         self.spec.actions.get("open", Board.open_exchanges)(self)
 
     def open_exchanges(self) -> None:
-        """Show the exchanges behind the line."""
         text, number = self.target()
         if number is not None:
             self.host.shell.show_exchange(number)
@@ -533,7 +525,6 @@ class Board(Vertical):
             self.host.shell.say(why)
 
     def action_prepare(self) -> None:
-        """Put the filter of the line into the filter box."""
         text, number = self.target()
         if number is not None:
             text = f"number == {number}"
@@ -541,7 +532,6 @@ class Board(Vertical):
             self.host.shell.prepare_filter(text)
 
     def action_limit(self) -> None:
-        """Count only what the filter selects, or everything again."""
         self.limited = not self.limited
         if self.limited and not self.host.workspace.view.text:
             self.host.shell.say("No filter is set: / sets one, and this screen applies it.")
@@ -552,7 +542,6 @@ class Board(Vertical):
         return self.low_sheet if self.low_table.has_focus else self.upper
 
     def action_sort(self) -> None:
-        """Ask for a column to sort by."""
         pane = self.focused_table()
         sheet = pane.table.sheet
         choices = [("", "default order")]
@@ -565,7 +554,6 @@ class Board(Vertical):
         self.host.shell.pick("Sort by", choices, chosen, here)
 
     def action_reverse(self) -> None:
-        """Sort the other way round."""
         pane = self.focused_table()
         if pane.table.sheet.sort is None:
             self.action_sort()
@@ -573,7 +561,6 @@ class Board(Vertical):
             pane.refilled(pane.table.sheet.reverse)
 
     def action_copy_line(self) -> None:
-        """Copy the line under the cursor to the terminal's clipboard."""
         pane = self.lower if self.below else self.table
         if pane.cursor >= pane.count():
             return
@@ -583,7 +570,6 @@ class Board(Vertical):
         self.host.shell.put_on_clipboard(text)
 
     def action_copy_command(self) -> None:
-        """Copy the command that prints the same table."""
         text = self.command()
         self.host.shell.put_on_clipboard(text, f"Copied: {text}")
 

@@ -29,7 +29,6 @@ def both(*filters: str) -> str:
 
 
 def of_connection(line: Line) -> str:
-    """Return the filter for a connection: `conn == 17`."""
     number = line.get("connection")
     return f"conn == {number}" if isinstance(number, int) else ""
 
@@ -87,7 +86,6 @@ def of_topic(line: Line) -> str:
 
 
 def of_group(line: Line) -> str:
-    """Return the filter for a group."""
     return _named(line, "group")
 
 
@@ -97,7 +95,6 @@ def of_kept_group(path: str, below: str = "") -> str:
 
 
 def of_member(line: Line) -> str:
-    """Return the filter for a member of a group."""
     member = line.get("member")
     return both(of_group(line), f"member == {word(member)}" if member else "")
 

@@ -53,7 +53,6 @@ class FindingsSheet(Sheet):
     indented."""
 
     def text(self, column: Column, line: Line) -> str:
-        """Return the text of a cell."""
         if column.name == "severity":
             return f"{_severity(line):<{WIDEST}} {line.get('mark', '')}".rstrip()
         text = super().text(column, line)

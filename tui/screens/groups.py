@@ -215,7 +215,6 @@ class GroupsBoard(Board):
         return [*groups.rows(self.names), *([] if self._kept is None else self._kept.lines())]
 
     def members(self, line: Line) -> Content:
-        """Return the members of a group."""
         groups, group = self.statistic("groups"), line["group"]
         if groups is None:
             return []
@@ -229,7 +228,6 @@ class GroupsBoard(Board):
         return sheet.fill(lines, self.host.times())
 
     def rebalances(self, line: Line) -> Content:
-        """Return the rebalances of a group."""
         groups, group = self.statistic("groups"), line["group"]
         if groups is None:
             return []

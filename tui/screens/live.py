@@ -117,7 +117,6 @@ def proxy_of(status: dict[str, Any]) -> list[Spans]:
 
 
 def counters_of(metrics: dict[str, dict[str, int]]) -> list[Line]:
-    """Return all counters, one a line."""
     return [
         {"name": name, "label": label, "value": value}
         for name, values in sorted(metrics.items())
@@ -169,7 +168,6 @@ class LiveBoard(Board):
         return None if self.host.proxy is None else self.host.proxy.control
 
     def compose(self) -> ComposeResult:
-        """Yield the rates above the board."""
         yield self.head
         yield from super().compose()
 
@@ -178,11 +176,9 @@ class LiveBoard(Board):
         return super().hinted() if self.control is not None else ((), "")
 
     def lines(self) -> Sequence[Line] | None:
-        """Return the held frames."""
         return self.held
 
     def refresh_numbers(self) -> None:
-        """Show the rates and the held frames."""
         super().refresh_numbers()
         problem = NO_PROXY if self.host.proxy is None else self.host.proxy.problem
         if problem:
@@ -207,7 +203,6 @@ class LiveBoard(Board):
         return head
 
     def tick(self) -> None:
-        """Show another state of the proxy."""
         super().tick()
         proxy = self.host.proxy
         if proxy is None:
@@ -285,7 +280,6 @@ class LiveBoard(Board):
             self.request(lambda gone: f"Removed {gone['removed']}.", "remove", name=rule["name"])
 
     def hold(self) -> None:
-        """Ask for the filter of the frames to hold."""
 
         def chosen(text: str) -> None:
             self.request(lambda _: self._holding(text), "hold", filter=text or None)
@@ -304,7 +298,6 @@ class LiveBoard(Board):
         return f"Holding stopped; {frames} still held (U releases all)."
 
     def add_rule(self) -> None:
-        """Ask for a rule and add it."""
 
         def chosen(text: str) -> None:
             self.request(lambda added: f"Added: {added['rule']['rule']}", "fault", rule=text)

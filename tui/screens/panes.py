@@ -25,7 +25,6 @@ EDGE = 1
 
 
 def styled(spans: Spans) -> list[Piece]:
-    """Return texts with the styles of their roles."""
     return [(text, STYLES.get(role, NORMAL)) for text, role in spans]
 
 
@@ -39,14 +38,12 @@ class TableHeading(Widget):
         self.pane, self.table = pane, pane.table
 
     def render_line(self, y: int) -> Strip:
-        """Draw the titles."""
         width = self.size.width
         text = self.table.glyphs.text(" " * EDGE + self.table.sheet.heading(self.table.room))
         segments = [Segment(text, STYLES["header"])]
         return Strip(segments).adjust_cell_length(width).apply_style(self.rich_style)
 
     def on_click(self, event: Click) -> None:
-        """Sort by the column under the mouse."""
         column = self.table.sheet.column_at(event.x - EDGE, self.table.room)
         if column is not None:
             self.pane.sort_by(column.name)
@@ -77,7 +74,6 @@ class SheetTable(LineList):
 
     @property
     def line(self) -> Line | None:
-        """The line under the cursor."""
         return self.sheet.lines[self.cursor] if self.cursor < len(self.sheet.lines) else None
 
     def count(self) -> int:
@@ -92,7 +88,6 @@ class SheetTable(LineList):
         return super().ground(line) if self.sheet.lines else ""
 
     def pieces(self, line: int, width: int) -> list[Piece]:
-        """Return the cells of a line."""
         if not self.sheet.lines:
             return [(f" {self._empty_lines()[line]}", NORMAL)]
         edge = "▶" if line == self.cursor else " "
@@ -149,17 +144,14 @@ class TextLines(LineList):
         return line.number if isinstance(line, TextLine) else None
 
     def count(self) -> int:
-        """Return how many lines there are."""
         return len(self.content)
 
     def pieces(self, line: int, width: int) -> list[Piece]:
-        """Return a line, away from the edge."""
         content = self.content[line]
         spans = content.spans if isinstance(content, TextLine) else content
         return [(" " * EDGE, NORMAL), *styled(spans)]
 
     def show(self, content: Sequence[Spans | TextLine]) -> None:
-        """Show other lines."""
         self.content = content
         self.changed()
 
@@ -184,15 +176,12 @@ class TablePane(Vertical):
         self.heading = TableHeading(self)
 
     def compose(self) -> ComposeResult:
-        """Yield the titles and the lines."""
         yield self.heading
         yield self.table
 
     def refilled(self, change: Callable[[], object]) -> None:
-        """Change the sheet and draw it."""
         self.table.refilled(change)
         self.heading.refresh()
 
     def sort_by(self, name: str) -> None:
-        """Sort by a column; by the same one again, the other way round."""
         self.refilled(lambda: self.table.sheet.sort_by(name))

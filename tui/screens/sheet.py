@@ -92,7 +92,6 @@ class Sheet:
         self.sort_as(name, not self.down if column == self.sort else column.kind in DOWNWARDS)
 
     def sort_as(self, name: str, down: bool) -> None:
-        """Sort by a column in a direction."""
         self.sort, self.down = self._column(name), down
         self._order()
         self._measure()
@@ -106,7 +105,6 @@ class Sheet:
         self._order()
 
     def reverse(self) -> None:
-        """Sort the other way round."""
         self.down = not self.down
         self._order()
 
@@ -133,7 +131,6 @@ class Sheet:
             self._natural[column.name] = max([title, *cells])
 
     def text(self, column: Column, line: Line) -> str:
-        """Return the text of a cell."""
         return cell(column, line, self.times)
 
     # --- places ---------------------------------------------------------------------------------
@@ -216,7 +213,6 @@ class Sheet:
         return GAP.join(parts)
 
     def row(self, index: int, width: int) -> Spans:
-        """Return the cells of a line."""
         line = self.lines[index]
         out: Spans = []
         for column, _, size in self.slots(width):
@@ -225,7 +221,6 @@ class Sheet:
         return out[1:]
 
     def role(self, column: Column, line: Line) -> str:
-        """Return the role of a cell."""
         value, tone = line.get(column.name), self.tones.get(column.name)
         if self.faded and line.get(self.faded):
             return "dim"

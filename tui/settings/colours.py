@@ -49,7 +49,6 @@ class ColourRule(NamedTuple):
 
 
 def colours_path() -> Path:
-    """Return the path of the rules."""
     return config_home() / "colours.toml"
 
 
@@ -112,7 +111,6 @@ class Colours:
         self._found.clear()
 
     def use(self, word: str) -> bool:
-        """Return whether a rule contains a word."""
         return any(word in rule.text for rule in self.rules)
 
     def style(self, index: int) -> Style | None:

@@ -43,12 +43,10 @@ class Config:
 
 
 def config_path() -> Path:
-    """Return the path of the settings."""
     return config_home() / "config.toml"
 
 
 def recent_path() -> Path:
-    """Return the path of the list of recent files."""
     return state_home() / "recent.json"
 
 

@@ -101,7 +101,6 @@ class Notes:
         self._write(session)
 
     def name_topic(self, topic_id: bytes, name: str, session: Session) -> None:
-        """Give a topic id a name."""
         self.topics[topic_id] = name
         session.context.names.learn(topic_id, name)
         self._write(session)

@@ -36,7 +36,6 @@ class Choices(Static):
 
     @property
     def item(self) -> Item | None:
-        """The item under the cursor."""
         if not self.display or self.found is None or not self.found.items:
             return None
         return self.found.items[self.at]
@@ -47,7 +46,6 @@ class Choices(Static):
         self._draw()
 
     def step(self, by: int) -> None:
-        """Put the cursor on the next item."""
         if self.found is not None and self.found.items:
             self.at = (self.at + by) % len(self.found.items) if self.moved or by < 0 else 0
             self.moved = True

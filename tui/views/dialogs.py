@@ -62,7 +62,6 @@ class Picker(ModalScreen[str | None]):
         self._typed = ""
 
     def compose(self) -> ComposeResult:
-        """Yield the title, the box and the choices."""
         with Vertical():
             yield Static(self.glyphs.rich(self.heading), markup=False)
             hint = "Type, or Down to choose" if self.free else "Type to search"
@@ -93,7 +92,6 @@ class Picker(ModalScreen[str | None]):
 
     @on(Input.Changed)
     def typed(self, event: Input.Changed) -> None:
-        """Show the choices that contain what is typed."""
         event.stop()
         if event.value != self._typed:
             self._fill(event.value)
@@ -110,12 +108,10 @@ class Picker(ModalScreen[str | None]):
 
     @on(OptionList.OptionSelected)
     def picked(self, event: OptionList.OptionSelected) -> None:
-        """Take the choice that was clicked."""
         event.stop()
         self.dismiss(self._shown[event.option_index][0])
 
     def action_step(self, by: int) -> None:
-        """Put the cursor on the next choice."""
         options = self.query_one(OptionList)
         if self._shown:
             before = -1 if by > 0 else 0
@@ -199,7 +195,6 @@ class HelpScreen(ModalScreen[None]):
         self.about, self.command, self.others = about, command, others
 
     def compose(self) -> ComposeResult:
-        """Yield the title, the search and the keys."""
         with Vertical():
             title = self.glyphs.rich(f"{self.heading}: keys", STYLES["header"])
             yield Static(title, id="help-title", markup=False)
@@ -212,7 +207,6 @@ class HelpScreen(ModalScreen[None]):
             yield Static(foot, id="help-foot", markup=False)
 
     def on_mount(self) -> None:
-        """Show all keys."""
         self._show("")
         self.query_one(HelpSearch).focus()
 
@@ -223,7 +217,6 @@ class HelpScreen(ModalScreen[None]):
         self.query_one("#help-keys", Static).update(text)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Wrap the lines again where the box ends."""
         self._show(self.query_one(HelpSearch).value)
 
     def lines(self, wanted: str = "", width: int = WIDTH) -> list[str]:
@@ -255,18 +248,15 @@ class HelpScreen(ModalScreen[None]):
 
     @on(Input.Changed)
     def typed(self, event: Input.Changed) -> None:
-        """Show the keys that the search finds."""
         event.stop()
         self._show(event.value)
 
     @on(Input.Submitted)
     def entered(self, event: Input.Submitted) -> None:
-        """Leave the help."""
         event.stop()
         self.dismiss()
 
     def action_scroll(self, by: int) -> None:
-        """Scroll by lines."""
         self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
 
 
@@ -281,16 +271,13 @@ class PageLines(LineList):
         self.lines_ = lines
 
     def count(self) -> int:
-        """Return how many lines there are."""
         return len(self.lines_)
 
     def pieces(self, line: int, width: int) -> list[Piece]:
-        """Return a line."""
         return list(self.lines_[line])
 
     @property
     def text(self) -> str:
-        """All lines as text."""
         return "\n".join("".join(text for text, _ in line) for line in self.lines_)
 
 
@@ -315,7 +302,6 @@ class Page(ModalScreen[None]):
         self.page = PageLines(lines, glyphs)
 
     def compose(self) -> ComposeResult:
-        """Yield the title, the lines and the keys."""
         with Vertical():
             yield Static(self.glyphs.rich(self.heading, STYLES["header"]), markup=False)
             yield self.page
@@ -323,11 +309,9 @@ class Page(ModalScreen[None]):
             yield Static(foot, markup=False)
 
     def on_mount(self) -> None:
-        """Give the lines the focus."""
         self.page.focus()
 
     def action_copy(self) -> None:
-        """Copy all lines."""
         self.app.copy_to_clipboard(self.page.text.encode("utf-8", "replace").decode())
         self.notify("Copied.")
 
@@ -351,14 +335,12 @@ class Editor(ModalScreen[Any]):
         self.heading, self.body, self.glyphs = title, body, glyphs
 
     def compose(self) -> ComposeResult:
-        """Yield the title, the text, and a line for what is wrong with it."""
         with Vertical():
             yield Static(self.glyphs.rich(self.heading, STYLES["header"]), markup=False)
             yield SafeTextArea(json_safe(dumps_indented(self.body)).decode(), self.glyphs)
             yield Static(id="editor-state", markup=False)
 
     def on_mount(self) -> None:
-        """Show the keys and give the text the focus."""
         self._say("ctrl+s forwards the frame   Esc keeps it held", "dim")
         self.query_one(TextArea).focus()
 

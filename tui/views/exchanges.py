@@ -66,11 +66,9 @@ class ExchangeList(LineList):
 
     @property
     def view(self) -> View:
-        """The rows that are shown."""
         return self.workspace.view
 
     def count(self) -> int:
-        """Return how many exchanges are shown."""
         return len(self.view)
 
     @property
@@ -80,12 +78,10 @@ class ExchangeList(LineList):
 
     @property
     def number(self) -> int | None:
-        """The number of the exchange under the cursor."""
         index = self.index
         return None if index is None else self.view.store.session.columns["number"][index]
 
     def columns(self, width: int) -> list[ListColumn]:
-        """Return the columns that fit into a width."""
         key = (width, self.times, tuple(self.extra), self.reference_ns, self.edge)
         if self._for != key:
             times = self.clock()
@@ -122,7 +118,6 @@ class ExchangeList(LineList):
         self.move_to(self.cursor, tell=False)
 
     def heading(self, width: int) -> str:
-        """Return the titles, as wide as the list."""
         order = self.view.order
         cells = []
         for column in self.columns(width):
@@ -133,7 +128,6 @@ class ExchangeList(LineList):
         return " " * self.edge + (" " * GAP).join(cells)
 
     def pieces(self, line: int, width: int) -> list[Piece]:
-        """Return the cells of a row."""
         index, store = self.view[line], self.view.store
         row, text = row_of_columns(store.session, index), store.result(index)
         read = cache(partial(store.session.exchange, index))
@@ -280,7 +274,6 @@ class ListHeading(Static):
         self._list = exchanges
 
     def on_click(self, event: Click) -> None:
-        """Sort by the column under the mouse."""
         at = self._list.edge
         for column in self._list.columns(max(1, self._list.scrollable_content_region.width)):
             end = at + (column.width or LEFT_OVER)

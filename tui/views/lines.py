@@ -86,7 +86,6 @@ class LineList(ScrollView, can_focus=True):
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        """Draw a line of the screen."""
         line = y + self.scroll_offset.y
         width = self.scrollable_content_region.width
         if line >= self.count():
@@ -152,11 +151,9 @@ class LineList(ScrollView, can_focus=True):
         self.scroll_to(y=max(0, top), animate=False, immediate=True, force=True)
 
     def action_move(self, by: int) -> None:
-        """Move the cursor by lines."""
         self.move_to(self.cursor + by)
 
     def action_page(self, by: int) -> None:
-        """Move the cursor by pages."""
         self.move_to(self.cursor + by * max(1, self.scrollable_content_region.height - 1))
 
     def action_go(self, line: int) -> None:
@@ -176,6 +173,5 @@ class LineList(ScrollView, can_focus=True):
         self.refresh_lines(self.cursor, 1)
 
     def on_resize(self, event: Resize) -> None:
-        """Draw all lines again, as wide as the widget."""
         self.changed()
         self.show_line(self.cursor)

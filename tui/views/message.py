@@ -34,7 +34,6 @@ class DetailPane(LineList):
         """Opens a line, or all of them (None), where what is below takes long to make."""
 
     def show(self, tree: Tree) -> None:
-        """Show another tree."""
         self.tree_ = tree
         self.cursor = 0
         self.scroll_to(y=0, animate=False, immediate=True, force=True)
@@ -42,15 +41,12 @@ class DetailPane(LineList):
 
     @property
     def item(self) -> Item | None:
-        """The line under the cursor."""
         return self.tree_.lines[self.cursor] if self.cursor < len(self.tree_.lines) else None
 
     def count(self) -> int:
-        """Return how many lines are not folded away."""
         return len(self.tree_.lines)
 
     def pieces(self, line: int, width: int) -> list[Piece]:
-        """Return the fold mark, the name and the value of a line."""
         item = self.tree_.lines[line]
         fold = ("▼ " if item.open else "▶ ") if item.foldable else "  "
         out: list[Piece] = [("  " * item.depth + fold, NORMAL)]
@@ -61,7 +57,6 @@ class DetailPane(LineList):
         return out
 
     def select(self, item: Item) -> None:
-        """Put the cursor on a line that `Tree.find` has found."""
         self.changed()
         self.move_to(self.tree_.lines.index(item), tell=False)
 
@@ -87,7 +82,6 @@ class DetailPane(LineList):
             self.move_to(self.tree_.lines.index(item.parent))
 
     def action_all(self, wanted: bool) -> None:
-        """Open or close every line."""
         if wanted and self.tree_.any_heavy():
             self.unfold_slowly(None)
             return
@@ -133,12 +127,10 @@ class HexPane(LineList):
 
     @property
     def wide(self) -> int:
-        """How many bytes a line has."""
         width = self.scrollable_content_region.width
         return 16 if width >= 76 else 8 if width >= 43 else 4
 
     def count(self) -> int:
-        """Return how many lines the bytes take."""
         return 0 if self.space is None else -(-len(self.space.data) // self.wide)
 
     def show(
@@ -156,7 +148,6 @@ class HexPane(LineList):
         self.show_line(self.cursor)
 
     def pieces(self, line: int, width: int) -> list[Piece]:
-        """Return the offset, the bytes and the text of a line."""
         assert self.space is not None
         wide, (start, end), (low, high) = self.wide, self.span, self.around
         at = line * wide
@@ -184,12 +175,10 @@ class HexPane(LineList):
         self._pick(line * self.wide + self.at % self.wide)
 
     def action_byte(self, by: int) -> None:
-        """Go to the byte beside."""
         if self.space is not None and self.space.data:
             self._pick(self.at + by)
 
     def on_click(self, event: Click) -> None:
-        """Go to the byte under the mouse."""
         if self.space is not None and self.space.data:
             column = max(0, min((event.x - 10) // 3, self.wide - 1))
             self._pick((event.y + self.scroll_offset.y) * self.wide + column)

@@ -38,7 +38,6 @@ class SafeTextArea(TextArea):
         self._glyphs = glyphs
 
     def get_line(self, line_index: int) -> Text:
-        """Return a line as it is drawn."""
         line = super().get_line(line_index)
         line.plain = self._glyphs.text(line.plain)
         return line

@@ -26,16 +26,13 @@ class Splitter(Static):
         """The cell of the widget by which the mouse holds it."""
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Begin to follow the mouse."""
         self.capture_mouse()
         self._grabbed = event.x, event.y
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
-        """Cease to follow the mouse."""
         self.release_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Pass on where the mouse is."""
         if self.app.mouse_captured is self:
             x, y = self._grabbed
             self._dragged(event.screen_x - x, event.screen_y - y)
@@ -110,7 +107,6 @@ class ScreenTabs(Static):
         self._cells: list[Cell] = []
 
     def show(self, numbers: Sequence[int], shown: int, width: int) -> None:
-        """Draw the tabs of some screens."""
         self._cells, gap = cells(numbers, shown, width)
         text = Text(no_wrap=True, end="")
         before = 0
@@ -125,7 +121,6 @@ class ScreenTabs(Static):
             self.update(text)
 
     def on_click(self, event: Click) -> None:
-        """Show the screen whose tab is under the mouse."""
         for cell in self._cells:
             if 0 <= event.x - cell.left <= len(cell.text):
                 self._picked(cell.number)

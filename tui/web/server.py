@@ -42,7 +42,6 @@ LEAVE: Final = "\x1b[?1049l\x1b[H\x1b[2J"
 
 
 def environment(size: tuple[int, int]) -> dict[str, str]:
-    """Return the environment of a UI's process."""
     return {
         **{name: value for name, value in os.environ.items() if name != "LINES"},
         "TEXTUAL_DRIVER": "kafkascope.tui.web.driver:TabDriver",
@@ -211,7 +210,6 @@ class Site:
         self._tabs: set[web.WebSocketResponse] = set()
 
     def application(self) -> web.Application:
-        """Return the application for aiohttp."""
         made = web.Application(middlewares=[self._guarded])
         made.router.add_get("/{token}/", self._page)
         made.router.add_get("/{token}/ws", self._serve_tab)
