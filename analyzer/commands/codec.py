@@ -5,31 +5,30 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
+from kafkascope.analyzer.bodies.json_lines import MOST_JSON, decode_line, encode_line, too_much
+from kafkascope.analyzer.bodies.pasted import PasteError, accepted, pasted
 from kafkascope.analyzer.bodies.standalone import read_whole, write_body, write_frame
 from kafkascope.analyzer.commands.help import Function, command, flags, setting
-from kafkascope.analyzer.commands.pasted import PasteError, accepted, pasted
-from kafkascope.analyzer.terminal import document, json_out, out, say, stdout_bytes
+from kafkascope.analyzer.terminal import document, json_for_log, json_out, out, say, stdout_bytes
 from kafkascope.dissectors import registry
 from kafkascope.dissectors.codec.jsonform import dumps, dumps_indented
 
-if TYPE_CHECKING:
-    pass
-
-
 BATCHES: Final = {"recordbatch": (2,), "messageset": (0, 1)}
 """Names of what a records field holds, and their magics."""
-
-
+NO_VERSION: Final = "NAME and VERSION are missing: write, for example, Fetch 12 --request"
 MOST_BYTES: Final = 150_000_000
 """Of input: hexadecimal text of a message as large as Kafka's are by default, several times."""
+READ: Final = 1 << 20
+"""Bytes read at once of a batch; a pipe gives what it has."""
 
 
 def read_input(text: str | None, wanted: str, most: int = MOST_BYTES) -> bytes:
@@ -56,6 +55,35 @@ def _read(text: str | None, wanted: str, most: int) -> bytes:
         with path.open("rb") as file:
             return file.read(most)
     return text.encode("utf-8", "surrogateescape")
+
+
+def serve(answer: Callable[[bytes], bytes], source: int, sink: int) -> int:
+    """Answer every line that comes from one file descriptor on the other, until the end of input:
+    as soon as no more waits, so that a peer may ask one by one or send everything at once."""
+    for lines in waiting_lines(source):
+        answers = b"".join([answer(line) + b"\n" for line in lines if line.strip()])
+        view = memoryview(json_for_log(answers))
+        while view:
+            view = view[os.write(sink, view) :]
+    return 0
+
+
+def waiting_lines(source: int) -> Iterator[list[bytes]]:
+    """All whole lines that a read brought; at the end of input what is left counts as one. Of a
+    line that is too long a bit more is kept than is allowed."""
+    rest: list[bytes] = []
+    held = 0
+    while data := os.read(source, READ):
+        if b"\n" not in data:
+            if held <= MOST_JSON:
+                rest.append(data)
+                held += len(data)
+            continue
+        rest.append(data)
+        *lines, last = b"".join(rest).split(b"\n")
+        rest, held = [last], len(last)
+        yield lines
+    yield [b"".join(rest)]
 
 
 def message_option(text: str) -> Callable[[Function], Function]:
@@ -128,10 +156,7 @@ def decode(
       xxd -p frame.bin | kafkascope decode Fetch 12 --request --tree
     """
     if batch:
-        from kafkascope.analyzer.commands.batch import decode_line, serve
-
-        serve(decode_line, sys.stdin.fileno(), sys.stdout.fileno())
-        return 0
+        return serve(decode_line, sys.stdin.fileno(), sys.stdout.fileno())
     if name is not None and name.lower() in BATCHES and side is None:
         if data is None and version not in (None, "0", "1", "2"):
             version, data = None, version
@@ -139,9 +164,7 @@ def decode(
             raise click.UsageError("--hex and --frame show messages: use --tree for batches")
         return _decode_batches(name, version, octets_of(data), tree=tree, pretty=pretty)
     if name is None or version is None:
-        raise click.UsageError(
-            "NAME and VERSION are missing: write, for example, Fetch 12 --request"
-        )
+        raise click.UsageError(NO_VERSION)
     if not version.removeprefix("-").isdecimal():
         raise click.BadParameter(f'"{version}" is no version: write a number', param_hint="VERSION")
 
@@ -253,16 +276,9 @@ def encode(
       kafkascope encode Metadata 12 --request '{"topics": null}'
     """
     if batch:
-        from kafkascope.analyzer.commands.batch import encode_line, serve
-
-        serve(encode_line, sys.stdin.fileno(), sys.stdout.fileno())
-        return 0
+        return serve(encode_line, sys.stdin.fileno(), sys.stdout.fileno())
     if name is None or version is None:
-        raise click.UsageError(
-            "NAME and VERSION are missing: write, for example, Fetch 12 --request"
-        )
-
-    from kafkascope.analyzer.commands.batch import MOST_JSON, too_much
+        raise click.UsageError(NO_VERSION)
 
     message = full_name(name, side)
     text = read_input(json_text, "JSON", MOST_JSON)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 import click
@@ -75,15 +76,19 @@ def print_lines(
     reading: Reading | None = None,
     priority: Priority = NO_PRIORITY,
     of: str = "",
+    as_json: Callable[[Line], Line] | None = None,
 ) -> int:
     """Print the first lines by `options`, sorted; return their number. JSON has all columns and the
     word `schema`. `priority`: columns of a narrow terminal. `reading`: reports an empty result at
-    its end; `of`: what the lines belong to (` of group "billing"`)."""
+    its end; `of`: what the lines belong to (` of group "billing"`). `as_json`: makes the object of
+    a line with all columns, where that is not flat."""
     chosen = chosen_columns(columns, options)
     found = ordered(list(lines), columns, options)[: options.top]
     if options.form in ("json", "jsonl"):
+        if as_json is None or options.columns:
+            as_json = partial(json_line, chosen if options.columns else columns, schema=schema)
         for line in found:
-            output.element(json_line(chosen if options.columns else columns, line, schema))
+            output.element(as_json(line))
         output.end()
     elif options.form in ("csv", "tsv"):
         output.cells([json_name(column) for column in chosen])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
@@ -15,7 +16,6 @@ from kafkascope.analyzer.commands.atrest import RecordsAtRest, kafka_files
 from kafkascope.analyzer.commands.cluster import zookeeper
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.help import CommandGroup, command, refusing, setting
-from kafkascope.analyzer.commands.journey import journeys
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.filter.backends.exchange import CHOSEN_BY, is_about_connections, selected
@@ -29,6 +29,8 @@ from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.statistics.connections import Connections, connection_columns
 from kafkascope.analyzer.statistics.errors import Errors
+from kafkascope.analyzer.statistics.journeys.journeys import Journeys
+from kafkascope.analyzer.statistics.journeys.printed import journeys_json
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.statistics.producers.producers import Producers
 from kafkascope.analyzer.statistics.rates import SECOND, Rates
@@ -64,9 +66,12 @@ PRIORITIES: Final = {
     "client-connections": ("connections", "per_minute", "life", "requests", "resets"),
     "sizes": ("count", "p95", "max", "total"),
     "rates": ("requests", "failed", "unanswered"),
+    "journeys": ("topic", "group", "records", "produce_p50", "deliver_p50", "deliver_p95"),
 }
 """The columns that answer the question of a table, by its name."""
 TRANSACTIONS: Final = Priority(("time", "duration", "outcome"), ("text",))
+Lines: TypeAlias = Callable[[TopicNames | None], list[Line]]
+"""Returns the lines of a table, with the names of topics that are known."""
 
 
 @click.group(cls=CommandGroup)
@@ -100,10 +105,10 @@ def _broken_down(
     options: ReadOptions,
     statistic: Breakdown[Any],
     by: tuple[str, ...],
-    remarks: Callable[[], list[str]] = list,
-    lines: Callable[[TopicNames | None], list[Line]] | None = None,
-    whole: Any = None,
+    lines: Lines | None = None,
+    *,
     for_people: Callable[[list[Line], tuple[Column, ...]], tuple[Column, ...]] | None = None,
+    **how: Any,
 ) -> int:
     """Print a statistic `by` parts of its key: what lines are for comes first. `lines`: in place
     of its rows; the others are those of `shown`."""
@@ -117,10 +122,9 @@ def _broken_down(
         statistic.NAME,
         columns,
         lines or (lambda names: statistic.rows(names, by)),
-        remarks,
         priority=Priority((*leading, *PRIORITIES[statistic.NAME])),
-        whole=whole,
         for_people=for_people and (lambda found: for_people(found, columns)),
+        **how,
     )
 
 
@@ -129,17 +133,20 @@ def shown(
     statistic: Any,
     name: str,
     columns: tuple[Column, ...],
-    lines: Callable[[Any], list[dict[str, Any]]],
-    remarks: Callable[[], list[str]] = list,
+    lines: Lines,
+    *,
+    remarks: Callable[[list[Line]], Iterable[str]] = lambda lines: (),
     watcher: Callable[[Opened | Closed], None] | None = None,
     begin: Callable[[Reading], None] = lambda reading: None,
     for_people: Callable[[list[Line]], tuple[Column, ...]] | None = None,
     priority: Priority | None = None,
     whole: Any = None,
+    as_json: Callable[[Line], Line] | None = None,
 ) -> int:
     """Count, print the lines, say what there is to remark on them, and end as reading ended.
     `begin`: called before anything is read. `for_people`: the columns of the table, where they
-    depend on what was found. `whole`: a statistic of all exchanges, see `count`."""
+    depend on what was found. `whole`: a statistic of all exchanges, see `count`. `as_json`: as in
+    `print_lines`."""
     with Reading(options) as reading:
         begin(reading)
         if watcher is not None and reading.stored is None:
@@ -150,12 +157,12 @@ def shown(
             found = lines(reading.capture.context.names)
             if for_people is not None and options.form == "table" and not options.columns:
                 columns = for_people(found)
-            priority = priority or Priority(PRIORITIES[name])
-            print_lines(found, columns, f"{name}/1", options, output, reading, priority)
+            priority, schema = priority or Priority(PRIORITIES[name]), f"{name}/1"
+            how: Any = {"priority": priority, "as_json": as_json}
+            print_lines(found, columns, schema, options, output, reading, **how)
         code = reading.finish()
-        if not options.quiet:
-            for remark in remarks():
-                say(remark)
+        for remark in remarks(found) if not options.quiet else ():
+            say(remark)
         return code
 
 
@@ -182,7 +189,8 @@ def latency(options: ReadOptions, by: tuple[str, ...]) -> int:
       kafkascope latency prod.pcapng --by api,client --sort excess_p95 -n 10
     """
     found = Latency()
-    return _broken_down(options, found, by, found.remarks, for_people=latency_columns)
+    how: Any = {"remarks": lambda lines: found.remarks(), "for_people": latency_columns}
+    return _broken_down(options, found, by, **how)
 
 
 @stats.command()
@@ -203,7 +211,8 @@ def errors(options: ReadOptions, by: tuple[str, ...]) -> int:
     def lines(names: TopicNames | None) -> list[Line]:
         return settled(found, findings.reported(names)).rows(names, by)
 
-    return _broken_down(options, found, by, lambda: [errors_in_words(found)], lines, findings)
+    how: Any = {"remarks": lambda lines: [errors_in_words(found)], "whole": findings}
+    return _broken_down(options, found, by, lines, **how)
 
 
 @stats.command()
@@ -275,9 +284,7 @@ def _by_topic(
     def begin(reading: Reading) -> None:
         statistic.payloads = reading.payloads if wanted else None
 
-    return shown(
-        options, statistic, name, columns, lambda names: rows(statistic, names), begin=begin
-    )
+    return shown(options, statistic, name, columns, partial(rows, statistic), begin=begin)
 
 
 @stats.command()
@@ -315,7 +322,7 @@ def connections(options: ReadOptions, by: str) -> int:
             isinstance(event, Closed) and not event.used and event.connection.handshake
         )
 
-    def remarks() -> list[str]:
+    def remarks(lines: list[Line]) -> list[str]:
         count = left["connects"]
         return [f"{plural(count, 'connect')} left out: {CHOSEN_BY}"] if count else []
 
@@ -323,11 +330,12 @@ def connections(options: ReadOptions, by: str) -> int:
         chosen = selected(found.rows(names), bound)
         return found.by_client(names, chosen) if by == "client" else chosen
 
-    columns = Connections.CLIENT_COLUMNS if by == "client" else Connections.COLUMNS
-    name = "client-connections" if by == "client" else "connections"
-    people = None if by == "client" else connection_columns
-    watcher = saw if options.filter_text else None
-    return shown(options, found, name, columns, lines, remarks, watcher, for_people=people)
+    how: Any = {"remarks": remarks, "watcher": saw if options.filter_text else None}
+    if by == "client":
+        columns = Connections.CLIENT_COLUMNS
+        return shown(options, found, "client-connections", columns, lines, **how)
+    how["for_people"] = connection_columns
+    return shown(options, found, "connections", Connections.COLUMNS, lines, **how)
 
 
 @stats.command()
@@ -360,7 +368,26 @@ def rates(options: ReadOptions, every: int = SECOND) -> int:
 
 
 stats.add_command(zookeeper)
-stats.add_command(journeys)
+
+
+@stats.command()
+@input_options
+def journeys(options: ReadOptions) -> int:
+    """Measure how long records take from producers to groups.
+
+    Produce is from the first byte of the Produce request to the last of its response, Deliver from
+    the first byte of that request to the first Fetch response of the group that held the record,
+    Commit from that response to the first commit beyond the record. Lag counts the records that a
+    group has not committed (or fetched, where it never commits) at the end of the capture, Lag time
+    the age of the oldest of them.
+
+    \b
+      kafkascope stats journeys prod.pcapng
+      kafkascope stats journeys prod.pcapng --sort deliver_p95 -n 5
+    """
+    found, columns = Journeys(), Journeys.COLUMNS
+    how: Any = {"remarks": found.remarks, "as_json": journeys_json}
+    return shown(options, found, "journeys", columns, found.rows, **how)
 
 
 @command()

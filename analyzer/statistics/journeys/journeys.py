@@ -8,7 +8,7 @@ exchanges nor their division matters.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from kafkascope.analyzer.identity import identity_of
@@ -42,6 +42,7 @@ from kafkascope.analyzer.statistics.model import (
     columns,
     topic_key,
 )
+from kafkascope.analyzer.text import plural
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.batches import CONTROL, TRANSACTIONAL
 from kafkascope.dissectors.records.records import Batch, Record, open_batch
@@ -288,6 +289,15 @@ class Journeys(JourneyFacts):
     def rows(self, names: TopicNames | None = None) -> list[Line]:
         """Return one line for each producing application, topic and group."""
         return self.joins(names).lines()
+
+    def remarks(self, lines: Iterable[Line]) -> Iterator[str]:
+        """Yield what is to be said of `rows`: what was left out, and times that cannot be."""
+        if self.dropped:
+            yield f"{plural(self.dropped, 'older batch')} left out: there are too many"
+        if negative := sum(line["negative"] for line in lines):
+            yield (
+                f"{plural(negative, 'record')} fetched before being sent: clocks of hosts disagree"
+            )
 
     @property
     def dropped(self) -> int:

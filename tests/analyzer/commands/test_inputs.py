@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from kafkascope.analyzer.commands import batch, codec
+from kafkascope.analyzer.bodies import json_lines
+from kafkascope.analyzer.commands import codec
 from kafkascope.tui.cli import main
 
 
@@ -30,24 +32,24 @@ def test_more_input_than_a_message_can_have_is_refused(
 
 
 def test_more_json_than_is_read_is_refused() -> None:
-    done = run("encode", "Metadata", "12", "--request", stdin=bytes(batch.MOST_JSON + 100))
+    done = run("encode", "Metadata", "12", "--request", stdin=bytes(json_lines.MOST_JSON + 100))
     assert done.exit_code == 2
     assert "JSON is larger than the limit of 32,000,000 bytes" in done.output
 
 
 def test_json_of_too_many_values_is_refused_before_it_is_read() -> None:
     # A megabyte of text took 80 MB.
-    body = b'{"topics":[' + b"{}," * batch.MOST_VALUES + b"{}]}"
+    body = b'{"topics":[' + b"{}," * json_lines.MOST_VALUES + b"{}]}"
     done = run("encode", "Metadata", "1", "--request", stdin=body)
     assert done.exit_code == 2
     assert "JSON with more than 1,000,000 commas" in done.output
 
 
-@pytest.mark.parametrize("answer", [batch.encode_line, batch.decode_line])
+@pytest.mark.parametrize("answer", [json_lines.encode_line, json_lines.decode_line])
 def test_a_line_of_too_many_values_is_refused(
-    answer: batch.Answer, monkeypatch: pytest.MonkeyPatch
+    answer: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch, "MOST_VALUES", 5)
+    monkeypatch.setattr(json_lines, "MOST_VALUES", 5)
     told = json.loads(answer(b'{"message":"MetadataRequest","version":1,"body":[1,2,3,4]}'))
     assert told["ok"] is False
     assert "commas and brackets is too much" in told["error"]
@@ -56,19 +58,19 @@ def test_a_line_of_too_many_values_is_refused(
 def test_a_line_without_end_is_refused_and_the_next_one_answered(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(batch, "MOST_JSON", 100)
-    monkeypatch.setattr(batch, "READ", 10)
+    for module in (json_lines, codec):
+        monkeypatch.setattr(module, "MOST_JSON", 100)
+    monkeypatch.setattr(codec, "READ", 10)
     good = b'{"message":"MetadataRequest","version":0,"body":{"topics":[]}}'
     path, out = tmp_path / "in", tmp_path / "out"
     path.write_bytes(b" " * 100_000 + b"x\n" + good)
     held = 0
-    lines = batch._waiting_lines
 
     with path.open("rb") as source, out.open("wb") as sink:
-        for some in lines(source.fileno()):
+        for some in codec.waiting_lines(source.fileno()):
             held = max([held, *map(len, some)])
         source.seek(0)
-        batch.serve(batch.encode_line, source.fileno(), sink.fileno())
+        codec.serve(json_lines.encode_line, source.fileno(), sink.fileno())
     first, second = map(json.loads, out.read_text().splitlines())
     assert held < 200
     assert "more than 100 bytes of JSON" in first["error"]

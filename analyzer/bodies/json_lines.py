@@ -1,19 +1,13 @@
-"""`decode --batch` and `encode --batch`: JSON lines in, JSON lines out, in order, for other
-languages' test suites.
-
-Answers are written as soon as no more input waits, so that a peer may ask one by one or send
-everything at once.
-"""
+"""One message as a line of JSON: requests to decode or encode it, and their answers, as `decode
+--batch` and `encode --batch` have them for test suites in other languages (docs/json.md)."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 import orjson
 
-from kafkascope.analyzer.terminal import json_for_log
 from kafkascope.dissectors.codec.jsonform import body_from_json, dumps, plain
 from kafkascope.dissectors.codec.reader import REFUSALS, reader
 from kafkascope.dissectors.codec.writer import REFUSALS as WRITER_REFUSALS
@@ -25,10 +19,6 @@ from kafkascope.dissectors.registry import layout_of, read_layout, write_layout
 MOST_JSON: Final = 32_000_000
 MOST_VALUES: Final = 1_000_000
 """Of JSON, counted by what is before them: one takes up to 300 bytes of memory, its text two."""
-READ: Final = 1 << 20
-"""Bytes read at once; a pipe gives what it has."""
-
-Answer = Callable[[bytes], bytes]
 
 
 def too_much(data: bytes) -> str:
@@ -38,39 +28,6 @@ def too_much(data: bytes) -> str:
     if sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:
         return f"JSON with more than {MOST_VALUES:,} commas and brackets is too much"
     return ""
-
-
-def serve(response: Answer, source: int, sink: int) -> None:
-    """Answer every line that comes from one file descriptor on the other, until the end of
-    input."""
-    for lines in _waiting_lines(source):
-        _write(
-            sink, json_for_log(b"".join([response(line) + b"\n" for line in lines if line.strip()]))
-        )
-
-
-def _waiting_lines(source: int) -> Iterator[list[bytes]]:
-    """All whole lines that a read brought; at the end of input what is left counts as one. Of a
-    line that is too long a bit more is kept than is allowed."""
-    rest: list[bytes] = []
-    held = 0
-    while data := os.read(source, READ):
-        if b"\n" not in data:
-            if held <= MOST_JSON:
-                rest.append(data)
-                held += len(data)
-            continue
-        rest.append(data)
-        *lines, last = b"".join(rest).split(b"\n")
-        rest, held = [last], len(last)
-        yield lines
-    yield [b"".join(rest)]
-
-
-def _write(sink: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(sink, view) :]
 
 
 def decode_line(line: bytes) -> bytes:

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.commands.pasted import FORMS, MAX_BYTES, PasteError, accepted, pasted
+from kafkascope.analyzer.bodies.pasted import FORMS, MAX_BYTES, PasteError, accepted, pasted
 from kafkascope.tui.cli import main
 from tests.analyzer.batches import batch
 

@@ -1,0 +1,156 @@
+"""The way of a record as JSON and as lines of text, and a line of all journeys as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kafkascope.analyzer.render.times import Times
+from kafkascope.analyzer.statistics.journeys.joins import LEGS, PERCENTS
+from kafkascope.analyzer.statistics.journeys.model import Fetched, Journey
+from kafkascope.analyzer.statistics.model import Line
+from kafkascope.analyzer.text import safe
+from kafkascope.analyzer.times import iso_ms, iso_ns
+
+MS: Final = 1_000_000
+
+
+def journey_json(one: Journey) -> Line:
+    """Return a journey as JSON."""
+    produced = one.produced
+    return {
+        "schema": "journey/1",
+        "topic": one.topic,
+        "partition": one.partition,
+        "offset": one.offset,
+        "key": one.key,
+        "created": iso_ms(one.created_ms),
+        "produced": produced
+        and {
+            "client_id": produced.client_id,
+            "application": produced.application,
+            "sent": iso_ns(produced.sent_ns),
+            "acknowledged": _iso(produced.acknowledged_ns),
+        },
+        "visible": _iso(one.visible_ns),
+        "stable": _iso(one.stable_ns),
+        "replicated": [{"replica": node, "time": iso_ns(at)} for node, at in one.replicated],
+        "fetched": [_fetched_json(each) for each in one.fetched],
+        "hidden": [_fetched_json(each) for each in one.hidden],
+        "transaction": one.transaction,
+        "traceparent": one.traceparent,
+    }
+
+
+def _fetched_json(each: Fetched) -> Line:
+    return {
+        "client_id": each.client_id,
+        "group": each.group,
+        "application": each.application,
+        "time": iso_ns(each.time_ns),
+        "committed": _iso(each.committed_ns),
+        "again": len(each.again_ns),
+        "again_times": [iso_ns(time_ns) for time_ns in each.again_ns],
+    }
+
+
+def _iso(time_ns: int | None) -> str | None:
+    return None if time_ns is None else iso_ns(time_ns)
+
+
+def journey_lines(one: Journey, times: Times) -> Iterator[str]:
+    """Yield the lines about a record: one for each leg, with its time and the time since the record
+    was sent."""
+    key = "" if one.key is None else f", key {safe(one.key)}"
+    yield f"{safe(one.topic)}-{one.partition}@{one.offset}{key}"
+    produced, lines = one.produced, list[tuple[int, str, str]]()
+    origin = None if produced is None else produced.sent_ns
+    if produced is not None:
+        lines.append((produced.sent_ns, "sent", _who(produced.application, produced.client_id)))
+        if produced.acknowledged_ns is not None:
+            lines.append((produced.acknowledged_ns, "acknowledged", ""))
+    for node, time_ns in one.replicated:
+        lines.append((time_ns, "replicated", f"broker {node} fetched beyond it"))
+    if one.visible_ns is not None:
+        lines.append((one.visible_ns, "visible", "high watermark beyond it"))
+    if one.transaction is not None and one.stable_ns is not None:
+        lines.append((one.stable_ns, "stable", "last stable offset beyond it (read_committed)"))
+    commits = set[tuple[int, str | None]]()
+    for each in one.fetched:
+        who = _who(each.application, each.client_id)
+        group = "without a group" if each.group is None else f"group {safe(each.group)}"
+        lines.append((each.time_ns, "fetched", f"{who}, {group}"))
+        lines += [(time_ns, "again", f"{who}, {group}") for time_ns in each.again_ns]
+        if each.committed_ns is not None:
+            commits.add((each.committed_ns, each.group))
+    for time_ns, group_ in commits:
+        lines.append((time_ns, "committed", f"group {safe(group_ or '')}"))
+    for each in one.hidden:
+        who = _who(each.application, each.client_id)
+        lines.append((each.time_ns, "hidden", f"{who}: its transaction was aborted"))
+    lines.sort(key=lambda line: line[0])
+    for time_ns, leg, text in lines:
+        since = "" if origin is None else _since(time_ns - origin)
+        yield f"  {leg:<13}{times.text(time_ns)}  {since:>12}  {text}".rstrip()
+    if one.transaction is not None:
+        yield f"  The transaction was {one.transaction}."
+    yield from _clocks(one, origin, lines)
+    yield from _absent(one)
+
+
+def _who(application: str, client_id: str) -> str:
+    if application == client_id:
+        return safe(application)
+    return f"{safe(application)} ({safe(client_id) or 'no client id'})"
+
+
+def _since(ns: int) -> str:
+    return f"{ns / MS:+,.3f} ms"
+
+
+def _clocks(one: Journey, origin: int | None, lines: list[tuple[int, str, str]]) -> Iterator[str]:
+    """Yield what is to be said of clocks: that of the producer, and those that disagree."""
+    if one.created_ms is not None:
+        text = f"  Created {iso_ms(one.created_ms)} by the producer's clock"
+        if origin is not None:
+            ahead = origin - one.created_ms * MS
+            text += f", {abs(ahead) / MS:,.3f} ms {'before' if ahead >= 0 else 'after'} it was sent"
+            if ahead < 0:
+                text += ": that clock is ahead of the capture's"
+        yield f"{text}."
+    if origin is not None and any(time_ns < origin for time_ns, _, _ in lines):
+        yield "  Legs are negative: clocks of the capture's hosts disagree, or it was sent again."
+
+
+def _absent(one: Journey) -> Iterator[str]:
+    """Yield what the capture does not have of a record."""
+    produced = one.produced
+    if produced is None:
+        yield "  Not in this capture: its Produce request."
+    elif produced.acknowledged_ns is None:
+        yield "  Not in this capture: a response to its Produce request (acks=0, or it was lost)."
+    if not one.fetched:
+        yield "  Not in this capture: a Fetch response with it."
+    silent = sorted(
+        {each.group for each in one.fetched if each.committed_ns is None} - {None}, key=str
+    )
+    if silent:
+        groups = ", ".join(safe(group or "") for group in silent)
+        yield f"  Not in this capture: a commit beyond it by {groups}."
+
+
+def journeys_json(line: Line) -> Line:
+    """Return a line of all journeys as JSON: percentiles of a leg are an object."""
+    out: Line = {"schema": "journeys/1"}
+    out |= {name: line[name] for name in ("producer", "topic", "group", "readers", "records")}
+    for leg in LEGS:
+        values = {f"p{each}": line[f"{leg}_p{each}"] for each in PERCENTS}
+        out[f"{leg}_ms"] = {
+            name: None if value is None else value / MS for name, value in values.items()
+        }
+    return {
+        **out,
+        "lag": line["lag"],
+        "lag_ms": line["lag_time"] / MS,
+        "negative": line["negative"],
+    }
