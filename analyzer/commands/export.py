@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from kafkascope.analyzer.commands.atrest import RecordsAtRest, kafka_files
 from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.commands.options import reading_options, spare_pandas
 from kafkascope.analyzer.commands.output import LineLimit, refuse_inputs
@@ -22,6 +21,7 @@ from kafkascope.analyzer.export import (
 )
 from kafkascope.analyzer.export.late import LinesExport
 from kafkascope.analyzer.heap import large_apart
+from kafkascope.analyzer.reading.log_files import RecordsAtRest, kafka_files
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, report_problems
 from kafkascope.analyzer.terminal import say, stdout_blocks, stdout_bytes, stdout_lines

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkascope.analyzer.commands import ls_lines
-from kafkascope.analyzer.commands.atrest import kafka_files, list_files
+from kafkascope.analyzer.commands.atrest import list_files
 from kafkascope.analyzer.commands.help import command, refusing, setting
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.filter.errors import FilterError
+from kafkascope.analyzer.reading.log_files import kafka_files
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.listing import columns_of, sort_key

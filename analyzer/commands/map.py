@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import Final, get_args
 
 import click
 
@@ -18,14 +17,10 @@ from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.statistics.journeys.applications import Applications, edge_lines
 from kafkascope.analyzer.statistics.journeys.drawing import AppMap, graph_of, map_lines
-from kafkascope.analyzer.statistics.journeys.model import Application, By
+from kafkascope.analyzer.statistics.journeys.model import By
+from kafkascope.analyzer.statistics.journeys.printed import application_json
 from kafkascope.analyzer.statistics.topics import Topics
-from kafkascope.analyzer.times import iso_ns
 
-if TYPE_CHECKING:
-    from kafkascope.analyzer.export.asyncapi import TopicSchema
-
-TIMES: Final = {"first_ns": "first", "last_ns": "last"}
 PRIORITY: Final = Priority(("way", "topic", "group", "records", "peers"))
 
 
@@ -65,10 +60,10 @@ def map(options: ReadOptions, by: By, brokers: bool) -> int:
             applications += found.brokers(names)
         with Output(options) as output:
             if described:
-                from kafkascope.analyzer.export.asyncapi import asyncapi
+                from kafkascope.analyzer.export.asyncapi import asyncapi, schemas_by_topic
 
                 title = ", ".join(PurePath(name).name or name for name in options.inputs)
-                schemas = _schemas(topics, reading)
+                schemas = schemas_by_topic(topics, names)
                 output.json_line(asyncapi(f"Kafka traffic: {title}", applications, schemas))
             elif options.form in ("csv", "tsv") or options.columns or options.sort:
                 lines = edge_lines(applications)
@@ -92,44 +87,8 @@ def _print(shown: AppMap, options: ReadOptions, output: Output) -> None:
         case "table":
             lines = list(map_lines(shown, None if options.wide else output.width))
         case _:
-            applications = [json_of(each) for each in shown.applications]
+            applications = [application_json(each) for each in shown.applications]
             output.json_line({"schema": "map/1", "applications": applications})
             return
     for text, style in lines:
         output.line(text, style)
-
-
-def json_of(application: Application) -> dict[str, Any]:
-    """Return an application as JSON."""
-    fields = application._asdict()
-    for way in ("writes", "reads"):
-        fields[way] = [
-            {
-                TIMES.get(name, name): iso_ns(value) if name in TIMES else value
-                for name, value in edge._asdict().items()
-            }
-            for edge in fields[way]
-        ]
-    return fields
-
-
-def _schemas(topics: Topics, reading: Reading) -> dict[str, list[TopicSchema]]:
-    """Return the schemas that keys and values of each topic name."""
-    from kafkascope.analyzer.export.asyncapi import TopicSchema
-    from kafkascope.analyzer.payloads.model import PayloadError, SchemaKey
-
-    out: dict[str, list[TopicSchema]] = {}
-    if topics.payloads is None:
-        return out
-    known = topics.payloads.known
-    for key, flow in topics.grouped(("topic",), reading.capture.context.names):
-        for side, namespace, value in flow.schemas:
-            named = SchemaKey(namespace, value)
-            schema = next(iter(known.find(named)), None)
-            type_name = ""
-            with suppress(PayloadError):
-                if schema is not None:
-                    type_name = known.compiled(schema).codec().type_name
-            of_topic = out.setdefault(str(key["topic"]), [])
-            of_topic.append(TopicSchema(side, named, schema, type_name))
-    return out

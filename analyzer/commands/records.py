@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.atrest import RecordsAtRest, kafka_files
 from kafkascope.analyzer.commands.help import command, flags
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import FixedTable, LineLimit, Output
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.payloads.paths import cell
+from kafkascope.analyzer.reading.log_files import RecordsAtRest, kafka_files
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.render.listing import FixedColumn
 from kafkascope.analyzer.topics import TopicNames

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkascope.analyzer.commands.atrest import kafka_files, list_files, refuse_capture_options
+from kafkascope.analyzer.commands.atrest import list_files, refuse_capture_options
 from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.exchanges.full import full_pieces
 from kafkascope.analyzer.exchanges.records import shareable
 from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.reading.log_files import kafka_files
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.exchange import exchange_lines

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from kafkascope.analyzer.commands.atrest import kafka_files
 from kafkascope.analyzer.commands.help import command, refusing, setting
 from kafkascope.analyzer.commands.options import (
     decode_as_option,
@@ -23,6 +22,7 @@ from kafkascope.analyzer.commands.options import (
     spelled,
 )
 from kafkascope.analyzer.heap import large_apart
+from kafkascope.analyzer.reading.log_files import kafka_files
 from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.times import zone_named

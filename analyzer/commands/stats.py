@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
-from kafkascope.analyzer.commands.atrest import RecordsAtRest, kafka_files
 from kafkascope.analyzer.commands.cluster import zookeeper
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.help import CommandGroup, command, refusing, setting
@@ -24,6 +23,7 @@ from kafkascope.analyzer.filter.values import duration
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.evidence import errors_in_words, settled
 from kafkascope.analyzer.reading.counting import count
+from kafkascope.analyzer.reading.log_files import RecordsAtRest, kafka_files
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.layout import Priority

@@ -7,12 +7,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.payloads.framing import Side
-from kafkascope.analyzer.payloads.model import Format, Schema, SchemaKey, is_too_much
+from kafkascope.analyzer.payloads.model import Format, PayloadError, Schema, SchemaKey, is_too_much
 from kafkascope.analyzer.statistics.journeys.model import Application, Read, Write, edges_of
+from kafkascope.analyzer.statistics.topics import Topics
 from kafkascope.analyzer.text import plural
+from kafkascope.analyzer.topics import TopicNames
 
 BINDING: Final = "0.5.0"
 """Version of the Kafka bindings: the newest that AsyncAPI 3.0.0 knows."""
@@ -34,6 +37,25 @@ class TopicSchema(NamedTuple):
     """None where it is not known."""
     type: str = ""
     """Name of the type that it declares."""
+
+
+def schemas_by_topic(topics: Topics, names: TopicNames) -> dict[str, list[TopicSchema]]:
+    """Return the schemas that keys and values of each topic name."""
+    out: dict[str, list[TopicSchema]] = {}
+    if topics.payloads is None:
+        return out
+    known = topics.payloads.known
+    for key, flow in topics.grouped(("topic",), names):
+        for side, namespace, value in flow.schemas:
+            named = SchemaKey(namespace, value)
+            schema = next(iter(known.find(named)), None)
+            type_name = ""
+            with suppress(PayloadError):
+                if schema is not None:
+                    type_name = known.compiled(schema).codec().type_name
+            of_topic = out.setdefault(str(key["topic"]), [])
+            of_topic.append(TopicSchema(side, named, schema, type_name))
+    return out
 
 
 def asyncapi(

@@ -1,4 +1,5 @@
-"""The way of a record as JSON and as lines of text, and a line of all journeys as JSON."""
+"""The way of a record as JSON and as lines of text; applications, and lines of all journeys, as
+JSON."""
 
 from __future__ import annotations
 
@@ -7,12 +8,14 @@ from typing import Final
 
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.journeys.joins import LEGS, PERCENTS
-from kafkascope.analyzer.statistics.journeys.model import Fetched, Journey
+from kafkascope.analyzer.statistics.journeys.model import Application, Fetched, Journey
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import safe
 from kafkascope.analyzer.times import iso_ms, iso_ns
 
 MS: Final = 1_000_000
+TIMES: Final = {"first_ns": "first", "last_ns": "last"}
+"""Fields of an edge of the map -> their names in JSON."""
 
 
 def journey_json(one: Journey) -> Line:
@@ -154,3 +157,17 @@ def journeys_json(line: Line) -> Line:
         "lag_ms": line["lag_time"] / MS,
         "negative": line["negative"],
     }
+
+
+def application_json(application: Application) -> Line:
+    """Return an application of the map as JSON."""
+    fields = application._asdict()
+    for way in ("writes", "reads"):
+        fields[way] = [
+            {
+                TIMES.get(name, name): iso_ns(value) if name in TIMES else value
+                for name, value in edge._asdict().items()
+            }
+            for edge in fields[way]
+        ]
+    return fields
