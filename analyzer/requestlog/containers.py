@@ -2,7 +2,8 @@
 patterns of operators, lines of other loggers. State without I/O: blocks of a file in, lines out.
 
     docker, containerd, CRI-O: parts of a line, joined    kubectl, compose: a prefix
-    ECS, JsonLayout, JsonTemplateLayout, shippers: JSON   log4j: any pattern
+    ECS, GELF, JsonLayout, shippers, journals: JSON       log4j: any pattern
+    logfmt, CSV, JSON behind a prefix: a quoted message
 
 What stands before `Completed request:` is not parsed by a grammar of its own: the last time stamp
 there is the broker's, an earlier one with a zone is the runtime's, the last level is the line's.
@@ -10,15 +11,17 @@ there is the broker's, an earlier one with a zone is the runtime's, the last lev
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import orjson
 
 from kafkascope.analyzer.requestlog.model import CUT, NOT_UNDERSTOOD, TOO_LONG, LogLine, Unparsed
-from kafkascope.analyzer.requestlog.times import has_zone, instant, stamps_in
+from kafkascope.analyzer.requestlog.times import has_zone, instant, instant_of, stamps_in
 from kafkascope.captures.formats.text import MARKER
 
 LONGEST_LINE: Final = 16 << 20
@@ -33,6 +36,18 @@ MOST_STREAMS: Final = 16
 
 _CRI: Final = re.compile(rb"(\d{4}-\d\d-\d\dT\S{8,24}) (stdout|stderr) ([FP])(?:\S*) ", re.A)
 _LEVEL: Final = re.compile(r"\b(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
+_COLOUR: Final = re.compile(rb"\x1b\[[0-9;]{0,20}m")
+"""log4j's `%highlight`, compose, stern."""
+_TIMES: Final = (
+    *("@timestamp", "time", "timestamp", "ts", "date", "timeMillis"),
+    *("TimeGenerated", "__REALTIME_TIMESTAMP"),
+)
+"""Names of times in JSON; the last two are Azure's and journald's."""
+_DOCKER: Final = {"log", "stream", "time"}
+"""Fields of docker's json-file driver, beside `attrs`. Fluent Bit and fluentd have others, and join
+parts."""
+_DEEPEST: Final = 8
+"""Levels of a JSON document in which a message is looked for."""
 _DATE: Final = re.compile(rb"\d{4}-\d\d-\d\d[T ]")
 _BEGIN: Final = re.compile(rb'(?:\W{0,2}|\{"@timestamp":")\d{4}-\d\d-\d\d[T ]')
 _END: Final = b";totalTime:"
@@ -130,7 +145,7 @@ class LineReader:
             origin = origin._replace(arrived=time)
             yield from self._part(stream, line[match.end() :], flag == "F", origin, depth + 1)
         else:
-            yield from self._event(line.removesuffix(b"\r"), origin)
+            yield from self._event(line.removesuffix(b"\r"), origin, depth)
 
     def _json(self, line: bytes, origin: _Origin, depth: int) -> Iterator[LogLine | Unparsed]:
         try:
@@ -140,25 +155,30 @@ class LineReader:
                 whole = line.rstrip().endswith(b"}")
                 yield Unparsed(*origin[:2], NOT_UNDERSTOOD if whole else CUT)
             return
-        if type(document) is not dict:
-            return
-        time = _instant(document)
+        if type(document) is dict:
+            yield from self._document(document, origin, depth)
+
+    def _document(
+        self, document: dict[str, Any], origin: _Origin, depth: int
+    ) -> Iterator[LogLine | Unparsed]:
+        """Yield the line in a JSON document."""
         log, stream = document.get("log"), document.get("stream")
-        if type(log) is str and type(stream) is str:
+        if type(log) is str and type(stream) is str and document.keys() - {"attrs"} == _DOCKER:
             text = log.encode("utf-8", "replace")
             part = text.removesuffix(b"\n")
-            origin = origin._replace(arrived=time or origin.arrived)
+            origin = origin._replace(arrived=_instant(document) or origin.arrived)
             yield from self._part(stream, part, part != text, origin, depth)
             return
-        for value in document.values():
-            if type(value) is str and (at := value.find(MARKER.decode())) >= 0:
-                text = value.encode("utf-8", "replace")
-                if at:
-                    origin = origin._replace(arrived=time or origin.arrived)
-                    yield from self._unwrapped(text, origin, depth)
-                else:
-                    yield self._log_line(text, time, _level(document), origin)
-                return
+        message, inner, time = _message(document, "", 0)
+        if message:
+            text = message.removesuffix("\n").encode("utf-8", "replace")
+            if text.startswith(MARKER):
+                yield self._log_line(text, time or origin.arrived, _level(inner), origin)
+            else:
+                origin = origin._replace(arrived=time or origin.arrived)
+                yield from self._unwrapped(text, origin, depth)
+        elif MARKER.decode() in str(document):
+            yield Unparsed(*origin[:2], NOT_UNDERSTOOD)
 
     def _part(
         self, stream: str, text: bytes, ended: bool, origin: _Origin, depth: int
@@ -193,8 +213,10 @@ class LineReader:
         self._parts_size -= parts.size
         yield Unparsed(*parts.origin[:2], reason)
 
-    def _event(self, text: bytes, origin: _Origin) -> Iterator[LogLine | Unparsed]:
+    def _event(self, text: bytes, origin: _Origin, depth: int) -> Iterator[LogLine | Unparsed]:
         """Yield the line of an event that log4j wrote as text."""
+        if b"\x1b[" in text:
+            text = _COLOUR.sub(b"", text)
         at = text.find(MARKER)
         if self._open is not None:
             if at < 0 and not _DATE.search(text, 0, 64) and self._more_size < LONGEST_LINE:
@@ -207,11 +229,16 @@ class LineReader:
         if at < 0:
             return
         prefix = text[max(0, at - LONGEST_PREFIX) : at].decode("ascii", "replace")
-        stamps, levels = stamps_in(prefix), _LEVEL.findall(prefix)
+        stamps = stamps_in(prefix)
+        levels = _LEVEL.findall(prefix) or _LEVEL.findall(prefix.upper())
         if len(stamps) > 1 and has_zone(stamps[0]):
             origin = origin._replace(arrived=stamps[0])
+        if depth < 3 and (document := _behind(text, at)):
+            arrived = next(filter(has_zone, stamps), origin.arrived)
+            yield from self._document(document, origin._replace(arrived=arrived), depth + 1)
+            return
         time, level = stamps[-1] if stamps else "", levels[-1] if levels else ""
-        line = self._log_line(text[at:], time, level, origin)
+        line = self._log_line(_unquoted(text, at), time, level, origin)
         if line.message.startswith(b'{"', len(MARKER)) or _END in line.message:
             yield line
         else:
@@ -230,25 +257,66 @@ class LineReader:
         return line._replace(message=message)
 
 
+def _message(document: dict[str, Any], time: str, depth: int) -> tuple[str, dict[str, Any], str]:
+    """Return the message in a document, the object that it is a field of, and its time as text;
+    "" without one. Of several the longest is whole: GELF has a `short_message`."""
+    time = _instant(document) or time
+    marker = MARKER.decode()
+    texts = [value for value in document.values() if type(value) is str and marker in value]
+    if texts:
+        return max(texts, key=len), document, time
+    inner = [value for value in document.values() if type(value) is dict]
+    for value in inner if depth < _DEEPEST else ():
+        found = _message(value, time, depth + 1)
+        if found[0]:
+            return found
+    return "", document, time
+
+
+def _behind(text: bytes, at: int) -> dict[str, Any] | None:
+    """Return the JSON document behind a prefix, which holds the message at `at`."""
+    begin = text.find(b'{"', 0, at)
+    if begin < 0:
+        return None
+    document: dict[str, Any] | None = None
+    with suppress(ValueError, RecursionError):
+        document, _ = json.JSONDecoder().raw_decode(text[begin:].decode("utf-8", "replace"))
+    return document
+
+
+def _unquoted(text: bytes, at: int) -> bytes:
+    """Return the message at `at`, without the quoting of logfmt or CSV around it."""
+    if text.startswith(b'{""', at + len(MARKER)):
+        return text[at:].replace(b'""', b'"')
+    if text[at - 1 : at] == b'"':
+        with suppress(ValueError):
+            quoted = text[at - 1 :].decode("utf-8", "surrogateescape")
+            message, _ = json.JSONDecoder().raw_decode(quoted)
+            return str(message).encode("utf-8", "surrogateescape")
+    return text[at:]
+
+
 def _instant(document: dict[str, Any]) -> str:
     """Return the time stamp of a JSON event, as text."""
-    for name in ("@timestamp", "time", "timestamp", "ts"):
+    for name in _TIMES:
         value = document.get(name)
         if type(value) is str and (stamps := stamps_in(value[:64])):
             return stamps[0]
+        if time := instant_of(value):
+            return time
     moment = document.get("instant")
     if type(moment) is dict:
         seconds, nanos = moment.get("epochSecond"), moment.get("nanoOfSecond", 0)
-    else:
-        millis = document.get("timeMillis")
-        seconds, nanos = divmod(millis, 1000) if type(millis) is int else (None, 0)
-        nanos *= 1_000_000
+    else:  # of Google's layout
+        seconds, nanos = document.get("timestampSeconds"), document.get("timestampNanos", 0)
     return instant(seconds, nanos) if type(seconds) is int and type(nanos) is int else ""
 
 
 def _level(document: dict[str, Any]) -> str:
-    for name in ("log.level", "level", "severity"):
-        value = document.get(name)
-        if type(value) is str:
-            return value[:16].upper()
+    log = document.get("log")
+    for fields in (document, log if type(log) is dict else {}):
+        for name in ("log.level", "level", "severity"):
+            value = fields.get(name)
+            if type(value) is str:
+                return value[:16].upper()
     return ""

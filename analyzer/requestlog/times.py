@@ -13,19 +13,30 @@ ZoneSource = Literal["", "option", "line", "container", "machine"]
 """Where the zone of the last time came from; "" before the first."""
 
 _STAMP: Final = re.compile(
-    r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)([.,]\d{1,9})?( ?Z\b| ?[+-]\d\d:?\d\d\b)?", re.A
-)
-"""Date, time, fraction and zone: ISO 8601 and most formats of log4j."""
-
-_OTHER_STAMP: Final = re.compile(
-    r"\b(?:(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d)[.,]?(\d{0,9})"
-    r"|(\d{4})(\d\d)(\d\d)T?(\d\d)(\d\d)(\d\d)[.,]?(\d{3})"
-    r"|(\d\d) (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) (\d{4}) (\d\d:\d\d:\d\d,\d{3})"
-    r"|(\d{13}))\b",
+    r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)([.,]\d{1,9})?"
+    r"( ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d)\b|[+-]\d\d\b)?",
     re.A,
 )
-"""log4j's COMPACT and ISO8601_BASIC, DATE, UNIX_MILLIS, and a common one of operators."""
+"""Date, time, fraction and zone: ISO 8601 and most formats of log4j. Other names of zones are not
+unique."""
+_HALF_DAY: Final = re.compile(rf"({_STAMP.pattern}) ?([AP])M\b", re.A)
+
 _MONTHS: Final = "JanFebMarAprMayJunJulAugSepOctNovDec"
+_MONTH: Final = rf"(?P<month>{'|'.join(re.findall('...', _MONTHS))})"
+_CLOCK: Final = r"(?P<clock>\d\d:\d\d:\d\d)"
+_REST: Final = r"(?P<rest>[.,]\d{1,9})?(?P<zone> ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d)\b)?"
+_OTHER_STAMPS: Final = (
+    # log4j's COMPACT and ISO8601_BASIC, UNIX_MILLIS, DATE, and what operators use. Not
+    # `11/12/2026`, which is a day in November or December.
+    r"(?P<year>\d{4})/(?P<month>\d\d)/(?P<day>\d\d) " + _CLOCK + _REST,
+    r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)T?(?P<clock>\d{6})(?P<rest>[.,]?\d{3})\b",
+    r"(?P<day>\d\d)\.(?P<month>\d\d)\.(?P<year>\d{4}) " + _CLOCK + _REST,
+    rf"(?P<day>\d\d)[ /-]{_MONTH}[ /-](?P<year>\d{{4}})[ :]{_CLOCK}{_REST}",
+    rf"{_MONTH} (?P<day>\d\d?), (?P<year>\d{{4}}) {_CLOCK}{_REST}",
+    rf"{_MONTH} (?P<day>\d\d) {_CLOCK}(?P<zone> \w{{3,5}})? (?P<year>\d{{4}})",
+    r"(?P<millis>\d{13})\b",
+)
+_OTHER_STAMP: Final = tuple(re.compile(rf"\b{pattern}", re.A) for pattern in _OTHER_STAMPS)
 
 QUARTER: Final = 900 * SECOND
 BACK: Final = 300 * SECOND
@@ -35,20 +46,46 @@ five minutes is after the end of summer time."""
 
 def stamps_in(text: str) -> list[str]:
     """Return the time stamps in a text, in the form of ISO 8601."""
+    if "M" in text:
+        text = _HALF_DAY.sub(_of_whole_day, text)
     if iso := [match[0] for match in _STAMP.finditer(text)]:
         return iso
-    out = []
-    for match in _OTHER_STAMP.finditer(text):
-        *numbers, day, month, year, time, millis = match.groups()
-        parts = [number for number in numbers if number is not None]
-        if parts:
-            date, clock, fraction = "-".join(parts[:3]), ":".join(parts[3:6]), parts[6]
-            out.append(f"{date}T{clock}" + (f".{fraction}" if fraction else ""))
-        elif month:
-            out.append(f"{year}-{1 + _MONTHS.index(month) // 3:02d}-{day}T{time}")
-        else:
-            out.append(instant(int(millis[:-3]), int(millis[-3:]) * 1_000_000))
-    return out
+    return [_iso(match) for form in _OTHER_STAMP for match in form.finditer(text)][:1]
+
+
+def _of_whole_day(match: re.Match[str]) -> str:
+    """Return a stamp of a clock of 12 hours as one of 24 hours."""
+    stamp = match[1]
+    hour = int(stamp[11:13]) % 12 + (12 if match[5] == "P" else 0)
+    return f"{stamp[:11]}{hour:02d}{stamp[13:]}"
+
+
+def _iso(match: re.Match[str]) -> str:
+    part = match.groupdict("")
+    if millis := part.get("millis"):
+        return instant_of(int(millis))
+    month, clock, zone = part["month"], part["clock"], part.get("zone", "").strip()
+    number = month if month.isdigit() else f"{1 + _MONTHS.index(month) // 3:02d}"
+    if ":" not in clock:
+        clock = f"{clock[:2]}:{clock[2:4]}:{clock[4:]}"
+    rest = part.get("rest", "")
+    fraction = f".{rest.lstrip('.,')}" if rest else ""
+    known = zone if _STAMP.fullmatch(f"2000-01-01 00:00:00{zone}") else ""
+    return f"{part['year']}-{number}-{int(part['day']):02d}T{clock}{fraction}{known}"
+
+
+def instant_of(value: object) -> str:
+    """Return an instant in seconds, or in thousandths, millionths or billionths of them, as a time
+    stamp with a zone; "" when it is none."""
+    if isinstance(value, str) and re.fullmatch(r"\d{10,19}", value, re.A):
+        value = int(value)
+    if type(value) is float and 1e9 <= value < 1e11:
+        value = round(value * 1_000_000)  # more is not in a double
+    if type(value) is not int or not 10**9 <= value < 10**20:
+        return ""
+    scale = next(scale for scale in (1, 10**3, 10**6, 10**9) if value < 10**11 * scale)
+    seconds, rest = divmod(value, scale)
+    return instant(seconds, rest * (SECOND // scale))
 
 
 def instant(seconds: int, nanos: int) -> str:
@@ -127,10 +164,10 @@ def _utc_ns(local: str) -> int:
 
 
 def _offset_ns(zone: str) -> int:
-    if zone == "Z":
+    if zone in {"Z", "UTC", "GMT"}:
         return 0
     digits = zone[1:].replace(":", "")
-    hours, minutes = int(digits[:2]), int(digits[2:])
+    hours, minutes = int(digits[:2]), int(digits[2:] or 0)
     if hours > 18 or minutes > 59:  # the limits of Java's ZoneOffset
         raise ValueError("zone")
     return (hours * 60 + minutes) * 60 * SECOND * (-1 if zone[0] == "-" else 1)

@@ -29,7 +29,10 @@ _BROKER_LOGGER: Final = (
 """A broker's own loggers. Those of clients, Connect and Streams have other names."""
 _STAMPED: Final = re.compile(rb"[\[{]?[^\n]{0,80}?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 """How a line of a logger begins."""
-_PRINTED: Final = re.compile(rb"[\t\r\n\x1b\x20-\x7e]{1,12}")
+_PRINTED: Final = re.compile(
+    rb"(?:\xef\xbb\xbf)?(?:[\t\r\n\x1b\x20-\x7e]|[\xc2-\xf4][\x80-\xbf]{0,3}){1,12}"
+)
+"""ASCII and UTF-8, of which the last character may be cut."""
 
 
 def is_text(head: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC
 from typing import Any
 
 import pytest
@@ -133,6 +134,86 @@ def test_what_surrounds_a_line_is_undone(data: bytes, time: str, level: str, arr
     line = only(data)
     assert (line.time, line.level, line.arrived) == (time, level, arrived)
     assert (line.offset, line.number, line.size) == (0, 1, len(data))
+
+
+LATER = "2026-11-28T18:18:52.139Z"
+BERLIN = "[2026-11-28 19:18:52,136] DEBUG " + MESSAGE + " (kafka.request.logger)"
+
+
+def doc(**fields: Any) -> bytes:
+    return json.dumps(fields).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        # shippers, whose stamps say how far the broker's zone is from UTC
+        doc(date=1795889932.139, log=BERLIN),
+        doc(date=LATER, message=BERLIN),
+        doc(date=1795889932.1, time=LATER, stream="stdout", _p="F", log=BERLIN, kubernetes={}),
+        doc(stream="stdout", log=BERLIN + "\n", time=LATER, docker={"id": "1"}),
+        doc(__REALTIME_TIMESTAMP="1795889932139512", PRIORITY="6", MESSAGE=BERLIN),
+        doc(timestamp=1795889932139, message=BERLIN, ingestionTime=1795889933000),
+        doc(TimeGenerated=LATER, LogMessage=BERLIN),
+        doc(_index="i", _source={"@timestamp": LATER, "message": BERLIN}),
+        doc(timestamp="x", content={"service": "kafka", "timestamp": LATER, "message": BERLIN}),
+        f'{LATER} {{app="kafka"}} {BERLIN}\n'.encode(),
+        f"{LATER}\tkube.kafka\t".encode() + doc(stream="stdout", log=BERLIN),
+        f'"{LATER}","'.encode() + BERLIN.replace('"', '""').encode() + b'"\n',
+        # layouts
+        doc(
+            version="1.1",
+            short_message=MESSAGE[:250],
+            full_message=MESSAGE,
+            timestamp=1795889932.136,
+        ),
+        doc(
+            timestampSeconds=1795889932, timestampNanos=136000000, severity="DEBUG", message=MESSAGE
+        ),
+        doc(timestamp=LATER[:-2] + "6Z", jsonPayload={"level": "DEBUG", "message": MESSAGE}),
+        doc(timestamp=LATER[:-2] + "6Z", log={"level": "DEBUG"}, message=MESSAGE),
+        b"[pod/kafka-0/kafka] " + ecs(),
+        f"{LATER} ".encode() + ecs(),
+        b"kafka-0-1  | " + ecs(),
+        b"[0] kube: [[1795889932.139, {}], " + ecs()[:-1] + b"]\n",
+        doc(log=ecs().decode()[:-1], log_processed=json.loads(ecs()), stream="stdout"),
+        f"ts=2026-11-28T18:18:52.136Z level=debug msg={json.dumps(MESSAGE)}\n".encode(),
+        # patterns
+        f"\x1b[30m2026-11-28T18:18:52,136+00\x1b[m \x1b[36mDEBUG\x1b[m {MESSAGE}\n".encode(),
+        f"2026-11-28 06:18:52.136 PM DEBUG {MESSAGE}\n".encode(),
+        f"2026-11-28 18:18:52.136 UTC debug {MESSAGE}\n".encode(),
+        f"28.11.2026 18:18:52.136 DEBUG {MESSAGE}\n".encode(),
+        f"28/Nov/2026:18:18:52.136 +0000 DEBUG {MESSAGE}\n".encode(),
+        f"28 Nov 2026 18:18:52.136 DEBUG {MESSAGE}\n".encode(),
+        f"Nov 28, 2026 18:18:52.136 DEBUG {MESSAGE}\n".encode(),
+        b"\xef\xbb\xbf" + PLAIN,
+        "kafka-0 › ".encode() + PLAIN,
+    ],
+)
+def test_times_of_shippers_and_patterns_are_those_of_the_line(data: bytes) -> None:
+    assert is_log(data)
+    line = only(data)
+    request = parse(line, LogClock(None if line.arrived else UTC))
+    assert isinstance(request, Completed)
+    assert request.written_ns == 1795889932_136_000_000
+    assert line.level in {"DEBUG", ""}
+
+
+@pytest.mark.parametrize("date", ["11/12/2026 18:18:52", "18:18:52,136", "DEBUG 1234567890"])
+def test_dates_that_may_be_two_days_are_none(date: str) -> None:
+    (line,) = lines_of(f"{date} DEBUG {MESSAGE}\n".encode())
+    assert parse(line, LogClock()) == Unparsed(0, 1, NO_TIME)
+
+
+def test_a_stamp_of_ctime_has_whole_seconds() -> None:
+    line = only(f"Sat Nov 28 18:18:52 UTC 2026 DEBUG {MESSAGE}\n".encode())
+    assert line.time == "2026-11-28T18:18:52UTC"
+    assert LogClock().at(line.time) == (1795889932_000_000_000, True)
+
+
+def test_a_document_with_several_messages_is_counted() -> None:
+    events = doc(logEvents=[{"timestamp": 1795889932139, "message": BERLIN}] * 2)
+    assert lines_of(events) == [Unparsed(0, 1, NOT_UNDERSTOOD)]
 
 
 def test_lines_of_other_loggers_are_skipped() -> None:
