@@ -50,6 +50,7 @@ _DEEPEST: Final = 8
 """Levels of a JSON document in which a message is looked for."""
 _DATE: Final = re.compile(rb"\d{4}-\d\d-\d\d[T ]")
 _BEGIN: Final = re.compile(rb'(?:\W{0,2}|\{"@timestamp":")\d{4}-\d\d-\d\d[T ]')
+_AGAIN: Final = re.compile(rb"\[?\d{4}-\d\d-\d\d[T ]\d\d:")
 _END: Final = b";totalTime:"
 """Stands near the end of each message in a text form."""
 
@@ -145,7 +146,12 @@ class LineReader:
             origin = origin._replace(arrived=time)
             yield from self._part(stream, line[match.end() :], flag == "F", origin, depth + 1)
         else:
-            yield from self._event(line.removesuffix(b"\r"), origin, depth)
+            begin = _last_event(line)
+            if begin:
+                yield Unparsed(*origin[:2], CUT)
+                if not depth:
+                    origin = origin._replace(offset=origin.offset + begin)
+            yield from self._event(line[begin:].removesuffix(b"\r"), origin, depth)
 
     def _json(self, line: bytes, origin: _Origin, depth: int) -> Iterator[LogLine | Unparsed]:
         try:
@@ -215,7 +221,7 @@ class LineReader:
 
     def _event(self, text: bytes, origin: _Origin, depth: int) -> Iterator[LogLine | Unparsed]:
         """Yield the line of an event that log4j wrote as text."""
-        if b"\x1b[" in text:
+        if b"\x1b" in text:
             text = _COLOUR.sub(b"", text)
         at = text.find(MARKER)
         if self._open is not None:
@@ -255,6 +261,17 @@ class LineReader:
         message = b"\n".join((line.message, *self._more))
         self._open, self._more, self._more_size = None, [], 0
         return line._replace(message=message)
+
+
+def _last_event(text: bytes) -> int:
+    """Return where the last event in a line begins. There are two where a broker was killed in the
+    middle of the first, and wrote on behind it."""
+    first = text.find(MARKER)
+    if text.find(MARKER, first + 1) < 0:
+        return 0
+    last = text.rfind(MARKER)
+    stamps = list(_AGAIN.finditer(text, max(first, last - LONGEST_PREFIX), last))
+    return stamps[-1].start() if stamps else 0
 
 
 def _message(document: dict[str, Any], time: str, depth: int) -> tuple[str, dict[str, Any], str]:

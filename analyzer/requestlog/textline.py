@@ -59,6 +59,7 @@ _LOGGER: Final = re.compile(r" (?:\([\w.$]*\)|\[[^\[]*\]?$)")
 _SOFTWARE: Final = re.compile(
     r",clientInformation:ClientInformation\(softwareName=([^,]*), softwareVersion=([^)]*)\)"
 )
+_LAST_FIELDS: Final = (",listener:", ",clientInformation:ClientInformation(softwareName=")
 _FORMER_NAMES: Final = {"alterisr": "alterpartition", "electpreferredleaders": "electleaders"}
 
 
@@ -93,6 +94,11 @@ def parse_text(message: bytes, written_ns: int, whole_seconds: bool, level: str)
     name, release = ("", "") if software is None else software.groups()
     if "totalTime" not in times or "sendTime" not in times:
         raise NotUnderstood(CUT)
+    by_client = connection[0].startswith(" from client")
+    if not by_client and (_is_cut(tail) or not principal.partition(":")[2]):
+        raise NotUnderstood(CUT)
+    if text.startswith("RequestHeader(") and not listener:  # since 0.10.2
+        raise NotUnderstood(CUT)
     return Completed(
         form="text",
         written_ns=written_ns,
@@ -126,6 +132,13 @@ def parse_text(message: bytes, written_ns: int, whole_seconds: bool, level: str)
         conversions_ns=times.get("messageConversionsTime", 0),
         temporary_bytes=int(float(numbers.get("temporaryMemoryBytes", 0))),
     )
+
+
+def _is_cut(tail: str) -> bool:
+    """Return whether a line ends within the name of a field, or in that of its library."""
+    if ",clientInformation:" in tail and _SOFTWARE.search(tail) is None:
+        return True
+    return any(tail.endswith(name[:n]) for name in _LAST_FIELDS for n in range(1, len(name)))
 
 
 def _identity(tail: str) -> tuple[str, str, str]:

@@ -216,6 +216,19 @@ def test_a_document_with_several_messages_is_counted() -> None:
     assert lines_of(events) == [Unparsed(0, 1, NOT_UNDERSTOOD)]
 
 
+def test_a_broker_that_was_killed_within_a_line_writes_on_behind_it() -> None:
+    cut, line = lines_of(PLAIN[:300] + PLAIN)
+    assert cut == Unparsed(0, 1, CUT)
+    assert isinstance(line, LogLine)
+    assert (line.offset, line.size, line.number) == (300, len(PLAIN), 1)
+    assert line[3:] == only(PLAIN)[3:]
+
+
+def test_a_client_may_have_the_name_of_a_line() -> None:
+    line = only(PLAIN.replace(b'"clientId":"', b'"clientId":"Completed request:'))
+    assert line.offset == 0
+
+
 def test_lines_of_other_loggers_are_skipped() -> None:
     trace = b"java.io.IOException: Broken pipe\n\tat sun.nio.ch.Net.write(Net.java:1)\n"
     other = b"[2026-11-28 18:18:52,136] INFO Completed load of log (kafka.log.UnifiedLog)\n"
@@ -281,7 +294,8 @@ def test_streams_are_bounded() -> None:
 
 def test_texts_of_old_releases_may_hold_line_feeds() -> None:
     head = b"[2026-11-28 18:18:52,136] DEBUG Completed request:"
-    tail = b" from connection 1.2.3.4:9092-1.2.3.5:4000-0;totalTime:1.0,sendTime:0.1\n"
+    tail = b" from connection 1.2.3.4:9092-1.2.3.5:4000-0;totalTime:1.0,sendTime:0.1"
+    tail += b",securityProtocol:PLAINTEXT,principal:User:ANONYMOUS,listener:PLAINTEXT\n"
     text = b"RequestHeader(apiKey=FETCH, apiVersion=4, clientId=a\n\nb, correlationId=1) -- {}"
     first, second = lines_of(head + text + tail + PLAIN)
     request = parse(first, LogClock())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from kafkascope.analyzer.requestlog.fields import NotUnderstood
@@ -150,6 +152,22 @@ def test_produce_has_sizes_at_trace() -> None:
     assert [topic["name"] for topic in found.request.body["topic_data"]] == ["a-b", "c"]
 
 
+def test_a_line_that_ends_within_its_last_fields_is_cut() -> None:
+    tail = TAIL.format(
+        principal="User:alice",
+        more=",clientInformation:ClientInformation(softwareName=kgo, softwareVersion=1.2.3)",
+    ).removesuffix(" (kafka.request.logger)")
+    head = "Completed request:RequestHeader(apiKey=LIST_GROUPS, apiVersion=0, clientId=c, "
+    line = f"{head}correlationId=7) -- {{}},response:{tail}"
+    assert parse_text(line.encode(), 0, False, "DEBUG").software_name == "kgo"
+    for end in range(len(head), len(line)):
+        with suppress(NotUnderstood):
+            found = parse_text(line[:end].encode(), 0, False, "DEBUG")
+            # The name of a listener has no end of its own.
+            assert line[:end].endswith(f",listener:{found.listener}")
+            assert (found.principal, found.software_name) == ("User:alice", "")
+
+
 def test_decimal_commas_of_0_11() -> None:
     text = (
         "Completed request:{api_key=12,api_version=0,correlation_id=3,client_id=c} -- {group_id=g,"
@@ -186,6 +204,7 @@ def test_software_and_conversions_behind_the_listener() -> None:
 def test_connections(connection: str, ends: tuple[object, ...]) -> None:
     text = "Completed request:{api_key=16,api_version=0,correlation_id=1,client_id=c} -- {}"
     tail = f" from connection {connection};totalTime:1,sendTime:0"
+    tail += ",securityProtocol:PLAINTEXT,principal:User:ANONYMOUS"
     assert parse_text((text + tail).encode(), 0, False, "").connection == ends
 
 
