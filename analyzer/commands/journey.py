@@ -17,9 +17,10 @@ from kafkascope.analyzer.commands.output import Output, refuse_inputs
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
+from kafkascope.analyzer.statistics.journeys.joins import Joins
 from kafkascope.analyzer.statistics.journeys.journeys import Journeys
 from kafkascope.analyzer.statistics.journeys.model import Journey
-from kafkascope.analyzer.statistics.journeys.printed import journey_json, journey_lines
+from kafkascope.analyzer.statistics.journeys.printed import as_json, journey_lines
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import plural, safe
 from kafkascope.captures.inputs.private import PrivateFile
@@ -81,7 +82,7 @@ def journey(options: ReadOptions, key: str | None, otlp: str | None) -> int:
     with Reading(options) as reading:
         count(reading, found)
         names = reading.capture.context.names
-        joins = found.joins(names)
+        joins = Joins(found, names)
         if otlp is not None and encoding is not None:
             _write_spans([joins.journey(*place) for place in named], otlp, encoding, options)
             return reading.finish()
@@ -90,7 +91,7 @@ def journey(options: ReadOptions, key: str | None, otlp: str | None) -> int:
             for place in named:
                 one = joins.journey(*place)
                 if options.form in ("json", "jsonl"):
-                    output.element(journey_json(one))
+                    output.element({"schema": "journey/1", **as_json(one)})
                     continue
                 if place != named[0]:
                     output.line("")

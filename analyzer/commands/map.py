@@ -16,9 +16,9 @@ from kafkascope.analyzer.reading.options import DRAWINGS, ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.statistics.journeys.applications import Applications, edge_lines
-from kafkascope.analyzer.statistics.journeys.drawing import AppMap, graph_of, map_lines
-from kafkascope.analyzer.statistics.journeys.model import By
-from kafkascope.analyzer.statistics.journeys.printed import application_json
+from kafkascope.analyzer.statistics.journeys.drawing import graph_of, map_lines
+from kafkascope.analyzer.statistics.journeys.model import AppMap, By
+from kafkascope.analyzer.statistics.journeys.printed import as_json
 from kafkascope.analyzer.statistics.topics import Topics
 
 PRIORITY: Final = Priority(("way", "topic", "group", "records", "peers"))
@@ -55,23 +55,20 @@ def map(options: ReadOptions, by: By, brokers: bool) -> int:
             topics.payloads = reading.payloads  # tables hold no records
         count(reading, *((found, topics) if described else (found,)))
         names = reading.capture.context.names
-        applications = found.applications(names, by)
-        if brokers:
-            applications += found.brokers(names)
+        shown = AppMap(found.applications(names, by) + (found.brokers(names) if brokers else []))
         with Output(options) as output:
             if described:
                 from kafkascope.analyzer.export.asyncapi import asyncapi, schemas_by_topic
 
                 title = ", ".join(PurePath(name).name or name for name in options.inputs)
                 schemas = schemas_by_topic(topics, names)
-                output.json_line(asyncapi(f"Kafka traffic: {title}", applications, schemas))
+                output.json_line(asyncapi(f"Kafka traffic: {title}", shown, schemas))
             elif options.form in ("csv", "tsv") or options.columns or options.sort:
-                lines = edge_lines(applications)
-                columns = Applications.COLUMNS
+                lines, columns = edge_lines(shown), Applications.COLUMNS
                 print_lines(lines, columns, "map/1", options, output, reading, PRIORITY)
             else:
-                _print(AppMap(applications), options, output)
-                if not applications:
+                _print(shown, options, output)
+                if not shown.applications:
                     reading.lacks(NO_LINES["map/1"])
         return reading.finish()
 
@@ -79,16 +76,12 @@ def map(options: ReadOptions, by: By, brokers: bool) -> int:
 def _print(shown: AppMap, options: ReadOptions, output: Output) -> None:
     from kafkascope.analyzer.render.graphs import dot, mermaid
 
-    match options.form:
-        case "mermaid":
-            lines = [(line, "") for line in mermaid(graph_of(shown)).splitlines()]
-        case "dot":
-            lines = [(line, "") for line in dot(graph_of(shown)).splitlines()]
-        case "table":
-            lines = list(map_lines(shown, None if options.wide else output.width))
-        case _:
-            applications = [application_json(each) for each in shown.applications]
-            output.json_line({"schema": "map/1", "applications": applications})
-            return
-    for text, style in lines:
-        output.line(text, style)
+    if options.form in ("json", "jsonl"):
+        output.json_line({"schema": "map/1", **as_json(shown)})
+    elif options.form == "table":
+        for text, style in map_lines(shown, None if options.wide else output.width):
+            output.line(text, style)
+    else:
+        graph = graph_of(shown)
+        for text in (dot if options.form == "dot" else mermaid)(graph).splitlines():
+            output.line(text)

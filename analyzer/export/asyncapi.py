@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.payloads.framing import Side
 from kafkascope.analyzer.payloads.model import Format, PayloadError, Schema, SchemaKey, is_too_much
-from kafkascope.analyzer.statistics.journeys.model import Application, Read, Write, edges_of
+from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, Read, Write
 from kafkascope.analyzer.statistics.topics import Topics
 from kafkascope.analyzer.text import plural
 from kafkascope.analyzer.topics import TopicNames
@@ -24,6 +24,7 @@ MEDIA_TYPES: Final[dict[Format, str]] = {
     "protobuf": "application/vnd.google.protobuf;version=3",
     "json": "application/schema+json;version=draft-07",
 }
+DONE: Final = {"send": "Sent", "receive": "Received"}
 _OTHER: Final = re.compile(r"[^A-Za-z0-9._-]")
 """No names of components have it; brokers refuse it in topics, but hostile traffic may hold it."""
 
@@ -60,21 +61,20 @@ def schemas_by_topic(topics: Topics, names: TopicNames) -> dict[str, list[TopicS
 
 def asyncapi(
     title: str,
-    applications: Sequence[Application],
+    shown: AppMap,
     schemas: Mapping[str, Sequence[TopicSchema]],
     brokers: Iterable[str] = (),
 ) -> dict[str, Any]:
     """Return the document. `schemas`: by topic."""
-    topics = dict.fromkeys(edge.topic for each in applications for edge in edges_of(each))
+    topics = dict.fromkeys(edge.topic for _, edge in shown.edges())
     ids = _ids(topics)
     channels = {ids[topic]: _channel(topic, schemas.get(topic, ())) for topic in topics}
     operations: dict[str, Any] = {}
-    for each in applications:
-        for edge in edges_of(each):
-            action, group = ("send", "") if isinstance(edge, Write) else ("receive", edge.group)
-            words = [each.name, action, edge.topic, group or ""]
-            name = _unused(".".join(filter(None, words)), operations)
-            operations[name] = _operation(each, edge, group or "", ids[edge.topic])
+    for each, edge in shown.edges():
+        action, group = ("send", None) if isinstance(edge, Write) else ("receive", edge.group)
+        words = [each.name, action, edge.topic, group]
+        name = _unused(".".join(filter(None, words)), operations)
+        operations[name] = _operation(each, edge, action, group, ids[edge.topic])
     servers = {
         f"broker-{number}": {"host": host, "protocol": "kafka"}
         for number, host in enumerate(brokers, 1)
@@ -162,14 +162,14 @@ def _text_of(schema: Schema) -> Any:
         return None
 
 
-def _operation(each: Application, edge: Write | Read, group: str, channel: str) -> dict[str, Any]:
-    sends = isinstance(edge, Write)
+def _operation(
+    each: Application, edge: Write | Read, action: str, group: str | None, channel: str
+) -> dict[str, Any]:
     operation: dict[str, Any] = {
-        "action": "send" if sends else "receive",
+        "action": action,
         "channel": {"$ref": f"#/channels/{channel}"},
         "title": each.name,
-        "summary": f"{'Sent' if sends else 'Received'} {plural(edge.records, 'record')}"
-        " in the capture.",
+        "summary": f"{DONE[action]} {plural(edge.records, 'record')} in the capture.",
     }
     ids = list(dict.fromkeys(each.client_ids))
     binding = {

@@ -77,7 +77,7 @@ def spans_of(journey: Journey, parent: TraceParent | None) -> Iterator[TraceSpan
         root = sent.span_id
     for each in journey.fetched:
         begin_ns = each.time_ns if produced is None else produced.sent_ns
-        again: Values = {"kafka.fetched_again": len(each.again_ns)} if each.again_ns else {}
+        again: Values = {"kafka.fetched_again": each.again} if each.again else {}
         fetched = span(each, "receive", begin_ns, each.time_ns, root, again)
         yield fetched
         if each.committed_ns is not None:

@@ -19,7 +19,7 @@ class MergingLimits(NamedTuple):
     # Events of one statistic, and of one key of a finding; the latest stay. One takes 400 bytes.
     events: int = 4_000
     few_events: int = 1_000
-    # Rows of integers: 64 MB in eight columns, where as many events would take 400 MB.
+    # Rows of integers of a table: 80 MB in ten columns, where as many events would take 400 MB.
     rows: int = 1 << 20
     # Events of all keys of a table together, some 200 MB: where there are more than 128 keys each
     # keeps fewer. The number of keys decides, in whatever order they came.

@@ -8,7 +8,6 @@ from heapq import heapify, heapreplace
 from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 
 from kafkascope.analyzer.merging.bounded import Events, Names
-from kafkascope.analyzer.merging.integer_rows import IntegerRows
 from kafkascope.analyzer.merging.limits import LIMITS, MergingLimits
 from kafkascope.analyzer.merging.measures import Measures, whole
 from kafkascope.analyzer.ranks import bounded, rank
@@ -95,7 +94,6 @@ class Keyed(dict[Key, M]):
         limits = {
             Events: self._limits.table_events // self._weight,
             Names: self._limits.table_names,
-            IntegerRows: self._limits.rows,
         }
         for name, part in _shared_by(cast("Any", self.kind)):
             for each in changed:
@@ -164,11 +162,11 @@ def by_key(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 
 @cache
-def _shared_by(kind: type[Measures]) -> list[tuple[str, type[Events | Names | IntegerRows]]]:
-    """Return the fields with events, names or rows, and which of them it is."""
+def _shared_by(kind: type[Measures]) -> list[tuple[str, type[Events | Names]]]:
+    """Return the fields with events or names, and which of both it is."""
     made = kind()
     found = ((name, type(getattr(made, name))) for name in kind.RULES)
-    return [(name, part) for name, part in found if part in (Events, Names, IntegerRows)]
+    return [(name, part) for name, part in found if part in (Events, Names)]
 
 
 def _order(key: Key) -> tuple[tuple[int, Any], ...]:

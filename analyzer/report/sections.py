@@ -24,7 +24,8 @@ from kafkascope.analyzer.statistics.errors import Errors
 from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.groups.timeline import Scale, lanes_of, title_of
 from kafkascope.analyzer.statistics.journeys.applications import Applications, edge_lines
-from kafkascope.analyzer.statistics.journeys.drawing import AppMap, graph_of, map_lines
+from kafkascope.analyzer.statistics.journeys.drawing import graph_of, map_lines
+from kafkascope.analyzer.statistics.journeys.model import AppMap
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.statistics.producers.producers import Producers
 from kafkascope.analyzer.statistics.rates import Rates
@@ -194,7 +195,7 @@ def _map(facts: ReportFacts, times: Times) -> Section:
         f"Who writes to each topic, and who reads it. {joined}",
         "kafkascope map {}",
         [(legend, flow(title, graph))] if graph.edges else [],
-        [table(title, Applications.COLUMNS, edge_lines(shown.applications), times, _of_edge)],
+        [table(title, Applications.COLUMNS, edge_lines(shown), times, _of_edge)],
         ["\n".join(line for line, _ in map_lines(shown, TEXT_WIDTH))] if graph.edges else [],
     )
 

@@ -86,9 +86,7 @@ class StatisticsLimits(NamedTuple):
     # Applications by topic and group; ends of transactions, of which a row takes 24 bytes.
     edges: int = 10_000
     transaction_ends: int = 1 << 16
-    # Partitions, groups and topics whose records are followed; replications.
-    journey_partitions: int = 10_000
-    journey_groups: int = 10_000
+    # Records that are followed, and their replications.
     journey_records: int = 10_000
     # Ranges of acquired records in one response about a partition: brokers send one for each batch.
     acquired_ranges: int = 1_000

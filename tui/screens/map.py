@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final, get_args
 
 from kafkascope.analyzer.statistics.journeys.applications import Applications
-from kafkascope.analyzer.statistics.journeys.drawing import AppMap, map_lines
-from kafkascope.analyzer.statistics.journeys.model import By
+from kafkascope.analyzer.statistics.journeys.drawing import map_lines
+from kafkascope.analyzer.statistics.journeys.model import AppMap, By
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.tui.keys import Key
 from kafkascope.tui.screens import MAP, evidence

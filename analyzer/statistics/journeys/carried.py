@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.bodies.contents import COUNTING_LIMIT
 from kafkascope.analyzer.statistics.exchange_batch import (
@@ -25,6 +25,9 @@ NOWHERE: Final = -1
 MARKER_KEY: Final = 4
 """Bytes of the key of a control record: version and type."""
 
+At: TypeAlias = tuple[str | None, int]
+"""Topic key and partition."""
+
 
 class CarriedBatches(NamedTuple):
     """Fetched batches: one value for each, or for a run of single messages of an old format."""
@@ -44,71 +47,76 @@ class CarriedBatches(NamedTuple):
     sizes: Sequence[int]
 
 
-NO_BATCHES: Final = CarriedBatches(*((),) * 9)
-
-
-def fetched(
-    batch: ExchangeBatch, at: tuple[str | None, int], parts: PartitionColumns
-) -> CarriedBatches:
+def fetched(batch: ExchangeBatch, at: At, parts: PartitionColumns) -> CarriedBatches:
     """Return the columns of what Fetches, or a ShareFetch, brought of one partition."""
     if not parts.batches:
-        return NO_BATCHES
-    whole = _fetched(parts)
-    return whole if batch.api_key != SHARE_FETCH else _acquired(batch, at, parts, whole)
+        return CarriedBatches(*((),) * 9)
+    _, sizes, magics, bases, lasts, _, checksums, bits, *_ = zip(*parts.batches, strict=True)
+    asks = [NOWHERE if offset is None else offset for offset in parts.by_batch(parts.fetch_offsets)]
+    ends, shared = parts.by_batch(parts.ends), batch.api_key == SHARE_FETCH
+    if not (
+        shared
+        or any(magic != RECORD_BATCH for magic in magics)
+        or any(map(SPECIAL.__and__, bits))
+        or any(map(int.__gt__, asks, bases))
+    ):
+        nobody = [NOWHERE] * len(bases)
+        return CarriedBatches(
+            *(ends, bases, lasts, asks, parts.counts, nobody, checksums, bits, sizes)
+        )
+    rows = _acquired(batch, at, parts, ends) if shared else _rows(parts, ends, asks)
+    return CarriedBatches(*(zip(*rows, strict=True) if rows else ((),) * 9))
+
+
+def _rows(parts: PartitionColumns, ends: Sequence[int], asks: Sequence[int]) -> list[list[int]]:
+    """Return the rows of batches with anything out of the ordinary: a broker sends whole batches,
+    of which the client skips what is before the offset it asked for. Single messages of old formats
+    become runs."""
+    rows: list[list[int]] = []
+    blobs, run = parts.by_batch(parts.blobs), NOWHERE
+    exchanges = parts.by_batch(range(len(parts.held)))
+    for number, (batch, count) in enumerate(zip(parts.batches, parts.counts, strict=True)):
+        base, last, ask = batch.base_offset, batch.last_offset, asks[number]
+        if batch.magic < RECORD_BATCH and batch.codec:
+            # The offset of a compressed message set is that of its last message.
+            offsets = [each.offset for each in _opened(batch, blobs[number])]
+            base, count = min(offsets, default=last), sum(offset >= ask for offset in offsets)
+        elif ask > base:
+            count = _beyond(ask, batch, count, blobs[number])
+        single = batch.magic < RECORD_BATCH and not batch.codec
+        if single and run == exchanges[number] and rows[-1][2] + 1 == base and rows[-1][4]:
+            rows[-1][2], rows[-1][6] = last, 0
+            rows[-1][4] += count
+            rows[-1][8] += batch.size
+            continue
+        run = exchanges[number] if single else NOWHERE
+        bits = batch.attributes if batch.magic == RECORD_BATCH else 0
+        producer = batch.producer_id if bits & TRANSACTIONAL else NOWHERE
+        rows.append([ends[number], base, last, ask, count, producer, batch.crc, bits, batch.size])
+    return rows
 
 
 def _acquired(
-    exchange_batch: ExchangeBatch,
-    at: tuple[str | None, int],
-    parts: PartitionColumns,
-    whole: CarriedBatches,
-) -> CarriedBatches:
-    """Return the columns of the records that a member of a share group may process: a broker sends
+    exchange_batch: ExchangeBatch, at: At, parts: PartitionColumns, ends: Sequence[int]
+) -> list[list[int]]:
+    """Return the rows of the records that a member of a share group may process: a broker sends
     whole batches, of which others may hold some records (KIP-932)."""
-    rows: list[list[int]] = []
-    body = exchange_batch.exchange.response_body or {}
     ranges = [
         (each["first_offset"], each["last_offset"])
-        for topic in body.get("responses") or ()
-        for part in topic["partitions"]
-        if (topic_key(topic.get("topic"), topic.get("topic_id")), part["partition_index"]) == at
+        for part in _returned(exchange_batch.exchange.response_body or {}, at)
         for each in part.get("acquired_records") or ()
     ]
+    rows: list[list[int]] = []
     blobs = parts.by_batch(parts.blobs)
-    for number, row in enumerate(zip(*whole, strict=True)):
-        batch, (_, base, last, _, count, *_) = parts.batches[number], row
+    whole = _rows(parts, ends, [NOWHERE] * len(parts.batches))
+    # Only hostile responses of this API hold message sets, whose runs are fewer rows.
+    for batch, blob, row in zip(parts.batches, blobs, whole, strict=False):
         for first, end in ranges[: LIMITS.acquired_ranges]:
-            low, high = max(first, base), min(end, last)
-            if low > high:
-                continue
-            some = _beyond(low, batch, count, blobs[number])
-            some -= _beyond(high + 1, batch, count, blobs[number])
-            rows.append([row[0], low, high, NOWHERE, some, *row[5:]])
-    return CarriedBatches(*zip(*rows, strict=True)) if rows else NO_BATCHES
-
-
-def _fetched(parts: PartitionColumns) -> CarriedBatches:
-    _, sizes, magics, bases, lasts, _, checksums, bits, *_ = zip(*parts.batches, strict=True)
-    ends = parts.by_batch(parts.ends)
-    asks = [NOWHERE if offset is None else offset for offset in parts.by_batch(parts.fetch_offsets)]
-    if any(magic != RECORD_BATCH for magic in magics):
-        return _of_old_formats(parts, ends, asks)
-    counts: Sequence[int] = parts.counts
-    inside = [number for number, base in enumerate(bases) if asks[number] > base]
-    if inside:
-        # A broker sends whole batches; the client skips what is before the offset it asked for.
-        blobs, counts = parts.by_batch(parts.blobs), list(counts)
-        for number in inside:
-            batch = parts.batches[number]
-            counts[number] = _beyond(asks[number], batch, counts[number], blobs[number])
-    if any(map(SPECIAL.__and__, bits)):
-        producers = [
-            batch.producer_id if batch.attributes & TRANSACTIONAL else NOWHERE
-            for batch in parts.batches
-        ]
-    else:
-        producers = [NOWHERE] * len(bases)
-    return CarriedBatches(ends, bases, lasts, asks, counts, producers, checksums, bits, sizes)
+            low, high = max(first, row[1]), min(end, row[2])
+            if low <= high:
+                some = _beyond(low, batch, row[4], blob) - _beyond(high + 1, batch, row[4], blob)
+                rows.append([row[0], low, high, NOWHERE, some, *row[5:]])
+    return rows
 
 
 def _beyond(offset: int, batch: Batch, count: int, blob: bytes) -> int:
@@ -118,75 +126,47 @@ def _beyond(offset: int, batch: Batch, count: int, blob: bytes) -> int:
         return 0
     if count == batch.last_offset - batch.base_offset + 1:
         return batch.last_offset - offset + 1
-    records = open_batch(blob, batch, COUNTING_LIMIT).records
-    return sum(record.offset >= offset for record in records)
+    return sum(record.offset >= offset for record in _opened(batch, blob))
 
 
-def _of_old_formats(
-    parts: PartitionColumns, ends: Sequence[int], asks: Sequence[int]
-) -> CarriedBatches:
-    """Return the columns where there are message sets. The offset of a compressed one is that of
-    its last message: it is opened, as it was to count its messages. Single ones become runs."""
-    rows: list[list[int]] = []
-    blobs, run = parts.by_batch(parts.blobs), -1
-    exchanges = parts.by_batch(range(len(parts.held)))
-    for number, (batch, count) in enumerate(zip(parts.batches, parts.counts, strict=True)):
-        base, last, ask = batch.base_offset, batch.last_offset, asks[number]
-        single = batch.magic < RECORD_BATCH and not batch.codec
-        bits, producer = 0, NOWHERE
-        if batch.magic == RECORD_BATCH:
-            count = _beyond(ask, batch, count, blobs[number]) if ask > base else count
-            bits = batch.attributes
-            producer = batch.producer_id if bits & TRANSACTIONAL else NOWHERE
-        elif batch.codec:
-            offsets = [
-                record.offset for record in open_batch(blobs[number], batch, COUNTING_LIMIT).records
-            ]
-            base = min(offsets, default=last)
-            count = sum(offset >= ask for offset in offsets)
-        else:
-            count = int(last >= ask)
-        if single and run == exchanges[number] and rows[-1][2] + 1 == base and rows[-1][4]:
-            rows[-1][2], rows[-1][6] = last, 0
-            rows[-1][4] += count
-            rows[-1][8] += batch.size
-            continue
-        run = exchanges[number] if single else -1
-        row = [ends[number], base, last, ask, count, producer, batch.crc, bits, batch.size]
-        rows.append(row)
-    return CarriedBatches(*zip(*rows, strict=True))
+def _opened(batch: Batch, blob: bytes) -> Sequence[Any]:
+    return open_batch(blob, batch, COUNTING_LIMIT).records
 
 
-class Marker(NamedTuple):
-    """The end of a transaction in a partition."""
-
-    offset: int
-    producer_id: int
-    committed: bool
+def _returned(body: Mapping[str, Any], at: At) -> Iterator[dict[str, Any]]:
+    """Yield what a response says of a partition."""
+    for topic in body.get("responses") or ():
+        if topic_key(topic.get("topic"), topic.get("topic_id")) == at[0]:
+            yield from (each for each in topic["partitions"] if each["partition_index"] == at[1])
 
 
 def markers(
-    batch: ExchangeBatch, at: tuple[str | None, int], parts: PartitionColumns
-) -> list[Marker]:
-    """Return the ends of transactions among what was fetched of a partition, and where the response
-    lists a transaction as aborted whose end is not in it: behind its last record there."""
-    out: list[Marker] = []
+    batch: ExchangeBatch, at: At, parts: PartitionColumns
+) -> Iterator[tuple[int, int, int, bool]]:
+    """Yield the ends of transactions in what was fetched of a partition, as (time of the response,
+    offset, producer id, whether it was committed); where the response lists a transaction as
+    aborted whose end is not in it, the end is behind its last record there."""
     fields = parts.by_exchange(parts.batches)
-    for number, blob, batches in zip(parts.numbers, parts.blobs, fields, strict=True):
+    for number, end, blob, batches in zip(
+        parts.numbers, parts.ends, parts.blobs, fields, strict=True
+    ):
         last: dict[int, int] = {}
         for each in batches:
             if each.control:
-                out += _ends(each, blob)
+                yield from ((end, *marker) for marker in _markers(each, blob))
                 last.pop(each.producer_id, None)
             elif each.transactional:
                 last[each.producer_id] = each.last_offset
         if last:
-            aborted = _aborted(batch.exchange_of(number).response_body or {}, at)
-            out += (Marker(last[each] + 1, each, False) for each in aborted & last.keys())
-    return out
+            aborted = {
+                each["producer_id"]
+                for part in _returned(batch.exchange_of(number).response_body or {}, at)
+                for each in part.get("aborted_transactions") or ()
+            }
+            yield from ((end, last[each] + 1, each, False) for each in aborted & last.keys())
 
 
-def _ends(batch: Batch, blob: bytes) -> Iterator[Marker]:
+def _markers(batch: Batch, blob: bytes) -> Iterator[tuple[int, int, bool]]:
     try:
         records = open_batch(blob, batch).records
     except DissectError:
@@ -194,15 +174,4 @@ def _ends(batch: Batch, blob: bytes) -> Iterator[Marker]:
     for record in records:
         kind = int.from_bytes((record.key or b"")[2:MARKER_KEY])
         if record.key is not None and len(record.key) >= MARKER_KEY and kind < 2:
-            yield Marker(record.offset, batch.producer_id, bool(kind))
-
-
-def _aborted(body: Mapping[str, Any], at: tuple[str | None, int]) -> set[int]:
-    """Return the producers of aborted transactions that a Fetch response lists for a partition."""
-    return {
-        each["producer_id"]
-        for topic in body.get("responses") or ()
-        for part in topic["partitions"]
-        if (topic_key(topic.get("topic"), topic.get("topic_id")), part["partition_index"]) == at
-        for each in part.get("aborted_transactions") or ()
-    }
+            yield record.offset, batch.producer_id, bool(kind)

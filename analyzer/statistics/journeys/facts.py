@@ -1,67 +1,117 @@
-"""What is kept of produced and fetched batches, of commits, and of single records."""
+"""What is kept of clients, topics, groups and transactions."""
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
+from typing import Any, Final, NamedTuple
 
+from kafkascope.analyzer.merging.bounded import Names
 from kafkascope.analyzer.merging.integer_rows import IntegerRows
-from kafkascope.analyzer.merging.measures import Measures, least, most, whole
+from kafkascope.analyzer.merging.measures import Measures, bits, least, most, total, whole
 from kafkascope.analyzer.merging.tables import Keyed, table
-from kafkascope.analyzer.statistics.journeys.applications import Applications
+from kafkascope.analyzer.ranks import bounded, rank
 from kafkascope.analyzer.statistics.limits import LIMITS
-from kafkascope.analyzer.statistics.model import Accumulator
+from kafkascope.analyzer.statistics.model import Accumulator, TopicNames, topic_label
+
+LOOKED_UP: Final = 1
+MEMBER: Final = 2
+SENDS_OFFSETS: Final = 4
+"""What a client has to do with a group: looked for its coordinator, joined it or committed for it,
+committed for it in transactions."""
 
 
-class Produces(Measures):
-    """What was produced to a partition."""
+class Edge(Measures):
+    """What went between a client and a topic."""
 
-    rows: IntegerRows = whole(partial(IntegerRows, 7))
-    """(sent, acknowledged or -1, first offset or -1, records, client, producer id of a transaction
-    or -1, checksum)"""
-
-
-class Fetches(Measures):
-    """What was fetched of a partition."""
-
-    rows: IntegerRows = whole(partial(IntegerRows, 9))
-    """(time, base offset, last offset, fetch offset or -1, records, client, producer id of a
-    transaction or -1, checksum, 1 where the client is read_committed)"""
-
-
-class GroupCommits(Measures):
-    """Commits of a group for a partition, and what members of a share group accepted."""
-
-    rows: IntegerRows = whole(partial(IntegerRows, 4))
-    """(time, first offset, offset behind the last, producer id of a transaction or -1)"""
-
-
-class RecordFacts(Measures):
-    """What else is known of one record that is asked for."""
-
-    visible_ns: int | None = least()
-    stable_ns: int | None = least()
-    created_ms: int | None = least()
-    key: str | None = most()
-    traceparent: str | None = most()
-
-
-class Replication(Measures):
-    """When a follower first asked for what is behind a record."""
-
-    time_ns: int | None = least()
-
-
-class JourneyFacts(Accumulator):
-    """What is counted of journeys."""
-
-    produces: Keyed[Produces] = table(Produces, LIMITS.journey_partitions)
-    fetches: Keyed[Fetches] = table(Fetches, LIMITS.journey_partitions)
-    """By topic and partition."""
-    commits: Keyed[GroupCommits] = table(GroupCommits, LIMITS.journey_groups)
-    """By group, topic and partition."""
-    records: Keyed[RecordFacts] = table(RecordFacts, LIMITS.journey_records)
-    """By topic, partition and offset."""
-    replications: Keyed[Replication] = table(Replication, LIMITS.journey_records)
-    """By topic, partition, offset and follower."""
+    records: int = total()
+    bytes: int = total()
+    schemas: Names = whole(Names)
+    first_ns: int | None = least()
     last_ns: int | None = most()
-    map: Applications = whole(Applications)
+
+    @property
+    def times(self) -> tuple[int, int]:
+        return self.first_ns or 0, self.last_ns or 0
+
+
+class Membership(Measures):
+    """A client and a group."""
+
+    how: int = bits()
+    topics: Names = whole(Names)
+    """(topic key) for which it fetched or committed offsets."""
+
+
+class ClientFacts(Measures):
+    """What else is known of a client."""
+
+    racks: Names = whole(Names)
+    transactional_ids: Names = whole(Names)
+
+
+class PendingBatch(NamedTuple):
+    """A batch of a transaction that a read_committed client got."""
+
+    time_ns: int
+    topic: int
+    partition: int
+    client: int
+    last: int
+    records: int
+    producer_id: int
+
+
+class EndMarker(NamedTuple):
+    """The end of a transaction in a partition."""
+
+    time_ns: int
+    topic: int
+    partition: int
+    offset: int
+    producer_id: int
+    committed: int
+
+
+class EndRequest(NamedTuple):
+    """A request that ends a transaction."""
+
+    time_ns: int
+    producer_id: int
+    committed: int
+
+
+def rows(kind: type[NamedTuple], *limit: int) -> Any:
+    """Declare a field of rows. Clients, topics and groups are numbers there: see `number_of`."""
+    return whole(partial(IntegerRows, kind, *limit))
+
+
+@lru_cache(1 << 14)
+def number_of(key: Any) -> int:
+    """Return a client, a topic key or a group as a number for columns."""
+    return rank(bounded(key)) >> 1
+
+
+class MapFacts(Accumulator):
+    """What is counted for the map. A client is a part of keys as a tuple: the fields of an
+    `Identity`, whose text would say so."""
+
+    writes: Keyed[Edge] = table(Edge, LIMITS.edges)
+    reads: Keyed[Edge] = table(Edge, LIMITS.edges)
+    """By client and topic."""
+    groups: Keyed[Membership] = table(Membership, LIMITS.edges)
+    """By client and group."""
+    clients: Keyed[ClientFacts] = table(ClientFacts, LIMITS.edges)
+    replicas: Keyed[Edge] = table(Edge, LIMITS.edges)
+    """By the node id of a follower, and topic."""
+    pending: IntegerRows[PendingBatch] = rows(PendingBatch)
+    markers: IntegerRows[EndMarker] = rows(EndMarker)
+    ends: IntegerRows[EndRequest] = rows(EndRequest, LIMITS.transaction_ends)
+
+    def labels(self, names: TopicNames | None) -> dict[int, str]:
+        """Return the names of topics by their numbers: some messages have the name of a topic,
+        others its id, and both are one topic."""
+        tables = self.writes, self.reads, self.replicas
+        known = {key[-1]: str(topic_label(key[-1], names)) for each in tables for key in each}
+        # A group that fetches by id may commit by name.
+        known |= {label: label for label in known.values()}
+        return {number_of(key): label for key, label in known.items()}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
+
+from kafkascope.analyzer.merging.tables import by_key
 
 By: TypeAlias = Literal["application", "client_id", "user", "host", "group"]
 """What a node of the map stands for."""
@@ -53,9 +56,52 @@ class Application(NamedTuple):
     reads: tuple[Read, ...]
 
 
-def edges_of(application: Application) -> list[Write | Read]:
-    """Return the edges of an application, those to topics first."""
-    return [*application.writes, *application.reads]
+class AppMap(NamedTuple):
+    """Applications with their topics."""
+
+    applications: Sequence[Application]
+
+    def edges(self) -> Iterator[tuple[Application, Write | Read]]:
+        """Yield the edges, those to topics before those from topics in each application."""
+        for each in self.applications:
+            yield from ((each, write) for write in each.writes)
+            yield from ((each, read) for read in each.reads)
+
+    @property
+    def span_ns(self) -> int:
+        """From the first to the last request on any edge: what rates are of."""
+        first = min((edge.first_ns for _, edge in self.edges()), default=0)
+        return max((edge.last_ns for _, edge in self.edges()), default=0) - first
+
+    def writers(self) -> dict[str, list[tuple[Application, Write]]]:
+        """Return the applications that write to each topic."""
+        return by_key(
+            (edge.topic, (each, edge)) for each in self.applications for edge in each.writes
+        )
+
+    def readers(self) -> dict[str, list[tuple[Application, Read]]]:
+        """Return the applications that read each topic."""
+        return by_key(
+            (edge.topic, (each, edge)) for each in self.applications for edge in each.reads
+        )
+
+
+class Produced(NamedTuple):
+    """How a record came to the broker."""
+
+    client_id: str
+    application: str
+    sent_ns: int
+    """First byte of the Produce request."""
+    acknowledged_ns: int | None
+    """Last byte of its response."""
+
+
+class Replicated(NamedTuple):
+    """When a follower first asked for what is behind a record."""
+
+    replica: int
+    time_ns: int
 
 
 class Fetched(NamedTuple):
@@ -68,21 +114,9 @@ class Fetched(NamedTuple):
     """Last byte of the first response that held it."""
     committed_ns: int | None
     """First byte of the first commit of the group beyond it, at or after that."""
-    again_ns: tuple[int, ...]
+    again: int
+    again_times_ns: tuple[int, ...]
     """Later responses that held it."""
-
-
-class Produced(NamedTuple):
-    """How a record came to the broker."""
-
-    client_id: str
-    application: str
-    sent_ns: int
-    """First byte of the Produce request."""
-    acknowledged_ns: int | None
-    """Last byte of its response."""
-    created_ms: int | None
-    """CreateTime, by the producer's clock; None where it is not known."""
 
 
 class Journey(NamedTuple):
@@ -91,20 +125,19 @@ class Journey(NamedTuple):
     topic: str
     partition: int
     offset: int
+    key: str | None
+    created_ms: int | None
+    """CreateTime, by the producer's clock; None where it is not known."""
     produced: Produced | None
     """None where the capture does not have its Produce request."""
-    fetched: tuple[Fetched, ...]
-    hidden: tuple[Fetched, ...]
-    """Clients whose response held it as a part of an aborted transaction, under read_committed."""
-    transaction: Outcome | None
     visible_ns: int | None
     """Last byte of the first response with a high watermark beyond it."""
     stable_ns: int | None
     """The same of the last stable offset, for read_committed."""
-    replicated: tuple[tuple[int, int], ...]
-    """(follower, time) of replication, where that is in the capture."""
-    created_ms: int | None = None
-    """CreateTime, also where the Produce request is not in the capture."""
-    key: str | None = None
-    traceparent: str | None = None
+    replicated: tuple[Replicated, ...]
+    fetched: tuple[Fetched, ...]
+    hidden: tuple[Fetched, ...]
+    """Clients whose response held it as a part of an aborted transaction, under read_committed."""
+    transaction: Outcome | None
+    traceparent: str | None
     """Header of W3C Trace Context, by which its spans belong to a trace."""

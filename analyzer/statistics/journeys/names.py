@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 
 from kafkascope.analyzer.identity import Identity
 from kafkascope.analyzer.merging.tables import by_key
+from kafkascope.analyzer.statistics.journeys.model import By
 
 Stem: TypeAlias = tuple[str, ...]
 """Parts of a name without what differs between the clients of one application."""
@@ -130,8 +131,22 @@ class NamedClients:
         return {use.identity.user for use in self.uses} - {""}
 
 
-def applications(uses: Iterable[ClientUse]) -> dict[str, NamedClients]:
-    """Return the applications that clients are, by name."""
+def applications(uses: Iterable[ClientUse], by: By = "application") -> dict[str, NamedClients]:
+    """Return the applications that clients are, by name. `by`: what else of them is a name."""
+    if by == "application":
+        return _applications(uses)
+    named: dict[str, NamedClients] = {}
+    for use in uses:
+        who = use.identity
+        own = min(use.groups, default=who.client_id) if by == "group" else getattr(who, by)
+        name = own or who.host
+        named.setdefault(name, NamedClients((name,), f"same {by.replace('_', ' ')}")).uses.append(
+            use
+        )
+    return dict(sorted(named.items()))
+
+
+def _applications(uses: Iterable[ClientUse]) -> dict[str, NamedClients]:
     found: dict[tuple[Stem, bool], NamedClients] = {}
     for use in sorted(uses, key=lambda each: (each.identity.client_id or "", *each.identity[1:])):
         stem, rule = stem_of(use)

@@ -4,61 +4,31 @@ JSON."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from kafkascope.analyzer.render.times import Times
-from kafkascope.analyzer.statistics.journeys.joins import LEGS, PERCENTS
-from kafkascope.analyzer.statistics.journeys.model import Application, Fetched, Journey
+from kafkascope.analyzer.statistics.journeys.joins import LEGS
+from kafkascope.analyzer.statistics.journeys.model import Journey
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import safe
 from kafkascope.analyzer.times import iso_ms, iso_ns
 
 MS: Final = 1_000_000
-TIMES: Final = {"first_ns": "first", "last_ns": "last"}
-"""Fields of an edge of the map -> their names in JSON."""
 
 
-def journey_json(one: Journey) -> Line:
-    """Return a journey as JSON."""
-    produced = one.produced
-    return {
-        "schema": "journey/1",
-        "topic": one.topic,
-        "partition": one.partition,
-        "offset": one.offset,
-        "key": one.key,
-        "created": iso_ms(one.created_ms),
-        "produced": produced
-        and {
-            "client_id": produced.client_id,
-            "application": produced.application,
-            "sent": iso_ns(produced.sent_ns),
-            "acknowledged": _iso(produced.acknowledged_ns),
-        },
-        "visible": _iso(one.visible_ns),
-        "stable": _iso(one.stable_ns),
-        "replicated": [{"replica": node, "time": iso_ns(at)} for node, at in one.replicated],
-        "fetched": [_fetched_json(each) for each in one.fetched],
-        "hidden": [_fetched_json(each) for each in one.hidden],
-        "transaction": one.transaction,
-        "traceparent": one.traceparent,
-    }
-
-
-def _fetched_json(each: Fetched) -> Line:
-    return {
-        "client_id": each.client_id,
-        "group": each.group,
-        "application": each.application,
-        "time": iso_ns(each.time_ns),
-        "committed": _iso(each.committed_ns),
-        "again": len(each.again_ns),
-        "again_times": [iso_ns(time_ns) for time_ns in each.again_ns],
-    }
-
-
-def _iso(time_ns: int | None) -> str | None:
-    return None if time_ns is None else iso_ns(time_ns)
+def as_json(value: Any) -> Any:
+    """Return a part of the map or of a journey as JSON: times are texts, whose names have no
+    unit."""
+    if not hasattr(value, "_asdict"):
+        return list(map(as_json, value)) if isinstance(value, tuple | list) else value
+    fields = {}
+    for name, part in value._asdict().items():
+        if name.endswith("_ns") and part is not None:
+            part = iso_ns(part) if isinstance(part, int) else tuple(map(iso_ns, part))
+        elif name.endswith("_ms"):
+            part = iso_ms(part)
+        fields[name.removesuffix("_ns").removesuffix("_ms")] = as_json(part)
+    return fields
 
 
 def journey_lines(one: Journey, times: Times) -> Iterator[str]:
@@ -83,7 +53,7 @@ def journey_lines(one: Journey, times: Times) -> Iterator[str]:
         who = _who(each.application, each.client_id)
         group = "without a group" if each.group is None else f"group {safe(each.group)}"
         lines.append((each.time_ns, "fetched", f"{who}, {group}"))
-        lines += [(time_ns, "again", f"{who}, {group}") for time_ns in each.again_ns]
+        lines += [(time_ns, "again", f"{who}, {group}") for time_ns in each.again_times_ns]
         if each.committed_ns is not None:
             commits.add((each.committed_ns, each.group))
     for time_ns, group_ in commits:
@@ -145,29 +115,12 @@ def _absent(one: Journey) -> Iterator[str]:
 def journeys_json(line: Line) -> Line:
     """Return a line of all journeys as JSON: percentiles of a leg are an object."""
     out: Line = {"schema": "journeys/1"}
-    out |= {name: line[name] for name in ("producer", "topic", "group", "readers", "records")}
-    for leg in LEGS:
-        values = {f"p{each}": line[f"{leg}_p{each}"] for each in PERCENTS}
-        out[f"{leg}_ms"] = {
-            name: None if value is None else value / MS for name, value in values.items()
-        }
-    return {
-        **out,
-        "lag": line["lag"],
-        "lag_ms": line["lag_time"] / MS,
-        "negative": line["negative"],
-    }
-
-
-def application_json(application: Application) -> Line:
-    """Return an application of the map as JSON."""
-    fields = application._asdict()
-    for way in ("writes", "reads"):
-        fields[way] = [
-            {
-                TIMES.get(name, name): iso_ns(value) if name in TIMES else value
-                for name, value in edge._asdict().items()
-            }
-            for edge in fields[way]
-        ]
-    return fields
+    for name, value in line.items():
+        leg, _, percent = name.rpartition("_")
+        if leg in LEGS:
+            out.setdefault(f"{leg}_ms", {})[percent] = None if value is None else value / MS
+        elif name == "lag_time":
+            out["lag_ms"] = value / MS
+        else:
+            out[name] = value
+    return out

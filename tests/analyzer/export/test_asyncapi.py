@@ -19,7 +19,7 @@ from jsonschema import Draft7Validator
 
 from kafkascope.analyzer.export.asyncapi import TopicSchema, asyncapi
 from kafkascope.analyzer.payloads.model import Schema, SchemaKey
-from kafkascope.analyzer.statistics.journeys.model import Application, Read, Write
+from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, Read, Write
 
 AVRO = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
 PROTO = 'syntax = "proto3"; message Order { int64 id = 1; }'
@@ -28,7 +28,7 @@ WRITE = Write("orders", 3, 100, 1, 2)
 READ = Read("orders", "billing", 1, 50, 1, 2)
 ORDERS = Application("orders", ("orders-1", "orders-2"), "", (), (), (), (), (WRITE,), ())
 BILLING = Application("billing", ("billing-1",), "", (), (), (), (), (), (READ,))
-APPLICATIONS = [ORDERS, BILLING]
+APPLICATIONS = AppMap([ORDERS, BILLING])
 
 
 @cache
@@ -90,6 +90,6 @@ def test_hostile_names_make_documents_too(topics: list[str], name: str) -> None:
     writes = tuple(WRITE._replace(topic=topic) for topic in topics)
     reads = tuple(READ._replace(topic=topic, group=name) for topic in topics)
     application = ORDERS._replace(name=name, client_ids=(name,), writes=writes, reads=reads)
-    document = held(asyncapi(name, [application], {}))
+    document = held(asyncapi(name, AppMap([application]), {}))
     assert [each["title"] for each in document["channels"].values()] == topics
     assert len(document["operations"]) == 2 * len(topics)

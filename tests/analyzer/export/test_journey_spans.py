@@ -7,9 +7,9 @@ import pytest
 from kafkascope.analyzer.export.journey_spans import spans_of, trace_parent
 from kafkascope.analyzer.statistics.journeys.model import Fetched, Journey, Produced
 
-SENT = Produced("orders-1", "orders", 1_000, 3_000, 1)
-GOT = Fetched("billing-1", "billing", "billing", 5_000, 9_000, (7_000,))
-JOURNEY = Journey("orders", 3, 17, SENT, (GOT,), (), None, None, None, (), 1)
+SENT = Produced("orders-1", "orders", 1_000, 3_000)
+GOT = Fetched("billing-1", "billing", "billing", 5_000, 9_000, 1, (7_000,))
+JOURNEY = Journey("orders", 3, 17, None, 1, SENT, None, None, (), (GOT,), (), None, None)
 HEADER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kafkascope.analyzer.statistics.journeys.drawing import AppMap, graph_of, map_lines
-from kafkascope.analyzer.statistics.journeys.model import Application, Read, Write
+from kafkascope.analyzer.statistics.journeys.drawing import graph_of, map_lines
+from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, Read, Write
 from kafkascope.analyzer.text import columns_taken
 from kafkascope.analyzer.times import SECOND
 from tests.hostile import EVIL, forged

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from typing import Any
+from typing import Any, NamedTuple
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.merging.integer_rows import IntegerRows
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
+from kafkascope.analyzer.statistics.journeys.batches import Sent
 from kafkascope.analyzer.statistics.journeys.journeys import Journeys
 from kafkascope.analyzer.statistics.journeys.model import Journey
 from tests.analyzer.batches import batch
@@ -28,7 +29,7 @@ def ms(time_ns: int | None) -> float | None:
 
 def fetched(one: Journey) -> list[tuple[Any, ...]]:
     return [
-        (each.client_id, each.group, ms(each.time_ns), ms(each.committed_ns), len(each.again_ns))
+        (each.client_id, each.group, ms(each.time_ns), ms(each.committed_ns), each.again)
         for each in one.fetched
     ]
 
@@ -57,7 +58,7 @@ def test_a_client_that_asks_from_the_middle_of_a_batch_gets_the_rest() -> None:
     assert fetched(shop.journey(12)) == []
     assert len(shop.journey(13).fetched) == 1
     assert lines(shop)["web", "t", None]["records"] == 2
-    assert [each.records for each in shop.journeys().map.applications()[0].reads] == [2]
+    assert [each.records for each in shop.journeys().applications()[0].reads] == [2]
 
 
 def test_within_a_session_the_partition_is_not_named_again() -> None:
@@ -103,7 +104,7 @@ def test_followers_are_no_readers_but_replicate() -> None:
     one = shop.journey(0)
     assert one.fetched == ()
     assert one.replicated == ((2, START + 5 * MS),)
-    assert [each.name for each in shop.journeys().map.applications()] == ["web"]
+    assert [each.name for each in shop.journeys().applications()] == ["web"]
 
 
 def test_consumers_may_fetch_from_a_follower() -> None:
@@ -125,7 +126,7 @@ def test_without_a_response_the_checksum_finds_the_offset() -> None:
     assert one.produced is not None
     assert (one.produced.client_id, one.produced.acknowledged_ns) == ("web", None)
     assert lines(shop)["web", "t", None]["records"] == 2
-    assert shop.journeys().map.applications()[1].writes[0].records == 2
+    assert shop.journeys().applications()[1].writes[0].records == 2
 
 
 def test_duplicates_of_idempotent_producers_are_one() -> None:
@@ -157,14 +158,14 @@ def test_read_committed_clients_do_not_see_aborted_records() -> None:
     assert [each.client_id for each in aborted.hidden] == ["bill"]
     assert [each.client_id for each in committed.fetched] == ["bill"]
     assert lines(shop)["pay", "t", None]["records"] == 1
-    assert shop.journeys().map.applications()[0].reads[0].records == 1
+    assert shop.journeys().applications()[0].reads[0].records == 1
 
 
 def test_read_uncommitted_clients_see_them() -> None:
     shop = transactions(0)
     assert [each.client_id for each in shop.journey(1).fetched] == ["bill"]
     assert lines(shop)["pay", "t", None]["records"] == 3
-    assert shop.journeys().map.applications()[0].reads[0].records == 3
+    assert shop.journeys().applications()[0].reads[0].records == 3
 
 
 def test_the_request_that_ends_a_transaction_decides_without_a_marker() -> None:
@@ -173,7 +174,7 @@ def test_the_request_that_ends_a_transaction_decides_without_a_marker() -> None:
     shop.fetch("bill", 0, records(2, 0, (7, 0, 0), TRANSACTIONAL), isolation=1)
     one = shop.journey(0)
     assert (one.transaction, one.fetched) == ("aborted", ())
-    assert shop.journeys().map.applications()[0].reads[0].records == 0
+    assert shop.journeys().applications()[0].reads[0].records == 0
 
 
 def test_a_response_lists_aborted_transactions() -> None:
@@ -182,7 +183,7 @@ def test_a_response_lists_aborted_transactions() -> None:
         *("bill", 0, records(2, 0, (7, 0, 0), TRANSACTIONAL)), isolation=1, aborted=aborted
     )
     assert shop.journey(0).transaction == "aborted"
-    assert shop.journeys().map.applications()[0].reads[0].records == 0
+    assert shop.journeys().applications()[0].reads[0].records == 0
 
 
 def test_commits_in_transactions_count_when_these_are_committed() -> None:
@@ -325,22 +326,28 @@ def test_neither_order_nor_division_matters(order: list[int], cut: int) -> None:
     assert one.dump() == whole.dump()
 
 
+class Pair(NamedTuple):
+    time_ns: int
+    value: int
+
+
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers()), max_size=40), st.integers(0, 40))
 def test_rows_are_bounded_and_the_latest_stay(rows: list[tuple[int, int]], cut: int) -> None:
-    whole, one, other = (IntegerRows(2, 5) for _ in range(3))
+    whole, one, other = (IntegerRows(Pair, 5) for _ in range(3))
     for place, row in enumerate(rows):
         whole.add(*row)
         (one if place < cut else other).add(*row)
     one.merge(other)
-    assert one.ordered() == whole.ordered()
-    assert len(whole.ordered()) <= 5
+    assert one.rows() == whole.rows()
+    assert len(whole.rows()) <= 5
     assert (len(whole) + whole.dropped, one.dump()) == (len(rows), whole.dump())
 
 
 def test_evicted_batches_are_counted() -> None:
     found = Journeys()
-    rows = found.produces[("t", 0)].rows
-    rows.shorten(10)
-    rows.add_all(*(range(100) for _ in range(7)))
-    assert found.dropped == 90
+    found.sent = IntegerRows(Sent, 10)
+    found.sent.add_all(*(range(100) for _ in Sent._fields))
+    assert found.sent.dropped == 90
+    # The topics of the other ten are not known.
+    assert found.dropped == 100
     assert found.rows() == []

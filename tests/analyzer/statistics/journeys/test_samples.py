@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.journeys.journeys import Journeys
-from kafkascope.analyzer.statistics.journeys.model import edges_of
+from kafkascope.analyzer.statistics.journeys.model import AppMap
 from tests.analyzer.statistics.laws import traffic
 
 MS = 1_000_000
@@ -19,11 +19,10 @@ def journeys(sample: str) -> Journeys:
 
 def test_the_map_of_the_demo_lists_its_applications() -> None:
     found, names = journeys("demo.pcap.zst"), traffic("demo.pcap.zst")[1]
-    applications = found.map.applications(names)
+    applications = found.applications(names)
     edges = {
         (each.name, edge.topic, getattr(edge, "group", ""), edge.records)
-        for each in applications
-        for edge in edges_of(each)
+        for each, edge in AppMap(applications).edges()
     }
     # crm-sync, whose authentication fails, neither writes nor reads.
     assert edges == {
@@ -61,7 +60,7 @@ def test_a_read_committed_group_gets_what_was_committed() -> None:
     found, names = journeys("transactions.pcap"), traffic("transactions.pcap")[1]
     reads = {
         edge.topic: edge.records
-        for each in found.map.applications(names)
+        for each in found.applications(names)
         for edge in each.reads
         if edge.topic.endswith(".tx")
     }
@@ -72,7 +71,7 @@ def test_a_read_committed_group_gets_what_was_committed() -> None:
 
 def test_replication_between_brokers_is_no_application() -> None:
     found, names = journeys("cluster.pcap.gz"), traffic("cluster.pcap.gz")[1]
-    applications = found.map.applications(names)
+    applications = found.applications(names)
     assert applications
     assert all(
         client_id.startswith("java") for each in applications for client_id in each.client_ids
