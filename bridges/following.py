@@ -51,7 +51,7 @@ class Follower:
     def __init__(self, *, ports: Iterable[int] = ()) -> None:
         """`ports`: those that the user says are Kafka's."""
         self.context = Context(ports)
-        self.context.heard = self._hear
+        self.context.frame_listener = self._hear
         self._conversations = Conversations(self.context)
         self._heard: list[tuple[Side, Frame, RequestHeader | None]] = []
 

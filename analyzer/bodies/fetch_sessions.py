@@ -56,10 +56,10 @@ class Implied(NamedTuple):
 class Ledger(Protocol):
     """Sum of the memory that is held, where its limit is checked."""
 
-    waiting: int
+    buffered_bytes: int
     forgotten: int
     """How often partitions were forgotten that did not fit."""
-    untold: bool
+    unlisted_topics: bool
     """Whether a session has more topics than its requests tell."""
 
 
@@ -102,7 +102,7 @@ class FetchSessions(Resumable):
         """Memory that the partitions take."""
         return self._count * PARTITION_BYTES
 
-    def relieve(self) -> None:
+    def evict(self) -> None:
         """Forget the partitions, as if the sessions had begun before the capture: others need the
         memory."""
         for name in list(self._sessions):
@@ -225,12 +225,12 @@ class FetchSessions(Resumable):
                 shown = shown._replace(topics=last.topics)
             self._topics[name] = topics
             if self._ledger is not None and len(topics) > LISTED:
-                self._ledger.untold = True
+                self._ledger.unlisted_topics = True
             self._shown[name] = shown
         more = len(partitions or ()) - before
         self._count += more
         if self._ledger is not None and more > 0:
-            self._ledger.waiting += more * PARTITION_BYTES
+            self._ledger.buffered_bytes += more * PARTITION_BYTES
 
     def _close(self, name: Any) -> Implied | None:
         self._sessions.pop(name, None)

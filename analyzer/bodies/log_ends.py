@@ -64,7 +64,7 @@ class LogEnds(Resumable):
         """Memory that they take."""
         return len(self.known) * LOG_END_BYTES
 
-    def relieve(self) -> None:
+    def evict(self) -> None:
         """Forget them, to be learned again: others need the memory."""
         self.known.clear()
 
@@ -125,7 +125,7 @@ class LogEnds(Resumable):
                         self._ledger.forgotten += 1
                 known[place] = _log_end((told_ns, high, stable))
         if self._ledger is not None and len(known) > before:
-            self._ledger.waiting += (len(known) - before) * LOG_END_BYTES
+            self._ledger.buffered_bytes += (len(known) - before) * LOG_END_BYTES
         return had >= wanted or (denied > 0 and denied >= _count(asked, session))
 
 

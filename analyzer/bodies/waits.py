@@ -46,9 +46,9 @@ class Waits(Resumable):
         """Memory of what is known of partitions."""
         return self.ends.held
 
-    def relieve(self) -> None:
+    def evict(self) -> None:
         """Forget what is known of partitions."""
-        self.ends.relieve()
+        self.ends.evict()
 
     def response(
         self,

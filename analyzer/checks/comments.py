@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.conversation.tampering import BETWEEN, untold
+from kafkascope.analyzer.conversation.tampering import BETWEEN, escaped
 from kafkascope.analyzer.exchanges.outcome import result
 from kafkascope.analyzer.findings.evidence import Evidence, overflowing_rules
 from kafkascope.analyzer.render.cells import duration
@@ -49,7 +49,7 @@ class Comments:
         if more := overflowing_rules(findings):
             parts.append(f"there may be more of {', '.join(more)}")
         own = self.texts.get(row.number)
-        ours = BETWEEN.join(untold(cut(safe(part), WIDTH)) for part in parts)
+        ours = BETWEEN.join(escaped(cut(safe(part), WIDTH)) for part in parts)
         self.texts[row.number] = f"{own}{BETWEEN}{ours}" if own else ours
 
     def _sentence(self, finding: Finding) -> str:

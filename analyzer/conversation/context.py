@@ -1,4 +1,4 @@
-"""What the conversations of one session share: topic names, brokers that were found."""
+"""State that the conversations of one session share: topic names, known brokers, limits."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ from kafkascope.kernel.pairs import PairSink
 ZOOKEEPER_PORTS: Final = frozenset({2181})
 """Ports on which ZooKeeper is expected where the begin of a connection is not in the capture."""
 
-
-_PLACE: Final = struct.Struct(">Q")
+_FILE_OFFSET: Final = struct.Struct(">Q")
 
 
 class Endpoints(set[Endpoint]):
-    """Endpoints that answered, at most so many."""
+    """Endpoints that answered, up to a limit: later ones are ignored."""
 
     def __init__(self, most: int = LIMITS.endpoints) -> None:
         super().__init__()
@@ -40,9 +39,9 @@ class Endpoints(set[Endpoint]):
             super().add(endpoint)
 
 
-Question: TypeAlias = tuple[str, Endpoint | bytes]
-"""Whether an endpoint is a broker, or a ZooKeeper server; which handshake gave out a session id or
-ticket of TLS."""
+CrossCheck: TypeAlias = tuple[str, Endpoint | bytes]
+"""A fact that another connection may supply: that an endpoint is a "broker" or a "zookeeper"
+server, or which handshake gave out the id or ticket of a TLS "session"."""
 
 
 class FrameListener(Protocol):
@@ -62,108 +61,118 @@ class Context:
         self.names = TopicNames()
         self.nodes = NodeAddresses()
         self.decode_as = frozenset(decode_as)
-        """Ports that the user says are Kafka's."""
+        """Ports of Kafka that the user gave with -d."""
         self.brokers: set[Endpoint] = Endpoints(limits.endpoints)
         """Endpoints that answered as Kafka in this session."""
         self.zookeepers: set[Endpoint] = Endpoints(limits.endpoints)
         """Endpoints that answered as ZooKeeper in this session."""
-        self.asked: set[Question] | None = None
-        """What other connections could have told when one was judged; None: nobody wants to
-        know."""
+        # A worker of several processes sees some of the connections. Where it judged one without
+        # a fact that a connection of another worker may have supplied, its parent compares, and
+        # one process reads the input again if it did (decision 0049).
+        self.cross_checks: set[CrossCheck] | None = None
+        """Facts that were looked up without success; None where they are not collected."""
         self.fingerprints: list[bytes] = []
         """Of the input files, by their index: what makes exchange ids stable."""
         self.remarks: Remarks | None = None
-        """What our own proxy said of packets, where it recorded the input."""
+        """Comments on packets of an input that our own proxy recorded."""
         self._hashes: dict[bytes, blake2b] = {}
-        """By fingerprint: half of the work is the same for all exchanges of a file."""
+        """By fingerprint, with the key already hashed: half of the work of `identify`."""
         self.opaque: Counter[str] = Counter()
-        """Connections that are not Kafka's, by what they look like."""
+        """Count of connections that are not Kafka's, by their protocol."""
         self.encrypted: deque[Connection] = deque(maxlen=limits.encrypted_connections)
-        """Connections that begin with TLS, the last ones."""
+        """The latest connections that begin with TLS."""
         self.keys = KeySources()
-        self.heard: FrameListener | None = None
-        """What is told of each frame as soon as it is whole, before any exchange with it."""
+        self.frame_listener: FrameListener | None = None
+        """Receives each frame as soon as it is whole, before any exchange with it; None: no
+        listener, and the kernel may read."""
         self.http: HttpConsumer | None = None
-        """What takes the HTTP exchanges; without one, connections with HTTP are counted only."""
+        """Receives HTTP exchanges; None: connections with HTTP are only counted."""
         self.sink = PairSink()
         self.direct = False
-        """Whether it may get bytes before they become events: see `Conversations.caught_up`."""
-        self.waiting = 0
-        """Memory that is held until more bytes come, at most: requests without an answer, frames
-        that are not whole, connections of which nobody knows what they speak. What is over is not
-        subtracted until it matters (`Conversations`)."""
+        """Whether reassembly gives bytes to the kernel before they become events; see
+        `Conversations.kernel_exchanges`."""
+        # An upper bound, because exact sums would cost a walk over all connections for each event:
+        # it only grows, and `Conversations` counts the memory when the bound exceeds the limit.
+        self.buffered_bytes = 0
+        """Upper bound of the memory of requests in flight, partial frames, and connections whose
+        protocol is not known yet."""
         self.forgotten = 0
-        """How often partitions that a connection fetches were forgotten, or where their logs
-        end."""
-        self.late = False
-        """Whether answers came to requests that had been given up."""
-        self.untold = False
-        """Whether a fetch session has more topics than its requests tell."""
-        self.beyond: set[str] = set()
-        """What others left out for its number, who read a part: see `left_out`."""
+        """How often the partitions of a connection's fetch sessions, or the ends of their logs,
+        were dropped to save memory."""
+        self.late_responses = False
+        """Whether responses to evicted requests came."""
+        self.unlisted_topics = False
+        """Whether a fetch session has more topics than its requests list."""
+        self.truncations: set[str] = set()
+        """Sentences of `left_out` of other processes, or of stored tables."""
         self.skipped_bytes = 0
         """Bytes of Kafka connections in which no frame was found."""
 
     def left_out(self) -> set[str]:
-        """Return sentences about what was not taken note of, for there is too much of it."""
-        found = set(self.beyond)
+        """Return a sentence for each limit that was reached, and what is therefore missing."""
+        sentences = set(self.truncations)
         if self.names.full:
-            found.add("too many topics have an id: ids stand in place of the names that came last")
+            sentences.add(
+                "too many topics have an id: ids stand in place of the names that came last"
+            )
         if self.nodes.full:
-            found.add(f"more than {MAX_NODES:,} brokers were advertised: the others are ignored")
+            sentences.add(
+                f"more than {MAX_NODES:,} brokers were advertised: the others are ignored"
+            )
         if max(len(self.brokers), len(self.zookeepers)) >= self.limits.endpoints:
-            found.add(
+            sentences.add(
                 f"more than {self.limits.endpoints:,} endpoints answered: connections to others "
                 "are judged by their own bytes alone"
             )
         if self.forgotten:
-            found.add(
+            sentences.add(
                 "too many partitions are fetched: those of a request, and whether it waits for "
                 "data, are not known behind the place where they were forgotten"
             )
-        if self.late:
-            found.add(
+        if self.late_responses:
+            sentences.add(
                 "too many requests waited for their answers, on one connection or on all: the "
                 "first were given up, and what was answered to them is left out"
             )
-        if self.untold:
-            found.add(
+        if self.unlisted_topics:
+            sentences.add(
                 f"fetch sessions have more than {LISTED:,} topics: requests that do not name them "
                 "are found by the first ones"
             )
-        return found
+        return sentences
 
     def not_kafka(self, reason: str, connection: Connection) -> None:
         if reason.startswith(TLS):
             self.encrypted.append(connection)
-        many = len(self.opaque) >= self.limits.protocols
-        if many and reason not in self.opaque and reason != GIVEN_UP:
+        full = len(self.opaque) >= self.limits.protocols
+        if full and reason not in self.opaque and reason != GIVEN_UP:
             reason = UNKNOWN
         self.opaque[reason] += 1
 
     def is_broker(self, endpoint: Endpoint, *, final: bool = True) -> bool:
-        """Return whether Kafka is to be expected there. `final`: whether the connection is judged
-        by the answer; else this is called again."""
+        """Return whether Kafka is expected at an endpoint. `final`: the connection is judged by the
+        result; otherwise this is called again for it, and no cross check is noted."""
         return self.is_broker_port(endpoint.port) or self._is_known(endpoint, self.brokers, final)
 
-    def _is_known(self, endpoint: Endpoint, among: set[Endpoint], final: bool = True) -> bool:
-        if endpoint in among:
+    def _is_known(self, endpoint: Endpoint, servers: set[Endpoint], final: bool = True) -> bool:
+        if endpoint in servers:
             return True
-        if final and self.asked is not None:
-            self.asked.add(("zookeeper" if among is self.zookeepers else "broker", endpoint))
+        if final and self.cross_checks is not None:
+            kind = "zookeeper" if servers is self.zookeepers else "broker"
+            self.cross_checks.add((kind, endpoint))
         return False
 
     def is_broker_port(self, port: int) -> bool:
-        """Return whether Kafka is to be expected at a port, whatever was seen."""
+        """Return whether Kafka is expected at a port without any other evidence."""
         return port in KAFKA_PORTS or port in self.decode_as
 
     def is_zookeeper(self, endpoint: Endpoint) -> bool:
         return endpoint.port in ZOOKEEPER_PORTS or self._is_known(endpoint, self.zookeepers)
 
     def expects(self, connection: Connection) -> bool:
-        """Return whether Kafka or ZooKeeper should be at an end of a connection, also by what
-        brokers told of each other: names cannot be compared with addresses, so the port has to
-        do."""
+        """Return whether Kafka or ZooKeeper is expected at an end of a connection, also by the
+        addresses that brokers advertised. Of those only ports are compared: they are names, and
+        packets have addresses."""
         if any(map(self.is_zookeeper, (connection.a, connection.b))):
             return True
         return self.nodes.has_port(connection.b.port) or any(
@@ -176,7 +185,8 @@ class Context:
         return self.identify_at(connection, direction, frame.offset, part.file, part.at)
 
     def hash_of(self, file: int) -> blake2b | None:
-        """Return what hashes places in a file; None where there is no file."""
+        """Return a hash that is keyed with the fingerprint of a file; None where there is none, as
+        for live input."""
         if not 0 <= file < len(self.fingerprints):
             return None
         key = self.fingerprints[file]
@@ -188,12 +198,12 @@ class Context:
     def identify_at(
         self, connection: Connection, direction: int, offset: int, file: int, at: int
     ) -> str:
-        """Return the same for a frame that begins at an offset of its stream, and there in a
-        file."""
-        hashes = self.hash_of(file)
-        if hashes is not None:
-            found = hashes.copy()
-            found.update(_PLACE.pack(at))
-            return found.hexdigest()
+        """Return the exchange id of a frame at `offset` of its stream, whose first byte is at
+        offset `at` of the file."""
+        keyed = self.hash_of(file)
+        if keyed is not None:
+            digest = keyed.copy()
+            digest.update(_FILE_OFFSET.pack(at))
+            return digest.hexdigest()
         text = f"{connection.a} {connection.b} {connection.number} {direction} {offset}"
         return blake2b(text.encode(), digest_size=8).hexdigest()

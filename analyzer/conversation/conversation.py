@@ -1,9 +1,31 @@
 """Both directions of one Kafka connection: chunks in, exchanges out.
 
-Pairs requests with responses by correlation id, knows when no answer is to come (acks=0), the SASL
-phases and what happens at gaps and at the end. The only place that turns a `DissectError` into an
-`Undecoded`: one bad frame never ends a connection. Sans-I/O; time arrives with the data.
+Pairs requests with responses by correlation id, knows when no response is due (acks=0), the SASL
+phases and what happens at gaps and at the end. One bad frame never ends a connection: it becomes an
+`Undecoded`. Sans-I/O; time arrives with the data.
 """
+
+# How an exchange is made
+#
+#   chunk of the client -> _take_request_chunk -> FrameBuffer.each -> _request -> _register
+#       -> InFlight.add: the request waits, or `_emit` at once (acks=0)
+#   chunk of the broker -> FrameBuffer.each -> _response -> InFlight.take
+#       -> _emit_answered -> _emit
+#
+# What is not so simple, and where it is decided:
+#
+# - Bytes that are no frame: `FrameBuffer` searches for the next one and reports `Skipped`. Where no
+#   byte was missing before them, they get a row of their own (`_emit_lost_framing`), because then
+#   a sender or a middlebox is wrong, and not the capture.
+# - A response whose request is not there yet: reassembly delivers each direction as far as it has
+#   it, so that a response may come before the last bytes of its request (`_partial`), or before
+#   all of them (`_unmatched_responses`).
+# - Gaps in the responses: brokers answer the requests of a connection in order, so that the first
+#   response behind a gap says which requests were answered inside it (`_emit_answered`).
+# - Raw SASL tokens, which have no header: `phases` knows when they are due.
+# - Whole requests and responses in order, which most are: the kernel reads them (`_ordinary`,
+#   decision 0051). It is left at the first event that it does not read, and entered again when
+#   nothing is pending (`_is_ordinary`).
 
 from __future__ import annotations
 
@@ -35,13 +57,13 @@ from kafkascope.analyzer.conversation.pending import (
     partial_note,
 )
 from kafkascope.analyzer.conversation.phases import STATEFUL, Phases
-from kafkascope.analyzer.conversation.resync import RequestSense, ResponseSense
+from kafkascope.analyzer.conversation.resync import RequestHeuristic, ResponseHeuristic
 from kafkascope.analyzer.conversation.sasl import is_token
 from kafkascope.analyzer.conversation.tampering import notes_of
 from kafkascope.analyzer.conversation.zookeeper import (
     EVENT_XID,
-    AnswerSense,
-    AskSense,
+    ZooKeeperRequestHeuristic,
+    ZooKeeperResponseHeuristic,
     ZooKeeperSession,
     is_event,
 )
@@ -91,21 +113,24 @@ NOT_A_RESPONSE: Final = "the server sent bytes that are not a Kafka response"
 IN_A_GAP: Final = "its response fell into a gap in the capture"
 NO_FRAMING: Final = "the broker's stream lost its framing"
 
-LEAST: Final = 4
+MIN_HEAD_BYTES: Final = 4
+"""First bytes of a server, from which on an unrecognized protocol is called unknown: fewer may be
+part of the size of a response."""
 
-LOST_SHOWN: Final = 16
-"""Of bytes that begin no frame, as many as a row shows: they may be of the payload before them."""
+SHOWN_BYTES: Final = 16
+"""Bytes that begin no frame, as far as a row shows them. They may be payload of the frame before,
+with values of records, so that a row must not show much."""
 
 _INT = struct.Struct(">i")
 _int_at = _INT.unpack_from
-_HEAD_OF_NONE = struct.Struct(">hh")
+_KEY_AND_VERSION = struct.Struct(">hh")
 
-KNOWN: Final = frozenset(
+DECODABLE: Final = frozenset(
     (api.key, version)
     for api in APIS.values()
     for version in range(api.versions.low, api.versions.high + 1)
 )
-"""(key, version) of all requests that can be read."""
+"""(key, version) of all requests that can be decoded."""
 
 
 def _origin_of(frame: Frame) -> Origin:
@@ -118,17 +143,17 @@ class Conversation(Resumable):
     STATE = (
         "connection",
         "client",
-        "_known",
-        "_sense",
+        "_has_responded",
+        "_heuristic",
         "_in_flight",
         "_requests",
         "_responses",
-        "_early",
-        "_hole",
-        "_begins",
-        "_skipped",
-        "_unbroken",
-        "_sound",
+        "_unmatched_responses",
+        "_gap_in_responses",
+        "_responses_begin",
+        "_skipped_bytes",
+        "_requests_unbroken",
+        "_responses_unbroken",
         "_acknowledged",
         "_ended",
         "_ended_ns",
@@ -151,39 +176,41 @@ class Conversation(Resumable):
         self.connection = connection
         self.client = client
         self._ends: tuple[Endpoint, Endpoint] = connection.ends(client)
-        self._known = False
-        """It answered, and the context knows that."""
+        self._has_responded = False
+        """A response was paired, so that the other end is a broker, and in `Context.brokers`."""
         self._context = context
-        self._heard = context.heard if zookeeper is None else None
+        self._frame_listener = context.frame_listener if zookeeper is None else None
         self._zookeeper = zookeeper
-        self._sense = RequestSense()
-        self._sense.lenient = True
+        self._heuristic = RequestHeuristic()
+        self._heuristic.lenient = True
         self._in_flight = InFlight(context.limits)
         if zookeeper is None:
-            self._requests = FrameBuffer(self._sense)
-            self._responses = FrameBuffer(ResponseSense(self._in_flight.ids))
+            self._requests = FrameBuffer(self._heuristic)
+            self._responses = FrameBuffer(ResponseHeuristic(self._in_flight.ids))
         else:
-            self._requests = FrameBuffer(AskSense())
-            self._responses = FrameBuffer(AnswerSense(self._in_flight.ids))
+            self._requests = FrameBuffer(ZooKeeperRequestHeuristic())
+            self._responses = FrameBuffer(ZooKeeperResponseHeuristic(self._in_flight.ids))
         if midstream:
-            self._requests.hunt()
-            self._responses.hunt()
-        self._half: Pending | None = None
-        """A request that is not whole yet, though its answer was seen."""
-        self._early: list[Frame] = []
-        """Not many: a deque takes 750 bytes on each connection that never has any."""
-        self._hole = ""
-        """Why bytes of the responses are missing since the last one that paired."""
-        self._begins = 0
-        """Where the responses begin, or go on behind the last hole, in their stream."""
-        self._sound = not midstream and zookeeper is None
-        """The same of the responses as `_unbroken` says."""
-        self._skipped = 0
-        """Bytes skipped since the last exchange."""
-        self._unbroken = not midstream and zookeeper is None
-        """Nothing is missing of the requests, and each followed the one before."""
+            self._requests.resync()
+            self._responses.resync()
+        self._partial: Pending | None = None
+        """The request whose last bytes are missing, though its response was seen."""
+        # A list, for it is short: an empty deque takes 750 bytes on each connection.
+        self._unmatched_responses: list[Frame] = []
+        """Responses whose requests have not been delivered yet, the oldest first."""
+        self._gap_in_responses = ""
+        """Why bytes of the responses are missing since the last one that was paired; empty when
+        none are."""
+        self._responses_begin = 0
+        """Offset at which the responses begin, or continue after the last gap."""
+        self._requests_unbroken = not midstream and zookeeper is None
+        """No byte of the requests was missing or skipped so far."""
+        self._responses_unbroken = not midstream and zookeeper is None
+        """No byte of the responses was missing or skipped so far."""
+        self._skipped_bytes = 0
+        """Bytes skipped since the last exchange, which gets a note about them."""
         self._acknowledged = False
-        """A Produce of which the capture lacks the acks was answered."""
+        """A Produce whose acks field the snaplen cut off was answered, so that others are, too."""
         self._ended = ""
         """How the connection ended, as far as that is known."""
         self._ended_ns: int | None = None
@@ -195,15 +222,15 @@ class Conversation(Resumable):
         self._ordinary: Ordinary | None = None
 
     def dump(self) -> Dump:
-        self.leave()
+        self.leave_kernel()
         return {
             **super().dump(),
-            "half": None if self._half is None else self._half.dump(),
+            "partial": None if self._partial is None else self._partial.dump(),
             "zookeeper": None if self._zookeeper is None else self._zookeeper.dump(),
         }
 
     def load(self, state: Dump) -> Self:
-        self._half = None if state["half"] is None else loaded(state["half"])
+        self._partial = None if state["partial"] is None else loaded(state["partial"])
         if self._zookeeper is not None:
             self._zookeeper.load(state["zookeeper"])
         return super().load(state)
@@ -216,9 +243,9 @@ class Conversation(Resumable):
     def synchronized(self) -> bool:
         """Whether chunks of a direction may be joined: the connection is Kafka's, no response waits
         for its request, and frames follow each other."""
-        if not self._known or self._early:
+        if not self._has_responded or self._unmatched_responses:
             return False
-        return not (self._requests.hunting or self._responses.hunting)
+        return not (self._requests.resyncing or self._responses.resyncing)
 
     # --- events
 
@@ -226,32 +253,37 @@ class Conversation(Resumable):
         """Return the exchanges that this event completes."""
         if self._ordinary is not None:
             if type(event) is not Chunk:
-                return self.leave() + self.feed(event)
-            found, ordinary = self._ordinary.take(event)
+                return self.leave_kernel() + self.feed(event)
+            exchanges, ordinary = self._ordinary.take(event)
             if not ordinary:
-                return found + self.leave()
-            self._read_at_once()
-            return found
+                return exchanges + self.leave_kernel()
+            self._attach_kernel()
+            return exchanges
         if type(event) is Chunk:
             if event.direction == self.client:
-                self._ask(event)
+                self._take_request_chunk(event)
             else:
                 for units in self._responses.each(event):
                     self._take_responses(units)
         elif isinstance(event, Gap):
             if event.direction == self.client:
-                self._unbroken = False
+                self._requests_unbroken = False
                 self._take_requests(self._requests.gap(event))
             else:
-                self._hole, self._sound = IN_A_GAP, False
+                self._gap_in_responses, self._responses_unbroken = IN_A_GAP, False
                 self._take_responses(self._responses.gap(event))
-                self._begins = event.offset + (event.size or 0)
+                self._responses_begin = event.offset + (event.size or 0)
         elif isinstance(event, Closed):
             self._close(event)
         out = self._out
         if out:
             self._out = []
-        if self._known and not self._in_flight and type(event) is Chunk and self._in_step():
+        if (
+            self._has_responded
+            and not self._in_flight
+            and type(event) is Chunk
+            and self._is_ordinary()
+        ):
             self._ordinary = Ordinary(
                 self.connection,
                 self.client,
@@ -261,48 +293,49 @@ class Conversation(Resumable):
                 self._fetching,
                 self._waits,
             )
-            self._read_at_once()
+            self._attach_kernel()
         return out
 
-    def _read_at_once(self) -> None:
-        """Let the kernel have the bytes before they become events (`Context.direct`)."""
+    def _attach_kernel(self) -> None:
+        """Let reassembly give the kernel bytes before they become events (`Context.direct`)."""
         connection, ordinary = self.connection, self._ordinary
         apart = connection.tls is None and not connection.compared
         if self._context.direct and ordinary is not None and apart:
             connection.reader = ordinary.reader
 
-    def _in_step(self) -> bool:
-        """Return whether nothing waits, and nothing was odd of late."""
+    def _is_ordinary(self) -> bool:
+        """Return whether the kernel can take over: nothing is pending that it would have to be
+        given, and no login, gap or search that it cannot read is in progress."""
         requests, responses = self._requests, self._responses
         remarks = self._context.remarks
         return not (
             requests.partial
             or responses.partial
-            or requests.hunting
-            or responses.hunting
-            or self._early
-            or self._half is not None
-            or self._hole
-            or self._skipped
+            or requests.resyncing
+            or responses.resyncing
+            or self._unmatched_responses
+            or self._partial is not None
+            or self._gap_in_responses
+            or self._skipped_bytes
             or self._ended
             or self.phases.tokens
             or self._in_flight.tokens
-            or self._in_flight.passed is not None
+            or self._in_flight.last_overtaking is not None
             or self._zookeeper is not None
-            or self._heard is not None
+            or self._frame_listener is not None
             or (remarks is not None and remarks.files)
             or self.connection.forwarded
         )
 
-    def leave(self) -> list[Exchange]:
-        """Go on without the kernel from where it is: with requests in flight, and with bytes that
-        are no whole frame, or not an ordinary one. Return the exchanges that these are."""
+    def leave_kernel(self) -> list[Exchange]:
+        """Continue without the kernel: take over its requests in flight, and the bytes that it has
+        not read. Return the exchanges that these bytes complete."""
         ordinary, self._ordinary = self._ordinary, None
         self.connection.reader = None
         if ordinary is None:
             return []
-        waiting, chunks = ordinary.leave()
-        for pending, frame in waiting:
+        in_flight, chunks = ordinary.leave()
+        for pending, frame in in_flight:
             header = pending.header
             assert header is not None
             pending.frame = frame
@@ -311,8 +344,8 @@ class Conversation(Resumable):
             pending.decoded, pending.undecoded = dissect_request(frame, header)
             pending.body = None if pending.decoded is None else pending.decoded.body
             self._in_flight.add(header.correlation_id, pending)
-            self._context.waiting += pending.held
-        return [each for chunk in chunks for each in self.feed(chunk)]
+            self._context.buffered_bytes += pending.held
+        return [exchange for chunk in chunks for exchange in self.feed(chunk)]
 
     def _close(self, event: Closed) -> None:
         client, broker = self.client, 1 - self.client
@@ -324,62 +357,63 @@ class Conversation(Resumable):
         if (over or event.direction == client) and not self._closed[client]:
             self._closed[client] = True
             self._take_requests(self._requests.close())
-            self._retry(event.time_ns + 1)
+            self._match_responses(event.time_ns + 1)
         if (over or event.direction == broker) and not self._closed[broker]:
             self._closed[broker] = True
             self._take_responses(self._responses.close())
         if all(self._closed):
-            self._retry(None)
+            self._match_responses(None)
         if self._closed[broker]:
-            for pending in self._in_flight.all():
-                self._unanswered(pending)
+            for pending in self._in_flight.take_all():
+                self._emit_unanswered(pending)
 
     @property
     def held(self) -> int:
-        """Memory that requests without an answer take, frames that are not whole, and what is
-        remembered of partitions."""
-        waiting = self._in_flight.held + self._requests.held + self._responses.held
+        """Bytes of memory: requests in flight, partial frames, and state of partitions."""
+        buffered = self._in_flight.held + self._requests.held + self._responses.held
         if self._ordinary is not None:
-            waiting += self._ordinary.reader.held
-        return waiting + self._fetching.held + self._waits.held
+            buffered += self._ordinary.reader.held
+        return buffered + self._fetching.held + self._waits.held
 
-    def forget(self) -> int:
-        """Forget what is remembered of partitions, and costs no exchange; return the memory that
-        it took."""
+    def drop_cache(self) -> int:
+        """Drop the state of partitions, without which no exchange is lost; return the bytes of
+        memory that it took."""
         held = self._fetching.held + self._waits.held
         if held:
-            self._fetching.relieve()
-            self._waits.relieve()
+            self._fetching.evict()
+            self._waits.evict()
             self._context.forgotten += 1
         return held
 
-    def relieve(self) -> list[Exchange]:
-        """Give up the requests that wait and all but the heads of frames that are not whole: other
-        connections need the memory."""
-        left = self.leave()
-        self._requests.relieve()
-        self._responses.relieve()
-        self._give_up(self._in_flight.oldest(0, 0))
+    def evict(self) -> list[Exchange]:
+        """Evict the requests in flight, and all but the heads of partial frames, because all
+        connections together take too much memory."""
+        exchanges = self.leave_kernel()
+        self._requests.evict()
+        self._responses.evict()
+        self._emit_evicted(self._in_flight.evict_oldest(0, 0))
         out, self._out = self._out, []
-        return left + out
+        return exchanges + out
 
-    def _give_up(self, dropped: list[Pending]) -> None:
+    def _emit_evicted(self, dropped: list[Pending]) -> None:
         for pending in dropped:
-            self._unanswered(pending, "none was seen while many later requests were sent")
+            self._emit_unanswered(pending, "none was seen while many later requests were sent")
 
-    def _unanswered(self, pending: Pending, reason: str = "") -> None:
-        """Tell a request that no answer will come to."""
-        spoken = self.connection.server
-        if not reason and self._strange:
+    def _emit_unanswered(self, pending: Pending, reason: str = "") -> None:
+        """Emit a request to which no response will come. Without a `reason` the best explanation
+        is taken: another protocol, a gap, a later request that was answered first, the end of the
+        connection; the last one is the end of the capture."""
+        protocol = self.connection.server
+        if not reason and self._speaks_another_protocol:
             reason = NOT_A_RESPONSE
-            if spoken != UNKNOWN_SERVER:
-                reason = f"the server sent {spoken.partition(':')[0]}, not Kafka"
-        if not reason and self._hole:
-            reason = self._hole
+            if protocol != UNKNOWN_SERVER:
+                reason = f"the server sent {protocol.partition(':')[0]}, not Kafka"
+        if not reason and self._gap_in_responses:
+            reason = self._gap_in_responses
         if not reason and self._zookeeper is None:
             overtaking = self._in_flight.overtaking(pending)
             reason = "" if overtaking is None else overtaking.reason()
-        if pending.blind and not self._acknowledged:
+        if pending.acks_unknown and not self._acknowledged:
             self._emit(pending, "no-reply", None, NO_ACKS)
         elif reason or self._ended:
             self._emit(pending, "lost", None, reason or self._ended)
@@ -387,37 +421,40 @@ class Conversation(Resumable):
             self._emit(pending, "open", None, "in flight when the capture ends")
 
     def unsettled(self, begun: list[Origin]) -> int:
-        """Add the origins of the exchanges that have begun; return the first packet in which one
-        may be found to begin yet, or `BEHIND_ALL`."""
+        """Add the origins of incomplete exchanges to `begun`; return the watermark: the first
+        packet in which the begin of another exchange may still be found, or `BEHIND_ALL`. Before
+        it numbers are final (decision 0049)."""
         if self._ordinary is not None:
             return self._ordinary.unsettled(begun)
         if len(self._in_flight) or self._in_flight.tokens:
             begun += self._in_flight.origins()
         requests, responses = self._requests, self._responses
-        if not (requests.waits or responses.waits or self._early):
+        if not (requests.waits or responses.waits or self._unmatched_responses):
             return BEHIND_ALL
         first = BEHIND_ALL
         if requests.sized:
-            # Whatever it turns out to be, it is told.
+            # Its size is known: it becomes an exchange, whole or cut.
             begun.append(requests.origin)
         elif requests.waits:
             first = requests.first_packet
         if responses.waits:
             head = responses.head()
-            known = len(head) >= 4 and _int_at(head)[0] in self._in_flight
-            if responses.hunting or not known:
+            paired = len(head) >= 4 and _int_at(head)[0] in self._in_flight
+            if responses.resyncing or not paired:
                 first = min(first, responses.first_packet)
-        return min([first, *(frame.parts[0].packet for frame in self._early)])
+        return min([first, *(frame.parts[0].packet for frame in self._unmatched_responses)])
 
     # --- requests
 
-    def _ask(self, event: Chunk) -> None:
-        # Time tells which response waits in vain, so packets count, not how many come at once.
-        for chunk in event.by_piece() if self._early else (event,):
+    def _take_request_chunk(self, event: Chunk) -> None:
+        # A response is an orphan when a request that was sent later has been read without finding
+        # its own. That is judged by the times of packets, so that the result does not depend on
+        # how many of them come in one chunk.
+        for chunk in event.by_piece() if self._unmatched_responses else (event,):
             for units in self._requests.each(chunk):
                 self._take_requests(units)
-            if self._early:
-                self._retry(chunk.pieces[-1].time_ns)
+            if self._unmatched_responses:
+                self._match_responses(chunk.pieces[-1].time_ns)
 
     def _take_requests(self, units: list[Unit]) -> None:
         for unit in units:
@@ -428,37 +465,38 @@ class Conversation(Resumable):
                 self._skip_requests(unit)
 
     def _request(self, frame: Frame) -> None:
-        half, self._half = self._half, None
-        if half is not None:
-            self._complete(half, frame)
+        partial, self._partial = self._partial, None
+        if partial is not None:
+            self._register(partial, frame)
             return
         if self._zookeeper is not None:
-            self._begin(frame, self._header_of(frame.payload))
+            self._take_request_of(frame, self._header_of(frame.payload))
             return
         if (self.phases.tokens or not frame.offset) and self.phases.is_token(frame):
             self._token(frame)
             return
         header = self._header_of(frame.payload)
-        known = header is not None and (header.api_key, header.api_version) in KNOWN
-        if not known and is_token(frame.payload):
-            # Without its handshake in the capture: what is not known for a token would be shown.
+        decodable = header is not None and (header.api_key, header.api_version) in DECODABLE
+        if not decodable and is_token(frame.payload):
+            # The SaslHandshake before it is not in the capture. As an opaque frame its bytes, a
+            # password perhaps, would be shown.
             self._token(frame)
             return
         if header is None and frame.cut:
-            header = header_of_cut(frame.payload, self._sense.client_id)
-        self._begin(frame, header)
+            header = header_of_cut(frame.payload, self._heuristic.client_id)
+        self._take_request_of(frame, header)
 
-    def _begin(self, frame: Frame, header: RequestHeader | None) -> None:
-        """Take in a request of which the header, or that there is none, is known."""
+    def _take_request_of(self, frame: Frame, header: RequestHeader | None) -> None:
+        """Register a frame of the client as a request; without a header emit it as opaque."""
         if header is None:
-            self._opaque(frame)
+            self._emit_opaque(frame)
             return
         pending = Pending(_origin_of(frame), header, api_name(header.api_key))
-        self._complete(pending, frame)
+        self._register(pending, frame)
 
     def _header_of(self, payload: bytes) -> RequestHeader | None:
-        """Return the header of a request; None when the bytes are no request of whatever
-        release."""
+        """Return the header of a request; None for bytes that cannot be one. Keys below 1024 pass
+        although no API is known for them: newer releases and vendors add some."""
         if self._zookeeper is not None:
             return self._zookeeper.header_of(payload)
         try:
@@ -469,18 +507,19 @@ class Conversation(Resumable):
             return header
         return None
 
-    def _complete(self, pending: Pending, frame: Frame) -> None:
-        """Take note that all of a request was seen that there is to see."""
+    def _register(self, pending: Pending, frame: Frame) -> None:
+        """Register a request that is as complete as it will be: decode it, and emit it at once or
+        wait for its response."""
         header = pending.header
         if header is None:
             return
-        if self._heard is not None:
-            self._heard("request", frame, header)
+        if self._frame_listener is not None:
+            self._frame_listener("request", frame, header)
         pending.frame = frame
         pending.id = self._context.identify(self.connection, self.client, frame)
         whole = not frame.cut or header.end < len(frame.payload)
         if whole:
-            self._sense.know(header.client_id)
+            self._heuristic.know(header.client_id)
         self._read(pending, header, frame)
         if self._zookeeper is None:
             self.phases.saw_request(header, pending.decoded)
@@ -488,42 +527,42 @@ class Conversation(Resumable):
             self._zookeeper.saw_request(header, pending.decoded)
         pending.software = self.phases.software
         if pending.answer is not None:
-            self._answered(pending, pending.answer)
+            self._emit_answered(pending, pending.answer)
             return
         acks = None
         if header.api_key == PRODUCE:
             acks = acks_of(frame.payload, header, pending.body)
-            pending.blind = acks is None and bool(frame.cut)
+            pending.acks_unknown = acks is None and bool(frame.cut)
         if acks == 0:
             self._emit(pending, "no-reply", None, ACKS_0)
         else:
             dropped = self._in_flight.add(header.correlation_id, pending)
             if dropped:
-                self._give_up(dropped)
-            self._context.waiting += pending.held
+                self._emit_evicted(dropped)
+            self._context.buffered_bytes += pending.held
 
     def _read(self, pending: Pending, header: RequestHeader, frame: Frame) -> None:
         decoded, pending.undecoded = dissect_request(frame, header)
         if decoded is None:
-            if pending.undecoded[0].reason == HEADER:  # what was read of the client id is none
+            if pending.undecoded[0].reason == HEADER:  # its client id was misread, too
                 pending.header = header._replace(client_id=self.phases.client_id)
             return
         pending.decoded, pending.body = decoded, decoded.body
-        self._learn(decoded)
+        self._learn_from(decoded)
         if header.api_key in fetch_sessions.KEYS:
             pending.session = self._fetching.request(header.api_key, pending.body)
 
-    def _opaque(self, frame: Frame) -> None:
-        """Take in a frame of the client that is no request."""
-        if self._heard is not None:
-            self._heard("request", frame, None)
+    def _emit_opaque(self, frame: Frame) -> None:
+        """Emit a frame of the client that is no request."""
+        if self._frame_listener is not None:
+            self._frame_listener("request", frame, None)
         reason = f"{HEADER_MISSING} ({frame.cut})" if frame.cut else NO_HEADER
         undecoded = None if frame.cut else header_misfit(frame.payload)
-        if undecoded is None and self._unbroken and frame.offset and not frame.cut:
-            said = ", ".join(map(str, _HEAD_OF_NONE.unpack_from(frame.payload.ljust(4, b"\0"))))
-            what = f"a frame of {frame.size} bytes with api_key and api_version {said}"
-            self._unbroken = False
-            self._lose("request", frame, frame.wire_bytes, what)
+        if undecoded is None and self._requests_unbroken and frame.offset and not frame.cut:
+            key, version = _KEY_AND_VERSION.unpack_from(frame.payload.ljust(4, b"\0"))
+            what = f"a frame of {frame.size} bytes with api_key and api_version {key}, {version}"
+            self._requests_unbroken = False
+            self._emit_lost_framing("request", frame, frame.wire_bytes, what)
             return
         if undecoded is None:
             undecoded = Undecoded("request", frame.cut or "opaque", 0, frame.size, reason)
@@ -532,27 +571,27 @@ class Conversation(Resumable):
         self._emit_unpaired("opaque", Request(frame, None, None), None, reason, (undecoded,))
 
     @property
-    def _strange(self) -> bool:
+    def _speaks_another_protocol(self) -> bool:
         """Whether the broker speaks something else than Kafka."""
-        return bool(self.connection.server) and not self._known
+        return bool(self.connection.server) and not self._has_responded
 
-    def _greeted(self, offset: int, head: bytes) -> bool:
-        """Return whether bytes of the broker that are no response are its first ones, or the first
-        ones behind a hole, and take note of what they speak in place of Kafka."""
+    def _note_greeting(self, offset: int, head: bytes) -> bool:
+        """Note the protocol of bytes that are no response, where they are the server's first, or
+        the first after a gap; return whether it is another protocol."""
         connection = self.connection
-        if offset != self._begins or self._known or self._zookeeper:
+        if offset != self._responses_begin or self._has_responded or self._zookeeper:
             return False
         if offset or self.client or not connection.handshake:
-            spoken = words_amid(head, "server")
-        elif len(head) < LEAST:
-            spoken = words_of(head, "server")
+            protocol = words_amid(head, "server")
+        elif len(head) < MIN_HEAD_BYTES:
+            protocol = words_of(head, "server")
         else:
-            spoken = words_of(head, "server") or UNKNOWN_SERVER
-        connection.server = spoken or connection.server
-        return bool(spoken)
+            protocol = words_of(head, "server") or UNKNOWN_SERVER
+        connection.server = protocol or connection.server
+        return bool(protocol)
 
-    def _lose(self, side: Side, frame: Frame, size: int, what: str) -> None:
-        """Take in bytes of a side, right behind a whole frame, that begin no frame."""
+    def _emit_lost_framing(self, side: Side, frame: Frame, size: int, what: str) -> None:
+        """Emit bytes that follow a whole frame and begin no frame; `what` describes them."""
         who = "client" if side == "request" else "broker"
         text = f"at byte {frame.offset} of the {who}'s stream: {what}"
         undecoded = (Undecoded(side, FRAMING, 0, size, text),)
@@ -562,35 +601,35 @@ class Conversation(Resumable):
         else:
             self._emit_unpaired("orphan", None, Response(frame, None, None), reason, undecoded)
 
-    def _lose_at(self, side: Side, unit: Skipped) -> None:
-        """Do the same where the size is none."""
+    def _emit_bad_size(self, side: Side, unit: Skipped) -> None:
+        """Emit bytes that follow a whole frame, and begin with four that are no size of a frame."""
         if unit.lost_at is None or not unit.offset or len(unit.head) < 4:
             return
         size, head, now = _int_at(unit.head)[0], unit.head, unit.time_ns
         parts = (unit.lost_at,)
-        frame = Frame(head[4:LOST_SHOWN], unit.offset, max(0, unit.size - 4), now, now, parts, "")
+        frame = Frame(head[4:SHOWN_BYTES], unit.offset, max(0, unit.size - 4), now, now, parts, "")
         what = f"{head[:4].hex(' ')} in place of a size ({size})"
         if head[:4] == MASKED:
             what = "bytes that begin no frame, masked in the recording"
-        sign = protocol_of(head)
-        self._lose(side, frame, unit.size, f"{what}: {sign}" if sign else what)
+        protocol = protocol_of(head)
+        self._emit_lost_framing(side, frame, unit.size, f"{what}: {protocol}" if protocol else what)
 
     def _skip_requests(self, unit: Skipped) -> None:
-        unbroken, self._unbroken = self._unbroken, False
+        unbroken, self._requests_unbroken = self._requests_unbroken, False
         if unbroken:
-            self._lose_at("request", unit)
+            self._emit_bad_size("request", unit)
         self._skip(unit)
 
     def _skip_responses(self, unit: Skipped) -> None:
-        sound, self._sound = self._sound, False
+        sound, self._responses_unbroken = self._responses_unbroken, False
         if sound and unit.lost_at is not None:
-            self._hole = NO_FRAMING
-            self._lose_at("response", unit)
-        self._hole = self._hole or IN_A_GAP
+            self._gap_in_responses = NO_FRAMING
+            self._emit_bad_size("response", unit)
+        self._gap_in_responses = self._gap_in_responses or IN_A_GAP
         self._skip(unit)
 
     def _skip(self, unit: Skipped) -> None:
-        self._skipped += unit.size
+        self._skipped_bytes += unit.size
         self._context.skipped_bytes += unit.size
 
     # --- responses
@@ -601,19 +640,21 @@ class Conversation(Resumable):
                 self._response(unit)
             else:
                 assert isinstance(unit, Skipped)
-                if not (self._greeted(unit.offset, unit.head) or self._strange):
+                if not (
+                    self._note_greeting(unit.offset, unit.head) or self._speaks_another_protocol
+                ):
                     self._skip_responses(unit)
 
     def _response(self, frame: Frame) -> None:
         payload = frame.payload
-        if self._heard is not None:
-            self._heard("response", frame, None)
+        if self._frame_listener is not None:
+            self._frame_listener("response", frame, None)
         if frame.cut == "end":
-            self._half_answer(frame)
+            self._drop_partial_response(frame)
             return
         if self._in_flight.tokens:
-            known = len(payload) >= 4 and _INT.unpack_from(payload)[0] in self._in_flight
-            if not known:
+            paired = len(payload) >= 4 and _INT.unpack_from(payload)[0] in self._in_flight
+            if not paired:
                 self.phases.saw_token_answer()
                 self._emit(self._in_flight.tokens.pop(0), "answered", frame)
                 return
@@ -621,104 +662,106 @@ class Conversation(Resumable):
                 self._emit(token, "no-reply", None, "no response follows the last token")
             self._in_flight.tokens = []
         if len(payload) < 4:
-            if frame.size < 4 and frame.offset and self._sound:
+            if frame.size < 4 and frame.offset and self._responses_unbroken:
                 # No response is shorter than its correlation id.
-                self._sound, self._hole = False, NO_FRAMING
-                words = (
-                    f"{frame.size.to_bytes(4, 'big').hex(' ')} in place of a size ({frame.size})"
-                )
-                self._lose("response", frame, frame.wire_bytes, words)
+                self._responses_unbroken, self._gap_in_responses = False, NO_FRAMING
+                size = frame.size.to_bytes(4, "big").hex(" ")
+                what = f"{size} in place of a size ({frame.size})"
+                self._emit_lost_framing("response", frame, frame.wire_bytes, what)
             else:
-                self._orphan(frame)
+                self._emit_orphan(frame)
             return
         if self._zookeeper is not None and is_event(payload):
             decoded, undecoded = dissect_response(frame, EVENT_HEADER)
             event = Response(frame, EVENT_XID, decoded)
             self._emit_unpaired("event", None, event, "", undecoded, EVENT_HEADER)
             return
-        # Pings have all one id: behind a hole the last one is answered, as the others were in it.
-        latest = bool(self._hole) and self._zookeeper is not None
+        # All pings of ZooKeeper have one xid, -2: after a gap a response belongs to the last ping,
+        # because those to the earlier ones are in the gap.
+        latest = bool(self._gap_in_responses) and self._zookeeper is not None
         pending = self._in_flight.take(_INT.unpack_from(payload)[0], latest=latest)
         if pending is not None:
-            self._answered(pending, frame)
-        elif self._partial_request(frame):
+            self._emit_answered(pending, frame)
+        elif self._answers_partial_request(frame):
             pass
-        elif self._in_flight.late:
-            # Its request was told as lost, and without it nothing of this can be read.
-            self._in_flight.late -= 1
-            self._context.late = True
+        elif self._in_flight.responses_after_eviction:
+            # Its request was evicted, and emitted as lost: without it the response cannot be read.
+            self._in_flight.responses_after_eviction -= 1
+            self._context.late_responses = True
         else:
-            self._early.append(frame)
-            if len(self._early) > self._context.limits.early_responses:
-                self._orphan(self._early.pop(0))
+            self._unmatched_responses.append(frame)
+            if len(self._unmatched_responses) > self._context.limits.early_responses:
+                self._emit_orphan(self._unmatched_responses.pop(0))
 
-    def _half_answer(self, frame: Frame) -> None:
-        """Drop a response that the end cut off: its request stays without."""
-        if not frame.offset and not self._known:
-            # A record of TLS, or a frame of HTTP/2, has a size that a response could have.
+    def _drop_partial_response(self, frame: Frame) -> None:
+        """Drop a response whose end is missing at the end of the connection; its request is emitted
+        as unanswered, with a note about the bytes that arrived."""
+        if not frame.offset and not self._has_responded:
+            # The first bytes of a TLS record, or of an HTTP/2 frame, read as a plausible size.
             head = frame.size.to_bytes(4, "big") + frame.payload[:HEAD]
-            if words_of(head, "server") and self._greeted(0, head):
+            if words_of(head, "server") and self._note_greeting(0, head):
                 return
         pending = None
         if len(frame.payload) >= 4:
             pending = self._in_flight.take(_INT.unpack_from(frame.payload)[0])
         if pending is not None:
             pending.notes = (partial_note(frame, self._ended_ns),)
-            pending.blind = False
-            self._unanswered(pending)
+            pending.acks_unknown = False
+            self._emit_unanswered(pending)
 
-    def _partial_request(self, frame: Frame) -> bool:
-        """Return whether the answer belongs to the request whose last bytes are still missing."""
-        if not self._requests.partial or self._half is not None:
+    def _answers_partial_request(self, frame: Frame) -> bool:
+        """Return whether a response belongs to the request whose last bytes are still missing; if
+        so, it waits with that request."""
+        if not self._requests.partial or self._partial is not None:
             return False
         header = self._header_of(self._requests.head())
         if header is None or header.correlation_id != _INT.unpack_from(frame.payload)[0]:
             return False
         pending = Pending(self._requests.origin, header, api_name(header.api_key))
         pending.answer = frame
-        self._half = pending
+        self._partial = pending
         return True
 
-    def _retry(self, until_ns: int | None) -> None:
-        """Look again for the requests of responses that came early; those of requests that would
-        have been sent before `until_ns` have none."""
-        for _ in range(len(self._early)):
-            frame = self._early.pop(0)
+    def _match_responses(self, until_ns: int | None) -> None:
+        """Pair responses that came before their requests. One whose first packet is older than
+        `until_ns`, up to which the requests are read, is an orphan; None: all of them are."""
+        for _ in range(len(self._unmatched_responses)):
+            frame = self._unmatched_responses.pop(0)
             pending = self._in_flight.take(_INT.unpack_from(frame.payload)[0])
             if pending is not None:
-                self._answered(pending, frame)
-            elif self._partial_request(frame):
+                self._emit_answered(pending, frame)
+            elif self._answers_partial_request(frame):
                 continue
             elif until_ns is None or frame.first_ns < until_ns:
-                self._orphan(frame)
+                self._emit_orphan(frame)
             else:
-                self._early.append(frame)
+                self._unmatched_responses.append(frame)
 
-    def _answered(self, pending: Pending, frame: Frame) -> None:
-        if self._hole:
-            # Brokers answer in order: what was asked before this is answered inside the hole.
-            hole, self._hole = self._hole, ""
-            for missed in self._in_flight.before(pending.origin.offset):
-                self._unanswered(missed, hole)
-            self._in_flight.passed = None
-        elif self._in_flight.passed is not None and self._zookeeper is None:
+    def _emit_answered(self, pending: Pending, frame: Frame) -> None:
+        if self._gap_in_responses:
+            # Brokers answer in order: the responses to earlier requests fell into the gap.
+            gap, self._gap_in_responses = self._gap_in_responses, ""
+            for missed in self._in_flight.take_before(pending.origin.offset):
+                self._emit_unanswered(missed, gap)
+            self._in_flight.last_overtaking = None
+        elif self._in_flight.last_overtaking is not None and self._zookeeper is None:
             overtaking = self._in_flight.overtaking(pending)
             if overtaking is not None:
                 pending.notes += (overtaking.note(),)
-        if not self._known:
-            self._known = True
+        if not self._has_responded:
+            self._has_responded = True
             if not self.connection.handshake:
-                self.connection.server = ""  # what it began with was the middle of a response
+                self.connection.server = ""  # its first bytes were the middle of a response
             context = self._context
             (context.brokers if self._zookeeper is None else context.zookeepers).add(self._ends[1])
-        self._acknowledged = self._acknowledged or pending.blind
+        self._acknowledged = self._acknowledged or pending.acks_unknown
         self._emit(pending, "answered", frame)
 
     # --- raw SASL tokens
 
     def _token(self, frame: Frame) -> None:
-        if self._heard is not None:
-            self._heard("request", frame, None)
+        if self._frame_listener is not None:
+            self._frame_listener("request", frame, None)
         pending = Pending(_origin_of(frame), None, SASL_TOKEN)
         pending.frame = frame
         pending.id = self._context.identify(self.connection, self.client, frame)
@@ -727,11 +770,11 @@ class Conversation(Resumable):
         self.phases.saw_token(frame.payload)
         self._in_flight.tokens.append(pending)
         if len(self._in_flight.tokens) > self._context.limits.tokens:
-            self._give_up([self._in_flight.tokens.pop(0)])
+            self._emit_evicted([self._in_flight.tokens.pop(0)])
 
-    # --- telling
+    # --- exchanges
 
-    def _learn(self, decoded: Decoded) -> None:
+    def _learn_from(self, decoded: Decoded) -> None:
         if teaches(decoded.layout):
             body_facts.learn(decoded.layout, decoded.body, self._context.names)
             nodes.learn(decoded.layout, decoded.body, self._context.nodes)
@@ -742,14 +785,14 @@ class Conversation(Resumable):
             for side, decoded in sides
             if decoded is not None and decoded.note
         ]
-        if self._skipped:
-            text = f"{self._skipped} bytes before it belong to no recognizable frame"
+        if self._skipped_bytes:
+            text = f"{self._skipped_bytes} bytes before it belong to no recognizable frame"
             notes.append(Note("warning", text))
-            self._skipped = 0
+            self._skipped_bytes = 0
         return tuple(notes)
 
     def _emit(self, pending: Pending, state: State, answer: Frame | None, reason: str = "") -> None:
-        header, asked = pending.header, pending.decoded
+        header, sent = pending.header, pending.decoded
         response: Response | None = None
         decoded: Decoded | None = None
         undecoded = pending.undecoded
@@ -769,20 +812,20 @@ class Conversation(Resumable):
             response = Response(answer, None if header is None else header.correlation_id, decoded)
         request = None
         if pending.frame is not None:
-            request = Request(pending.frame, header, asked)
+            request = Request(pending.frame, header, sent)
         notes = pending.notes
-        if self._skipped or (asked and asked.note) or (decoded and decoded.note):
-            notes += self._notes(("request", asked), ("response", decoded))
+        if self._skipped_bytes or (sent and sent.note) or (decoded and decoded.note):
+            notes += self._notes(("request", sent), ("response", decoded))
         client, broker = self._ends
         remarks = self._context.remarks
         if remarks is not None and remarks.files:
             correlation_id = None if header is None else header.correlation_id
             notes += notes_of(remarks, pending.frame, answer, client, correlation_id)
         phases, tls = self.phases, self.connection.tls
-        spoken = self._zookeeper
-        if spoken is not None:
-            notes += spoken.notes(decoded)
-        # By position: this is done for every exchange.
+        zookeeper = self._zookeeper
+        if zookeeper is not None:
+            notes += zookeeper.notes(decoded)
+        # By position, not by keyword: this runs for every exchange.
         self._out.append(
             Exchange(
                 UNNUMBERED,
@@ -793,7 +836,7 @@ class Conversation(Resumable):
                 broker,
                 None if header is None else header.api_key,
                 pending.api,
-                None if header is None or spoken is not None else header.api_version,
+                None if header is None or zookeeper is not None else header.api_version,
                 None if header is None else header.correlation_id,
                 phases.client_id if header is None else header.client_id,
                 request,
@@ -808,22 +851,22 @@ class Conversation(Resumable):
                 self._ended_ns if state == "lost" and reason == self._ended else None,
                 wait_ns,
                 None if tls is None else tls.summary,
-                zookeeper=None if spoken is None else spoken.facts(asked, decoded),
+                zookeeper=None if zookeeper is None else zookeeper.facts(sent, decoded),
             )
         )
-        if spoken is not None:
-            self._out[-1].user = spoken.user
+        if zookeeper is not None:
+            self._out[-1].user = zookeeper.user
 
     def _read_answer(
         self, pending: Pending, answer: Frame
     ) -> tuple[Decoded | None, tuple[Undecoded, ...]]:
-        """Return the body of a response, after the state has learned from it."""
+        """Decode a response, and update the state of the connection and of the session from it."""
         header = pending.header
         if header is None:
             return None, cut_of(answer, "response") if answer.cut else ()
         decoded, undecoded = dissect_response(answer, header)
         if decoded is not None:
-            self._learn(decoded)
+            self._learn_from(decoded)
             if self._zookeeper is not None:
                 self._zookeeper.saw_response(header.api_key, decoded)
             elif header.api_key in STATEFUL:
@@ -832,19 +875,19 @@ class Conversation(Resumable):
                 self._fetching.response(header.api_key, pending.body, decoded.body)
         return decoded, undecoded
 
-    def _orphan(self, frame: Frame) -> None:
-        """Make an exchange of a response whose request was not seen: what it holds cannot be
-        known."""
+    def _emit_orphan(self, frame: Frame) -> None:
+        """Emit a response whose request was not seen: without API and version its body cannot be
+        decoded."""
         payload = frame.payload
         correlation_id = _INT.unpack_from(payload)[0] if len(payload) >= 4 else None
         size = len(payload) - 4 if correlation_id is not None else len(payload)
-        left = Undecoded("response", "orphan", len(payload) - size, size, "its request is unknown")
+        body = Undecoded("response", "orphan", len(payload) - size, size, "its request is unknown")
         self._emit_unpaired(
             "orphan",
             None,
             Response(frame, correlation_id, None),
             "response to a request that was not seen",
-            (left, *cut_of(frame, "response")) if size else cut_of(frame, "response"),
+            (body, *cut_of(frame, "response")) if size else cut_of(frame, "response"),
         )
 
     def _emit_unpaired(
@@ -856,9 +899,9 @@ class Conversation(Resumable):
         undecoded: tuple[Undecoded, ...],
         header: RequestHeader | None = None,
     ) -> None:
-        """Tell a message that has no other one; `header`: what it is, where that is known."""
+        """Emit a message without a counterpart; `header`: its API, where that is known."""
         client, broker = self._ends
-        tls, spoken = self.connection.tls, self._zookeeper
+        tls, zookeeper = self.connection.tls, self._zookeeper
         decoded = None if response is None else response.decoded
         if response is not None:
             direction, frame = 1 - self.client, response.frame
@@ -887,6 +930,6 @@ class Conversation(Resumable):
                 undecoded=undecoded,
                 notes=self._notes(),
                 tls=None if tls is None else tls.summary,
-                zookeeper=None if spoken is None else spoken.facts(None, decoded),
+                zookeeper=None if zookeeper is None else zookeeper.facts(None, decoded),
             )
         )

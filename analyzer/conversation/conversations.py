@@ -1,16 +1,16 @@
 """All connections of a session: events in, exchanges out.
 
-Decides for each connection whether it is Kafka and who its client is, then leaves it to a
-`Conversation`. Connections that speak something else are counted; only where Kafka was to be
-expected do they get a row (opaque) with a sentence. HTTP goes on where the context has a consumer
-for it. Sans-I/O.
+A connection begins as `Undecided`, until its bytes show what it speaks. Kafka and ZooKeeper become
+a `Conversation`, TLS an `Encrypted`, whose plaintext begins as `Undecided` again, and HTTP an
+`HttpConversation` where the context has a consumer for it. All other connections are counted; they
+get a row (opaque) only where Kafka is expected. Sans-I/O.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 from kafkascope.analyzer.conversation.conversation import Conversation
 from kafkascope.analyzer.conversation.undecided import Undecided, loaded
@@ -22,56 +22,54 @@ from kafkascope.captures.signatures import HEAD, TLS, words_amid, words_of
 if TYPE_CHECKING:
     from collections.abc import Container
 
+    from typing_extensions import TypeIs
+
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.analyzer.conversation.encrypted import Encrypted
     from kafkascope.analyzer.conversation.http.exchanges import HttpConversation
     from kafkascope.analyzer.model import Exchange, Origin
     from kafkascope.kernel.pairs import Pair
 
-REMEMBERED: Final = 10_000
-"""Connections that are over, of which late packets are still to be recognized."""
-
 
 class Conversations(Resumable):
     """Feed it every event of every connection, in order."""
 
-    STATE = ("_over", "_enough")
+    STATE = ("_ended", "_recount_at")
 
     def __init__(self, context: Context) -> None:
         self.context = context
         self._open: dict[int, Conversation | Undecided | Encrypted | HttpConversation | None] = {}
-        """By connection number; None for those that are over or that nobody wants."""
-        self._over: deque[int] = deque()
-        self._enough = context.limits.waiting_bytes
-        """What may wait until it is counted anew."""
-        self._waiting = Waiters()
+        """By connection number; None for those that ended, or that have no consumer."""
+        self._ended: deque[int] = deque()
+        self._recount_at = context.limits.waiting_bytes
+        """Value of `Context.buffered_bytes` at which the memory is counted."""
+        self._awaiting_secrets = Waiters()
         """Connections whose secrets may still come."""
-        self._sealed: type[Encrypted] | None = None
-        """Loaded when there is TLS."""
+        self._encrypted_class: type[Encrypted] | None = None
+        """The class, once there is TLS: other captures do not load its room."""
 
     def dump(self) -> Dump:
-        """Return the state of all connections. That of HTTP is not kept: it is read in one go."""
+        """Return the state of all connections, without HTTP: schemas are read in one pass."""
         connections = [
-            [number, type(each).__name__, each.dump()]
-            if isinstance(each, Resumable)
+            [number, type(current).__name__, current.dump()]
+            if isinstance(current, Resumable)
             else [number, "", None]
-            for number, each in self._open.items()
+            for number, current in self._open.items()
         ]
         return {**super().dump(), "connections": connections}
 
     def forget_over(self, tracked: Container[int]) -> None:
-        """Forget that connections are over, but for those that reassembly tracks: no packet of
-        others comes late."""
+        """Forget ended connections that reassembly does not track: no late packet can come."""
         self._open = {
-            number: each
-            for number, each in self._open.items()
-            if each is not None or number in tracked
+            number: current
+            for number, current in self._open.items()
+            if current is not None or number in tracked
         }
-        self._over = deque(number for number in self._over if number in self._open)
+        self._ended = deque(number for number in self._ended if number in self._open)
 
     def load(self, state: Dump) -> Self:
-        for number, kind, each in state["connections"]:
-            self._open[number] = self._loaded(kind, each)
+        for number, kind, connection in state["connections"]:
+            self._open[number] = self._loaded(kind, connection)
         return super().load(state)
 
     def _loaded(self, kind: str, state: Dump) -> Conversation | Undecided | Encrypted | None:
@@ -81,7 +79,7 @@ class Conversations(Resumable):
             return loaded(kind, state, self.context)
         from kafkascope.analyzer.conversation.encrypted import Encrypted
 
-        self._sealed = Encrypted
+        self._encrypted_class = Encrypted
         return Encrypted(state["connection"], self.context, None).load(state)
 
     def feed(self, event: StreamEvent) -> list[Exchange]:
@@ -92,136 +90,137 @@ class Conversations(Resumable):
             exchanges = current.feed(event)
             context = self.context
             if type(event) is Chunk:
-                # As if all of it stayed: what does is counted when it matters.
-                context.waiting += len(event.data)
+                # As if all bytes stayed in memory: see `Context.buffered_bytes`.
+                context.buffered_bytes += len(event.data)
             elif type(event) is Closed:
-                self._forget(number, event)
-            if context.waiting > self._enough:
-                exchanges += self._relieved()
+                self._forget_ended(number, event)
+            if context.buffered_bytes > self._recount_at:
+                exchanges += self._evict_silent()
             return exchanges
-        sealed = self._sealed
-        if sealed is not None and type(current) is sealed and type(event) is Chunk:
-            inside = current.straight(event)
-            if inside is not None:
-                self.context.waiting += len(event.data)
-                if self.context.waiting > self._enough:
-                    inside += self._relieved()
-                return inside
+        encrypted = self._encrypted_class
+        if encrypted is not None and type(current) is encrypted and type(event) is Chunk:
+            decrypted = current.decrypt_fast(event)
+            if decrypted is not None:
+                self.context.buffered_bytes += len(event.data)
+                if self.context.buffered_bytes > self._recount_at:
+                    decrypted += self._evict_silent()
+                return decrypted
         if type(event) is Chunk and not event.offset:
-            self._greets(event)
+            self._note_greeting(event)
         if current is None and number not in self._open:
             current = self._open[number] = Undecided(event.connection, self.context)
         out: list[Exchange] = []
         if isinstance(current, Undecided):
             out = self._decide(current, event)
         elif current is not None and not isinstance(current, Conversation):
-            if isinstance(current, Resumable):
-                out = self._decrypted(current, event)
+            if _is_encrypted(current):
+                out = self._feed_tls(current, event)
             else:
                 current.feed(event)
-                self.context.waiting += len(event.data) if type(event) is Chunk else 0
+                self.context.buffered_bytes += len(event.data) if type(event) is Chunk else 0
         if isinstance(event, Closed):
-            self._forget(number, event)
-        if self.context.waiting > self._enough:
-            out += self._relieved()
+            self._forget_ended(number, event)
+        if self.context.buffered_bytes > self._recount_at:
+            out += self._evict_silent()
         return out
 
-    def caught_up(self) -> list[Exchange | Pair]:
-        """Return the exchanges that the kernel has read since, of connections whose bytes it gets
-        before they become events."""
+    def kernel_exchanges(self) -> list[Exchange | Pair]:
+        """Return the exchanges that the kernel completed since the last call, on connections whose
+        bytes it gets before they become events. Of connections where it met something that it does
+        not read, the general conversation takes over."""
         sink = self.context.sink
         pairs, sink.pairs = sink.pairs, []
         out: list[Exchange | Pair] = list(pairs)
-        odd, sink.odd = sink.odd, []
-        for each in odd:
-            current = self._open.get(each.host.connection.number)
+        unread, sink.odd = sink.odd, []
+        for reader in unread:
+            current = self._open.get(reader.host.connection.number)
             if isinstance(current, Conversation):
-                out += current.leave()
-        self.context.waiting += sink.fed
+                out += current.leave_kernel()
+        self.context.buffered_bytes += sink.fed
         sink.fed = 0
-        if self.context.waiting > self._enough:
-            out += self._relieved()
+        if self.context.buffered_bytes > self._recount_at:
+            out += self._evict_silent()
         return out
 
     @property
     def held(self) -> int:
-        """Memory of what waits for more bytes, on all connections."""
-        return sum(each.held for each in self._holders())
+        """Bytes of memory that all connections take."""
+        return sum(current.held for current in self._with_memory())
 
     def __len__(self) -> int:
         return len(self._open)
 
     def unsettled(self) -> tuple[int, list[Origin]]:
-        """Return the first packet in which an exchange may be found to begin yet, or `BEHIND_ALL`,
-        and the origins of those that have begun and are not told."""
+        """Return the watermark and the origins of incomplete exchanges of all connections: see
+        `Conversation.unsettled`."""
         first = BEHIND_ALL
         begun: list[Origin] = []
-        for each in self._open.values():
-            if type(each) is Conversation:
-                first = min(first, each.unsettled(begun))
-            elif isinstance(each, Undecided):
-                first = min(first, each.first_packet)
-            elif isinstance(each, Resumable):
-                first = min(first, each.unsettled(begun))
+        for current in self._open.values():
+            if isinstance(current, Conversation) or _is_encrypted(current):
+                first = min(first, current.unsettled(begun))
+            elif isinstance(current, Undecided):
+                first = min(first, current.first_packet)
         return first, begun
 
-    def _holders(self) -> list[Conversation | Undecided | Encrypted | HttpConversation]:
-        return [each for each in self._open.values() if each is not None]
+    def _with_memory(self) -> list[Conversation | Undecided | Encrypted | HttpConversation]:
+        return [current for current in self._open.values() if current is not None]
 
-    def _relieved(self) -> list[Exchange]:
-        """Give up the state of the connections that were silent for the longest time, when all that
-        is held takes too much memory: first what costs no exchange. Return the exchanges that this
-        completes."""
-        held = self._holders()
+    def _evict_silent(self) -> list[Exchange]:
+        """Count the memory; where it exceeds the limit, evict the state of the connections that
+        were silent for the longest time, until half of the limit is free. Return the exchanges
+        that this completes."""
+        # Twice over the connections: dropping caches loses no exchange, eviction does.
+        connections = self._with_memory()
         total, most = self.held, self.context.limits.waiting_bytes
         out: list[Exchange] = []
         inside: Conversation | Undecided | HttpConversation | None
         if total > most:
-            held.sort(key=lambda each: each.connection.last_ns)
-            for each in held:
-                total -= _forgotten(each)
+            connections.sort(key=lambda current: current.connection.last_ns)
+            for current in connections:
+                total -= _drop_cache(current)
                 if total <= most // 2:
                     break
         if total > most:
-            for each in held:
-                total -= each.held
-                if isinstance(each, Conversation | Undecided) or not isinstance(each, Resumable):
-                    inside = each
-                elif each.stream.waiting is not None:
-                    out += self._abandoned(each.connection.number, BEYOND)
+            for current in connections:
+                total -= current.held
+                if not _is_encrypted(current):
+                    inside = current
+                elif current.stream.waiting is not None:
+                    out += self._stop_waiting(current.connection.number, BEYOND)
                     inside = None
                 else:
-                    inside = each.inside
-                    each.relieve()
+                    inside = current.inside
+                    current.evict()
                 if isinstance(inside, Undecided):
-                    out += self._settle(inside, inside.give_up())
+                    out += self._continue_with(inside, inside.give_up())
                 elif inside is not None:
-                    out += inside.relieve()
-                left = self._open.get(each.connection.number)
-                total += 0 if left is None or isinstance(left, Undecided) else left.held
+                    out += inside.evict()
+                rest = self._open.get(current.connection.number)
+                total += 0 if rest is None or isinstance(rest, Undecided) else rest.held
                 if total <= most // 2:
                     break
-        self.context.waiting = total
-        # So that all are looked at once in many megabytes.
-        self._enough = max(most, total + most // 4)
+        self.context.buffered_bytes = total
+        # Not at the next byte again: all connections are counted once in a quarter of the limit.
+        self._recount_at = max(most, total + most // 4)
         return out
 
-    def _forget(self, number: int, event: Closed) -> None:
-        """Let go of a connection that is over; late copies of its packets find None for a while."""
+    def _forget_ended(self, number: int, event: Closed) -> None:
+        """Drop a connection that ended. Late copies of its packets find None for a while: without
+        it they would begin a connection of their own."""
         current = self._open.get(number)
-        if number in self._waiting:
+        if number in self._awaiting_secrets:
             return
         if event.direction is None:
             self._open.pop(number, None)
         elif current is None or current.over:
             self._open[number] = None
-            self._over.append(number)
-            if len(self._over) > REMEMBERED:
-                self._open.pop(self._over.popleft(), None)
+            self._ended.append(number)
+            if len(self._ended) > self.context.limits.ended_connections:
+                self._open.pop(self._ended.popleft(), None)
 
-    def _greets(self, chunk: Chunk) -> None:
-        """Note what a server speaks, by its first bytes on a connection that is not known to be
-        Kafka's."""
+    def _note_greeting(self, chunk: Chunk) -> None:
+        """Note the protocol of a server by its first bytes, in case that the connection turns out
+        not to be Kafka's."""
         connection = chunk.connection
         if connection.server:
             return
@@ -235,25 +234,26 @@ class Conversations(Resumable):
         before = undecided.held
         decision = undecided.feed(event)
         if decision is None:
-            self.context.waiting += undecided.held - before
+            self.context.buffered_bytes += undecided.held - before
             return []
-        return self._settle(undecided, decision)
+        return self._continue_with(undecided, decision)
 
-    def _settle(self, undecided: Undecided, decision: Conversation | str) -> list[Exchange]:
-        """Go on with what a connection, or what is inside its TLS, was found to speak."""
+    def _continue_with(self, undecided: Undecided, decision: Conversation | str) -> list[Exchange]:
+        """Continue a connection, or the plaintext of its TLS, by what it was found to speak: feed
+        the events that were held to a conversation. A text as decision names another protocol."""
         connection = undecided.connection
         number = connection.number
-        around = self._open.get(number)
-        if isinstance(around, Resumable) and not isinstance(around, Conversation | Undecided):
+        encrypted = self._open.get(number)
+        if _is_encrypted(encrypted):
             if isinstance(decision, str):
-                around.describe(decision)
-                around.inside = self._http_in(undecided)
+                encrypted.describe(decision)
+                encrypted.inside = self._http_in(undecided)
                 return []
-            around.inside = decision
+            encrypted.inside = decision
         elif isinstance(decision, str):
             if decision.startswith(TLS):
                 undecided.reason = decision
-                return self._encrypted(undecided)
+                return self._begin_tls(undecided)
             self.context.not_kafka(decision, connection)
             connection.other = decision
             self._open[number] = self._http_in(undecided)
@@ -263,11 +263,12 @@ class Conversations(Resumable):
         out: list[Exchange] = []
         for held in undecided.events:
             out += decision.feed(held)
-        self.context.waiting += decision.held
+        self.context.buffered_bytes += decision.held
         return out
 
     def _http_in(self, undecided: Undecided) -> HttpConversation | None:
-        """Go on with a connection that is not Kafka's, if it is HTTP and there is a consumer."""
+        """Return a conversation of HTTP, fed with the events that were held; None where it is not
+        HTTP, or there is no consumer."""
         consumer = self.context.http
         if consumer is None:
             return None
@@ -277,112 +278,115 @@ class Conversations(Resumable):
         if client is None:
             return None
         midstream = undecided.midstream
-        found = HttpConversation(undecided.connection, consumer, client, midstream=midstream)
+        conversation = HttpConversation(undecided.connection, consumer, client, midstream=midstream)
         for held in undecided.events:
-            found.feed(held)
-        self.context.waiting += found.held
-        return found
+            conversation.feed(held)
+        self.context.buffered_bytes += conversation.held
+        return conversation
 
-    def _encrypted(self, undecided: Undecided) -> list[Exchange]:
+    def _begin_tls(self, undecided: Undecided) -> list[Exchange]:
         from kafkascope.analyzer.conversation.encrypted import Encrypted
         from kafkascope.captures.tls.begin import client_of
 
         number = undecided.connection.number
-        self._sealed = Encrypted
+        self._encrypted_class = Encrypted
         client = client_of(undecided.events)
-        around = self._open[number] = Encrypted(undecided.connection, self.context, client)
-        around.begin(undecided)
+        encrypted = self._open[number] = Encrypted(undecided.connection, self.context, client)
+        encrypted.begin(undecided)
         out: list[Exchange] = []
         for held in undecided.events:
-            if self._open[number] is around:
-                out += self._decrypted(around, held)
-        around.trim()
+            if self._open[number] is encrypted:
+                out += self._feed_tls(encrypted, held)
+        encrypted.trim()
         return out
 
-    def _decrypted(self, around: Encrypted, event: StreamEvent) -> list[Exchange]:
-        if around.stream.waiting is not None:
-            around.later.append(event)
-            self._waiting.add(around.connection.number, event)
-            return self._within_bounds()
-        out = self._taken(around, around.feed(event))
+    def _feed_tls(self, encrypted: Encrypted, event: StreamEvent) -> list[Exchange]:
+        if encrypted.stream.waiting is not None:
+            encrypted.later.append(event)
+            self._awaiting_secrets.add(encrypted.connection.number, event)
+            return self._enforce_limit()
+        out = self._feed_plaintext(encrypted, encrypted.feed(event))
         if type(event) is Chunk:
-            self.context.waiting += len(event.data)
-        out += self._judged(around)
-        if around.stream.waiting is not None:
-            stream = around.stream
-            self._waiting.begin(around.connection.number, stream.held, stream.midstream)
-            out += self._within_bounds()
+            self.context.buffered_bytes += len(event.data)
+        out += self._report_unreadable(encrypted)
+        if encrypted.stream.waiting is not None:
+            stream = encrypted.stream
+            self._awaiting_secrets.begin(encrypted.connection.number, stream.held, stream.midstream)
+            out += self._enforce_limit()
         return out
 
-    def _taken(self, around: Encrypted, events: list[StreamEvent]) -> list[Exchange]:
+    def _feed_plaintext(self, encrypted: Encrypted, events: list[StreamEvent]) -> list[Exchange]:
         out: list[Exchange] = []
         for plain in events:
-            inside = around.inside
-            if inside is None and around.fresh and not isinstance(plain, Closed):
-                around.fresh = False
-                inside = around.inside = Undecided(around.connection, self.context)
+            inside = encrypted.inside
+            if inside is None and encrypted.fresh and not isinstance(plain, Closed):
+                encrypted.fresh = False
+                inside = encrypted.inside = Undecided(encrypted.connection, self.context)
             if isinstance(inside, Undecided):
                 out += self._decide(inside, plain)
             elif inside is not None:
                 out += inside.feed(plain)
         return out
 
-    def _judged(self, around: Encrypted) -> list[Exchange]:
-        """Tell why TLS cannot be read, once that is certain."""
-        out = around.unreadable() if around.outer is not None else []
-        if around.stream.over and not around.over:
-            self._open[around.connection.number] = None
+    def _report_unreadable(self, encrypted: Encrypted) -> list[Exchange]:
+        """Return the row that says why TLS cannot be decrypted, once that is certain."""
+        out = encrypted.unreadable() if encrypted.outer is not None else []
+        if encrypted.stream.over and not encrypted.over:
+            self._open[encrypted.connection.number] = None
         return out
 
-    # --- what waits for secrets
+    # --- connections that wait for secrets
+    #
+    # Programs write a secret to the key log during the handshake, and packets may arrive before
+    # that line. Such a connection stops at its first record without a secret (`TlsStream.waiting`);
+    # its later events are held (`Encrypted.later`), so that nothing is decided twice.
 
-    def look_again(self, seconds: float) -> list[Exchange]:
-        """Go on with the connections whose secrets the key log has by now, and give up those that
-        waited for too long. `seconds`: of a clock that never goes back; call often."""
+    def retry_secrets(self, seconds: float) -> list[Exchange]:
+        """Continue the connections whose secrets the key log has by now, and those that waited too
+        long without. `seconds`: of a monotonic clock; to be called often."""
         out: list[Exchange] = []
         log = self.context.keys.log
         if log is not None:
-            for number in self._waiting.worth_a_look(log.changes, seconds):
-                out += self._resumed(number)
-        for number in self._waiting.overdue(seconds):
-            out += self._abandoned(number, LONG)
+            for number in self._awaiting_secrets.worth_a_look(log.changes, seconds):
+                out += self._resume(number)
+        for number in self._awaiting_secrets.overdue(seconds):
+            out += self._stop_waiting(number, LONG)
         return out
 
-    def _resumed(self, number: int) -> list[Exchange]:
-        """Go on with a connection, as far as its secrets are there."""
-        around = self._waiter(number)
-        out = self._taken(around, around.stream.go_on())
-        out += self._judged(around)
-        if around.stream.waiting is None:
-            self._waiting.end(number)
-            later, around.later = around.later, []
+    def _resume(self, number: int) -> list[Exchange]:
+        """Continue a connection as far as there are secrets for it."""
+        encrypted = self._encrypted_of(number)
+        out = self._feed_plaintext(encrypted, encrypted.stream.go_on())
+        out += self._report_unreadable(encrypted)
+        if encrypted.stream.waiting is None:
+            self._awaiting_secrets.end(number)
+            later, encrypted.later = encrypted.later, []
             for event in later:
                 out += self.feed(event)
         return out
 
-    def _abandoned(self, number: int, waited: str) -> list[Exchange]:
-        """Take a connection as it is, without waiting."""
-        self._waiter(number).stream.give_up(waited)
-        return self._resumed(number)
+    def _stop_waiting(self, number: int, waited: str) -> list[Exchange]:
+        """Continue a connection without the secret; `waited`: how long it waited, for the row."""
+        self._encrypted_of(number).stream.give_up(waited)
+        return self._resume(number)
 
-    def _waiter(self, number: int) -> Encrypted:
-        around = self._open[number]
-        assert isinstance(around, Resumable)
-        assert not isinstance(around, Conversation | Undecided)
-        return around
+    def _encrypted_of(self, number: int) -> Encrypted:
+        encrypted = self._open[number]
+        assert _is_encrypted(encrypted)
+        return encrypted
 
-    def _within_bounds(self) -> list[Exchange]:
-        """Give up those that wait for the longest time, where all of them take too much memory."""
+    def _enforce_limit(self) -> list[Exchange]:
+        """Continue those that waited longest without secrets, where all take too much memory."""
         out: list[Exchange] = []
-        for number in self._waiting.beyond():
-            out += self._abandoned(number, BEYOND)
+        for number in self._awaiting_secrets.beyond():
+            out += self._stop_waiting(number, BEYOND)
         return out
 
     def finish(self) -> list[Exchange]:
         """End all conversations; requests in flight become open exchanges."""
         out: list[Exchange] = []
-        for number in self._waiting.numbers():
-            out += self._abandoned(number, END)
+        for number in self._awaiting_secrets.numbers():
+            out += self._stop_waiting(number, END)
         for current in list(self._open.values()):
             if current is not None:
                 out += self.feed(
@@ -392,10 +396,14 @@ class Conversations(Resumable):
         return sorted(out, key=attrgetter("origin"))
 
 
-def _forgotten(each: Conversation | Undecided | Encrypted | HttpConversation) -> int:
-    """Let a connection forget what costs no exchange; return the memory that it took."""
-    if isinstance(each, Conversation):
-        return each.forget()
-    if isinstance(each, Undecided) or not isinstance(each, Resumable):
-        return 0
-    return each.inside.forget() if isinstance(each.inside, Conversation) else 0
+# By elimination, because the class is not loaded before there is TLS: of the four kinds of
+# connections HTTP alone is not resumable.
+def _is_encrypted(current: object) -> TypeIs[Encrypted]:
+    return isinstance(current, Resumable) and not isinstance(current, Conversation | Undecided)
+
+
+def _drop_cache(current: Conversation | Undecided | Encrypted | HttpConversation) -> int:
+    """Drop state of a connection that costs no exchange; return the bytes of memory that it
+    took."""
+    conversation = current.inside if _is_encrypted(current) else current
+    return conversation.drop_cache() if isinstance(conversation, Conversation) else 0

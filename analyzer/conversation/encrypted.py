@@ -86,17 +86,17 @@ class Encrypted(Resumable):
     def held(self) -> int:
         return self.stream.held + (0 if self.inside is None else self.inside.held)
 
-    def relieve(self) -> None:
+    def evict(self) -> None:
         """Give up what waits for more bytes: other connections need the memory."""
-        self.stream.relieve()
+        self.stream.evict()
 
-    def straight(self, chunk: Chunk) -> list[Exchange] | None:
+    def decrypt_fast(self, chunk: Chunk) -> list[Exchange] | None:
         """Return the exchanges that a chunk completes which is whole records with bytes of Kafka;
         None for any other, of which nothing is taken."""
         inside = self.inside
         if type(inside) is not Conversation:
             return None
-        plain = self.stream.straight(chunk)
+        plain = self.stream.decrypt_fast(chunk)
         return None if plain is None else inside.feed(plain)
 
     def feed(self, event: StreamEvent) -> list[StreamEvent]:

@@ -2,11 +2,12 @@
 
 A frame is an int32 size and that many bytes:
 
-    00 00 00 2a | 00 12 00 04 00 00 00 01 ...      size | payload
+00 00 00 2a | 00 12 00 04 00 00 00 01 ...      size | payload
 
 `FrameBuffer` follows the sizes. When a gap falls inside a frame and both sizes are known, it counts
-to the frame's end; otherwise, and when a size is nonsense, it hunts for the next frame (`resync`).
-Sans-I/O; knows nothing of connections, apart from what a `Sense` tells it about frames.
+to the frame's end; otherwise, and when a size is nonsense, it searches for the next frame
+(`resync`). Sans-I/O; knows nothing of connections, apart from what a `FrameHeuristic` tells it
+about frames.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple, Self
 
 from kafkascope.analyzer.conversation.limits import LIMITS
-from kafkascope.analyzer.conversation.resync import Hunt, Sense
+from kafkascope.analyzer.conversation.resync import FrameHeuristic, ResyncBuffer
 from kafkascope.analyzer.model import Cut, Frame, Origin, Part
 from kafkascope.captures.model import Chunk, Gap, Piece
 from kafkascope.captures.resumable import Dump, Resumable
@@ -27,7 +28,7 @@ HOLD_BYTES: Final = 128 * 1024 * 1024
 PART_BYTES: Final = 250
 """What it takes to remember where a packet's share of a frame stands."""
 
-HEAD_KEPT: Final = 4096
+HEAD_BYTES: Final = 4096
 """What is kept of a frame that is too large: its header, so that its answer still pairs."""
 
 
@@ -56,7 +57,7 @@ class FrameBuffer(Resumable):
         "_blocks",
         "_cut",
         "_first_ns",
-        "_kept",
+        "_block_bytes",
         "_last_ns",
         "_nonsense",
         "_offset",
@@ -65,14 +66,14 @@ class FrameBuffer(Resumable):
         "_sized_by",
         "_total",
     )
-    __slots__ = (*STATE, "_hunt", "sense")
+    __slots__ = (*STATE, "_resync", "heuristic")
 
-    def __init__(self, sense: Sense) -> None:
-        self.sense = sense
+    def __init__(self, heuristic: FrameHeuristic) -> None:
+        self.heuristic = heuristic
         """What frames of this direction look like; the owner may change it."""
-        self._hunt: Hunt | None = None
+        self._resync: ResyncBuffer | None = None
         self._blocks: list[bytes] = []
-        self._kept = 0
+        self._block_bytes = 0
         """Bytes in `_blocks`."""
         self._passed = 0
         """Bytes of the current frame that went by, seen or not, size field included."""
@@ -90,12 +91,12 @@ class FrameBuffer(Resumable):
 
     def dump(self) -> Dump:
         """Return the state, of the search too where there is one."""
-        hunt = None if self._hunt is None else self._hunt.dump()
-        return {**super().dump(), "hunt": hunt}
+        search = None if self._resync is None else self._resync.dump()
+        return {**super().dump(), "resync": search}
 
     def load(self, state: Dump) -> Self:
-        if state["hunt"] is not None:
-            self._hunt = Hunt(self.sense).load(state["hunt"])
+        if state["resync"] is not None:
+            self._resync = ResyncBuffer(self.heuristic).load(state["resync"])
         return super().load(state)
 
     @property
@@ -106,7 +107,7 @@ class FrameBuffer(Resumable):
     @property
     def waits(self) -> bool:
         """Whether bytes are held of which no frame was made."""
-        return self._passed > 0 or (self._hunt is not None and len(self._hunt.held) > 0)
+        return self._passed > 0 or (self._resync is not None and len(self._resync.held) > 0)
 
     @property
     def sized(self) -> bool:
@@ -122,22 +123,22 @@ class FrameBuffer(Resumable):
     @property
     def first_packet(self) -> int:
         """Number of the first packet with bytes that are held."""
-        return self._parts[0].packet if self._hunt is None else self._hunt.first_packet
+        return self._parts[0].packet if self._resync is None else self._resync.first_packet
 
     @property
-    def hunting(self) -> bool:
-        return self._hunt is not None
+    def resyncing(self) -> bool:
+        return self._resync is not None
 
     @property
     def held(self) -> int:
         """Memory that the frame takes which is not whole yet."""
-        return self._kept + len(self._parts) * PART_BYTES
+        return self._block_bytes + len(self._parts) * PART_BYTES
 
-    def relieve(self) -> None:
+    def evict(self) -> None:
         """Keep only the head of a frame that is not whole yet."""
-        if self._total and not self._cut and self._kept > HEAD_KEPT:
-            self._blocks = [b"".join(self._blocks)[:HEAD_KEPT]]
-            self._kept = HEAD_KEPT
+        if self._total and not self._cut and self._block_bytes > HEAD_BYTES:
+            self._blocks = [b"".join(self._blocks)[:HEAD_BYTES]]
+            self._block_bytes = HEAD_BYTES
             self._cut = "too-large"
 
     def head(self) -> bytes:
@@ -145,14 +146,14 @@ class FrameBuffer(Resumable):
         if not self._blocks:
             return b""
         first = self._blocks[0]
-        if len(first) < HEAD_KEPT and len(self._blocks) > 1:
+        if len(first) < HEAD_BYTES and len(self._blocks) > 1:
             first = b"".join(self._blocks[:64])
-        return first[4:HEAD_KEPT]
+        return first[4:HEAD_BYTES]
 
-    def hunt(self) -> None:
+    def resync(self) -> None:
         """Search for a frame from now on: the first byte to come may be in the middle of one."""
-        if self._hunt is None:
-            self._hunt = Hunt(self.sense)
+        if self._resync is None:
+            self._resync = ResyncBuffer(self.heuristic)
 
     def feed(self, chunk: Chunk) -> list[Unit]:
         """Return the frames that end with these bytes, for owners whose sense does not change with
@@ -164,30 +165,30 @@ class FrameBuffer(Resumable):
         then, for each packet, what a search finds. That depends on what is there, and on what the
         sense knows by then; not on how many packets came at once."""
         read = 0
-        if self._hunt is None:
+        if self._resync is None:
             out: list[Unit] = []
             read = self._follow(chunk.data, chunk.offset, chunk.pieces, out, apart=True)
             yield out
-            if self._hunt is None:
+            if self._resync is None:
                 return
             yield self._search()
         for part in chunk.by_piece() if read < len(chunk.data) else ():
             if part.offset - chunk.offset < read:
                 continue
-            if self._hunt is None:
+            if self._resync is None:
                 out = []
                 self._follow(part.data, part.offset, part.pieces, out, apart=True)
                 yield out
             else:
-                self._hunt.add(part.data, part.offset, part.pieces)
-            if self._hunt is not None:
+                self._resync.add(part.data, part.offset, part.pieces)
+            if self._resync is not None:
                 yield self._search()
 
     def gap(self, gap: Gap) -> list[Unit]:
         """Return the frames that end with this gap, or that cannot be whole because of it."""
         out = self._search(last=True)
-        if self._hunt is not None:
-            self._abandon(self._hunt, out)
+        if self._resync is not None:
+            self._abandon(self._resync, out)
         else:
             if self._total and gap.size is not None and self._passed + gap.size <= self._total:
                 self._cut = self._cut or "gap"
@@ -198,15 +199,15 @@ class FrameBuffer(Resumable):
                 return out
             self._give_up("gap", out)
         self._nonsense = False
-        self._hunt = Hunt(self.sense)
+        self._resync = ResyncBuffer(self.heuristic)
         return out
 
     def close(self) -> list[Unit]:
         """Return what is left when no more bytes come."""
         out = self._search(last=True)
-        if self._hunt is not None:
-            self._abandon(self._hunt, out)
-            self._hunt = None
+        if self._resync is not None:
+            self._abandon(self._resync, out)
+            self._resync = None
         self._give_up("end", out)
         return out
 
@@ -226,7 +227,7 @@ class FrameBuffer(Resumable):
         self._blocks = []
         self._parts = []
         self._sized_by = ()
-        self._kept = self._passed = self._total = 0
+        self._block_bytes = self._passed = self._total = 0
         self._cut = ""
 
     def _finish(self) -> Frame:
@@ -295,10 +296,10 @@ class FrameBuffer(Resumable):
             begun = index
             if not self._cut:
                 self._blocks.append(data if take == size else data[at:end])
-                self._kept += take
+                self._block_bytes += take
                 index = _parts(pieces, index, at, end, self._parts)
-                if self._kept > HOLD_BYTES:
-                    self.relieve()
+                if self._block_bytes > HOLD_BYTES:
+                    self.evict()
             else:
                 while index + 1 < len(pieces) and pieces[index + 1].start < end:
                     index += 1
@@ -321,8 +322,8 @@ class FrameBuffer(Resumable):
 
     def _lost(self, data: bytes, offset: int, pieces: list[Piece]) -> None:
         self._nonsense = True
-        self._hunt = Hunt(self.sense)
-        self._hunt.add(data, offset, pieces)
+        self._resync = ResyncBuffer(self.heuristic)
+        self._resync.add(data, offset, pieces)
 
     def _lost_head(self, head: bytes, rest: bytes, offset: int, pieces: list[Piece]) -> None:
         """Begin a search as `_lost` does, when the size came in several chunks."""
@@ -330,40 +331,40 @@ class FrameBuffer(Resumable):
         times = {(piece.file, piece.packet): piece.time_ns for piece in self._sized_by}
         self._reset()
         self._nonsense = True
-        self._hunt = Hunt(self.sense)
+        self._resync = ResyncBuffer(self.heuristic)
         held: list[Piece] = []
         at = 0
         for part in parts:
             time_ns = times[part.file, part.packet]
             held.append(Piece(at, time_ns, part.packet, part.file, part.at))
             at += part.size
-        self._hunt.add(head, start, held)
+        self._resync.add(head, start, held)
         if rest:
-            self._hunt.add(rest, offset, pieces)
+            self._resync.add(rest, offset, pieces)
 
     def _search(self, *, last: bool = False) -> list[Unit]:
-        """Go on hunting; when a frame is found, follow sizes again from there."""
+        """Go on resyncing; when a frame is found, follow sizes again from there."""
         out: list[Unit] = []
-        while (hunt := self._hunt) is not None:
-            found = hunt.search(last=last)
+        while (search := self._resync) is not None:
+            found = search.search(last=last)
             if found is None:
-                if hunt.surplus:
-                    out.append(self._skipped(hunt, hunt.surplus))
+                if search.surplus:
+                    out.append(self._skipped(search, search.surplus))
                 break
             if found:
-                out.append(self._skipped(hunt, found))
-            self._hunt = None
-            self._follow(*hunt.rest(), out)
+                out.append(self._skipped(search, found))
+            self._resync = None
+            self._follow(*search.rest(), out)
         return out
 
-    def _abandon(self, hunt: Hunt, out: list[Unit]) -> None:
+    def _abandon(self, search: ResyncBuffer, out: list[Unit]) -> None:
         """Forget what is held: nothing was found in it."""
-        if hunt.held:
-            out.append(self._skipped(hunt, len(hunt.held)))
+        if search.held:
+            out.append(self._skipped(search, len(search.held)))
 
-    def _skipped(self, hunt: Hunt, count: int) -> Skipped:
+    def _skipped(self, search: ResyncBuffer, count: int) -> Skipped:
         """Drop the first bytes that a search holds."""
-        offset, count, time_ns, head, first = hunt.drop(count)
+        offset, count, time_ns, head, first = search.drop(count)
         nonsense, self._nonsense = self._nonsense, False
         return Skipped(offset, count, time_ns, head, first if nonsense else None)
 

@@ -50,12 +50,25 @@ class ConversationLimits(NamedTuple):
     # Brokers, and ZooKeeper's servers, that are remembered: far more than a cluster has.
     # Connections to others are judged by their own bytes alone.
     endpoints: int = 100_000
+    # Connections that ended, of which late copies of packets are still recognized.
+    ended_connections: int = 10_000
     # Connections with TLS that are remembered, to report whether they are Kafka's.
     encrypted_connections: int = 1_000
     # Connections that wait for their secrets: memory of all, beyond which those go that wait for
     # the longest time, and the time of one. Programs write secrets during the handshake.
     encrypted_bytes: int = 64 << 20
     secret_wait_s: float = 30.0
+
+    # --- request logs
+
+    # Connections whose state is held: a log has no line for a close, so the last used ones stay.
+    # One that is forgotten lacks its library, and the partitions of its fetch sessions.
+    logged_connections: int = 20_000
+    # Partitions of a connection whose offsets are remembered, to learn what a Fetch returned.
+    read_partitions: int = 10_000
+    # Forwarded requests that wait for the line of the broker that forwarded them. That line comes
+    # when the broker has answered its client.
+    forwarded_requests: int = 4_096
 
     # --- ZooKeeper
 

@@ -1,8 +1,9 @@
 """Connections of a broker's request log: completed requests in, exchanges out.
 
-A line has what a conversation finds in packets: both messages, the connection, the times. They go
-the same ways: who the client is, names of topics, sessions of Fetch. Messages are written as frames
-again, so that whoever reads frames reads these; their sizes are not those of the wire. Sans-I/O.
+A line has what a conversation finds in packets: both messages, the connection, the times. They pass
+the same state: phases of the client, names of topics, fetch sessions. Messages are encoded to
+frames again, so that all code behind exchanges reads them as it reads packets; their sizes are not
+those on the wire (decision 0053). Sans-I/O.
 """
 
 from __future__ import annotations
@@ -47,22 +48,15 @@ from kafkascope.dissectors.registry import (
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
+    from kafkascope.analyzer.conversation.limits import ConversationLimits
     from kafkascope.analyzer.model import Side
     from kafkascope.analyzer.requestlog.model import Completed, LoggedBody, LogLine
     from kafkascope.dissectors.codec.reader import Body
     from kafkascope.dissectors.layout import Layout
 
 PRODUCE: Final = 0
-MOST_CONNECTIONS: Final = 20_000
-"""Connections whose state is held: a log tells no close, so those that were used last stay. One
-that is forgotten lacks its library and the partitions of its fetch sessions."""
-MOST_PARTITIONS: Final = 10_000
-"""Partitions whose offsets are remembered for a connection."""
 FIRST: Final = 1
-"""Correlation ids of clients begin with 0 or 1."""
-MOST_FORWARDED: Final = 4_096
-"""Forwarded requests that wait for the line of the broker that sent them on, which comes when that
-has answered its client."""
+"""The largest correlation id of a client's first request: they begin with 0 or 1."""
 NO_BROKER: Final = "unknown"
 """Host of a broker whose lines do not name it (0.8)."""
 ANONYMOUS: Final = "ANONYMOUS"
@@ -71,52 +65,53 @@ RECORDS: Final = "records"
 
 
 class ReadOffsets:
-    """Where a connection reads: which records a Fetch returned shows in the offset of the next
-    one, as their contents are not in the line."""
+    """Fetch offsets of a connection. Lines of Fetch lack the records; the offset of the next Fetch
+    of a partition shows how far the client got with those that the one before returned."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: ConversationLimits) -> None:
+        self._most = limits.read_partitions
         self._offsets: dict[fetch_sessions.Partition, int] = {}
-        """The last offset that was asked for."""
+        """The last fetch offset."""
         self._reads: dict[fetch_sessions.Partition, Logged] = {}
-        """What got records from there."""
+        """The last Fetch that may have returned records."""
 
     def request(self, body: Body) -> None:
-        """Take in the offsets of a Fetch."""
-        if len(self._offsets) > MOST_PARTITIONS:
+        """Take the offsets of a Fetch, and set what the one before it read."""
+        if len(self._offsets) > self._most:
             self._offsets.clear()
             self._reads.clear()
         for topic in body["topics"] or ():
             name = fetch_sessions.topic_of(topic)
-            for each in topic["partitions"]:
-                place, offset = (name, each["partition"]), each["fetch_offset"]
-                before, logged = self._offsets.get(place), self._reads.pop(place, None)
+            for fetched in topic["partitions"]:
+                partition, offset = (name, fetched["partition"]), fetched["fetch_offset"]
+                before, logged = self._offsets.get(partition), self._reads.pop(partition, None)
                 if logged is not None and before is not None and offset > before:
-                    logged.reads[place] = before, offset
+                    logged.reads[partition] = before, offset
                 elif logged is not None:
-                    del logged.reads[place]
-                self._offsets[place] = offset
+                    del logged.reads[partition]
+                self._offsets[partition] = offset
 
     def response(self, body: Body, logged: Logged) -> None:
-        """Take in the partitions that may have got records."""
+        """Take the partitions for which a Fetch may have returned records."""
         sizes = logged.record_sizes
         for topic in body["responses"] or ():
             name = fetch_sessions.topic_of(topic)
-            for each in topic["partitions"]:
-                place = name, each["partition_index"]
-                offset = self._offsets.get(place)
-                if offset is not None and not each["error_code"] and sizes.get(place) != 0:
-                    logged.reads[place] = offset, None
-                    self._reads[place] = logged
+            for returned in topic["partitions"]:
+                partition = name, returned["partition_index"]
+                offset = self._offsets.get(partition)
+                if offset is not None and not returned["error_code"] and sizes.get(partition) != 0:
+                    logged.reads[partition] = offset, None
+                    self._reads[partition] = logged
 
 
 class _State(NamedTuple):
-    """What is known of one connection."""
+    """State of one connection."""
 
     connection: Connection
     phases: Phases
     fetching: fetch_sessions.FetchSessions
     last: list[int]
-    """The last correlation id."""
+    """The last correlation id, in a list of one so that it can change."""
     reading: ReadOffsets
     begun: bool
     """Its first request was logged, and no login came before."""
@@ -129,7 +124,7 @@ class LoggedConnections:
         self._context = context
         self._states: OrderedDict[tuple[object, ...], _State] = OrderedDict()
         self._forwarded: OrderedDict[tuple[object, ...], Exchange] = OrderedDict()
-        """Forwarded requests that wait for their other line, by what both say."""
+        """Forwarded requests whose other line has not come, by `_forwarding_key`."""
         self.count = 0
         """Connections so far."""
         self._rank = 0
@@ -149,35 +144,35 @@ class LoggedConnections:
         begin_ns = end_ns - completed.total_ns
         connection.last_ns = max(connection.last_ns, end_ns)
         part = Part(file, line.offset, line.size, line.number)
-        asked, payload = _request(header, completed.request)
-        header = header._replace(end=len(payload) if asked is None else asked.body_at)
+        sent, payload = _request(header, completed.request)
+        header = header._replace(end=len(payload) if sent is None else sent.body_at)
         at = 2 * self._rank
         request = Request(
             Frame(payload, at, len(payload), begin_ns, begin_ns, (part,)),
             header,
-            None if asked is None else Later(asked.layout, _decode_request),
+            None if sent is None else Later(sent.layout, _decode_request),
         )
-        self._learn(asked)
+        self._learn(sent)
         if not completed.forwarded:
-            phases.saw_request(header, asked)
+            phases.saw_request(header, sent)
         software = f"{completed.software_name} {completed.software_version}".strip()
         session = None
-        if key in fetch_sessions.KEYS and asked is not None:
-            session = state.fetching.request(key, asked.body)
-        acks, gap = _acks(asked), completed.response.gap
+        if key in fetch_sessions.KEYS and sent is not None:
+            session = state.fetching.request(key, sent.body)
+        acks, gap = _acks(sent), completed.response.gap
         silent = acks == 0 or (acks is None and key == PRODUCE and gap == NOT_LOGGED)
-        response = answered = None
+        response = returned = None
         if not silent:
-            answered, payload = _response(header, completed.response)
+            returned, payload = _response(header, completed.response)
             response = Response(
                 Frame(payload, at + 1, len(payload), end_ns, end_ns, (part,)),
                 completed.correlation_id,
-                None if answered is None else Later(answered.layout, _decode_response),
+                None if returned is None else Later(returned.layout, _decode_response),
                 asked=header,
             )
-            self._learn(answered)
-            if key in fetch_sessions.KEYS and asked is not None and answered is not None:
-                state.fetching.response(key, asked.body, answered.body)
+            self._learn(returned)
+            if key in fetch_sessions.KEYS and sent is not None and returned is not None:
+                state.fetching.response(key, sent.body, returned.body)
         logged = Logged(
             self._rank,
             completed.total_ns,
@@ -192,9 +187,9 @@ class LoggedConnections:
             ),
         )
         logged.begins = state.begun
-        if key == fetch_sessions.FETCH and asked is not None and answered is not None:
-            state.reading.request(asked.body)
-            state.reading.response(answered.body, logged)
+        if key == fetch_sessions.FETCH and sent is not None and returned is not None:
+            state.reading.request(sent.body)
+            state.reading.response(returned.body, logged)
         self._rank += 1
         exchange = Exchange(
             UNNUMBERED,
@@ -215,11 +210,11 @@ class LoggedConnections:
             reason=ACKS_0 if silent else "",
             notes=tuple(_notes(completed, silent=silent)),
             fetch_session=session,
-            wait_ns=_wait(completed, answered),
+            wait_ns=_wait(completed, returned),
             stages=Stages(server_ns=None if silent else completed.total_ns),
             logged=logged,
         )
-        exchange.facts = _facts(exchange, asked, answered)
+        exchange.facts = _facts(exchange, sent, returned)
         self._pair(exchange)
         return exchange
 
@@ -227,11 +222,12 @@ class LoggedConnections:
 
     def _state_of(self, file: int, completed: Completed) -> _State:
         broker, client, channel = completed.connection
-        about = (broker or file, client, channel)
-        state = self._states.get(about)
-        count = completed.correlation_id
-        if state is not None and not channel and count < state.last[0]:
-            # Without an index, ports that came back: clients count upwards on each connection.
+        key = (broker or file, client, channel)
+        state = self._states.get(key)
+        correlation_id = completed.correlation_id
+        if state is not None and not channel and correlation_id < state.last[0]:
+            # Lines of old brokers lack the index of the connection. Clients count correlation ids
+            # upward, so that a smaller one shows a new connection from the same port.
             state = None
         if state is None:
             ends = Endpoint(*client), Endpoint(*(broker or (NO_BROKER, 0)))
@@ -240,14 +236,16 @@ class LoggedConnections:
             self._context.brokers.add(ends[1])
             self.count += 1
             fetching = fetch_sessions.FetchSessions(self._context)
-            begun = count <= FIRST and not completed.security_protocol.startswith("SASL")
-            about_it = connection, Phases(), fetching, [count], ReadOffsets(), begun
-            state = self._states[about] = _State(*about_it)
-            if len(self._states) > MOST_CONNECTIONS:
+            begun = correlation_id <= FIRST
+            begun = begun and not completed.security_protocol.startswith("SASL")
+            reading = ReadOffsets(self._context.limits)
+            state = _State(connection, Phases(), fetching, [correlation_id], reading, begun)
+            self._states[key] = state
+            if len(self._states) > self._context.limits.logged_connections:
                 self._states.popitem(last=False)
         else:
-            self._states.move_to_end(about)
-        state.last[0] = count
+            self._states.move_to_end(key)
+        state.last[0] = correlation_id
         return state
 
     def _learn(self, decoded: Decoded | None) -> None:
@@ -258,21 +256,21 @@ class LoggedConnections:
     # --- forwarded requests
 
     def _pair(self, exchange: Exchange) -> None:
-        """Let a request that was forwarded, and the line of the controller about it, name each
-        other: API, version, correlation id and client id are the client's in both."""
+        """Link the two lines of a forwarded request: the broker's that forwarded it, and the
+        controller's. API, version, correlation id, client id and principal are equal in both."""
         logged = exchange.logged
         assert logged is not None
         if logged.forwarded:
-            self._forwarded[_about(exchange)] = exchange
-            if len(self._forwarded) > MOST_FORWARDED:
+            self._forwarded[_forwarding_key(exchange)] = exchange
+            if len(self._forwarded) > self._context.limits.forwarded_requests:
                 self._forwarded.popitem(last=False)
         elif self._forwarded and logged.times.remote_ns:
-            other = self._forwarded.pop(_about(exchange), None)
+            other = self._forwarded.pop(_forwarding_key(exchange), None)
             if other is not None and other.logged is not None:
                 logged.counterpart, other.logged.counterpart = other.id, exchange.id
 
 
-def _about(exchange: Exchange) -> tuple[object, ...]:
+def _forwarding_key(exchange: Exchange) -> tuple[object, ...]:
     return (
         exchange.api_key,
         exchange.api_version,
@@ -288,7 +286,7 @@ def _header_layout(side: str, version: int) -> Layout:
 
 
 def _request(header: RequestHeader, logged: LoggedBody) -> tuple[Decoded | None, bytes]:
-    """Return a request, and the frame's payload that says the same."""
+    """Return the decoded request of a line, and the payload of a frame that encodes it."""
     kind = request_header_version(header.api_key, header.api_version)
     head: Body = {
         "request_api_key": header.api_key,
@@ -323,7 +321,8 @@ def _written(layout: Layout, head: Body, logged: LoggedBody) -> tuple[Decoded | 
     return decoded, payload
 
 
-# Bodies take ten times the memory of their bytes, and thousands of exchanges wait for a number.
+# Exchanges decode their bodies again from the frames when they are needed: a body takes ten times
+# the memory of its bytes, and thousands of exchanges wait for their numbers.
 def _decode_request(frame: Frame, header: RequestHeader) -> Decoded:
     return decode_request(frame.payload, header)
 
@@ -332,8 +331,8 @@ def _decode_response(frame: Frame, header: RequestHeader) -> Decoded:
     return decode_response(frame.payload, header.api_key, header.api_version)
 
 
-def _acks(asked: Decoded | None) -> int | None:
-    return None if asked is None else asked.body.get("acks")
+def _acks(sent: Decoded | None) -> int | None:
+    return None if sent is None else sent.body.get("acks")
 
 
 def _user(principal: str) -> str:
@@ -341,26 +340,26 @@ def _user(principal: str) -> str:
     return "" if name == ANONYMOUS else bounded(name)
 
 
-def _wait(completed: Completed, answered: Decoded | None) -> int:
-    """Return the part of the time that the client asked for: what the broker says that it waited
-    in its purgatory, where requests wait on purpose."""
+def _wait(completed: Completed, returned: Decoded | None) -> int:
+    """Return the part of the latency that the client requested: the time in the broker's purgatory,
+    which the line has as its remote time."""
     remote = completed.times.remote_ns
     if completed.api_key not in WAITING or not remote:
         return 0
-    if answered is not None and answered.body.get("error_code"):
+    if returned is not None and returned.body.get("error_code"):
         return 0
     return min(remote, completed.total_ns)
 
 
-def _facts(exchange: Exchange, asked: Decoded | None, answered: Decoded | None) -> BodyFacts:
-    """Return what the bodies say; that records are missing does not mean that there are none."""
+def _facts(exchange: Exchange, sent: Decoded | None, returned: Decoded | None) -> BodyFacts:
+    """Return the facts of the bodies; batches are unknown, because lines lack the records."""
     frames = [side.frame.payload for side in (exchange.request, exchange.response) if side]
     payloads = frames[0], frames[1] if len(frames) > 1 else b""
-    return facts_in(asked, answered, payloads)._replace(blobs=None)
+    return facts_in(sent, returned, payloads)._replace(blobs=None)
 
 
 def _notes(completed: Completed, *, silent: bool) -> list[Note]:
-    """Return what the line lacks that others of its kind have."""
+    """Return a note for each part that other lines of the API have, and this one lacks."""
     out = []
     gaps: tuple[tuple[Side, str, tuple[str, ...]], ...] = (
         ("request", completed.request.gap, completed.request.unknown),

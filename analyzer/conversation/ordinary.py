@@ -266,7 +266,7 @@ class Ordinary:
 
     def grew(self, count: int) -> None:
         """Take note of partitions that are remembered."""
-        self._context.waiting += count * log_ends.LOG_END_BYTES
+        self._context.buffered_bytes += count * log_ends.LOG_END_BYTES
 
     log_end = staticmethod(partial(tuple.__new__, log_ends.LogEnd))
     bytes_before = staticmethod(log_ends.bytes_before)

@@ -1,4 +1,4 @@
-"""Requests that wait for their answers: by correlation id, in the order in which they were sent."""
+"""Requests in flight: by correlation id, in the order in which they were sent."""
 
 from __future__ import annotations
 
@@ -20,29 +20,33 @@ if TYPE_CHECKING:
     from kafkascope.dissectors.registry import Decoded, RequestHeader
 
 
+# The memory of a request in flight is estimated, because walking the values of each body would
+# cost more than decoding it. Only large bodies are walked (`memory_of`): there, lists of many small
+# values take far more than their bytes.
 REQUEST_BYTES: Final = 1_000
-"""What one takes beside its bytes and the values of its body, so that many tiny ones do not escape
-the limits."""
+"""Memory of a request beside its bytes and the values of its body: without it, a flood of tiny
+requests would not reach the limits."""
 SMALL: Final = 4096
-"""Bytes of a request of which the values are not counted one by one."""
+"""Size up to which the memory of a body is estimated."""
 SMALL_TIMES: Final = 16
-"""What decoding such a one may make of it, as a rule."""
+"""Memory of a small body's values for each byte on the wire."""
 
 SASL_TOKEN: Final = "SaslToken"
-"""What rows of raw tokens are called in place of an API."""
+"""The API in rows of raw tokens, which have no header."""
 
 OUT_OF_ORDER: Final = "answered out of order, after "
 SKIPPED: Final = "skipped: the broker answered "
-"""How a note and a reason begin."""
+"""The first words of a note, and of a reason, that names an overtaking request; `overtaken_by`
+reads them back."""
 
 
 class Pending(Resumable):
-    """A request that has no answer yet."""
+    """A request in flight."""
 
     STATE = (
         "answer",
         "api",
-        "blind",
+        "acks_unknown",
         "frame",
         "header",
         "held",
@@ -57,28 +61,28 @@ class Pending(Resumable):
 
     def __init__(self, origin: Origin, header: RequestHeader | None, api: str) -> None:
         self.origin = origin
-        """Its first packet, and its place in what the client sends."""
+        """Its first packet, and its offset in the client's stream."""
         self.header = header
         """None for a raw SASL token."""
         self.api = api
-        self.blind = False
-        """A Produce of which the capture does not tell whether it is to be answered."""
+        self.acks_unknown = False
+        """A Produce whose acks field the snaplen cut off: it may be due no response (acks=0)."""
         self.id = ""
         self.frame: Frame | None = None
-        """None while the request's last bytes are missing, though its answer was seen."""
+        """None while the request's last bytes are missing, though its response was seen."""
         self.decoded: Decoded | None = None
-        """None for one that cannot be decoded."""
+        """None if it cannot be decoded."""
         self.body: Body | None = None
         self.undecoded: tuple[Undecoded, ...] = ()
         self.answer: Frame | None = None
-        """An answer that came before the whole request was seen."""
+        """A response that came before the whole request was seen."""
         self.software = ""
         self.notes: tuple[Note, ...] = ()
         self.session: FetchSession | None = None
         self.held = 0
 
     def dump(self) -> Dump:
-        """Return the state; the body is decoded anew from the frame."""
+        """Return the state without the body, which `load` decodes from the frame again."""
         return {**super().dump(), "decoded": self.body is not None, "origin": list(self.origin)}
 
     def load(self, state: Dump) -> Self:
@@ -94,7 +98,7 @@ def loaded(state: Dump) -> Pending:
 
 
 def held_by(pending: Pending) -> int:
-    """Return the memory that a waiting request takes: its bytes, and the values of its body."""
+    """Return the memory of a request in flight: its bytes, and the values of its body."""
     if pending.frame is None:
         return REQUEST_BYTES
     size = len(pending.frame.payload)
@@ -113,7 +117,7 @@ class Overtaking(NamedTuple):
     correlation_id: int
     api: str
     responses: int
-    """How many there were by then that overtook an earlier request."""
+    """Count of responses on the connection so far that overtook an earlier request."""
 
     def note(self) -> Note:
         """Return the note for the earlier request, which was answered later."""
@@ -135,8 +139,8 @@ _LATER: Final = re.compile(
 def overtaken_by(text: str) -> tuple[str, str, int] | None:
     """Return API, correlation id and number of responses of the `Overtaking` in a note or
     reason."""
-    found = _LATER.fullmatch(text)
-    return None if found is None else (found[1], found[2], int(found[3] or 1))
+    match = _LATER.fullmatch(text)
+    return None if match is None else (match[1], match[2], int(match[3] or 1))
 
 
 _PARTIAL: Final = re.compile(r"(\d+) of (\d+) bytes of its response arrived")
@@ -154,45 +158,58 @@ def partial_note(response: Frame, ended_ns: int | None) -> Note:
 def partial_response(notes: Iterable[Note]) -> tuple[int, int] | None:
     """Return how many bytes of a response arrived, of how many, as its note says."""
     for note in notes:
-        if (found := _PARTIAL.fullmatch(note.text)) is not None:
-            return int(found[1]), int(found[2])
+        if (match := _PARTIAL.fullmatch(note.text)) is not None:
+            return int(match[1]), int(match[2])
     return None
 
 
 class InFlight(Resumable):
-    """The table of one connection. An id may be there several times: the oldest is answered
-    first."""
+    """The requests in flight of one connection. Several may have the same id: their responses come
+    in the order in which they were sent."""
 
-    __slots__ = ("_by_id", "_bytes", "_count", "_most", "_most_bytes", "late", "passed", "tokens")
+    __slots__ = (
+        "_by_id",
+        "_bytes",
+        "_count",
+        "_most",
+        "_most_bytes",
+        "last_overtaking",
+        "responses_after_eviction",
+        "tokens",
+    )
 
     def __init__(self, limits: ConversationLimits = LIMITS) -> None:
         self._most, self._most_bytes = limits.requests, limits.request_bytes
-        # A dict looks for its first key behind all that were deleted before it.
+        # Not a plain dict: the oldest key is looked up for each response, and a dict finds its
+        # first key by walking over the slots of all keys that were deleted before it.
         self._by_id: OrderedDict[int, list[Pending]] = OrderedDict()
         self._count = 0
         self._bytes = 0
         self.tokens: list[Pending] = []
         """Raw SASL tokens, which have no id."""
-        self.late = 0
-        """Answers that are still to come to requests that were given up. A connection's requests
-        are answered in their order: behind an answer to a later one none will."""
-        self.passed: Overtaking | None = None
+        self.responses_after_eviction = 0
+        """Responses to evicted requests that may still come: none after the response to a later
+        request, because brokers answer in order."""
+        self.last_overtaking: Overtaking | None = None
         """The latest request that was answered while an earlier one waited."""
 
     def dump(self) -> Dump:
-        waiting = [each.dump() for found in self._by_id.values() for each in found]
-        tokens = [each.dump() for each in self.tokens]
-        passed = None if self.passed is None else list(self.passed)
-        return {"waiting": waiting, "tokens": tokens, "late": self.late, "passed": passed}
+        overtaking = self.last_overtaking
+        return {
+            "requests": [pending.dump() for same_id in self._by_id.values() for pending in same_id],
+            "tokens": [token.dump() for token in self.tokens],
+            "responses_after_eviction": self.responses_after_eviction,
+            "last_overtaking": None if overtaking is None else list(overtaking),
+        }
 
     def load(self, state: Dump) -> Self:
-        for each in map(loaded, state["waiting"]):
-            assert each.header is not None
-            self.add(each.header.correlation_id, each)
-        self.tokens = [loaded(each) for each in state["tokens"]]
-        self.late = state["late"]
-        passed = state["passed"]
-        self.passed = None if passed is None else Overtaking(*passed)
+        for pending in map(loaded, state["requests"]):
+            assert pending.header is not None
+            self.add(pending.header.correlation_id, pending)
+        self.tokens = list(map(loaded, state["tokens"]))
+        self.responses_after_eviction = state["responses_after_eviction"]
+        overtaking = state["last_overtaking"]
+        self.last_overtaking = None if overtaking is None else Overtaking(*overtaking)
         return self
 
     def __len__(self) -> int:
@@ -206,48 +223,48 @@ class InFlight(Resumable):
         return self._bytes
 
     def ids(self) -> list[int]:
-        """Return the ids that are waited for, oldest first."""
+        """Return the correlation ids in flight, the oldest first."""
         return list(self._by_id)
 
     def add(self, correlation_id: int, pending: Pending) -> list[Pending]:
-        """Wait for an answer; gives up and returns the oldest ones when there is too much."""
-        waiting = self._by_id.get(correlation_id)
-        if waiting is None:
+        """Add a request; return the oldest ones where the limits evict them."""
+        same_id = self._by_id.get(correlation_id)
+        if same_id is None:
             self._by_id[correlation_id] = [pending]
         else:
-            waiting.append(pending)
+            same_id.append(pending)
         self._count += 1
         pending.held = held_by(pending)
         self._bytes += pending.held
         if self._count <= self._most and self._bytes <= self._most_bytes:
             return []
-        return self.oldest(1, self._most_bytes)
+        return self.evict_oldest(1, self._most_bytes)
 
-    def oldest(self, least: int, held: int) -> list[Pending]:
-        """Take out the oldest ones until they hold no more than this; `least` of them stay, unless
-        they are too many."""
+    def evict_oldest(self, least: int, held: int) -> list[Pending]:
+        """Evict the oldest requests until the others take at most `held` bytes, and are not too
+        many; the last `least` stay whatever they take."""
         dropped: list[Pending] = []
-        late = self.late
+        responses = self.responses_after_eviction  # `take` sets it to 0
         while self._count > self._most or (self._bytes > held and self._count > least):
             oldest = self.take(next(iter(self._by_id)))
             if oldest is not None:
                 dropped.append(oldest)
-                late += not oldest.blind
-        self.late = late
+                responses += not oldest.acks_unknown
+        self.responses_after_eviction = responses
         return dropped
 
     def take(self, correlation_id: int, *, latest: bool = False) -> Pending | None:
-        """Return the request that an answer of this id belongs to; `latest`: where the answers to
-        those before may have been missed."""
-        waiting = self._by_id.get(correlation_id)
-        if waiting is None:
+        """Remove and return the request that a response with this id belongs to: the oldest one
+        with the id, or the `latest` where responses to the earlier ones may be in a gap."""
+        same_id = self._by_id.get(correlation_id)
+        if same_id is None:
             return None
-        pending = waiting.pop(-1 if latest else 0)
-        if not waiting:
+        pending = same_id.pop(-1 if latest else 0)
+        if not same_id:
             del self._by_id[correlation_id]
         self._count -= 1
         self._bytes -= pending.held
-        self.late = 0
+        self.responses_after_eviction = 0
         # Brokers answer the requests of a connection in order (Kafka's protocol guide, "Network");
         # most connections have one request in flight, so that there is nothing to compare.
         if self._count and next(iter(self._by_id.values()))[0].origin[1] < pending.origin[1]:
@@ -255,48 +272,49 @@ class InFlight(Resumable):
         return pending
 
     def _overtake(self, pending: Pending) -> None:
-        """Take note of a request that is answered before the oldest one."""
+        """Note a request that is answered before the oldest one."""
         header, oldest = pending.header, next(iter(self._by_id.values()))[0]
-        if header is None or oldest.header is None or oldest.blind:
+        if header is None or oldest.header is None or oldest.acks_unknown:
             return
-        # Clients count upwards: else it is the order of a capture that began among lost packets.
+        # Clients count correlation ids upward. Where an older request has the larger id, the
+        # capture lost packets in between, and the broker answered nothing out of order.
         if header.correlation_id < oldest.header.correlation_id:
             return
-        passed = self.passed
-        count = 1 if passed is None else passed.responses + 1
+        overtaking = self.last_overtaking
+        count = 1 if overtaking is None else overtaking.responses + 1
         offset = pending.origin.offset
-        if passed is None or passed.offset < offset:
-            passed = Overtaking(offset, header.correlation_id, pending.api, count)
-        self.passed = passed._replace(responses=count)
+        if overtaking is None or overtaking.offset < offset:
+            overtaking = Overtaking(offset, header.correlation_id, pending.api, count)
+        self.last_overtaking = overtaking._replace(responses=count)
 
     def overtaking(self, pending: Pending) -> Overtaking | None:
         """Return the later request that was answered before this one."""
-        passed, header = self.passed, pending.header
-        if passed is None or header is None or pending.origin.offset > passed.offset:
+        overtaking, header = self.last_overtaking, pending.header
+        if overtaking is None or header is None or pending.origin.offset > overtaking.offset:
             return None
-        return passed if header.correlation_id < passed.correlation_id else None
+        return overtaking if header.correlation_id < overtaking.correlation_id else None
 
-    def before(self, offset: int) -> list[Pending]:
-        """Take out the requests that were sent before that offset."""
+    def take_before(self, offset: int) -> list[Pending]:
+        """Remove and return the requests that were sent before an offset of the client's stream."""
         out: list[Pending] = []
         for correlation_id in list(self._by_id):
-            waiting = self._by_id[correlation_id]
-            while waiting and waiting[0].origin.offset < offset:
-                out.append(waiting[0])
+            same_id = self._by_id[correlation_id]
+            while same_id and same_id[0].origin.offset < offset:
+                out.append(same_id[0])
                 self.take(correlation_id)
         return sorted(out, key=_sent)
 
-    def all(self) -> list[Pending]:
-        """Take out everything, tokens included, in the order of sending."""
-        out = [pending for waiting in self._by_id.values() for pending in waiting] + self.tokens
+    def take_all(self) -> list[Pending]:
+        """Remove and return everything, tokens included, in the order of sending."""
+        out = [pending for same_id in self._by_id.values() for pending in same_id] + self.tokens
         self._by_id = OrderedDict()
         self._count = self._bytes = 0
         self.tokens = []
         return sorted(out, key=_sent)
 
     def origins(self) -> list[Origin]:
-        found = [pending.origin for waiting in self._by_id.values() for pending in waiting]
-        return found + [token.origin for token in self.tokens] if self.tokens else found
+        origins = [pending.origin for same_id in self._by_id.values() for pending in same_id]
+        return origins + [token.origin for token in self.tokens]
 
 
 def _sent(pending: Pending) -> int:

@@ -1,8 +1,9 @@
-"""Finding the next frame where it is not known: after a gap, nonsense, or a start in the middle.
+"""Search for the next frame where its begin is unknown: after a gap, nonsense, or a start
+midstream.
 
-Bytes are held until a position is found that looks like a frame and is confirmed: by the client id
-or correlation ids of the connection, by starting with a packet, or by the frame behind it. Every
-byte is looked at a bounded number of times.
+Bytes are held until a position looks like a frame and is confirmed: by the client id or correlation
+ids of the connection, by starting with a packet, or by the frame behind it. Every byte is examined
+a bounded number of times.
 """
 
 from __future__ import annotations
@@ -30,46 +31,50 @@ from kafkascope.captures.model import Piece
 from kafkascope.captures.resumable import Resumable
 from kafkascope.captures.signatures import HEAD
 
+# A candidate that nothing else confirms waits for the frame behind it. Without a bound a size that
+# is chance would hold 512 MB and delay all exchanges behind it. Larger frames are found all the
+# same: they begin a packet, or repeat the client id.
 WINDOW: Final = 256 * 1024
-"""So many bytes are held while a candidate waits for the frame behind it."""
+"""Bytes that are held for a candidate."""
 
 _SIZE = struct.Struct(">i")
 _SIZE_AND_ID = struct.Struct(">ii")
 
 
-class Sense(Protocol):
+class FrameHeuristic(Protocol):
     """What frames of one direction look like."""
 
     def finder(self) -> Callable[[Data, int], int]:
-        """Return a function that takes (bytes, from) and returns the next position that is worth a
-        look, -1 for none."""
+        """Return a function of (bytes, position) that returns the next candidate's position, or -1
+        when there is none."""
 
     def judge(self, data: Data, at: int, fresh: bool) -> Plausibility:
-        """Judge what is at that position; `fresh`: a packet starts there."""
+        """Judge a position; `fresh`: a packet starts there."""
 
     def starts(self, data: Data, at: int) -> bool:
-        """Return whether the bytes from `at` on, which start a packet and are all that the capture
-        has of it, are the first ones of a frame. Where a header is all that there is, it is judged
-        already."""
+        """Return whether a packet of which the capture has only the bytes from `at` on begins with
+        a frame. By default no: `judge` has already seen a whole header."""
         return False
 
     def follows(self, data: Data, first: int, second: int) -> Plausibility:
         """Return whether a frame at `second` confirms the one at `first`; NO, MORE or YES."""
 
 
-class RequestSense(Resumable):
+class RequestHeuristic(Resumable):
     """Requests: by header, and surely by the connection's own client id."""
 
     STATE = ("client_id", "lenient")
 
     def __init__(self) -> None:
         self.client_id: bytes | None = None
-        """Of the connection, once known; not of 30 KB, for each of many connections."""
+        """The connection's, once known; never a very long one, which thousands of connections would
+        hold."""
         self.lenient = False
-        """Keys and versions that we do not know pass too: the port is known to be Kafka's."""
+        """Whether unknown keys and versions pass at the start of a packet: the connection is known
+        to be Kafka's."""
 
     def know(self, client_id: str | None) -> None:
-        """Take note of the client id of a request, if it is the first one of usual length."""
+        """Keep the client id of the first request whose id is not very long."""
         if self.client_id is None and client_id and len(client_id) <= MOST_TEXT:
             self.client_id = client_id.encode("utf-8", "surrogateescape")
 
@@ -84,7 +89,7 @@ class RequestSense(Resumable):
         return verdict
 
     def starts(self, data: Data, at: int) -> bool:
-        """Judge by the header, whose client id need not be whole."""
+        """Judge by the header, whose client id may be cut off."""
         return cut_request(data, at, not self.lenient)
 
     def follows(self, data: Data, first: int, second: int) -> Plausibility:
@@ -92,15 +97,15 @@ class RequestSense(Resumable):
         return Plausibility.YES if verdict is Plausibility.MAYBE else verdict
 
 
-class ResponseSense(Sense):
-    """Responses: nothing but size and correlation id, so the ids in flight have to tell."""
+class ResponseHeuristic(FrameHeuristic):
+    """Responses: they begin with nothing but size and correlation id, so the ids in flight
+    decide."""
 
     def __init__(self, in_flight: Callable[[], list[int]]) -> None:
         self._in_flight = in_flight
 
     def finder(self) -> Callable[[Data, int], int]:
-        """Return a function that finds positions with a plausible size and an id that is in
-        flight."""
+        """Return a function that finds a plausible size before a correlation id in flight."""
         return response_finder(self._in_flight())
 
     def judge(self, data: Data, at: int, fresh: bool) -> Plausibility:
@@ -128,14 +133,14 @@ class ResponseSense(Sense):
         return judge_response(data, at, range(1 << 31)) is Plausibility.MAYBE
 
 
-class Hunt(Resumable):
-    """Bytes in which a frame is looked for."""
+class ResyncBuffer(Resumable):
+    """Bytes of one direction in which the begin of a frame is searched for."""
 
-    STATE = ("_looked", "_offset", "_pieces", "_starts", "_wanted", "held", "surplus")
-    __slots__ = (*STATE, "_sense")
+    STATE = ("_looked", "_offset", "_pieces", "_starts", "_search_at", "held", "surplus")
+    __slots__ = (*STATE, "_heuristic")
 
-    def __init__(self, sense: Sense) -> None:
-        self._sense = sense
+    def __init__(self, heuristic: FrameHeuristic) -> None:
+        self._heuristic = heuristic
         self.held = bytearray()
         self._offset = 0
         """Stream offset of the first held byte."""
@@ -144,9 +149,9 @@ class Hunt(Resumable):
         self._starts: list[int] = []
         """Positions where packets start, ascending."""
         self._looked = 0
-        """No frame starts before this position."""
-        self._wanted = 0
-        """Too early to look again before so many bytes are held."""
+        """Position before which no frame starts."""
+        self._search_at = 0
+        """Count of held bytes before which another search would find nothing new."""
         self.surplus = 0
         """Held bytes that may be dropped: no frame starts in them."""
 
@@ -161,12 +166,12 @@ class Hunt(Resumable):
             self._offset = offset
         base = len(held)
         last = self._pieces[-1] if self._pieces else None
-        for each in pieces:
-            piece = each._replace(start=base + each.start)
+        for part in pieces:
+            piece = part._replace(start=base + part.start)
             if last is None or piece.packet != last.packet:
                 self._starts.append(piece.start)
             elif piece.at - last.at == piece.start - last.start:
-                continue  # the same one goes on: the size before it was looked at alone
+                continue  # the packet continues: its first 4 bytes, a size, came apart
             self._pieces.append(piece)
             last = piece
         held += data
@@ -175,15 +180,15 @@ class Hunt(Resumable):
         """Return the position of the next frame; None when it is not there yet. `last`: no more
         bytes will follow."""
         held = self.held
-        if len(held) < self._wanted and not last:
+        if len(held) < self._search_at and not last:
             return None
-        find = self._sense.finder()
+        find = self._heuristic.finder()
         at = self._looked
         while True:
             at = self._candidate(find, at)
             if at < 0:
                 self._looked = max(self._looked, len(held) - HEAD_BYTES + 1, 0)
-                self._wanted = 0
+                self._search_at = 0
                 self.surplus = self._looked
                 return None
             verdict = self._verdict(at, last)
@@ -196,23 +201,23 @@ class Hunt(Resumable):
             at += 1
 
     def _candidate(self, find: Callable[[Data, int], int], at: int) -> int:
-        """Return the next position worth a look: what the sense finds, or the start of a packet."""
-        found = find(self.held, at)
+        """Return the next candidate: one that the heuristic finds, or the start of a packet."""
+        candidate = find(self.held, at)
         index = bisect_right(self._starts, at - 1)
         start = self._starts[index] if index < len(self._starts) else -1
-        if found < 0 or (0 <= start < found):
+        if candidate < 0 or (0 <= start < candidate):
             return start
-        return found
+        return candidate
 
     def _verdict(self, at: int, last: bool) -> Plausibility:
         held = self.held
         index = bisect_right(self._starts, at) - 1
         fresh = index >= 0 and self._starts[index] == at
-        verdict = self._sense.judge(held, at, fresh)
+        verdict = self._heuristic.judge(held, at, fresh)
         if verdict is Plausibility.MORE:
-            self._wanted = 0
+            self._search_at = 0
             if last:
-                cut = fresh and self._sense.starts(held, at)
+                cut = fresh and self._heuristic.starts(held, at)
                 return Plausibility.YES if cut else Plausibility.NO
             return verdict
         if verdict is not Plausibility.MAYBE:
@@ -221,27 +226,29 @@ class Hunt(Resumable):
         behind = at + 4 + size
         if behind > at + WINDOW:
             return Plausibility.NO
-        verdict = self._sense.follows(held, at, behind) if behind < len(held) else Plausibility.MORE
+        verdict = (
+            self._heuristic.follows(held, at, behind) if behind < len(held) else Plausibility.MORE
+        )
         if verdict is Plausibility.MORE:
             if last:
                 return Plausibility.YES if behind == len(held) else Plausibility.NO
-            self._wanted = min(behind + HEAD_BYTES, at + WINDOW)
+            self._search_at = min(behind + HEAD_BYTES, at + WINDOW)
         return verdict
 
     def drop(self, count: int) -> tuple[int, int, int, bytes, Part | None]:
-        """Drop the first bytes: (stream offset, count, time, what they begin with, where those of
-        the first packet stand)."""
+        """Drop the first bytes. Return their stream offset, count, time, first bytes, and where the
+        first packet's share of them is in the input."""
         first = self._pieces[0] if self._pieces else None
         time_ns = 0 if first is None else first.time_ns
         part = None
         if first is not None:
             size = self._pieces[1].start if len(self._pieces) > 1 else count
             part = Part(first.file, first.at, min(size, count), first.packet)
-        gone = (self._offset, count, time_ns, bytes(self.held[:HEAD]), part)
+        dropped = (self._offset, count, time_ns, bytes(self.held[:HEAD]), part)
         del self.held[:count]
         self._offset += count
         self._looked = max(0, self._looked - count)
-        self._wanted = max(0, self._wanted - count)
+        self._search_at = max(0, self._search_at - count)
         self.surplus = 0
         pieces: list[Piece] = []
         for number, piece in enumerate(self._pieces):
@@ -252,7 +259,7 @@ class Hunt(Resumable):
                 pieces.append(piece._replace(start=piece.start + cut - count, at=piece.at + cut))
         self._pieces = pieces if self.held else []
         self._starts = [start - count for start in self._starts if start >= count]
-        return gone
+        return dropped
 
     def rest(self) -> tuple[bytes, int, list[Piece]]:
         return bytes(self.held), self._offset, self._pieces

@@ -1,7 +1,8 @@
-"""What rules of our proxy did to an exchange, as its recording says in the comments of packets.
+"""Effects of our proxy's rules on exchanges, read from the packet comments of its recordings.
 
-The proxy writes these words (`proxy.judging`), here they are read: as notes of the exchange, so
-that every output has them and findings do not blame the broker.
+The proxy writes the comments (`proxy/rules/faults`, `proxy/relay/execution.py`). Here they become
+notes of the exchange, so that every output shows them, and findings do not blame the broker
+(decision 0023).
 """
 
 from __future__ import annotations
@@ -22,58 +23,58 @@ if TYPE_CHECKING:
 FAULT: Final = "fault: "
 RULE: Final = "rule: "
 BY_HAND: Final = " by hand"
-"""Held frames that somebody edited or dropped."""
+"""Ends the effect of a user on a held frame: edited or dropped."""
 BETWEEN: Final = "; "
 HIDDEN: Final = "hidden"
-_GIVEN: Final = re.compile(
+_ASSIGNMENT: Final = re.compile(
     r"set (?:request|response)\.[a-z0-9_.\[\]*]+ [-+*]?= |records set (?:value|key|header) "
 )
-"""What comes before the values that rules give to fields and records."""
-_OURS: Final = (
+"""Begin of an effect that sets fields or records; the value follows."""
+_OUR_WORDS: Final = (
     "delay normal throttle drop error stamp reset close half-close truncate corrupt-crc set "
     "records lose duplicate reorder corrupt crc value timestamp versions <= member expire "
     "stale-metadata black-hole hold at top group topic partition not sent to the broker was asked "
     "edited dropped by hand"
 )
-_WORDS: Final = frozenset(_OURS.split())
+_WORDS: Final = frozenset(_OUR_WORDS.split())
 _NUMBER: Final = re.compile(r"[-+]?[\d.]+[A-Za-z]{0,3}(?:/s)?(?:(?:\.\.|-)[\d.]+[a-z]{0,3})?")
 NOTE: Final = "the proxy that recorded this: "
 
 
 def named(client: Endpoint, correlation_id: int) -> str:
-    """Return how a comment names an exchange at whose own packets it does not stand."""
+    """Return the name of an exchange in a comment that is not on the exchange's own packets."""
     return f"{client} {correlation_id}"
 
 
 def notes_of(
     remarks: Remarks,
-    asked: Frame | None,
+    request: Frame | None,
     response: Frame | None,
     client: Endpoint,
     correlation_id: int | None,
 ) -> tuple[Note, ...]:
-    """Return a note for each thing that was done to an exchange."""
-    texts = [remarks.at(*frame.parts[0][:2]) for frame in (asked, response) if frame is not None]
-    if asked is not None and correlation_id is not None:
-        texts.append(remarks.about(named(client, correlation_id), *asked.parts[0][:2]))
-    deeds = [
+    """Return a note for each effect of a rule on an exchange."""
+    texts = [remarks.at(*frame.parts[0][:2]) for frame in (request, response) if frame is not None]
+    if request is not None and correlation_id is not None:
+        texts.append(remarks.about(named(client, correlation_id), *request.parts[0][:2]))
+    effects = [
         part.removeprefix(FAULT)
         for text in texts
         for part in text.split(BETWEEN)
         if part.startswith((FAULT, RULE)) or part.endswith(BY_HAND)
     ]
-    return tuple(Note("note", NOTE + deed) for deed in dict.fromkeys(deeds))
+    return tuple(Note("note", NOTE + effect) for effect in dict.fromkeys(effects))
 
 
-def deeds_of(notes: Iterable[Note]) -> list[str]:
-    """Return what the proxy did, among the notes of an exchange."""
-    return [each.text.removeprefix(NOTE) for each in notes if each.text.startswith(NOTE)]
+def effects_of(notes: Iterable[Note]) -> list[str]:
+    """Return the effects of the proxy that the notes of an exchange name."""
+    return [note.text.removeprefix(NOTE) for note in notes if note.text.startswith(NOTE)]
 
 
-def renamed(notes: tuple[Note, ...]) -> tuple[Note, ...]:
-    """Return the notes of an exchange whose names are changed."""
+def anonymized_notes(notes: tuple[Note, ...]) -> tuple[Note, ...]:
+    """Return notes without the names that users gave, for anonymized outputs."""
     return tuple(
-        note._replace(text=NOTE + nameless(note.text.removeprefix(NOTE)))
+        note._replace(text=NOTE + anonymized(note.text.removeprefix(NOTE)))
         if note.text.startswith(NOTE)
         else note
         for note in notes
@@ -81,29 +82,31 @@ def renamed(notes: tuple[Note, ...]) -> tuple[Note, ...]:
 
 
 def comment_of(notes: Iterable[Note]) -> str:
-    """Return the comment from which these notes are read again."""
+    """Return the packet comment that `notes_of` turns into these notes."""
     return BETWEEN.join(
-        deed if deed.startswith(RULE) or deed.endswith(BY_HAND) else FAULT + deed
-        for deed in deeds_of(notes)
+        effect if effect.startswith(RULE) or effect.endswith(BY_HAND) else FAULT + effect
+        for effect in effects_of(notes)
     )
 
 
-def nameless(deed: str) -> str:
-    """Return what was done without what people wrote into their rule: its name, and the values that
-    fields and records got. What else is no word of ours goes, too."""
-    if deed.startswith(RULE):
+# A list of allowed words, because a comment is text of the user's rules: what is not known to be
+# harmless may be a topic, a host or a value.
+def anonymized(effect: str) -> str:
+    """Return an effect without the texts of users: the name of a rule, values that fields and
+    records were set to, and any word that neither our comments nor Kafka's tables have."""
+    if effect.startswith(RULE):
         return f"{RULE}{HIDDEN}"
-    found = _GIVEN.match(deed)
-    if found is not None:
-        return f"{found[0]}{HIDDEN}"
-    kept: list[str] = []
-    for word in deed.split():
+    assignment = _ASSIGNMENT.match(effect)
+    if assignment is not None:
+        return f"{assignment[0]}{HIDDEN}"
+    words: list[str] = []
+    for word in effect.split():
         bare = word.strip(",")
         if bare in _WORDS or _NUMBER.fullmatch(bare) or bare in _names():
-            kept.append(word)
-        elif kept[-1:] != [HIDDEN]:
-            kept.append(HIDDEN)
-    return " ".join(kept)
+            words.append(word)
+        elif words[-1:] != [HIDDEN]:
+            words.append(HIDDEN)
+    return " ".join(words)
 
 
 @cache
@@ -111,12 +114,12 @@ def _names() -> frozenset[str]:
     from kafkascope.dissectors.reference.codes import ERRORS
     from kafkascope.dissectors.registry import APIS
 
-    return frozenset(each.name for table in (ERRORS, APIS) for each in table.values())
+    return frozenset(entry.name for table in (ERRORS, APIS) for entry in table.values())
 
 
-def untold(text: str) -> str:
-    """Return a text of others for a comment: no part of it is taken for what a proxy did, or
-    for the subject of a comment (see `captures.formats.remarks`)."""
+def escaped(text: str) -> str:
+    """Return a text as part of a comment, so that no reader takes any of it for an effect of a
+    proxy, or for the subject of the comment (see `captures.formats.remarks`)."""
     text = text.replace(BETWEEN.strip(), ",").replace(" [", " (")
     if text.startswith((FAULT, RULE)):
         text = f"said: {text}"

@@ -10,7 +10,7 @@ from kafkascope.analyzer.conversation.detect import GIVEN_UP, WHOLE_FIRST, descr
 from kafkascope.analyzer.conversation.framing import FrameBuffer, Unit
 from kafkascope.analyzer.conversation.http.messages import without_credentials
 from kafkascope.analyzer.conversation.limits import LIMITS
-from kafkascope.analyzer.conversation.resync import RequestSense
+from kafkascope.analyzer.conversation.resync import RequestHeuristic
 from kafkascope.analyzer.conversation.zookeeper import (
     ZooKeeperSession,
     is_zookeeper_request,
@@ -271,7 +271,7 @@ class Undecided(Resumable):
         probe = self._probes[direction]
         if probe is None:
             probe = self._probes[direction] = _probe()
-            probe.hunt()
+            probe.resync()
         return self._probed(direction, probe.feed(chunk))
 
     def _probed(self, direction: int, units: list[Unit]) -> Conversation | None:
@@ -385,4 +385,4 @@ def loaded(kind: str, state: Dump, context: Context) -> Conversation | Undecided
 
 def _probe() -> FrameBuffer:
     """Looks for a request in a direction, of whose client nothing is known."""
-    return FrameBuffer(RequestSense())
+    return FrameBuffer(RequestHeuristic())

@@ -1,7 +1,7 @@
 """Connections with TLS whose secret the key log does not have yet: who waits, how long, how much.
 
 Programs write a secret when they have it, and packets may be read before that line. What waits is
-bounded in memory and in time. State without I/O: time arrives with `Conversations.look_again`.
+bounded in memory and in time. State without I/O: time arrives with `Conversations.retry_secrets`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.analyzer.conversation.plausible import Data, Plausibility, finder_of
-from kafkascope.analyzer.conversation.resync import Sense
+from kafkascope.analyzer.conversation.resync import FrameHeuristic
 from kafkascope.analyzer.model import Note, ZooKeeperFacts
 from kafkascope.captures.resumable import Resumable
 from kafkascope.dissectors.errors import DissectError
@@ -190,7 +190,7 @@ _ANSWERS = re.compile(
 )
 
 
-class _ZooKeeperSense(Sense):
+class _ZooKeeperSense(FrameHeuristic):
     """What frames look like whose headers are judged alone."""
 
     LEAST: ClassVar[int]
@@ -216,7 +216,7 @@ class _ZooKeeperSense(Sense):
         return Plausibility.YES if verdict is Plausibility.MAYBE else verdict
 
 
-class AskSense(_ZooKeeperSense):
+class ZooKeeperRequestHeuristic(_ZooKeeperSense):
     """What requests look like: a size, an xid and a type that is known; or a handshake."""
 
     LEAST = HEAD
@@ -238,7 +238,7 @@ def _is_greeting(data: Data, at: int, size: int) -> bool:
     return -1 <= password <= 64 and size - ANSWER_HANDSHAKE - max(password, 0) in (0, 1)
 
 
-class AnswerSense(_ZooKeeperSense):
+class ZooKeeperResponseHeuristic(_ZooKeeperSense):
     """What answers look like: a size, an xid, a zxid and an error that is known; or, where one is
     waited for, the handshake of a server."""
 

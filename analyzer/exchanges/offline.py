@@ -216,7 +216,7 @@ class OpenInput:
             for block in batches(self.source, self.assembly, named=named, share=share):
                 yield map(self._completed, block) if self.live else map(self._settled, block)
                 if follower is not None and (seconds := follower.poll()) is not None:
-                    yield iter([self._notify(self._conversations.look_again(seconds))])
+                    yield iter([self._notify(self._conversations.retry_secrets(seconds))])
         except CutShort as error:
             self.damage = error
 
@@ -244,7 +244,7 @@ class OpenInput:
     def _completed(self, events: Iterable[StreamEvent]) -> list[Item]:
         feed, both = self._conversations.feed, self.legs == "both"
         listener, named, watch = self.listener, self.named, self.watch
-        out = self._notify(self._conversations.caught_up())
+        out = self._notify(self._conversations.kernel_exchanges())
         for event in events:
             comment = event.connection.interface_comment
             if comment and not both and comment == BROKER_LEG:
@@ -332,7 +332,7 @@ class OpenInput:
 
     def holds(self, most: int) -> bool:
         """Return whether more than `most` bytes of memory wait for more bytes."""
-        return self.context.waiting > most and self._conversations.held > most
+        return self.context.buffered_bytes > most and self._conversations.held > most
 
     def key_log_errors(self) -> list[CaptureError]:
         """Return why key logs that are followed cannot be read by now, or those inside the capture

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from kafkascope.analyzer.conversation.tampering import deeds_of
+from kafkascope.analyzer.conversation.tampering import effects_of
 from kafkascope.analyzer.findings.counting import (
     Event,
     EventLog,
@@ -127,7 +127,7 @@ class Slowness(Counts):
     def _judge(self, row: Row, exchange: Exchange) -> None:
         """Take note of an exchange that took long."""
         latency = row.latency_ns or 0
-        touched = bool(row.notes) and bool(deeds_of(row.notes))
+        touched = bool(row.notes) and bool(effects_of(row.notes))
         excess, least = max(0, latency - row.wait_ns), limit("slow.excess")
         served = excess
         if row.serving_beyond_wait_ns is not None:

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, Final
 
-from kafkascope.analyzer.conversation.tampering import deeds_of
+from kafkascope.analyzer.conversation.tampering import effects_of
 from kafkascope.analyzer.exchanges.rows import Row, RowError, blank
 from kafkascope.analyzer.findings.counting import Event, EventLog, Keyed, table
 from kafkascope.analyzer.findings.limits import LIMITS
@@ -41,7 +41,7 @@ class ProxyEffects(Counts):
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
         """Take note of exchanges with such a note, or without an answer; few are so."""
-        deeds = deeds_of(row.notes) if row.notes else []
+        deeds = effects_of(row.notes) if row.notes else []
         if not deeds and row.state not in UNANSWERED:
             return
         place = [row.connection, exchange.connection.first_ns]

@@ -68,7 +68,7 @@ class Stored:
             context.exchanges += manifest["exchanges"]
             context.skipped_bytes += manifest["skipped_bytes"]
             context.opaque.update(manifest["opaque"])
-            context.beyond.update(manifest.get("left_out", ()))
+            context.truncations.update(manifest.get("left_out", ()))
             statistics.packets += manifest["packets"]
             statistics.segments += manifest["packets"]
             statistics.dropped += manifest["dropped"]

@@ -16,7 +16,7 @@ from kafkascope.captures.tls.sources import FoundKeys, KeySources
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kafkascope.analyzer.conversation.context import Question
+    from kafkascope.analyzer.conversation.context import CrossCheck
     from kafkascope.captures.formats.records import DecryptionSecrets
     from kafkascope.captures.tls.keys.epoch import Epoch, FullHandshake
     from kafkascope.captures.tls.keys.keylog import KeyLog
@@ -35,14 +35,14 @@ class WorkerKeys(KeySources):
         log: KeyLog | None,
         blocks: Sequence[DecryptionSecrets],
         readers: int,
-        asked: set[Question],
+        cross_checks: set[CrossCheck],
     ) -> None:
-        """`readers`: how many read the input together. `asked` gets the names of sessions whose
-        handshakes others may have."""
+        """`readers`: how many read the input together. `cross_checks` gets the names of sessions
+        whose handshakes others may have."""
         super().__init__(log, blocks)
         self._readers = readers
-        self._asked = asked
-        self.given: list[Question] = []
+        self._cross_checks = cross_checks
+        self.given: list[CrossCheck] = []
         """Names of sessions that connections got."""
         self._blind = False
         """Sessions were offered before there was a key log."""
@@ -50,7 +50,7 @@ class WorkerKeys(KeySources):
     def origins(self, client_random: bytes, name: bytes) -> tuple[FullHandshake, ...]:
         log = self.log
         if name and log is not None and not log.other_names and log.secrets(client_random) is None:
-            self._asked.add((SESSION, name))
+            self._cross_checks.add((SESSION, name))
         return super().origins(client_random, name)
 
     def resume(
@@ -62,7 +62,7 @@ class WorkerKeys(KeySources):
         elif self._blind:
             raise NeedsSingleProcess
         elif own.master(log) is None:
-            self._asked.update((SESSION, name) for name in offered if name)
+            self._cross_checks.update((SESSION, name) for name in offered if name)
         self.given += [(SESSION, name) for name in given if name]
         return super().resume(own, offered, given)
 

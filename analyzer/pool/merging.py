@@ -32,7 +32,7 @@ from kafkascope.kernel.numbering import Hold, Start
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kafkascope.analyzer.conversation.context import Question
+    from kafkascope.analyzer.conversation.context import CrossCheck
     from kafkascope.analyzer.exchanges.records import Problem
 
 
@@ -64,7 +64,7 @@ class WorkerMerge:
         """Of all exchanges: packet, offset, packet, offset..."""
         self._ranks: Ranks | None = None
         self.names = TopicNames()
-        self._answered: list[set[Question]] = [set() for _ in range(workers)]
+        self._cross_facts: list[set[CrossCheck]] = [set() for _ in range(workers)]
         """What each worker could answer."""
         self.exchanges = self.wanted = self.read = 0
 
@@ -85,16 +85,16 @@ class WorkerMerge:
         connection without what another one knew."""
         for packet in sorted(packet for each in batches for packet in each.opened):
             self._connections[packet] = len(self._connections)
-        for known, batch in zip(self._answered, batches, strict=True):
-            known.update(batch.answered)
+        for known, batch in zip(self._cross_facts, batches, strict=True):
+            known.update(batch.cross_facts)
             self.names.learn_all(dict(batch.names))
             self._origins += batch.origins
             self.exchanges += len(batch.origins) >> 1
             self.wanted += batch.wanted
             self.read = max(self.read, batch.read)
         for worker, batch in enumerate(batches):
-            for other, known in enumerate(self._answered):
-                if other != worker and not batch.asked.isdisjoint(known):
+            for other, known in enumerate(self._cross_facts):
+                if other != worker and not batch.cross_checks.isdisjoint(known):
                     raise NeedsSingleProcess
 
     def _made(self, batch: WorkerBatch) -> Iterator[_Made]:

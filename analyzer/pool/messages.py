@@ -13,7 +13,7 @@ from kafkascope.captures.streams.shares import NeedsSingleProcess
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from kafkascope.analyzer.conversation.context import Question
+    from kafkascope.analyzer.conversation.context import CrossCheck
     from kafkascope.analyzer.exchanges.captured_sides import CapturedSides
     from kafkascope.analyzer.exchanges.pairs import Item, Rows
     from kafkascope.analyzer.exchanges.records import Problem
@@ -119,10 +119,10 @@ class WorkerBatch:
     """By index of the exchange."""
     names: list[tuple[bytes, str]] = field(default_factory=list)
     """Topics: id, name."""
-    asked: set[Question] = field(default_factory=set)
-    """See `Context.asked`."""
-    answered: list[Question] = field(default_factory=list)
-    """What the worker could answer of that, as far as it is new."""
+    cross_checks: set[CrossCheck] = field(default_factory=set)
+    """See `Context.cross_checks`."""
+    cross_facts: list[CrossCheck] = field(default_factory=list)
+    """New facts that answer cross checks of other workers."""
     read: int = 0
     """Bytes of packets that were read so far."""
     wanted: int = 0

@@ -224,7 +224,7 @@ class Pool:
         capture.source.statistics, capture.damage = summary.statistics, summary.damage
         context.exchanges, context.skipped_bytes = merge.exchanges, summary.skipped_bytes
         context.opaque, context.brokers = summary.opaque, summary.brokers
-        context.beyond |= summary.left_out
+        context.truncations |= summary.left_out
         context.encrypted.extend(summary.encrypted)
         if summary.key_log and context.keys.log is None:
             # What is inside the input, the workers have read.

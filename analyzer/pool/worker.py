@@ -52,9 +52,9 @@ class Worker:
         self._capture, self._share, self._work = capture, share, work
         self._placeholders = placeholders
         context = capture.context
-        context.asked = set()
+        context.cross_checks = set()
         self._keys = context.keys = WorkerKeys(
-            context.keys.log, capture.source.secrets, share.count, context.asked
+            context.keys.log, capture.source.secrets, share.count, context.cross_checks
         )
         self._rows = Rows(context)
         capture.share = share
@@ -124,15 +124,15 @@ class Worker:
         names = context.names.all()
         batch.names = list(islice(reversed(names.items()), len(names) - self._sent))[::-1]
         self._sent = len(names)
-        if context.asked:
-            batch.asked |= context.asked
-            context.asked.clear()
+        if context.cross_checks:
+            batch.cross_checks |= context.cross_checks
+            context.cross_checks.clear()
         answered = len(context.brokers) + len(context.zookeepers)
         if answered != self._answered:
             self._answered = answered
-            batch.answered += [("broker", each) for each in context.brokers]
-            batch.answered += [("zookeeper", each) for each in context.zookeepers]
-        batch.answered += self._keys.given
+            batch.cross_facts += [("broker", each) for each in context.brokers]
+            batch.cross_facts += [("zookeeper", each) for each in context.zookeepers]
+        batch.cross_facts += self._keys.given
         self._keys.given.clear()
         batch.read = self._capture.source.statistics.captured_bytes
         return batch

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Final, TypeVar, cast
 
 from kafkascope.analyzer.bodies.fetch_sessions import FetchSession, Implied
-from kafkascope.analyzer.conversation.tampering import renamed
+from kafkascope.analyzer.conversation.tampering import anonymized_notes
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.model import Exchange, Frame, Request, Response, ZooKeeperFacts
@@ -117,7 +117,7 @@ class Disguise:
             fetch_session=self._session(exchange.fetch_session),
             tls=exchange.tls and exchange.tls._replace(**self._named(exchange.tls)),
             facts=None,
-            notes=renamed(exchange.notes),
+            notes=anonymized_notes(exchange.notes),
             zookeeper=self._zookeeper(exchange.zookeeper),
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kafkascope.analyzer.conversation.detect import is_tls, stand_in
-from kafkascope.analyzer.conversation.tampering import BETWEEN, FAULT, nameless
+from kafkascope.analyzer.conversation.tampering import BETWEEN, FAULT, anonymized
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG, CLIENT_LEG
 from kafkascope.analyzer.transform import secrets
 from kafkascope.analyzer.transform.redaction import Redaction
@@ -102,7 +102,9 @@ class Anonymous(Masked):
     def deeds(self, text: str) -> str:
         """What was done, without what people wrote into their rules."""
         return BETWEEN.join(
-            FAULT + nameless(each.removeprefix(FAULT)) if each.startswith(FAULT) else nameless(each)
+            FAULT + anonymized(each.removeprefix(FAULT))
+            if each.startswith(FAULT)
+            else anonymized(each)
             for each in text.split(BETWEEN)
         )
 

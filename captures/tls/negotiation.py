@@ -49,7 +49,7 @@ class Negotiation(Resumable):
         held = len(self._transcript or b"") + len(self._certificate)
         return held + len(self._client_certificate) + len(self._ticket) + len(hello)
 
-    def relieve(self) -> None:
+    def evict(self) -> None:
         """Forget what is of use for few connections only."""
         self._transcript, self._ticket = None, b""
         self.done()

@@ -78,9 +78,9 @@ class TlsStream(TlsState):
         """Memory of what waits for more bytes."""
         return self.incomplete + self.negotiation.held
 
-    def relieve(self) -> None:
+    def evict(self) -> None:
         """Give up what waits for more bytes."""
-        self.negotiation.relieve()
+        self.negotiation.evict()
         if self.incomplete:
             self.fail("damaged", "evicted: too many connections wait for more bytes at once")
             for side in self.sides:
@@ -105,7 +105,7 @@ class TlsStream(TlsState):
     def feed(self, event: StreamEvent) -> list[StreamEvent]:
         """Take the next event of the connection; return those of the plaintext."""
         if isinstance(event, Chunk):
-            found = self.straight(event)
+            found = self.decrypt_fast(event)
             return self._chunk(event) if found is None else [found]
         if isinstance(event, Gap):
             return self._gap(event)
@@ -138,7 +138,7 @@ class TlsStream(TlsState):
         self.plain = Plaintext(self.connection, direction, side.offset)
         return side
 
-    def straight(self, chunk: Chunk) -> Chunk | None:
+    def decrypt_fast(self, chunk: Chunk) -> Chunk | None:
         """Return what a chunk holds that is nothing but whole records of application data; None for
         any other, of which nothing is taken: `feed` gives the same, and takes longer."""
         direction, data, pieces = chunk.direction, chunk.data, chunk.pieces

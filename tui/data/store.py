@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from kafkascope.analyzer.conversation.context import Context
-from kafkascope.analyzer.conversation.tampering import deeds_of
+from kafkascope.analyzer.conversation.tampering import effects_of
 from kafkascope.analyzer.exchanges.columns import Kept, Read, grown
 from kafkascope.analyzer.exchanges.outcome import result
 from kafkascope.analyzer.model import Exchange
@@ -237,7 +237,7 @@ class Store:
     def deeds(self, index: int) -> list[str]:
         """Return what rules of the proxy that recorded an exchange did to it."""
         noted = self.session.remarks_by_row.get(self.session.dropped + index)
-        return [] if noted is None else deeds_of(noted[1])
+        return [] if noted is None else effects_of(noted[1])
 
     def is_expected(self, index: int) -> bool:
         """Return whether the errors of an exchange are expected, by what is known so far."""

@@ -10,7 +10,7 @@ from itertools import takewhile
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.analyzer.conversation.tampering import deeds_of
+from kafkascope.analyzer.conversation.tampering import effects_of
 from kafkascope.analyzer.exchanges.embedded import embedded_of, may_hide
 from kafkascope.analyzer.exchanges.records import fields_of, shareable
 from kafkascope.analyzer.exchanges.rows import row_of
@@ -115,7 +115,7 @@ class Document:
                 message = exchange.request if tab == "Request" else exchange.response
                 side = _Side(exchange, message, names, self._payloads())
                 tree = side.tree(tab.lower())
-                deeds = deeds_of(exchange.notes)
+                deeds = effects_of(exchange.notes)
                 rules = [Item("proxy rule", deed, kind="mark") for deed in deeds]
                 tree.roots[:0] = [*rules, *_stages(exchange)]
                 tree.refresh()

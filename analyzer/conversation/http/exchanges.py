@@ -98,10 +98,10 @@ class HttpConversation:
             waiting += len(answered.request.body)
         return waiting + self._requests.held + self._responses.held
 
-    def relieve(self) -> list[Exchange]:
+    def evict(self) -> list[Exchange]:
         """Give up what waits: other connections need the memory."""
-        self._requests.relieve()
-        self._responses.relieve()
+        self._requests.evict()
+        self._responses.evict()
         for each in (*self._waiting, self._answering):
             if each is not None and each.request is not None and each.request.body:
                 each.request = each.request._replace(body=b"", dropped=RELIEVED)

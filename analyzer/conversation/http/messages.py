@@ -140,7 +140,7 @@ class Messages:
                 self._drop(CUT)
             self._done()
 
-    def relieve(self) -> None:
+    def evict(self) -> None:
         """Forget the body that is being collected."""
         if self._head is not None:
             self._drop(RELIEVED)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.checks.comments import MOST_FINDINGS, Comments
-from kafkascope.analyzer.conversation.tampering import BETWEEN, untold
+from kafkascope.analyzer.conversation.tampering import BETWEEN, escaped
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.findings import Finding, Findings
@@ -111,11 +111,11 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES).map("".join))
 def test_no_text_is_taken_for_what_a_proxy_did(text: str) -> None:
-    told = untold(text)
+    told = escaped(text)
     assert deeds(told) == []
     assert remark(0, 1, f"fault: drop; {told}").about == ""
     # Nothing but signs is changed in texts that mean nothing to us.
-    assert untold("Fetch v12 of a: ok") == "Fetch v12 of a: ok"
+    assert escaped("Fetch v12 of a: ok") == "Fetch v12 of a: ok"
 
 
 def test_texts_of_clients_end_no_comment() -> None:

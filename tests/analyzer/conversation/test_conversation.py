@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.limits import ConversationLimits
-from kafkascope.analyzer.conversation.resync import RequestSense
+from kafkascope.analyzer.conversation.resync import RequestHeuristic
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.ranks import bounded
 from tests.analyzer.wire import (
@@ -237,7 +237,7 @@ def test_a_connection_keeps_the_beginning_of_long_names() -> None:
 
 
 def test_a_connection_is_found_again_by_a_client_id_of_usual_length() -> None:
-    sense = RequestSense()
+    sense = RequestHeuristic()
     for name in ("x" * 30_000, None, "app", "other"):
         sense.know(name)
     assert sense.client_id == b"app"

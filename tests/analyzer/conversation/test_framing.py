@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.conversation import framing
 from kafkascope.analyzer.conversation.framing import FrameBuffer, Skipped, Unit
-from kafkascope.analyzer.conversation.resync import RequestSense
+from kafkascope.analyzer.conversation.resync import RequestHeuristic
 from kafkascope.analyzer.model import Frame
 from kafkascope.captures.model import Chunk, Gap
 from tests.analyzer.wire import CLIENT, Wire, framed, heartbeat, produce
 
 
-def feed(wire: Wire, *, hunting: bool = False) -> list[Unit]:
-    buffer = FrameBuffer(RequestSense())
-    if hunting:
-        buffer.hunt()
+def feed(wire: Wire, *, resyncing: bool = False) -> list[Unit]:
+    buffer = FrameBuffer(RequestHeuristic())
+    if resyncing:
+        buffer.resync()
     out: list[Unit] = []
     for event in wire.events:
         if isinstance(event, Chunk):
@@ -91,12 +91,12 @@ def test_a_gap_beyond_the_frame_makes_it_hunt() -> None:
 
 def test_a_frame_behind_garbage_is_confirmed_by_the_one_behind_it() -> None:
     wire = Wire().client(b"\xff" * 11 + heartbeat(2) + heartbeat(3))
-    assert payloads(feed(wire, hunting=True)) == [heartbeat(2)[4:], heartbeat(3)[4:]]
+    assert payloads(feed(wire, resyncing=True)) == [heartbeat(2)[4:], heartbeat(3)[4:]]
 
 
 def test_a_frame_that_starts_a_packet_needs_no_second_sign() -> None:
     wire = Wire().client(b"\xff" * 11).client(heartbeat(2))
-    assert payloads(feed(wire, hunting=True)) == [heartbeat(2)[4:]]
+    assert payloads(feed(wire, resyncing=True)) == [heartbeat(2)[4:]]
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 2**31 - 1, 600 << 20])
@@ -122,14 +122,14 @@ def test_of_a_frame_that_is_too_large_the_head_is_kept(monkeypatch: pytest.Monke
     large, small = feed(wire.client(heartbeat(2)))
     assert isinstance(large, Frame)
     assert (large.cut, large.size) == ("too-large", len(asked) - 4)
-    assert large.payload == asked[4 : framing.HEAD_KEPT]
+    assert large.payload == asked[4 : framing.HEAD_BYTES]
     assert isinstance(small, Frame)
 
 
 @given(
     st.lists(st.one_of(st.binary(max_size=200), st.integers(0, 300)), max_size=12), st.booleans()
 )
-def test_every_byte_is_told_once(parts: list[bytes | int], hunting: bool) -> None:
+def test_every_byte_is_told_once(parts: list[bytes | int], resyncing: bool) -> None:
     """Garbage with holes: frames and skipped bytes never overlap and never exceed what came."""
     wire = Wire()
     for part in parts:
@@ -137,7 +137,7 @@ def test_every_byte_is_told_once(parts: list[bytes | int], hunting: bool) -> Non
             wire.gap("client", part or None)
         elif part:
             wire.client(part)
-    units = feed(wire, hunting=hunting)
+    units = feed(wire, resyncing=resyncing)
     seen = 0
     for unit in units:
         assert unit.offset >= seen
@@ -150,6 +150,6 @@ def test_hunting_in_hostile_bytes_is_linear() -> None:
     wire = Wire()
     for _ in range(40):
         wire.client(b"\x00\x00\xff\x00\x00\x03\x00\x01" * 1024)
-    units = feed(wire, hunting=True)
+    units = feed(wire, resyncing=True)
     assert sum(u.size for u in units if isinstance(u, Skipped)) <= 40 * 8192
     assert CLIENT

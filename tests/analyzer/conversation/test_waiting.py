@@ -62,7 +62,7 @@ class Live:
 
     def look(self, seconds: float = 0.0) -> Live:
         self.seconds += seconds
-        self.rows += self.conversations.look_again(self.seconds)
+        self.rows += self.conversations.retry_secrets(self.seconds)
         return self
 
     def finish(self) -> Live:
@@ -265,7 +265,7 @@ def test_without_a_handshake_secrets_are_tried_at_most_once_a_second() -> None:
 def test_memory_for_others_takes_what_waits_too() -> None:
     talk = beats(Talk(0x1301), 1)
     live = Live(limits=ConversationLimits(waiting_bytes=50_000)).feed(wire_of(talk).events)
-    live.conversations._enough = 0
+    live.conversations._recount_at = 0
     half = (100_000).to_bytes(4, "big") + heartbeat(1)[4:] + bytes(90_000)
     wire = Wire(port=9092, number=1, start_ns=wire_of(talk).time_ns).client(half)
     live.feed(wire.events)

@@ -25,7 +25,7 @@ from kafkascope.analyzer.conversation.encrypted import Encrypted
 from kafkascope.analyzer.conversation.framing import FrameBuffer
 from kafkascope.analyzer.conversation.pending import InFlight, Pending
 from kafkascope.analyzer.conversation.phases import Phases
-from kafkascope.analyzer.conversation.resync import Hunt, RequestSense
+from kafkascope.analyzer.conversation.resync import RequestHeuristic, ResyncBuffer
 from kafkascope.analyzer.conversation.undecided import Undecided
 from kafkascope.analyzer.conversation.zookeeper import ZooKeeperSession
 from kafkascope.analyzer.model import Origin
@@ -234,20 +234,21 @@ FIELDS = {
     "RecordBuffer": "_blocks _kept _total lost passed pieces whole",
     "Sessions": "_origins",
     "Search": "_at _blocks _first _left _span pieces tried_all",
-    "Conversations": "_enough _over connections",
+    "Conversations": "_ended _recount_at connections",
     "Undecided": "_bytes _closed_sides _happened _heads _holes connection events first_packet"
     " midstream over probes reason",
-    "Conversation": "_acknowledged _begins _closed _early _ended _ended_ns _fetching _hole"
-    " _in_flight _known _requests _responses _sense _skipped _sound _unbroken _waits client"
-    " connection half phases zookeeper",
+    "Conversation": "_acknowledged _closed _ended _ended_ns _fetching _gap_in_responses"
+    " _has_responded _heuristic _in_flight _requests _requests_unbroken _responses"
+    " _responses_begin _responses_unbroken _skipped_bytes _unmatched_responses _waits client"
+    " connection partial phases zookeeper",
     "ZooKeeperSession": "_claimed _greeted id timeout_ms user",
-    "FrameBuffer": "_blocks _cut _first_ns _kept _last_ns _nonsense _offset _parts _passed"
-    " _sized_by _total hunt",
-    "Hunt": "_looked _offset _pieces _starts _wanted held surplus",
-    "RequestSense": "client_id lenient",
+    "FrameBuffer": "_block_bytes _blocks _cut _first_ns _last_ns _nonsense _offset _parts _passed"
+    " _sized_by _total resync",
+    "ResyncBuffer": "_looked _offset _pieces _search_at _starts held surplus",
+    "RequestHeuristic": "client_id lenient",
     "Phases": "_claimed client_id mechanism software tokens user",
-    "InFlight": "late passed tokens waiting",
-    "Pending": "answer api blind decoded frame header held id notes origin session software "
+    "InFlight": "last_overtaking requests responses_after_eviction tokens",
+    "Pending": "acks_unknown answer api decoded frame header held id notes origin session software "
     "undecoded",
     "FetchSessions": "_sessions _topics",
     "Waits": "_answered_ns ends _sent_ns _until_ns",
@@ -294,20 +295,20 @@ def resumables() -> list[Resumable]:
     connection, context = Connection(0, a, b, 1), Context()
     both = ConnectionState(connection, b"there", b"back")
     conversation = Conversation(connection, context, 0)
-    framing, hunt = FrameBuffer(RequestSense()), Hunt(RequestSense())
+    framing, search = FrameBuffer(RequestHeuristic()), ResyncBuffer(RequestHeuristic())
     return [
         *(Reassembler(), Copies(), both, both.directions[0], Conversations(context), conversation),
-        *(Undecided(connection, context), framing, hunt),
+        *(Undecided(connection, context), framing, search),
         *(Encrypted(connection, context, 0), TlsStream(connection, 0, KeySources()), Side(0)),
         *(Handshake(0), Negotiation(), Messages(), RecordBuffer(), Search(), Sessions()),
-        *(RequestSense(), Phases(), InFlight(), Pending(Origin(1, 0), None, "")),
+        *(RequestHeuristic(), Phases(), InFlight(), Pending(Origin(1, 0), None, "")),
         *(ZooKeeperSession(), FetchSessions(), Waits(), LogEnds()),
     ]
 
 
 def test_a_change_of_fields_is_a_change_of_the_version() -> None:
     """Change `state.VERSION` with these."""
-    assert state.VERSION == 27
+    assert state.VERSION == 28
     dumped = {type(each).__name__: set(each.dump()) for each in resumables()}
     assert dumped == {name: set(names.split()) for name, names in FIELDS.items()}
     records = {kind.__name__: kind for kind in (Connection, *state.RECORDS)}

@@ -48,7 +48,7 @@ def test_a_name_that_no_host_can_have_is_none(size: int, kept: int) -> None:
 def test_a_certificate_larger_than_any_is_not_kept(size: int, kept: bool) -> None:
     negotiation = Negotiation()
     keys = KeySources(KeyLog())
-    negotiation.relieve()
+    negotiation.evict()
     negotiation.message(certificate(size), client=False, keys=keys, tls=Tls())
     assert (negotiation.held > 0) is kept
 
@@ -67,7 +67,7 @@ def test_what_is_kept_of_a_handshake_counts_as_held_and_is_given_up() -> None:
     for side, data in records:
         stream.feed(Chunk(connection, side, 0, data, [Piece(0, 0, 0, 0, 0)]))
     assert stream.held > 10_000
-    stream.relieve()
+    stream.evict()
     assert stream.held == 0
     assert stream.tls.error != "damaged"
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.analyzer.conversation.tampering import deeds_of, nameless
+from kafkascope.analyzer.conversation.tampering import anonymized, effects_of
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Findings
@@ -122,8 +122,8 @@ def found_in(path: Path) -> tuple[list[Finding], dict[int, list[str]]]:
         for exchange in capture.exchanges():
             row = row_of(exchange, capture.context.names)
             findings.add(ExchangeBatch.of(row, exchange))
-            if deeds_of(row.notes):
-                deeds[row.number] = deeds_of(row.notes)
+            if effects_of(row.notes):
+                deeds[row.number] = effects_of(row.notes)
     return findings.reported(), deeds
 
 
@@ -332,13 +332,13 @@ GIVEN = {
 
 @pytest.mark.parametrize("deed", GIVEN)
 def test_what_people_wrote_into_rules_is_a_name(deed: str) -> None:
-    assert nameless(deed) == GIVEN[deed]
+    assert anonymized(deed) == GIVEN[deed]
 
 
 @pytest.mark.parametrize("rule", [*BLAMED, *ACTIONS])
 def test_what_rules_do_is_none(rule: str) -> None:
     action = str(parse_fault(rule).action)
-    assert nameless(action) == action
+    assert anonymized(action) == action
 
 
 def test_nobody_is_told_what_a_rule_gave(tmp_path: Path) -> None:
