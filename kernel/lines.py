@@ -28,6 +28,7 @@ SECOND: Final[i64] = 1_000_000_000
 PLAIN: Final[i64] = 1_000_000_000_000_000
 """Below it, floats of as many nanoseconds in milliseconds have all digits."""
 MOST_KNOWN: Final = 4096
+ZEROS: Final = [".", ".0", ".00", ".000", ".0000", ".00000"]
 
 
 class JsonMember:
@@ -48,9 +49,11 @@ class JsonLines:
         """`host` has the texts of runs, the hashes that ids begin with, seconds as text, and writes
         what is no ordinary pair."""
         self.members = members
+        self.own = [member for member in members if member.form != RUN]
         self.host = host
         self.known: dict[Any, Any] = {}
-        """(texts, what the key names by its identity) by `Pair.about`."""
+        """(what stands before each own value and behind the last, what the key names by its
+        identity) by `Pair.about`."""
         self.hashes: dict[int, Any] = {}
         self.seconds: dict[int, str] = {}
 
@@ -74,23 +77,24 @@ class JsonLines:
         if known is None:
             if len(self.known) >= MOST_KNOWN:
                 self.known.clear()
-            known = self.host.texts(pair)
-            if known[2]:
+            texts, session, small = self.host.texts(pair)
+            known = self.woven(texts), session
+            if small:
                 self.known[about] = known
-        texts: Any = known[0]
+        before: list[str] = known[0]
         parts: list[str] = []
-        for member in self.members:
-            parts.append(member.before)
+        index: i64 = 0
+        for member in self.own:
+            parts.append(before[index])
+            index += 1
             form = member.form
-            if form == RUN:
-                parts.append(texts[member.field])
-            elif form == ID:
+            if form == ID:
                 parts.append(self.id(pair))
             elif form == FRAMES:
+                parts.append(str(pair.packet))
                 if pair.answered:
-                    parts.append(f"{pair.packet},{pair.response_packet}")
-                else:
-                    parts.append(str(pair.packet))
+                    parts.append(",")
+                    parts.append(str(pair.response_packet))
             else:
                 value = pair.value(member.field)
                 if value == ABSENT:
@@ -99,10 +103,27 @@ class JsonLines:
                     parts.append(str(value))
                 elif form == TIME:
                     parts.append(self.time(value))
+                elif value == 0:
+                    parts.append("0" if form == SHORT_MILLIS else "0.0")
                 else:
                     parts.append(millis(value, form == SHORT_MILLIS))
-        parts.append("}")
+        parts.append(before[index])
         return "".join(parts)
+
+    def woven(self, texts: tuple[str, ...]) -> list[str]:
+        """Return what stands before each own value, and behind the last one: most of a line, once
+        for all pairs that have it in common."""
+        out: list[str] = []
+        text = ""
+        for member in self.members:
+            text += member.before
+            if member.form == RUN:
+                text += texts[member.field]
+            else:
+                out.append(text)
+                text = ""
+        out.append(text + "}")
+        return out
 
     def id(self, pair: Pair) -> str:
         file = pair.file
@@ -146,9 +167,13 @@ def millis(value: i64, short: bool) -> str:
         return str(whole)
     if not (value == 0 or 1000 <= value < PLAIN):
         return exact_millis(value)
-    if rest == 0:
-        return f"{whole}.0"
-    return f"{whole}.{str(1_000_000 + rest)[1:].rstrip('0')}"
+    # Clocks of captures have microseconds, so that three of six digits are there at most.
+    digits: i64 = 6
+    while rest % 10 == 0 and digits > 1:
+        rest //= 10
+        digits -= 1
+    text = str(rest)
+    return str(whole) + ZEROS[digits - len(text)] + text
 
 
 def exact_millis(value: i64) -> str:

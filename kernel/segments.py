@@ -25,7 +25,8 @@ def passed(direction: Any, packets: i64, size: i64, time_ns: i64, following: i64
     `following` is the next sequence number."""
     connection, number = direction.connection, direction.number
     connection.packets[number] += packets
-    if time_ns > i64(connection.last_ns):
+    last_ns: i64 = connection.last_ns
+    if time_ns > last_ns:
         connection.last_ns = time_ns
     direction.next = following
     if size:
@@ -37,8 +38,11 @@ def passed(direction: Any, packets: i64, size: i64, time_ns: i64, following: i64
 def acknowledge(direction: Any, ack: i64) -> None:
     """Take an acknowledgement, if it is beyond those before."""
     before = direction.ack
-    if before is None or 0 < (ack - i64(before)) & MASK < 1 << 31:
-        direction.ack = ack
+    if before is not None:
+        known: i64 = before
+        if not 0 < (ack - known) & MASK < 1 << 31:
+            return
+    direction.ack = ack
 
 
 class Packets:

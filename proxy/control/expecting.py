@@ -113,7 +113,7 @@ class Judges:
 
     async def _ask(self, line: dict[str, Any]) -> dict[str, Any]:
         async with self._turn:
-            if self._process is None or self._process.returncode is not None:
+            if self._process is None or _has_ended(self._process):
                 self._process = await asyncio.create_subprocess_exec(
                     *(sys.executable, "-m", VERDICTS, json.dumps(self._schemas)),
                     stdin=asyncio.subprocess.PIPE,
@@ -148,3 +148,9 @@ class Judges:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+
+
+def _has_ended(process: asyncio.subprocess.Process) -> bool:
+    # Its pipe may be closed before the loop hears of its end, and uvloop lets nobody write to that.
+    assert process.stdin is not None
+    return process.returncode is not None or process.stdin.is_closing()

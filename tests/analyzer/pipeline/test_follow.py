@@ -261,7 +261,7 @@ RECORDS = {
     "Closed": "connection direction how time_ns used",
     "Connection": "number a b first_ns handshake last_ns handshake_ns packets bytes"
     " retransmissions duplicates out_of_order keep_alives gap_bytes interface_comment translated"
-    " first_packet tls other origin via proxy_header server path forwarded compared reader",
+    " first_packet tls other origin via proxy_header server path forwarded leg_ns compared reader",
     "Endpoint": "host port",
     "Epoch": "version suite client_random server_random encrypt_then_mac origins",
     "FetchSession": "id epoch implied incremental",
