@@ -9,20 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafkascope.dissectors.values import Uuid
 
 CLUSTER_METADATA: Final = ("__cluster_metadata", bytes(15) + b"\x01")
 """The only topic whose id is fixed."""
 
-MAX_NAMES: Final = 500_000
-"""Far more topics than any cluster has; the limit keeps hostile input from filling the memory. Of
-more than these the ids stay in place of the names."""
-MAX_LETTERS: Final = 64 << 20
-"""The same of the characters of all names."""
-MOST_LETTERS: Final = 1 << 15
-"""Of one name: Kafka allows 249, but there is room on the wire for so many."""
+
+class TopicLimits(NamedTuple):
+    """`ConversationLimits` has them as `topics`."""
+
+    # Far more topics than any cluster has; the limit keeps hostile input from filling the memory.
+    # Of more than these the ids stay in place of the names.
+    names: int = 500_000
+    # Characters of all names, and of one: Kafka allows 249, but there is room on the wire for so
+    # many.
+    all_chars: int = 64 << 20
+    name_chars: int = 1 << 15
+
+
+LIMITS: Final = TopicLimits()
 
 
 def short_id(topic_id: bytes) -> str:
@@ -38,7 +45,8 @@ def nameless(topic: str) -> bool:
 class TopicNames:
     """Maps topic ids to names, as far as messages contained both."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: TopicLimits = LIMITS) -> None:
+        self._limits = limits
         self._names: dict[bytes, str] = {CLUSTER_METADATA[1]: CLUSTER_METADATA[0]}
         self.changes = 0
         """How often a name was learned."""
@@ -55,8 +63,8 @@ class TopicNames:
         known = self._names.get(topic_id)
         if known == name:
             return
-        letters = self._letters + len(name) - len(known or "")
-        if letters <= MAX_LETTERS and (known is not None or len(self._names) < MAX_NAMES):
+        letters, limits = self._letters + len(name) - len(known or ""), self._limits
+        if letters <= limits.all_chars and (known is not None or len(self._names) < limits.names):
             self._names[topic_id] = name
             self._letters = letters
             self.changes += 1
@@ -96,7 +104,9 @@ class TopicNames:
     @property
     def full(self) -> bool:
         """Whether a name more may have no room."""
-        return len(self._names) >= MAX_NAMES or self._letters > MAX_LETTERS - MOST_LETTERS
+        limits = self._limits
+        room = limits.all_chars - limits.name_chars
+        return len(self._names) >= limits.names or self._letters > room
 
     def __len__(self) -> int:
         return len(self._names)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol, Self, TypeAlias
 
+from kafkascope.analyzer.bodies.limits import LIMITS, BodyLimits
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.dissectors.values import Uuid
@@ -25,10 +26,6 @@ KEYS: Final = frozenset({FETCH, SHARE_FETCH, SHARE_ACKNOWLEDGE})
 
 FINAL_EPOCH: Final = -1
 
-MAX_SESSIONS: Final = 64
-"""Limit per connection: clients use one, replica fetchers one per fetcher thread."""
-MAX_PARTITIONS: Final = 100_000
-"""Limit per session: a larger session counts as unknown."""
 
 PARTITION_BYTES: Final = 250
 """Memory of a partition of a session."""
@@ -80,9 +77,9 @@ class FetchSessions(Resumable):
 
     STATE = ("_sessions", "_topics")
 
-    def __init__(self, ledger: Ledger | None = None) -> None:
+    def __init__(self, ledger: Ledger | None = None, limits: BodyLimits = LIMITS) -> None:
         """`ledger` adds up the memory that is taken."""
-        self._ledger = ledger
+        self._ledger, self._limits = ledger, limits
         self._count = 0
         """Partitions of all sessions."""
         self._sessions: dict[Any, dict[Partition, None] | None] = {}
@@ -192,7 +189,7 @@ class FetchSessions(Resumable):
             self._open(new, listed)
 
     def _open(self, name: Any, partitions: tuple[Partition, ...]) -> None:
-        if name not in self._sessions and len(self._sessions) >= MAX_SESSIONS:
+        if name not in self._sessions and len(self._sessions) >= self._limits.sessions:
             # Not worth a word: who opens so many goes on with the last ones.
             self._close(next(iter(self._sessions)))
         self._keep(name, dict.fromkeys(partitions))
@@ -209,7 +206,7 @@ class FetchSessions(Resumable):
         before: int,
     ) -> None:
         """Hold what a session has become; `before`: its partitions until then."""
-        if partitions is not None and len(partitions) > MAX_PARTITIONS:
+        if partitions is not None and len(partitions) > self._limits.session_partitions:
             partitions = None
             if self._ledger is not None:
                 self._ledger.forgotten += 1

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
+from kafkascope.analyzer.bodies.limits import LIMITS, BodyLimits
 from kafkascope.dissectors.codec.jsonform import body_from_json, dumps, plain
 from kafkascope.dissectors.codec.reader import REFUSALS, reader
 from kafkascope.dissectors.codec.writer import REFUSALS as WRITER_REFUSALS
@@ -16,34 +17,33 @@ from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.registry import layout_of, read_layout, write_layout
 
-MOST_JSON: Final = 32_000_000
-MOST_VALUES: Final = 1_000_000
-"""Of JSON, counted by what is before them: one takes up to 300 bytes of memory, its text two."""
 
-
-def too_much(data: bytes) -> str:
+def too_much(data: bytes, limits: BodyLimits = LIMITS) -> str:
     """Return why JSON is too large to be read; empty where it is not."""
-    if len(data) > MOST_JSON:
-        return f"more than {MOST_JSON:,} bytes of JSON are too much"
-    if sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:
-        return f"JSON with more than {MOST_VALUES:,} commas and brackets is too much"
+    if len(data) > limits.json_bytes:
+        return f"more than {limits.json_bytes:,} bytes of JSON are too much"
+    if sum(map(data.count, (b",", b"[", b"{"))) > limits.json_values:
+        return f"JSON with more than {limits.json_values:,} commas and brackets is too much"
     return ""
 
 
-def decode_line(line: bytes) -> bytes:
+def decode_line(line: bytes, limits: BodyLimits = LIMITS) -> bytes:
     """`{"message", "version", "hex"}` -> `{"ok": true, "body"}`, or why not."""
-    return _answer(line, orjson.loads, _decoded)
+    return _answer(line, orjson.loads, _decoded, limits)
 
 
-def encode_line(line: bytes) -> bytes:
+def encode_line(line: bytes, limits: BodyLimits = LIMITS) -> bytes:
     """`{"message", "version", "body"}` -> `{"ok": true, "hex"}`, or why not."""
-    return _answer(line, _loads, _encoded)
+    return _answer(line, _loads, _encoded, limits)
 
 
 def _answer(
-    line: bytes, loads: Callable[[bytes], Any], work: Callable[[Layout, Any], bytes]
+    line: bytes,
+    loads: Callable[[bytes], Any],
+    work: Callable[[Layout, Any], bytes],
+    limits: BodyLimits,
 ) -> bytes:
-    if reason := too_much(line):
+    if reason := too_much(line, limits):
         return _refusal(reason, 0, "")
     try:
         asked = loads(line)

@@ -20,12 +20,10 @@ from kafkascope.analyzer.bodies.fetch_sessions import (
     listed,
     topic_of,
 )
+from kafkascope.analyzer.bodies.limits import LIMITS, BodyLimits
 from kafkascope.captures.resumable import Resumable
 from kafkascope.dissectors.records.batches import only_batch
 from kafkascope.kernel.pairs import DENIED
-
-MAX_PARTITIONS: Final = 100_000
-"""Limit per connection; beyond it all are forgotten and learned again."""
 
 LOG_END_BYTES: Final = 400
 """Memory of what is known of a partition."""
@@ -54,8 +52,9 @@ class LogEnds(Resumable):
 
     STATE = ("known",)
 
-    def __init__(self, ledger: Ledger | None = None) -> None:
+    def __init__(self, ledger: Ledger | None = None, limits: BodyLimits = LIMITS) -> None:
         self._ledger = ledger
+        self.most = limits.log_ends
         self.known: dict[Partition, LogEnd] = {}
         """By topic, by name or id, and partition number."""
 
@@ -117,7 +116,7 @@ class LogEnds(Resumable):
                     had += bytes_before(records, offset, wanted - had)
                 high = partition.get("high_watermark", -1)
                 stable = partition.get("last_stable_offset", -1)
-                if end is None and len(known) >= MAX_PARTITIONS:
+                if end is None and len(known) >= self.most:
                     # Removal one by one, oldest first, would scan the gaps that earlier removals
                     # left.
                     known.clear()

@@ -8,14 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from kafkascope.analyzer.bodies.limits import LIMITS, BodyLimits
 from kafkascope.dissectors.codec.walk import struct_of, structs, visits
 from kafkascope.dissectors.layout import ArrayWire, Layout, StructWire
-
-MAX_NODES: Final = 100_000
-"""Far more than any cluster has; the limit keeps hostile input from filling the memory."""
-MOST_LETTERS: Final = 255
-"""Of a host: what DNS allows (RFC 1035, 2.3.4). Nobody can connect to a longer one, for which
-there is room on the wire."""
 
 IDS: Final = ("node_id", "broker_id", "id")
 HOSTS: Final = ("host", "host_name", "v0_host")
@@ -25,7 +20,8 @@ PORTS: Final = ("port", "v0_port")
 class NodeAddresses:
     """Node ids to `host:port`, as far as messages gave them."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: BodyLimits = LIMITS) -> None:
+        self._limits = limits
         self._addresses: dict[int, str] = {}
         self._ports: set[int] = set()
         self._at: dict[str | int, list[int]] | None = None
@@ -34,13 +30,13 @@ class NodeAddresses:
     def learn(self, node: int, host: str | None, port: int, *, replace: bool = True) -> None:
         """Record an address; negative ids and empty hosts mean that there is none, hosts
         that are too long for a name are none."""
-        if node < 0 or not host or len(host) > MOST_LETTERS or port <= 0:
+        if node < 0 or not host or len(host) > self._limits.host_chars or port <= 0:
             return
         if port < 1 << 16:
             self._ports.add(port)
         if node in self._addresses and not replace:
             return
-        if node in self._addresses or len(self._addresses) < MAX_NODES:
+        if node in self._addresses or len(self._addresses) < self._limits.nodes:
             address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
             if self._addresses.get(node) != address:
                 self._addresses[node] = address
@@ -68,7 +64,7 @@ class NodeAddresses:
     @property
     def full(self) -> bool:
         """Whether no other node is taken in."""
-        return len(self._addresses) >= MAX_NODES
+        return len(self._addresses) >= self._limits.nodes
 
     def __len__(self) -> int:
         return len(self._addresses)

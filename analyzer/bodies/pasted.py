@@ -12,9 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-MAX_BYTES: Final = 150_000_000
-"""Of the result: `*` in a dump stands for any number of repeated rows."""
-
+from kafkascope.analyzer.bodies.limits import LIMITS
 
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 """No text that is pasted has them, and every message of Kafka does."""
@@ -256,7 +254,7 @@ def _rows(rows: list[_Row | None], base: int) -> bytes:
             offset = int(row.offset, base)
         except ValueError:
             raise _Misfit(row.at) from None
-        if repeated and last and len(out) < offset <= MAX_BYTES:
+        if repeated and last and len(out) < offset <= LIMITS.dump_bytes:
             out += last * ((offset - len(out)) // len(last))
         if offset != len(out):
             raise _Misfit(row.at)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kafkascope.analyzer.bodies.fetch_sessions import FETCH, FetchSession, Ledger
+from kafkascope.analyzer.bodies.limits import LIMITS, BodyLimits
 from kafkascope.analyzer.bodies.log_ends import WAITS_FOR_DATA, LogEnds, is_follower
 from kafkascope.analyzer.model import Spot
 from kafkascope.captures.resumable import Resumable
@@ -22,8 +23,8 @@ class Waits(Resumable):
 
     STATE = __slots__ = ("_answered_ns", "ends", "_sent_ns", "_until_ns")
 
-    def __init__(self, ledger: Ledger | None = None) -> None:
-        self.ends = LogEnds(ledger)
+    def __init__(self, ledger: Ledger | None = None, limits: BodyLimits = LIMITS) -> None:
+        self.ends = LogEnds(ledger, limits)
         self._sent_ns = 0
         """When the last answered request was sent."""
         self._answered_ns = 0

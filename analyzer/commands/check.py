@@ -13,6 +13,7 @@ from kafkascope.analyzer.checks.blocks import INDENT, SIGNS, UNBROKEN, block, co
 from kafkascope.analyzer.checks.judging import NEVER, Checked, judged
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.help import command, setting
+from kafkascope.analyzer.commands.limits import LIMITS
 from kafkascope.analyzer.commands.options import formatting_options, hosts_option, known_release
 from kafkascope.analyzer.commands.output import Output, refuse_inputs
 from kafkascope.analyzer.findings import RANK, RULES, Cause, Finding, Findings
@@ -31,8 +32,6 @@ from kafkascope.captures.model import Resolved
 FOUND: Final = 1
 PRIORITY: Final = Priority(("name", "count", "number"), ("text",))
 """Of the table, where columns or an order are asked for."""
-MOST_GONE: Final = 5
-"""Keys that no longer occur and are named; the rest is counted."""
 
 
 def _rules(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> set[str]:
@@ -220,8 +219,8 @@ def _say_gone(known: frozenset[str], found: list[Finding], rules: list[str]) -> 
 
     keys = gone(known, (each.key for each in found), rules)
     if keys:
-        names = "; ".join(keys[:MOST_GONE])
-        rest = f" and {len(keys) - MOST_GONE} more" if len(keys) > MOST_GONE else ""
+        names = "; ".join(keys[: LIMITS.gone_keys])
+        rest = f" and {len(keys) - LIMITS.gone_keys} more" if len(keys) > LIMITS.gone_keys else ""
         said = plural(len(keys), "known finding")
         say(f"{said} no longer occur{'s' * (len(keys) == 1)}: {names}{rest}")
 

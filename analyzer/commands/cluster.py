@@ -7,6 +7,7 @@ from typing import Final
 
 from kafkascope.analyzer.commands.grid import CommandTable, one_table, only_option, print_tables
 from kafkascope.analyzer.commands.help import command, setting
+from kafkascope.analyzer.commands.limits import LIMITS
 from kafkascope.analyzer.commands.options import hosts_option, input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.counting import count
@@ -62,8 +63,6 @@ ZOOKEEPER: Final = (
         Priority(("latency", "api", "path", "client_address")),
     ),
 )
-MOST_SLOW: Final = 10
-"""Of the slowest requests, where everything is shown."""
 
 
 @command()
@@ -155,7 +154,7 @@ def zookeeper(options: ReadOptions, only: str | None, under: str) -> int:
                 lines = [line for line in lines if _is_under(line["path"], under)]
                 of = f" at or below {safe(under)}"
             if name == "slow" and only is None:
-                lines = lines[:MOST_SLOW]
+                lines = lines[: LIMITS.slow_requests]
             tables.append(_by_ensemble(table, len(stories) > 1)._replace(lines=lines, of=of))
         if only is None and not any(table.lines for table in tables):
             reading.lacks("ZooKeeper traffic")

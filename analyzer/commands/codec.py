@@ -14,10 +14,13 @@ from typing import Any, Final
 
 import click
 
-from kafkascope.analyzer.bodies.json_lines import MOST_JSON, decode_line, encode_line, too_much
+from kafkascope.analyzer.bodies.json_lines import decode_line, encode_line, too_much
+from kafkascope.analyzer.bodies.limits import LIMITS as BODY_LIMITS
+from kafkascope.analyzer.bodies.limits import BodyLimits
 from kafkascope.analyzer.bodies.pasted import PasteError, accepted, pasted
 from kafkascope.analyzer.bodies.standalone import read_whole, write_body, write_frame
 from kafkascope.analyzer.commands.help import Function, command, flags, setting
+from kafkascope.analyzer.commands.limits import LIMITS
 from kafkascope.analyzer.terminal import document, json_for_log, json_out, out, say, stdout_bytes
 from kafkascope.dissectors import registry
 from kafkascope.dissectors.codec.jsonform import dumps, dumps_indented
@@ -25,13 +28,11 @@ from kafkascope.dissectors.codec.jsonform import dumps, dumps_indented
 BATCHES: Final = {"recordbatch": (2,), "messageset": (0, 1)}
 """Names of what a records field holds, and their magics."""
 NO_VERSION: Final = "NAME and VERSION are missing: write, for example, Fetch 12 --request"
-MOST_BYTES: Final = 150_000_000
-"""Of input: hexadecimal text of a message as large as Kafka's are by default, several times."""
 READ: Final = 1 << 20
 """Bytes read at once of a batch; a pipe gives what it has."""
 
 
-def read_input(text: str | None, wanted: str, most: int = MOST_BYTES) -> bytes:
+def read_input(text: str | None, wanted: str, most: int = LIMITS.message_bytes) -> bytes:
     """The argument itself, the content of the file that it names, or stdin (`-`, or nothing)."""
     data = _read(text, wanted, most + 1)
     if len(data) > most:
@@ -57,10 +58,12 @@ def _read(text: str | None, wanted: str, most: int) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def serve(answer: Callable[[bytes], bytes], source: int, sink: int) -> int:
+def serve(
+    answer: Callable[[bytes], bytes], source: int, sink: int, limits: BodyLimits = BODY_LIMITS
+) -> int:
     """Answer every line that comes from one file descriptor on the other, until the end of input:
     as soon as no more waits, so that a peer may ask one by one or send everything at once."""
-    for lines in waiting_lines(source):
+    for lines in waiting_lines(source, limits):
         answers = b"".join([answer(line) + b"\n" for line in lines if line.strip()])
         view = memoryview(json_for_log(answers))
         while view:
@@ -68,14 +71,14 @@ def serve(answer: Callable[[bytes], bytes], source: int, sink: int) -> int:
     return 0
 
 
-def waiting_lines(source: int) -> Iterator[list[bytes]]:
+def waiting_lines(source: int, limits: BodyLimits) -> Iterator[list[bytes]]:
     """All whole lines that a read brought; at the end of input what is left counts as one. Of a
     line that is too long a bit more is kept than is allowed."""
     rest: list[bytes] = []
     held = 0
     while data := os.read(source, READ):
         if b"\n" not in data:
-            if held <= MOST_JSON:
+            if held <= limits.json_bytes:
                 rest.append(data)
                 held += len(data)
             continue
@@ -281,7 +284,7 @@ def encode(
         raise click.UsageError(NO_VERSION)
 
     message = full_name(name, side)
-    text = read_input(json_text, "JSON", MOST_JSON)
+    text = read_input(json_text, "JSON", BODY_LIMITS.json_bytes)
     if reason := too_much(text):
         raise click.UsageError(reason)
     try:

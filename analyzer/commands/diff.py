@@ -11,6 +11,7 @@ import click
 
 from kafkascope.analyzer.commands.failures import USAGE
 from kafkascope.analyzer.commands.help import command, setting
+from kafkascope.analyzer.commands.limits import LIMITS
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 _ONE: Final = re.compile(r"(.*)#(\d{1,12})\Z", re.DOTALL)
 DIFFERENT: Final = 1
 LINE: Final = 100
-MOST_PATH: Final = 48
 
 
 class DiffArgument(NamedTuple):
@@ -149,7 +149,7 @@ def _print_contrasts(
             for part in wrapped(listed, room, hanging="  ") if output.width else [listed]:
                 output.line(part)
     rest = [each for each in found if each not in alone]
-    width = min(max((len(each.what) for each in rest), default=0), MOST_PATH)
+    width = min(max((len(each.what) for each in rest), default=0), LIMITS.difference_columns)
     widths = widths_of([name, ""] for name in names)
     api = None
     for each in rest:

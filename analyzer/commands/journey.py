@@ -12,6 +12,7 @@ from typing import Final
 import click
 
 from kafkascope.analyzer.commands.help import command, setting
+from kafkascope.analyzer.commands.limits import LIMITS
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output, refuse_inputs
 from kafkascope.analyzer.reading.counting import count
@@ -27,12 +28,6 @@ from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.dissectors.codec.jsonform import loads
 
 RECORD: Final = re.compile(r"(.+)-(\d{1,10})@(\d{1,19})")
-MOST_RECORDS: Final = 10
-"""Records of a key or a filter whose journeys are shown, without -n."""
-MOST_TRACED: Final = 1_000
-"""The same of `--otlp`: some 2 MB of spans."""
-MOST_NAMED: Final = 10
-"""Producers without a traceparent that are named."""
 Place = tuple[str, int, int]
 """Topic, partition, and offset."""
 
@@ -73,7 +68,7 @@ def journey(options: ReadOptions, key: str | None, otlp: str | None) -> int:
         if "-" in inputs:
             raise click.UsageError("--key and -Y read the input twice: use a file, not -")
         named = list(dict.fromkeys(_chosen(options)))
-        most = options.top or (MOST_RECORDS if otlp is None else MOST_TRACED)
+        most = options.top or (LIMITS.journeys if otlp is None else LIMITS.traced_journeys)
         if len(named) > most and not options.quiet:
             say(f"{plural(len(named) - most, 'more record')} left out; -n shows more")
         named = named[:most]
@@ -162,7 +157,7 @@ def _write_spans(found: list[Journey], otlp: str, encoding: str, options: ReadOp
         for one, parent in zip(found, parents, strict=True)
         if parent is None
     )
-    for application, count_ in lacking.most_common(MOST_NAMED):
+    for application, count_ in lacking.most_common(LIMITS.untraced_producers):
         say(f"no traceparent: {plural(count_, 'record')} of {safe(application)}")
-    if len(lacking) > MOST_NAMED:
-        say(f"no traceparent: {plural(len(lacking) - MOST_NAMED, 'more producer')}")
+    if len(lacking) > LIMITS.untraced_producers:
+        say(f"no traceparent: {plural(len(lacking) - LIMITS.untraced_producers, 'more producer')}")

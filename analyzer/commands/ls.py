@@ -129,14 +129,13 @@ def _of_tables(names: tuple[str, ...]) -> None:
 
 def _left_out(connects: Connects, *, quiet: bool) -> None:
     from kafkascope.analyzer.filter.backends.exchange import CHOSEN_BY
-    from kafkascope.analyzer.reading.connects import MOST_WAITING
 
     if connects.left and not quiet:
         say(f"{connects.left:,} connects left out: {CHOSEN_BY}")
     if connects.beyond:
         say(
             f"{connects.beyond:,} more connects are not listed: of those without an exchange "
-            f"between them the first {MOST_WAITING:,} are; `kafkascope connections` "
+            f"between them the first {connects.most:,} are; `kafkascope connections` "
             "counts all"
         )
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 import click
 
 from kafkascope.analyzer.commands.help import Function, Option, option, refusing, setting
+from kafkascope.analyzer.commands.limits import LIMITS
 from kafkascope.analyzer.commands.tables import format_option, json_option, wide_option
 from kafkascope.analyzer.reading.options import FORMATS, ReadOptions, SchemaOptions
 from kafkascope.analyzer.render import times as render_times
@@ -48,8 +49,6 @@ class FilePath(click.Path):  # type: ignore[type-arg,unused-ignore]
 
 
 FILE: Final = FilePath(path_type=Path, exists=True, dir_okay=False)
-MAX_HOSTS_BYTES: Final = 16 << 20
-"""Larger ones are something else."""
 
 
 def _hosts(
@@ -59,12 +58,12 @@ def _hosts(
         return ()
     try:
         with value.open("rb") as file:
-            data = file.read(MAX_HOSTS_BYTES + 1)
+            data = file.read(LIMITS.hosts_bytes + 1)
     except OSError as error:
         raise click.BadParameter(f"{value}: {error.strerror}") from None
-    if len(data) > MAX_HOSTS_BYTES:
+    if len(data) > LIMITS.hosts_bytes:
         raise click.BadParameter(
-            f"{value}: too large for a hosts file (limit: {MAX_HOSTS_BYTES >> 20} MB)"
+            f"{value}: too large for a hosts file (limit: {LIMITS.hosts_bytes >> 20} MB)"
         )
     try:
         return tuple(in_hosts_file(data.decode("utf-8", "replace")))

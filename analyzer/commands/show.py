@@ -12,6 +12,7 @@ import click
 
 from kafkascope.analyzer.commands.atrest import list_files, refuse_capture_options
 from kafkascope.analyzer.commands.help import command, setting
+from kafkascope.analyzer.commands.limits import LIMITS
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.exchanges.full import full_pieces
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
 
 _NUMBERS: Final = re.compile(r"\d{1,12}(-\d{1,12})?(,\d{1,12}(-\d{1,12})?)*,?\Z")
-MAX_NUMBERS: Final = 1_000_000
 
 
 @command(also="[NUMBER]...")
@@ -118,7 +118,7 @@ def _split(inputs: tuple[str, ...]) -> tuple[tuple[str, ...], set[int]]:
         for part in filter(None, text.split(",")):
             low, _, high = part.partition("-")
             first, last = int(low), int(high or low)
-            if not 0 < first <= last or last - first >= MAX_NUMBERS:
+            if not 0 < first <= last or last - first >= LIMITS.numbers:
                 raise click.UsageError(
                     f'"{part}" is no exchange number or range: write 12 or 15-17'
                 )

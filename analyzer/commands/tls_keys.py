@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import click
 
 from kafkascope.analyzer.commands.help import CommandGroup
+from kafkascope.analyzer.commands.limits import LIMITS, CommandLimits
 from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_options
 from kafkascope.analyzer.terminal import document, say
 from kafkascope.captures.inputs.keylogs import Limit
@@ -131,8 +132,6 @@ SPARE: Final = frozenset(
 """Labels that are shown as they are. Of a damaged line anything may stand in their place, secrets
 too."""
 OTHER: Final = "another label"
-MOST_ENDED: Final = 10_000
-"""Connections that are over, of which late packets may still come."""
 SHOW: Final = "show"
 """The command that is meant where `check` is not; users leave it out."""
 
@@ -209,7 +208,7 @@ def _opened(captures: tuple[str, ...], path: str) -> Counter[str]:
     """The TLS connections of captures, by whether a key log opens them."""
     from kafkascope.analyzer.exchanges.offline import open_capture
 
-    counts = _States()
+    counts = ConnectionStates()
     with open_capture(captures, keylog=[path]) as capture:
         capture.watch = counts.saw
         for _ in capture.exchanges():
@@ -217,10 +216,11 @@ def _opened(captures: tuple[str, ...], path: str) -> Counter[str]:
     return counts.finish()
 
 
-class _States:
+class ConnectionStates:
     """Counts connections when nothing more is learned of them: there may be millions."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: CommandLimits = LIMITS) -> None:
+        self._most = limits.ended_connections
         self._counts = Counter[str]()
         self._half: dict[int, Tls] = {}
         """Those of which one direction ended."""
@@ -235,7 +235,7 @@ class _States:
             self._half[number] = tls
             return
         self._ended[number] = tls
-        if len(self._ended) > MOST_ENDED:
+        if len(self._ended) > self._most:
             self._counts[_state(self._ended.popitem(last=False)[1])] += 1
 
     def finish(self) -> Counter[str]:

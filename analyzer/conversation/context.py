@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Final, Protocol, TypeAlias
 
 from kafkascope.analyzer.bodies.fetch_sessions import LISTED
-from kafkascope.analyzer.bodies.nodes import MAX_NODES, NodeAddresses
+from kafkascope.analyzer.bodies.nodes import NodeAddresses
 from kafkascope.analyzer.conversation.detect import GIVEN_UP, KAFKA_PORTS, UNKNOWN
 from kafkascope.analyzer.conversation.limits import LIMITS, ConversationLimits
 from kafkascope.analyzer.model import Frame, HttpConsumer, Side
@@ -58,8 +58,8 @@ class Context:
         self.limits = limits
         self.exchanges = 0
         """Exchanges that got a number."""
-        self.names = TopicNames()
-        self.nodes = NodeAddresses()
+        self.names = TopicNames(limits.topics)
+        self.nodes = NodeAddresses(limits.bodies)
         self.decode_as = frozenset(decode_as)
         """Ports of Kafka that the user gave with -d."""
         self.brokers: set[Endpoint] = Endpoints(limits.endpoints)
@@ -116,9 +116,8 @@ class Context:
                 "too many topics have an id: ids stand in place of the names that came last"
             )
         if self.nodes.full:
-            sentences.add(
-                f"more than {MAX_NODES:,} brokers were advertised: the others are ignored"
-            )
+            most = self.limits.bodies.nodes
+            sentences.add(f"more than {most:,} brokers were advertised: the others are ignored")
         if max(len(self.brokers), len(self.zookeepers)) >= self.limits.endpoints:
             sentences.add(
                 f"more than {self.limits.endpoints:,} endpoints answered: connections to others "

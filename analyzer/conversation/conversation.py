@@ -216,8 +216,8 @@ class Conversation(Resumable):
         self._ended_ns: int | None = None
         self._closed = [False, False]
         self.phases = Phases()
-        self._fetching = fetch_sessions.FetchSessions(context)
-        self._waits = Waits(context)
+        self._fetching = fetch_sessions.FetchSessions(context, context.limits.bodies)
+        self._waits = Waits(context, context.limits.bodies)
         self._out: list[Exchange] = []
         self._ordinary: Ordinary | None = None
 

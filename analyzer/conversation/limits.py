@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from kafkascope.analyzer.bodies.limits import LIMITS as BODY_LIMITS
+from kafkascope.analyzer.bodies.limits import BodyLimits
+from kafkascope.analyzer.topics import LIMITS as TOPIC_LIMITS
+from kafkascope.analyzer.topics import TopicLimits
+
 
 class ConversationLimits(NamedTuple):
     """Names that end in no unit are counts."""
@@ -58,6 +63,11 @@ class ConversationLimits(NamedTuple):
     # the longest time, and the time of one. Programs write secrets during the handshake.
     encrypted_bytes: int = 64 << 20
     secret_wait_s: float = 30.0
+
+    # --- what bodies say
+
+    bodies: BodyLimits = BODY_LIMITS
+    topics: TopicLimits = TOPIC_LIMITS
 
     # --- request logs
 

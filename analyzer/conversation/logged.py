@@ -235,7 +235,7 @@ class LoggedConnections:
             connection = Connection(self.count, *ends, begin_ns, last_ns=begin_ns)
             self._context.brokers.add(ends[1])
             self.count += 1
-            fetching = fetch_sessions.FetchSessions(self._context)
+            fetching = fetch_sessions.FetchSessions(self._context, self._context.limits.bodies)
             begun = correlation_id <= FIRST
             begun = begun and not completed.security_protocol.startswith("SASL")
             reading = ReadOffsets(self._context.limits)

@@ -118,7 +118,7 @@ class Ordinary:
         self._waits = waits
         self.fetch_request, self.fetch_response = fetching.fetch, fetching.fetched
         self.reader = kernel = Reader(context.sink, PLANS, TEXTS, self, client)
-        kernel.ends, kernel.max_partitions = waits.ends.known, log_ends.MAX_PARTITIONS
+        kernel.ends, kernel.max_partitions = waits.ends.known, waits.ends.most
         kernel.sent_ns, kernel.answered_ns, kernel.until_ns = waits.clocks
         kernel.client_id, kernel.path = phases.client_id, connection.path
         # These change by messages alone that the general conversation reads.

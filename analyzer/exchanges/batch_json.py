@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
-from kafkascope.analyzer.exchanges.records import KEPT, LONGEST_TOPIC, frame_of
+from kafkascope.analyzer.exchanges.limits import LIMITS
+from kafkascope.analyzer.exchanges.records import frame_of
 from kafkascope.analyzer.times import clock_of
 from kafkascope.dissectors.embedded.internal import is_internal
 from kafkascope.dissectors.records.compression import name_of
@@ -83,7 +84,7 @@ def single_record(
         batch
     )
     data, topic = field.data, field.topic
-    if batch.record_count != 1 or topic is None or len(topic) > LONGEST_TOPIC:
+    if batch.record_count != 1 or topic is None or len(topic) > LIMITS.topic_chars:
         return None
     forms = _forms(
         *(field.source, topic, field.topic_id, field.partition), *(epoch, bits, its_id, its_epoch)
@@ -98,8 +99,8 @@ def single_record(
         headers
         or key is None
         or value is None
-        or len(key) > KEPT
-        or len(value) > KEPT
+        or len(key) > LIMITS.long_record_part_bytes
+        or len(value) > LIMITS.long_record_part_bytes
         or key[:1] == b"\0"
         or value[:1] == b"\0"
         or stamp is None

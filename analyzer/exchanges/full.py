@@ -13,10 +13,10 @@ import orjson
 from kafkascope.analyzer.bodies.fetch_sessions import by_topic
 from kafkascope.analyzer.exchanges.batch_json import BATCH, header_values, single_record
 from kafkascope.analyzer.exchanges.embedded import embedded_of
+from kafkascope.analyzer.exchanges.limits import LIMITS
 from kafkascope.analyzer.exchanges.records import (
     FETCH,
     FETCH_SNAPSHOT,
-    LONGEST,
     PRODUCE,
     SHARE_FETCH,
     Problem,
@@ -210,7 +210,7 @@ def _spelled(
     exchange's limit."""
     data = field.data
     # Most fields are one record, which one format writes.
-    only = only_batch(data) if field.aligned and room.left > LONGEST else None
+    only = only_batch(data) if field.aligned and room.left > LIMITS.record_bytes else None
     if only is not None and only.record_count == 1 and crc_ok(data, only):
         one = single_record(number, field, only, payloads)
         if one is not None:

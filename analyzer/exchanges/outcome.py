@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kafkascope.analyzer.bodies.dissection import OTHER_LAYOUT
+from kafkascope.analyzer.exchanges.limits import LIMITS
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
-
-MOST_SHOWN: Final = 3
-"""Topics, groups or partitions that `result` names before it only counts the others."""
 
 
 def result(row: Row) -> str:
@@ -101,5 +99,5 @@ def _errors(row: Row) -> str:
 
 
 def _some(values: Sequence[str]) -> str:
-    rest = len(values) - MOST_SHOWN
-    return ", ".join(values[:MOST_SHOWN]) + (f" (+{rest})" if rest > 0 else "")
+    rest = len(values) - LIMITS.named_values
+    return ", ".join(values[: LIMITS.named_values]) + (f" (+{rest})" if rest > 0 else "")

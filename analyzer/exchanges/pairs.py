@@ -7,10 +7,11 @@ made once, by the general way.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafkascope.analyzer.bodies.contents import counted
 from kafkascope.analyzer.exchanges.column import columns_of
+from kafkascope.analyzer.exchanges.limits import LIMITS
 from kafkascope.analyzer.exchanges.row_json import json_of_row, members, runs_of
 from kafkascope.analyzer.exchanges.rows import Row, collected, row_of
 from kafkascope.analyzer.times import clock_of
@@ -29,12 +30,6 @@ if TYPE_CHECKING:
 
 Item: TypeAlias = "Exchange | Pair"
 """An exchange, as it was read."""
-
-MOST_KNOWN: Final = 1024
-"""Sets of values in common that are kept: far more than there are clients, or topics that a client
-asks for in turn."""
-LONGEST: Final = 256
-"""Values of one that is kept: with thousands of partitions each has others."""
 
 
 def exchange_of(item: Item) -> Exchange:
@@ -121,7 +116,7 @@ class Rows:
         known = self._known.get(about)
         if known is None:
             known = row_of(exchange_of(pair), self._context.names), pair.session
-            if len(self._known) >= MOST_KNOWN:
+            if len(self._known) >= LIMITS.cached_rows:
                 self._known.clear()
             if _is_small(known[0]):
                 self._known[about] = known
@@ -167,7 +162,7 @@ class Rows:
 
 
 def _is_small(row: Row) -> bool:
-    return len(row.partitions) + len(row.topics) + len(row.errors) <= LONGEST
+    return len(row.partitions) + len(row.topics) + len(row.errors) <= LIMITS.cached_row_values
 
 
 def row_like(template: Row, id_: str, own: tuple[Any, ...]) -> Row:

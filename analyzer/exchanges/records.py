@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import orjson
 
+from kafkascope.analyzer.exchanges.limits import LIMITS
 from kafkascope.analyzer.times import iso_ms
 from kafkascope.analyzer.topics import short_id
 from kafkascope.dissectors.codec.jsonform import dumps
@@ -63,14 +64,6 @@ is shown."""
 SHARE_FETCH = 78
 PIECE = 1 << 20
 """Bytes of JSON per piece that is yielded: the JSON of a batch may take gigabytes."""
-LONGEST = 8 << 20
-"""Limit in bytes for a record's key, value and headers to be written out: eight times the size that
-brokers accept by default. As JSON they may take six times as much."""
-LONGEST_TOPIC = 249
-"""Characters of a topic's name, as Kafka allows: of others it is not kept what stands around
-records."""
-KEPT = 1 << 20
-"""Bytes up to which a key, a value or the headers of a longer record are still written out."""
 
 
 Chosen: TypeAlias = Sequence[bool | bytes]
@@ -269,7 +262,7 @@ def batch_objects(
     `only`: those with a byte 1, see `Chosen`."""
     known = batch.producer_id >= 0
     topic = topic_text(field)
-    frame = frame_of if len(topic) <= LONGEST_TOPIC else frame_of.__wrapped__
+    frame = frame_of if len(topic) <= LIMITS.topic_chars else frame_of.__wrapped__
     head, tail, last, closing = frame(
         *(field.source, topic, field.topic_id, field.partition, batch.magic),
         *(batch.attributes, batch.producer_id, batch.producer_epoch, separator),
@@ -281,6 +274,7 @@ def batch_objects(
     first = batch.base_offset
     produced = field.source == "produce"
     encode = orjson.dumps
+    longest, part = LIMITS.record_bytes, LIMITS.long_record_part_bytes
     parts: list[bytes] = []
     made = 0
     second_ms = 0
@@ -305,10 +299,10 @@ def batch_objects(
             at = b"%d" % own
         in_headers = sum([len(name) + len(data or b"") for name, data in headers]) if headers else 0
         size = len(key or b"") + len(value or b"") + in_headers
-        kept = LONGEST if size <= LONGEST else KEPT
+        kept = longest if size <= longest else part
         if key is None:
             shown_key = b"null"
-        elif len(key) > KEPT:
+        elif len(key) > part:
             shown_key = _left_out(len(key)) if len(key) > kept else _long(key)
         else:
             try:
@@ -321,11 +315,11 @@ def batch_objects(
         else:
             if (value and not value[0]) or (key and not key[0]):
                 meaning = _schemas(key, value)
-            if payloads is not None and size <= LONGEST:
+            if payloads is not None and size <= longest:
                 meaning = _joined(meaning, payloads.members(field.topic, key, value, headers))
         if value is None:
             shown = b"null"
-        elif len(value) > KEPT:
+        elif len(value) > part:
             shown = _left_out(len(value)) if len(value) > kept else _long(value)
         else:
             try:
@@ -398,7 +392,10 @@ def frame_of(
 
 def _left_out(size: int) -> bytes:
     """Return the placeholder of a key, a value or headers that are too long."""
-    return b'{"left_out":"%d bytes of a record with more than %d MB"}' % (size, LONGEST >> 20)
+    return b'{"left_out":"%d bytes of a record with more than %d MB"}' % (
+        size,
+        LIMITS.record_bytes >> 20,
+    )
 
 
 def _joined(one: bytes, two: bytes) -> bytes:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import orjson
 
 from kafkascope.analyzer.exchanges.column import INTS, TEXT, TIME, columns_of
+from kafkascope.analyzer.exchanges.limits import LIMITS
 from kafkascope.analyzer.exchanges.rows import JSON_NAMES, Row, to_json
 from kafkascope.dissectors.codec.jsonform import dumps, plain
 from kafkascope.dissectors.codec.source import compile_function
@@ -26,12 +27,6 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.column import Named
 
 Texts: TypeAlias = dict[tuple[Any, ...], str]
-
-MOST_TEXTS: Final = 1024
-"""Texts that are kept of each run of columns: far more than there are clients, or topics that a
-client asks for in turn."""
-LONGEST_TEXT: Final = 2048
-"""Characters of one that is kept: those of a thousand partitions are written anew."""
 
 
 _SHORT: Final = "0.001 <= v < 1e9"
@@ -181,8 +176,8 @@ def _written(value: Any) -> str:
 def _kept(texts: Texts, key: tuple[Any, ...], value: dict[str, Any]) -> str:
     """Return the members of a run of columns, and keep them for the next row that has the same."""
     text = _written_run(value)
-    if len(text) <= LONGEST_TEXT:
-        if len(texts) >= MOST_TEXTS:
+    if len(text) <= LIMITS.cached_text_chars:
+        if len(texts) >= LIMITS.cached_texts:
             texts.clear()
         texts[key] = text
     return text

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafkascope.analyzer.exchanges.limits import LIMITS
 from kafkascope.analyzer.exchanges.pairs import api_key_of, exchange_of
 from kafkascope.analyzer.exchanges.records import FETCH, PRODUCE, fields_of, topic_text
 from kafkascope.analyzer.payloads import journal, rest
@@ -29,16 +30,6 @@ if TYPE_CHECKING:
     from kafkascope.dissectors.records.records import Record
     from kafkascope.kernel.walker import Facts
 
-MOST_TOPICS: Final = 100_000
-"""Topics of which it is remembered what their keys are, and as many that hold schemas."""
-LONGEST_TOPIC: Final = 249
-"""Characters of the name of a topic that brokers take; of others nothing is remembered."""
-MOST_KEYS: Final = 100_000
-"""Keys that are told apart: bytes that only look like ids may name many."""
-MOST_NAMED: Final = 100
-"""Topics that are remembered of each."""
-MOST_IN_ALL: Final = 500_000
-"""The same of all together."""
 SIDES: Final[tuple[Side, ...]] = ("key", "value")
 
 
@@ -86,8 +77,8 @@ class SeenSchemas(ObservedSchemas):
         known = self.journals.get(topic)
         if known is None and records:
             known = journal.is_key(records[0].key)
-            room = MOST_TOPICS * (2 if known else 1)
-            if len(self.journals) < room and len(topic) <= LONGEST_TOPIC:
+            room = LIMITS.schema_topics * (2 if known else 1)
+            if len(self.journals) < room and len(topic) <= LIMITS.topic_chars:
                 self.journals[topic] = known
         if not known:
             return not records
@@ -187,11 +178,14 @@ class UsedSchemas:
             key, _ = named
             use = self.uses.get(key)
             if use is None:
-                if len(self.uses) >= MOST_KEYS:
+                if len(self.uses) >= LIMITS.schema_ids:
                     continue
                 use = self.uses[key] = Use({"key": 0, "value": 0}, {})
             use.counts[side] += 1
-            if len(use.topics) < MOST_NAMED and self._topics < MOST_IN_ALL:
+            if (
+                len(use.topics) < LIMITS.topics_of_schema_id
+                and self._topics < LIMITS.topics_of_schema_ids
+            ):
                 self._topics += topic not in use.topics
                 use.topics[topic] = None
 

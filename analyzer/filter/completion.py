@@ -27,6 +27,7 @@ from kafkascope.analyzer.filter.fields import (
     field_of,
 )
 from kafkascope.analyzer.filter.lexer import Token, tokens
+from kafkascope.analyzer.filter.limits import LIMITS
 from kafkascope.analyzer.filter.syntax import RESERVED, SPELLINGS, Value
 from kafkascope.analyzer.model import STATES, Cause, Point
 from kafkascope.analyzer.payloads.model import Reason
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.session.session import Session
 
 _PARTS: Final = re.compile(r"[._-]")
-MOST: Final = 200
-"""Limit of items in a result."""
 LOOKED_AT: Final = 100_000
 """Limit of table entries that are searched for values."""
 
@@ -89,7 +88,7 @@ def complete(
     typed = "" if current is None else text[begin:cursor]
     if current is not None and current.kind == "string":
         typed = typed.strip('"')
-    items = tuple(_items(place, field, depth, typed, values, findings))[:MOST]
+    items = tuple(_items(place, field, depth, typed, values, findings))[: LIMITS.completions]
     error = None
     try:
         bind(text)

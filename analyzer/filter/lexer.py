@@ -7,12 +7,11 @@ import re
 from typing import Final, Literal, NamedTuple
 
 from kafkascope.analyzer.filter.errors import FilterError
+from kafkascope.analyzer.filter.limits import LIMITS
 from kafkascope.analyzer.text import escaped
 
 Kind = Literal["word", "string", "op", "punct", "end"]
 
-MAX_LENGTH: Final = 20_000
-"""Characters; a filter is typed by a person or generated from a list of names."""
 
 OPERATORS: Final = ("===", "!==", "==", "!=", ">=", "<=", "&&", "||", ">", "<", "~", "!")
 _OPERATOR: Final = re.compile("|".join(re.escape(op) for op in OPERATORS))
@@ -39,8 +38,8 @@ class Token(NamedTuple):
 
 def tokens(text: str) -> list[Token]:
     """Return all tokens, the last one of kind `end`; `FilterError` for text that is no token."""
-    if len(text) > MAX_LENGTH:
-        raise FilterError(f"more than {MAX_LENGTH} characters", text, MAX_LENGTH)
+    if len(text) > LIMITS.filter_chars:
+        raise FilterError(f"more than {LIMITS.filter_chars} characters", text, LIMITS.filter_chars)
     found: list[Token] = []
     at, depth = 0, 0
     while at < len(text):

@@ -7,10 +7,7 @@ references. Case is ignored unless the pattern says `(?-i)`, as in Wireshark.
 
 from __future__ import annotations
 
-from typing import Final
-
-MAX_PATTERN: Final = 1000
-"""Limit of a pattern, in characters."""
+from kafkascope.analyzer.filter.limits import LIMITS
 
 
 class RegexError(ValueError):
@@ -24,8 +21,10 @@ class Regex:
         # Imported here: only filters with a regex need it.
         import re2
 
-        if len(pattern) > MAX_PATTERN:
-            raise RegexError(f"the regular expression has more than {MAX_PATTERN} characters")
+        if len(pattern) > LIMITS.pattern_chars:
+            raise RegexError(
+                f"the regular expression has more than {LIMITS.pattern_chars} characters"
+            )
         options = re2.Options()
         options.case_sensitive = False
         options.log_errors = False

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.filter.errors import FilterError
-from kafkascope.analyzer.filter.lexer import MAX_LENGTH
+from kafkascope.analyzer.filter.limits import LIMITS
 from kafkascope.analyzer.places import config_home
 
 if TYPE_CHECKING:
@@ -116,8 +116,8 @@ def spelled_out(text: str, saved: Mapping[str, str], why: str = "") -> str:
                 known[name] = spelled(text_of(name), depth + 1)
             out += [part[at : found.start()], f"({known[name]})"]
             at = found.end()
-            if sum(map(len, out)) > MAX_LENGTH:
-                reason = f"more than {MAX_LENGTH} characters after its names are expanded"
+            if sum(map(len, out)) > LIMITS.filter_chars:
+                reason = f"more than {LIMITS.filter_chars} characters after its names are expanded"
                 raise FilterError(reason, text, 0, len(text))
         return "".join((*out, part[at:]))
 

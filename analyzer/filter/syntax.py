@@ -21,14 +21,12 @@ from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.filter.lexer import Token, quoted, tokens
+from kafkascope.analyzer.filter.limits import LIMITS
 
 Operator = Literal["==", "!=", "===", "!==", ">", "<", ">=", "<=", "contains", "matches"]
 Quantifier = Literal["", "any", "all"]
 Term = TypeVar("Term")
 """A part of a tree as it was written, or of one that is bound to fields."""
-
-MAX_DEPTH: Final = 100
-"""Limit of nested parentheses and negations, so that a filter cannot exhaust the stack."""
 
 
 SPELLINGS: Final[dict[str, Operator]] = {
@@ -229,8 +227,8 @@ class _Parser:
         return self.error(f'unexpected "{token.text}"')
 
     def deeper(self, depth: int) -> int:
-        if depth >= MAX_DEPTH:
-            raise self.error(f"more than {MAX_DEPTH} levels")
+        if depth >= LIMITS.nesting:
+            raise self.error(f"more than {LIMITS.nesting} levels")
         return depth + 1
 
     def either(self, depth: int) -> Tree:

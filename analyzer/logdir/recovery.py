@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
+from kafkascope.analyzer.logdir.limits import LIMITS
 from kafkascope.analyzer.logdir.records import batch_of
 from kafkascope.analyzer.logdir.releases import (
     MAGIC_AT,
@@ -29,16 +30,10 @@ from kafkascope.dissectors.records.records import open_batch
 
 INTERVAL: Final = 4096
 """`index.interval.bytes` as it comes."""
-MAX_RELATIVE: Final = 2**31 - 1
-"""Offsets of a segment must fit its index: base offset plus an int32."""
 OPENED: Final = 16 << 20
 """What an old compressed entry may expand to only to learn its first offset."""
-MOST_INDEXES: Final = 16
-"""Other indexes of the partition that are looked at."""
 PROBES: Final = 9
 """Intervals that are tried, where several can have been."""
-MOST_OPENED: Final = 20_000
-"""Old compressed entries of a segment whose first offset is looked for."""
 
 
 def known_magic(data: bytes) -> bytes:
@@ -111,7 +106,7 @@ def _suspicious(file: BinaryIO, base: int | None) -> bool:
 
 
 def _fits(head: BatchHead, base: int) -> bool:
-    return 0 <= head.last_offset - base <= MAX_RELATIVE
+    return 0 <= head.last_offset - base <= LIMITS.relative_offset
 
 
 class _Looking:
@@ -165,7 +160,7 @@ class _Looking:
         if head.magic >= NEWEST or not head.compressed:
             return head.base_offset
         self._opened += 1
-        if self._opened > MOST_OPENED:
+        if self._opened > LIMITS.opened_entries:
             return head.last_offset
         self._file.seek(head.at)
         data = known_magic(self._file.read(head.size))
@@ -181,7 +176,7 @@ def _interval(file: BinaryIO, path: Path) -> tuple[int, int]:
     the partition show it: less than the bytes between any two entries, no less than the way from an
     entry to the last batch that got none."""
     most = INTERVAL
-    for each in (path, *islice(sorted(path.parent.glob("*.log")), MOST_INDEXES)):
+    for each in (path, *islice(sorted(path.parent.glob("*.log")), LIMITS.indexes)):
         before = 0
         for _, position in entries_beside(each):
             most = min(most, position - before - 1)

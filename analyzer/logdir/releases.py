@@ -12,6 +12,7 @@ from os import SEEK_END
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, NamedTuple
 
+from kafkascope.analyzer.logdir.limits import LIMITS
 from kafkascope.dissectors.records.batches import CODEC_MASK
 
 Family = Literal["0.8.0", "0.8.1 to 1.1", "2.0 and later"]
@@ -23,10 +24,6 @@ FAMILIES: Final[tuple[Family, ...]] = ("0.8.0", "0.8.1 to 1.1", "2.0 and later")
 ENTRY: Final = struct.Struct(">ii")
 LOOKED_AT: Final = 64
 """Entries of an index that are held against the batches they point to."""
-MOST_INSIDE: Final = 1 << 20
-"""Records of an old compressed entry; beyond it an offset is taken for a damaged one."""
-MOST_ENTRIES: Final = 10 << 20
-"""Bytes of an index that are read; brokers limit them to 10 MB."""
 
 
 def entries_beside(path: Path) -> Iterator[tuple[int, int]]:
@@ -34,7 +31,7 @@ def entries_beside(path: Path) -> Iterator[tuple[int, int]]:
     set aside behind them, or to what is damaged."""
     try:
         with path.with_suffix(".index").open("rb") as file:
-            data = file.read(MOST_ENTRIES)
+            data = file.read(LIMITS.index_bytes)
     except OSError:
         return
     before, last = 0, -1
@@ -97,7 +94,7 @@ def _by_entries(files: Sequence[Path]) -> Family | None:
 def _family_of(head: BatchHead, offset: int) -> Family | None:
     if head.magic < 2:
         # Such a batch has its last offset in its head; alone, it is its first one too.
-        several = head.compressed and 0 < head.last_offset - offset < MOST_INSIDE
+        several = head.compressed and 0 < head.last_offset - offset < LIMITS.entry_records
         return "0.8.1 to 1.1" if several else None
     if head.base_offset == head.last_offset:
         return None

@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
+from kafkascope.analyzer.logdir.limits import LIMITS
 from kafkascope.analyzer.logdir.model import Kind, LogBatch, OtherVerdict, RecoveryVerdict
 from kafkascope.analyzer.logdir.records import batch_of
-from kafkascope.analyzer.logdir.recovery import MAX_RELATIVE, Refusals, known_magic, refusals
+from kafkascope.analyzer.logdir.recovery import Refusals, known_magic, refusals
 from kafkascope.analyzer.logdir.releases import FAMILIES, SIGNED, Family, heads, others, sound_at
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Batch, crc_ok, open_batch
@@ -203,7 +204,7 @@ class Segment:
                 offset, length = PREFIX.unpack_from(window, place - 16)
                 position = at + place - 16
                 whole = LEAST[2] <= length <= self.size - position - 12
-                if whole and least < offset <= least + MAX_RELATIVE and self.budget > 0:
+                if whole and least < offset <= least + LIMITS.relative_offset and self.budget > 0:
                     self.budget -= length
                     if sound_at(file, position, 12 + length):
                         return position
@@ -271,7 +272,7 @@ class Segment:
         if magic > NEWEST:
             words.append(f"magic {magic}, which no release writes: brokers read it as {NEWEST}")
         elsewhere = named is not None and not (
-            named <= base and batch.last_offset - named <= MAX_RELATIVE
+            named <= base and batch.last_offset - named <= LIMITS.relative_offset
         )
         if elsewhere:
             words.append(f"its offsets are out of range for a segment that starts at {named}")
@@ -296,8 +297,8 @@ class Segment:
             found.valid_bytes = self.size - found.padding
         if self.kind == "log":
             found.elsewhere = tuple(self._elsewhere(found.valid_bytes))
-        if len(notes) > MOST_NOTES:
-            notes = [*notes[:MOST_NOTES], f"and {len(notes) - MOST_NOTES} more of this kind"]
+        if len(notes) > LIMITS.notes:
+            notes = [*notes[: LIMITS.notes], f"and {len(notes) - LIMITS.notes} more of this kind"]
         found.notes = tuple(notes)
         if found.elsewhere or not found.starts:
             found.releases = self.place.family
@@ -330,9 +331,6 @@ class Segment:
             return OtherVerdict(family, refused.starts, kept, text)
         kept = self.size - self.found.padding if self.damaged_at is None else self.damaged_at
         return OtherVerdict(family, True, kept, f"keeps {kept} bytes")
-
-
-MOST_NOTES: Final = 10
 
 
 def _inside(data: bytes, batch: Batch) -> tuple[int, int | None, str]:

@@ -7,6 +7,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.filter.bind import And, Test
+from kafkascope.analyzer.reading.limits import LIMITS
 from kafkascope.analyzer.text import safe
 
 if TYPE_CHECKING:
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
 
 KINDS: Final = {"topic": "topic", "group": "group", "client": "client", "user": "user"}
 """Field -> what it names. Other fields have values that nobody mistypes for another one's."""
-MAX_LISTED: Final = 10
-MAX_COMPARED: Final = 5_000
-"""Names that are kept, and ranked by likeness: a capture of a test may have a topic a second."""
 
 
 def named(bound: Bound | None) -> list[Test]:
@@ -39,7 +37,7 @@ def absent(tests: Iterable[Test], rows: Iterable[Row]) -> Iterator[str]:
     for row in rows:
         for name, test in wanted.items():
             values = test.field.get(row) if test.field.get is not None else ()
-            if test.value in values or len(known[name]) < MAX_COMPARED:
+            if test.value in values or len(known[name]) < LIMITS.compared_names:
                 known[name].update(dict.fromkeys(values))
     for name, test in wanted.items():
         if test.value not in known[name]:
@@ -57,7 +55,7 @@ def listed(name: str, known: Iterable[str]) -> str:
     def likeness(other: str) -> float:
         return -SequenceMatcher(None, name.lower(), other.lower()).ratio()
 
-    ranked = sorted(names[:MAX_COMPARED], key=likeness)[:MAX_LISTED]
+    ranked = sorted(names[: LIMITS.compared_names], key=likeness)[: LIMITS.listed_names]
     more = len(names) - len(ranked)
     return ", ".join(map(safe, ranked)) + (f", and {more:,} more" if more else "")
 

@@ -6,22 +6,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
 from kafkascope.analyzer.filter.decoded.reading import Decoding
 from kafkascope.analyzer.filter.known import Known
 from kafkascope.analyzer.logdir.opening import AtRest, open_at_rest
 from kafkascope.analyzer.logdir.records import field_of
+from kafkascope.analyzer.reading.limits import LIMITS
 from kafkascope.analyzer.reading.schemas import payloads_for
 from kafkascope.analyzer.topics import TopicNames
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.reading.options import ReadOptions
-
-MOST_FOLDERS: Final = 20_000
-"""Folders of partitions beside an input that are looked into."""
 
 
 def payloads_at_rest(options: ReadOptions, files: Sequence[AtRest]) -> Payloads | None:
@@ -62,7 +60,9 @@ def _beside(files: Iterable[AtRest]) -> Iterator[AtRest]:
     for place in dict.fromkeys(each.parent for each in own):
         try:
             folders = sorted(
-                islice((each for each in place.iterdir() if each.is_dir()), MOST_FOLDERS)
+                islice(
+                    (each for each in place.iterdir() if each.is_dir()), LIMITS.partition_folders
+                )
             )
         except OSError:
             continue

@@ -15,6 +15,7 @@ from kafkascope.analyzer.exchanges.rows import Row, blank
 from kafkascope.analyzer.filter.backends.exchange import Filter, is_about_connections
 from kafkascope.analyzer.filter.bind import Bound
 from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.reading.limits import LIMITS, ReadingLimits
 from kafkascope.analyzer.times import iso_ns
 from kafkascope.captures.model import Closed, Connection, Opened
 
@@ -22,9 +23,6 @@ Pair: TypeAlias = tuple[Row, Exchange | None]
 
 
 API: Final = "(connect)"
-MOST_WAITING: Final = 100_000
-"""Limit of connects between two exchanges that are listed, about 1 KB each: a port scan may be
-endless."""
 REASONS: Final[dict[str, str]] = {
     "refused": "connect refused",
     "unreachable": "connection attempt without a response",
@@ -34,7 +32,9 @@ REASONS: Final[dict[str, str]] = {
 class Connects:
     """The failed connects that match a filter; none when it uses fields that connections lack."""
 
-    def __init__(self, bound: Bound | None) -> None:
+    def __init__(self, bound: Bound | None, limits: ReadingLimits = LIMITS) -> None:
+        self.most = limits.connection_attempts
+        """Connects between two exchanges that are listed."""
         self._wanted = Filter(bound) if is_about_connections(bound) else None
         self._ready: deque[Pair] = deque()
         self.left = 0
@@ -52,7 +52,7 @@ class Connects:
         if self._wanted is None:
             self.left += 1
             return
-        if len(self._ready) >= MOST_WAITING:
+        if len(self._ready) >= self.most:
             self.beyond += 1
             return
         row = row_of(connection, "refused" if event.how == "rst" else "unreachable")

@@ -10,6 +10,7 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.detect import GIVEN_UP
 from kafkascope.analyzer.conversation.undecided import EMPTY, NOT_KAFKA
 from kafkascope.analyzer.exchanges.offline import OpenInput
+from kafkascope.analyzer.reading.limits import LIMITS
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.text import plural
 from kafkascope.captures.formats.records import CUT, CUT_SHORT
@@ -26,8 +27,6 @@ UNNAMED: Final = ("not a Kafka request", NOT_KAFKA, "protocol not detected")
 """How reasons begin of connections whose protocol is not known."""
 NAMELESS: Final = "an unknown protocol"
 LAST: Final = (NAMELESS, "nothing")
-MOST_PROTOCOLS: Final = 10
-"""Protocols that a sentence names."""
 ALERTS: Final = 14
 """Bytes of two TLS alerts: a side that sent no more took no part in a session."""
 
@@ -118,7 +117,7 @@ def _protocols(opaque: Counter[str]) -> str:
         name = reason.partition(",")[0].partition(":")[0]
         counts["nothing" if reason == EMPTY else NAMELESS if name in UNNAMED else name] += count
     ranked = sorted(counts.items(), key=lambda each: (each[0] in LAST, -each[1], each[0]))
-    shown = [f"{name} ({count})" for name, count in ranked[:MOST_PROTOCOLS]]
+    shown = [f"{name} ({count})" for name, count in ranked[: LIMITS.named_protocols]]
     rest = len(ranked) - len(shown)
     return ", ".join(shown) + (f" and {rest} more" if rest else "")
 
@@ -222,13 +221,9 @@ def _established(connection: Connection) -> bool:
     return tls.result.outcome == "established" and not any(tls.decrypted)
 
 
-MOST_COPIES: Final = 6
-"""Sentences about files that hold packets of others."""
-
-
 def copies(order: Order, names: Sequence[str]) -> Iterator[str]:
     """Yield sentences about files that hold the same packets."""
-    for each in order.shared[:MOST_COPIES]:
+    for each in order.shared[: LIMITS.overlapping_files]:
         own = f"{each.own} only in the first" if each.own else "none only in the first"
         clock = "same clock"
         if each.ahead_ns:
@@ -238,8 +233,8 @@ def copies(order: Order, names: Sequence[str]) -> Iterator[str]:
             f"{names[each.file]} and {names[each.of]} overlap: {each.both} packets in both, {own}, "
             f"{clock}"
         )
-    if len(order.shared) > MOST_COPIES:
-        yield f"{len(order.shared) - MOST_COPIES} more files overlap with others"
+    if len(order.shared) > LIMITS.overlapping_files:
+        yield f"{len(order.shared) - LIMITS.overlapping_files} more files overlap with others"
 
 
 def remarks(capture: OpenInput, *, verbose: bool, tls: bool = True) -> Iterator[str]:

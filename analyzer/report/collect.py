@@ -15,6 +15,7 @@ from kafkascope.analyzer.findings.findings import Span
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.remarks import nothing_found, remarks
 from kafkascope.analyzer.render.cells import duration
+from kafkascope.analyzer.report.limits import LIMITS
 from kafkascope.analyzer.statistics.errors import Errors
 from kafkascope.analyzer.statistics.journeys.model import By
 from kafkascope.analyzer.statistics.rates import SECOND, Rates
@@ -130,14 +131,10 @@ def collect(
     )
 
 
-MOST_CAUSES: Final = 3
-"""With a sentence each; all of them follow below the summary."""
 COMPLETE: Final = "All packets are complete, and all Kafka traffic was decoded."
-LONGEST: Final = 240
-"""Characters of a sentence about a cause, so that a summary stays one."""
 
 
-def summary(facts: ReportFacts, causes: int = MOST_CAUSES) -> list[str]:
+def summary(facts: ReportFacts, causes: int = LIMITS.summary_causes) -> list[str]:
     """Return three to six sentences, with commands between backticks. `causes`: how many of them
     have a sentence."""
     return [*_seen(facts), *_found(facts.causes, causes)]
@@ -200,6 +197,6 @@ def often(count: int) -> str:
 
 def _sentence(text: str) -> str:
     """Of bounded length, with its end."""
-    if len(text) > LONGEST:
-        text = text[:LONGEST].rpartition(" ")[0] + " ..."
+    if len(text) > LIMITS.sentence_chars:
+        text = text[: LIMITS.sentence_chars].rpartition(" ")[0] + " ..."
     return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
-from typing import Any, Final, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from kafkascope.analyzer.bodies.fetch_sessions import FetchSession, Implied
 from kafkascope.analyzer.conversation.tampering import anonymized_notes
 from kafkascope.analyzer.exchanges.offline import BROKER_LEG
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.model import Exchange, Frame, Request, Response, ZooKeeperFacts
+from kafkascope.analyzer.report.limits import LIMITS
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.analyzer.transform.names.znodes import renamed_path
 from kafkascope.analyzer.transform.redaction import Redaction
@@ -29,8 +30,6 @@ from kafkascope.dissectors.registry import Decoded, write_layout
 from kafkascope.dissectors.values import Uuid
 
 T = TypeVar("T")
-MOST_SESSIONS: Final = 256
-"""Fetch sessions whose partitions are remembered."""
 
 
 class _Renamed:
@@ -195,7 +194,7 @@ class Disguise:
         known = session.implied
         found = self._implied.get(id(known))
         if found is None or found[0] is not known:
-            if len(self._implied) >= MOST_SESSIONS:
+            if len(self._implied) >= LIMITS.sessions:
                 self._implied.clear()
             found = self._implied[id(known)] = known, self._disguised(known)
         return session._replace(implied=found[1])

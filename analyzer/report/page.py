@@ -15,12 +15,11 @@ from kafkascope.analyzer.render.cells import size
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.report.charts import escaped
 from kafkascope.analyzer.report.collect import COMPLETE, ReportFacts, often, summary
+from kafkascope.analyzer.report.limits import LIMITS
 from kafkascope.analyzer.report.sections import ReportTable, Section
 from kafkascope.analyzer.text import plural
 from kafkascope.analyzer.times import iso_ns
 
-MOST_FINDINGS: Final = 100
-"""Causes; of consequences of a cause as many."""
 FEW_LINES: Final = 8
 """Of a table; longer ones are folded, so that sections can be read in a row."""
 NAME: Final = 14
@@ -159,10 +158,10 @@ def _findings(facts: ReportFacts) -> str:
     if not facts.causes:
         out.append("<p>No findings.</p>")
     trouble, chats = apart(facts.causes)
-    out += [_cause(each, facts, times) for each in trouble[:MOST_FINDINGS]]
+    out += [_cause(each, facts, times) for each in trouble[: LIMITS.causes]]
     out.append(_left_out(len(trouble)))
     if chats:
-        inner = "".join(_cause(each, facts, times) for each in chats[:MOST_FINDINGS])
+        inner = "".join(_cause(each, facts, times) for each in chats[: LIMITS.causes])
         what = f"{plural(len(chats), 'chat')}, normal but often mistaken for problems: "
         out.append(_folded(what + names_of(chats), inner + _left_out(len(chats))))
     out.append(_command(f"kafkascope check {shlex.join(facts.inputs)}"))
@@ -170,7 +169,7 @@ def _findings(facts: ReportFacts) -> str:
 
 
 def _left_out(count: int) -> str:
-    rest = count - MOST_FINDINGS
+    rest = count - LIMITS.causes
     return f'<p class="dim">{rest:,} more: kafkascope check</p>' if rest > 0 else ""
 
 
@@ -179,7 +178,7 @@ def _cause(cause: Cause, facts: ReportFacts, times: Times) -> str:
     if not cause.consequences:
         return _finding(cause.finding, facts, times)
     count = len(cause.consequences)
-    inner = "".join(_finding(each, facts, times) for each in cause.consequences[:MOST_FINDINGS])
+    inner = "".join(_finding(each, facts, times) for each in cause.consequences[: LIMITS.causes])
     folded = _folded(f"consequences: {cause.therefore()}", inner + _left_out(count))
     return _finding(cause.finding, facts, times, folded)
 

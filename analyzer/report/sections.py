@@ -18,6 +18,7 @@ from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.report.charts import Bar, ChartColumn, Track, bars, columns, flow, lanes
 from kafkascope.analyzer.report.collect import ReportFacts
+from kafkascope.analyzer.report.limits import LIMITS
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.analyzer.statistics.errors import Errors
@@ -35,13 +36,7 @@ from kafkascope.analyzer.statistics.traffic import Latency
 from kafkascope.analyzer.text import plural
 from kafkascope.analyzer.times import MS
 
-MOST_LINES: Final = 60
-"""Of a table; a report of a large capture stays a report."""
-MOST_BARS: Final = 15
-MOST_GROUPS: Final = 12
 LANE_CELLS: Final = 140
-MOST_MAPPED: Final = 10
-"""Topics of the map: with the summary they are the first screen."""
 TEXT_WIDTH: Final = 100
 """Columns of the map as text, in Markdown."""
 WAYS: Final = {"writes": "api == Produce", "reads": "api in {Fetch, ShareFetch}"}
@@ -117,7 +112,7 @@ def table(
     where: Callable[[Line], str] | None = None,
 ) -> ReportTable:
     """The first lines as text; columns without any value are left out."""
-    kept = list(lines[:MOST_LINES])
+    kept = list(lines[: LIMITS.lines])
     filled: list[tuple[Column, list[str]]] = []
     for column in chosen:
         texts = [cell(column, line, times) for line in kept]
@@ -179,7 +174,7 @@ def _over_time(facts: ReportFacts, times: Times) -> Section:
 
 def _map(facts: ReportFacts, times: Times) -> Section:
     shown = AppMap(facts.findings.base.map.applications(facts.names, facts.by))
-    graph = graph_of(shown, MOST_MAPPED)
+    graph = graph_of(shown, LIMITS.mapped_topics)
     title = "Applications and topics"
     joined = (
         "Client IDs that differ by a number or a random part are one application."
@@ -293,7 +288,7 @@ def _latency(facts: ReportFacts, times: Times) -> Section:
         if line.get("excess_p95") is not None
     ]
     drawn.sort(key=lambda bar: -bar.parts[0][1])
-    chart = bars("Excess latency, 95th percentile", drawn[:MOST_BARS]) if drawn else ""
+    chart = bars("Excess latency, 95th percentile", drawn[: LIMITS.bars]) if drawn else ""
     charts = {
         "95th percentile of excess latency": chart,
         "Mean time of each stage, without requested waits": _stages_over_time(facts, times),
@@ -328,7 +323,7 @@ def _errors(facts: ReportFacts, times: Times) -> Section:
         counts[str(line["error"])] += line["count"]
     drawn = [
         Bar(name, (("bad", n),), f"{n:,}", f"{name}: {n:,}")
-        for name, n in counts.most_common(MOST_BARS)
+        for name, n in counts.most_common(LIMITS.bars)
     ]
     return Section(
         "errors",
@@ -346,7 +341,7 @@ def _groups(facts: ReportFacts, times: Times) -> Section:
     charts, texts = [], []
     tables = [table("Groups", Groups.COLUMNS, lines, times, _equals("group", "group"))]
     rebalancing = [str(line["group"]) for line in lines if (line.get("rebalances") or 0) > 1]
-    for name in rebalancing[:MOST_GROUPS]:
+    for name in rebalancing[: LIMITS.groups]:
         story = found.story(name)
         if story is None:
             continue
@@ -377,7 +372,7 @@ def _groups(facts: ReportFacts, times: Times) -> Section:
 def _topics(facts: ReportFacts, times: Times) -> Section:
     lines = facts.findings.base.topics.rows(facts.names)
     drawn = []
-    for line in lines[:MOST_BARS]:
+    for line in lines[: LIMITS.bars]:
         written, read = line["produced_bytes"] or 0, line["fetched_bytes"] or 0
         title = f"{line['topic']}: {written:,} bytes written, {read:,} read"
         drawn.append(Bar(str(line["topic"]), (("main", written), ("second", read)), "", title))

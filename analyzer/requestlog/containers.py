@@ -20,19 +20,10 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from kafkascope.analyzer.requestlog.limits import LIMITS, RequestLogLimits
 from kafkascope.analyzer.requestlog.model import CUT, NOT_UNDERSTOOD, TOO_LONG, LogLine, Unparsed
 from kafkascope.analyzer.requestlog.times import has_zone, instant, instant_of, stamps_in
 from kafkascope.captures.formats.text import MARKER
-
-LONGEST_LINE: Final = 16 << 20
-"""Bytes of a line, and of all parts of lines that wait. Metadata of a cluster with 100 000
-partitions is about 15 MB of JSON; shippers cut lines at 1 MiB at the latest."""
-
-LONGEST_PREFIX: Final = 1024
-"""Bytes before the message in which time stamps and levels are looked for."""
-
-MOST_STREAMS: Final = 16
-"""Streams of a container's log whose lines may be incomplete at a time: there are two."""
 
 _CRI: Final = re.compile(rb"(\d{4}-\d\d-\d\dT\S{8,24}) (stdout|stderr) ([FP])(?:\S*) ", re.A)
 _LEVEL: Final = re.compile(r"\b(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
@@ -75,7 +66,8 @@ class _Parts:
 class LineReader:
     """Lines of the request logger in a file, block by block."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: RequestLogLimits = LIMITS) -> None:
+        self._limits = limits
         self._offset = 0
         """Of the first byte in `_rest`."""
         self._end = 0
@@ -111,7 +103,7 @@ class LineReader:
             self._rest_size += len(rest)
             if not self._too_long:
                 self._rest.append(rest)
-            if self._rest_size > LONGEST_LINE and not self._too_long:
+            if self._rest_size > self._limits.line_bytes and not self._too_long:
                 if MARKER in b"".join(self._rest):
                     out.append(Unparsed(self._offset, self._number, TOO_LONG))
                 self._too_long, self._rest = True, []
@@ -200,13 +192,13 @@ class LineReader:
                 return
             if MARKER not in text:
                 return  # the message begins in the first part, or it is none of ours
-            if len(self._parts) >= MOST_STREAMS:
+            if len(self._parts) >= self._limits.streams:
                 yield from self._cut(next(iter(self._parts)))
             parts = self._parts[stream] = _Parts(origin)
         parts.texts.append(text)
         parts.size += len(text)
         self._parts_size += len(text)
-        if self._parts_size > LONGEST_LINE:
+        if self._parts_size > self._limits.line_bytes:
             yield from self._cut(stream, TOO_LONG)
         elif ended:
             del self._parts[stream]
@@ -225,7 +217,8 @@ class LineReader:
             text = _COLOUR.sub(b"", text)
         at = text.find(MARKER)
         if self._open is not None:
-            if at < 0 and not _DATE.search(text, 0, 64) and self._more_size < LONGEST_LINE:
+            short = self._more_size < self._limits.line_bytes
+            if at < 0 and short and not _DATE.search(text, 0, 64):
                 self._more.append(text)
                 self._more_size += len(text)
                 self._open = self._open._replace(size=self._end - self._open.offset)
@@ -234,7 +227,7 @@ class LineReader:
             yield self._closed()
         if at < 0:
             return
-        prefix = text[max(0, at - LONGEST_PREFIX) : at].decode("ascii", "replace")
+        prefix = text[max(0, at - self._limits.prefix_bytes) : at].decode("ascii", "replace")
         stamps = stamps_in(prefix)
         levels = _LEVEL.findall(prefix) or _LEVEL.findall(prefix.upper())
         if len(stamps) > 1 and has_zone(stamps[0]):

@@ -7,6 +7,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from kafkascope.analyzer.requestlog.limits import LIMITS
 from kafkascope.analyzer.requestlog.model import (
     NOT_UNDERSTOOD,
     Address,
@@ -23,8 +24,6 @@ KEYS: Final = {api.name.lower(): key for key, api in APIS.items()}
 MS: Final = 1_000_000
 """A millisecond in nanoseconds."""
 
-LONGEST_MS: Final = 10 * 366 * 86_400_000
-"""No request takes ten years; a number beyond it is refused, for sums of them must fit int64."""
 
 _CONNECTION: Final = re.compile(r"/?(\S+?):(\d{1,5})-/?(\S+?):(\d{1,5})(?:-(\d+(?:-\d+)*))?")
 _CLIENT: Final = re.compile(r"[^/\s]*/?(\S+):(\d{1,5})")
@@ -62,7 +61,7 @@ def durations_ns(ms: list[float]) -> list[int]:
     """Return nanoseconds of milliseconds; `NotUnderstood` beyond ten years."""
     if not ms or not {*map(type, ms)} <= {float, int}:
         raise NotUnderstood(NOT_UNDERSTOOD)
-    if not -LONGEST_MS <= min(ms) <= max(ms) <= LONGEST_MS:
+    if not -LIMITS.request_ms <= min(ms) <= max(ms) <= LIMITS.request_ms:
         raise NotUnderstood(NOT_UNDERSTOOD)
     return [round(each * MS) for each in ms]
 

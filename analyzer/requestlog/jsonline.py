@@ -16,6 +16,7 @@ from kafkascope.analyzer.requestlog.fields import (
     unsupported,
 )
 from kafkascope.analyzer.requestlog.jsonbody import body_of, paths_of_bytes, uuid_of
+from kafkascope.analyzer.requestlog.limits import LIMITS
 from kafkascope.analyzer.requestlog.model import (
     CUT,
     NOT_LOGGED,
@@ -53,17 +54,12 @@ TIMES: Final = (
     "throttleTimeMs",
 )
 
-MOST_CONTAINERS: Final = 1 << 21
-"""Objects and arrays of one document: each is at least 56 bytes in memory and two characters in
-the line, so 16 MiB of `[[],[],...` would take half a GB. A Metadata response with 150 000
-partitions has 600 000."""
-
 
 def document_of(message: bytes) -> dict[str, Any]:
     """Return the document of a message; `NotUnderstood` with the reason."""
     # What the pattern writes behind the message seldom has a brace.
     text = message[len(MARKER) : message.rfind(b"}") + 1]
-    if len(text) > MOST_CONTAINERS and text.count(b"{") + text.count(b"[") > MOST_CONTAINERS:
+    if len(text) > LIMITS.containers and text.count(b"{") + text.count(b"[") > LIMITS.containers:
         raise NotUnderstood(NOT_UNDERSTOOD)
     try:
         document = orjson.loads(text)

@@ -31,6 +31,7 @@ from kafkascope.analyzer.transform.cut_packets import (
     Packets,
 )
 from kafkascope.analyzer.transform.cut_rewrites import OPAQUE, TOKEN, Masked
+from kafkascope.analyzer.transform.limits import LIMITS, TransformLimits
 from kafkascope.analyzer.transform.other_traffic import (
     Head,
     OtherTraffic,
@@ -47,14 +48,6 @@ from kafkascope.dissectors.zookeeper.types import BASE, CONNECT
 
 HANDSHAKE: Final = BASE + CONNECT
 
-MOST_CONNECTIONS: Final = 150_000
-"""That are written: about 2 KB each. Exchanges on others are left out."""
-MOST_GREETINGS: Final = 10_000
-"""Handshakes with ZooKeeper that are remembered in case an exchange behind them is chosen."""
-MOST_HOSTS: Final = 64
-"""Addresses that one host name stands for."""
-MOST_RESENT: Final = 100_000
-"""Segments that are written again, as they were sent again; others are written once."""
 MANY: Final = 10_000
 """Frames whose order is made a list at a time."""
 
@@ -73,10 +66,15 @@ class Cutting:
     """Chosen exchanges of a capture on their way to another one."""
 
     def __init__(
-        self, plaintext: Callable[[], Kept] | None = None, *, decrypt: bool = False
+        self,
+        plaintext: Callable[[], Kept] | None = None,
+        *,
+        decrypt: bool = False,
+        limits: TransformLimits = LIMITS,
     ) -> None:
         """`plaintext` makes the store of bytes that came out of TLS; None for memory. `decrypt`:
         of TLS only that is written which was decrypted, and handshakes that failed."""
+        self.limits = limits
         self._decrypt = decrypt
         self.frames = Frames(Overflow(), plaintext=plaintext)
         self.places = array("q")
@@ -103,7 +101,7 @@ class Cutting:
         """Exchanges that were left out because their connections are too many."""
         self.heads: dict[int, list[Head]] = {}
         """First bytes in other protocols, by index of the connection."""
-        self.others = OtherTraffic()
+        self.others = OtherTraffic(limits)
         self.clients: set[str] = set()
         """Addresses of the clients of what was chosen."""
         self._greetings: dict[int, Exchange] = {}
@@ -139,7 +137,7 @@ class Cutting:
         """Note the addresses of a host name; for `OpenInput.named`."""
         if event.name in self._names or len(self._names) < CAPTURE_LIMITS.resolved_names:
             known = self._names.setdefault(event.name, set())
-            known.update(event.hosts[: max(0, MOST_HOSTS - len(known))])
+            known.update(event.hosts[: max(0, self.limits.host_addresses - len(known))])
 
     def names(self) -> Iterator[Resolved]:
         """Yield the names of hosts whose connections are written; names of others would leak what
@@ -154,7 +152,7 @@ class Cutting:
         self.seen[exchange.connection.number] += 1
         if exchange.api_key == HANDSHAKE:
             self._greetings[exchange.connection.number] = exchange
-            if len(self._greetings) > MOST_GREETINGS:
+            if len(self._greetings) > self.limits.handshakes:
                 forgotten = next(iter(self._greetings))
                 self._greeted = max(self._greeted, forgotten)
                 del self._greetings[forgotten]
@@ -175,7 +173,7 @@ class Cutting:
         if self.others.choose(exchange):
             return
         number = exchange.connection.number
-        if len(self.connections) >= MOST_CONNECTIONS and number not in self._index:
+        if len(self.connections) >= self.limits.connections and number not in self._index:
             self.beyond += 1
             return
         self.exchanges += 1
@@ -250,7 +248,10 @@ class Cutting:
                     self.unread += 1
                     continue
                 heads = []
-            if len(self.connections) >= MOST_CONNECTIONS and connection.number not in self._index:
+            if (
+                len(self.connections) >= self.limits.connections
+                and connection.number not in self._index
+            ):
                 self.others.beyond += 1
                 continue
             index = self._connection(connection, beginning.client or 0)
@@ -392,7 +393,7 @@ class _Writing:
             if again and not (last[way] and is_whole):
                 cut.resent += again
                 continue
-            written = min(again, MOST_RESENT - self._resent)
+            written = min(again, cut.limits.retransmitted_segments - self._resent)
             self._resent += written
             cut.resent += again - written
             again = written

@@ -10,6 +10,7 @@ import heapq
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
+from kafkascope.analyzer.transform.limits import LIMITS
 from kafkascope.captures.build import Composer
 from kafkascope.captures.formats.write import PcapngWriter, Sink
 from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
@@ -25,8 +26,6 @@ OPENS, CARRIES, REPEATS, ENDS = range(4)
 
 REPEATED: Final = 16
 """Bytes of a segment that is sent again: as many as a reader needs to see that it is."""
-MAX_JUMP: Final = 32 << 20
-"""Sequence numbers that readers still believe when bytes are missing."""
 
 
 class _Packet(NamedTuple):
@@ -138,9 +137,9 @@ class Packets:
         interface = self._interface(self._connections[packet.connection])
         way, time_ns = packet.direction, packet.time_ns
         if packet.missing:
-            for at in range(0, packet.missing, MAX_JUMP):
+            for at in range(0, packet.missing, LIMITS.missing_bytes):
                 # The other side's acknowledgement tells of them.
-                composer.lose(way, min(MAX_JUMP, packet.missing - at))
+                composer.lose(way, min(LIMITS.missing_bytes, packet.missing - at))
                 self._writer.packet(composer.packet(1 - way, ACK), time_ns, interface=interface)
             return
         if packet.again:

@@ -13,6 +13,7 @@ from io import BytesIO
 from itertools import takewhile
 from typing import Final
 
+from kafkascope.analyzer.transform.limits import LIMITS
 from kafkascope.captures.formats.records import Block
 from kafkascope.captures.formats.write import PcapngWriter, Sink, secrets_block
 from kafkascope.captures.model import Connection
@@ -21,8 +22,6 @@ from kafkascope.captures.tls.keys.keylog import KeyLog
 
 HELD: Final = 1.0
 """Seconds for which packets are held: several looks at the key log."""
-MOST_HELD: Final = 64 << 20
-"""Bytes of packets that are held; more are written before their time."""
 
 
 class SecretsRecording:
@@ -82,7 +81,7 @@ class SecretsRecording:
         """Write what was held long enough; all of it without a time."""
         secrets = False
         while self._held and (
-            now is None or self._held[0][0] + HELD <= now or self._size > MOST_HELD
+            now is None or self._held[0][0] + HELD <= now or self._size > LIMITS.held_bytes
         ):
             if not secrets:
                 secrets = True

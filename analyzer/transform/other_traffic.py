@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from kafkascope.analyzer.conversation.detect import is_other
 from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.transform.limits import LIMITS, TransformLimits
 from kafkascope.captures.model import Chunk, Connection, Gap, Opened, StreamEvent
 from kafkascope.captures.signatures import sign_of
 
@@ -21,8 +22,6 @@ HEAD_BYTES: Final = 16 * 1024
 SMALL_BYTES: Final = 64
 """The same of a broker that a Kafka request was sent to, and of everybody once there is much."""
 TOTAL_BYTES: Final = 64 * 1024 * 1024
-MAX_CONNECTIONS: Final = 50_000
-"""Kept at once, about 1 KB each without their bytes."""
 
 Wanted = Callable[["Connection", bool], bool]
 """(connection, whether it has a row of bytes that are not Kafka's) -> whether it is to be kept."""
@@ -84,7 +83,8 @@ def is_closed(connection: Connection) -> bool:
 class OtherTraffic:
     """Feed it every event and every exchange of a capture; then `kept`."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: TransformLimits = LIMITS) -> None:
+        self._limits = limits
         self._seen: dict[int, Beginning] = {}
         self._held = 0
         self.beyond = 0
@@ -102,7 +102,7 @@ class OtherTraffic:
         """Take in what happened on a connection."""
         number = event.connection.number
         if isinstance(event, Opened):
-            if len(self._seen) < MAX_CONNECTIONS:
+            if len(self._seen) < self._limits.other_connections:
                 self._seen[number] = Beginning(event.connection)
             else:
                 self.beyond += 1

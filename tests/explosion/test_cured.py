@@ -160,29 +160,25 @@ def test_a_batch_is_not_made_as_one_piece_of_json(
     assert taken.megabytes < MEMORY_MB
 
 
-def test_what_is_too_long_of_a_record_is_told_as_left_out(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(records, "LONGEST", 3 << 20)
-    monkeypatch.setattr(records, "KEPT", 10)
-    path, size = tmp_path / "a.pcapng", 2 << 20
+def test_what_is_too_long_of_a_record_is_told_as_left_out(tmp_path: Path) -> None:
+    path, size = tmp_path / "a.pcapng", 5 << 20
     made = [
         Record(0, 1, b"key", b"v" * size, [("h", b"x" * size), ("i", None)]),
         Record(1, 1, b"key", b"v" * size, [("h", b"x")]),
-        Record(2, 1, b"k" * (4 << 20), None, [("h", b"x")]),
+        Record(2, 1, b"k" * (9 << 20), None, [("h", b"x")]),
     ]
     write_capture(path, iter([fetch(1, encode_batch(made))]))
     result = CliRunner().invoke(main, ["records", str(path), "--json"])
     first, whole, last = map(json.loads, result.output.splitlines())
     assert first["key"] == "key"
-    assert first["value"] == {"left_out": f"{size} bytes of a record with more than 3 MB"}
-    assert first["headers"] == {"left_out": f"{size + 2} bytes of a record with more than 3 MB"}
+    assert first["value"] == {"left_out": f"{size} bytes of a record with more than 8 MB"}
+    assert first["headers"] == {"left_out": f"{size + 2} bytes of a record with more than 8 MB"}
     assert whole["value"] == "v" * size
     assert last["value"] is None
     assert last["headers"] == [["h", "x"]]
     for form in (["--headers", "--value"], ["--format", "csv"]):
         shown = CliRunner().invoke(main, ["records", str(path), *form]).output
-        assert f"(left out: {size} bytes of a record with more than 3 MB)" in shown
+        assert f"(left out: {size} bytes of a record with more than 8 MB)" in shown
 
 
 def test_records_come_some_of_them_at_a_time() -> None:

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from kafkascope.analyzer.exchanges.limits import LIMITS
+
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
     from kafkascope.captures.model import Connection, Endpoint
 
 TOGETHER: Final = 256
 """Exchanges of logs that are handed on at once."""
-MOST_LINES: Final = 200_000
-"""Lines that wait for their exchange; those behind them are read after the capture."""
 ENVELOPE: Final = 58
 ENVELOPE_NS: Final = 1_000_000_000
 """How far the end of a forwarded request may be from that of its Envelope: both clocks may differ,
@@ -34,7 +34,7 @@ Key: TypeAlias = "tuple[Endpoint, Endpoint, int | None]"
 class Joining:
     """Lines by connection and correlation id, each taken by the exchange that it is about."""
 
-    def __init__(self, lines: Iterable[list[Exchange]], most: int = MOST_LINES) -> None:
+    def __init__(self, lines: Iterable[list[Exchange]], most: int = LIMITS.waiting_lines) -> None:
         self._lines: dict[Key, list[Exchange]] = defaultdict(list)
         self._connections: dict[tuple[Endpoint, Endpoint], Connection] = {}
         self._beyond = chain.from_iterable(lines)

@@ -15,6 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kafkascope.analyzer.conversation.logged import LoggedConnections
+from kafkascope.analyzer.exchanges.limits import LIMITS
 from kafkascope.analyzer.exchanges.logs.joining import TOGETHER
 from kafkascope.analyzer.requestlog.containers import LineReader
 from kafkascope.analyzer.requestlog.model import NO_RESPONSES, Unparsed
@@ -36,11 +37,6 @@ Entry: TypeAlias = "tuple[LogLine, Completed]"
 WINDOW_NS: Final = 600_000_000_000
 """How long a request may take and still get its number by its begin: members wait for a rebalance
 as long as `max.poll.interval.ms`, 5 minutes."""
-MOST_SEEN: Final = 200_000
-"""Lines that are remembered, to find those that several inputs hold: a log beside what a container
-runtime kept of it."""
-MOST_EXAMPLES: Final = 3
-"""Lines that could not be read and are named."""
 
 
 class LogReader:
@@ -129,7 +125,7 @@ class LogReader:
             self.copies += 1
             return True
         self._seen[about] = None
-        if len(self._seen) > MOST_SEEN:
+        if len(self._seen) > LIMITS.remembered_lines:
             del self._seen[next(iter(self._seen))]
         return False
 
@@ -153,7 +149,7 @@ class LogReader:
 
     def _note(self, file: int, line: Unparsed) -> None:
         self.unparsed[line.reason] += 1
-        if len(self.examples) < MOST_EXAMPLES:
+        if len(self.examples) < LIMITS.named_lines:
             self.examples.append(f"line {line.number} of {spoken(self._source.names[file])}")
 
     def _merged(self, files: list[int]) -> Iterator[tuple[int, Entry]]:

@@ -15,6 +15,7 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
+from kafkascope.analyzer.filter.limits import LIMITS
 from kafkascope.analyzer.filter.regex import Regex
 from kafkascope.analyzer.filter.values import DAY, ORDER, Clock, Instant, moment
 from kafkascope.analyzer.payloads.model import Exact, Moment
@@ -23,8 +24,6 @@ _NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,6})?\Z", re
 _HEX: Final = re.compile(r"[+-]?0[xX][0-9a-fA-F]+\Z")
 _OCTETS: Final = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2})*\Z")
 _ZONE: Final = re.compile(r"(Z|[+-]\d{2}:?\d{2})\Z", re.IGNORECASE)
-LONGEST_TIME: Final = 64
-"""Characters beyond which a text is no time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ def decimal(text: str) -> Decimal | None:
 
 def when(text: str) -> Instant | Clock | None:
     """Return a time; None for other text."""
-    if len(text) > LONGEST_TIME:
+    if len(text) > LIMITS.time_chars:
         return None
     try:
         return moment(text)
@@ -173,14 +172,14 @@ def _octets(value: Any) -> bytes | None:
     return None
 
 
-LONGEST: Final = 100
-"""Characters of what may be a moment."""
-
-
 def _place(value: str) -> tuple[int, bool, bool] | None:
     """Return (nanoseconds, whether there is a zone, whether it is a time of day) of a moment;
     without a zone as if in UTC."""
-    return _place_of(value) if isinstance(value, str) and len(value) <= LONGEST else None
+    return (
+        _place_of(value)
+        if isinstance(value, str) and len(value) <= LIMITS.payload_time_chars
+        else None
+    )
 
 
 @lru_cache(maxsize=4096)

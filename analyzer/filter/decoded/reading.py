@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from kafkascope.analyzer.exchanges.limits import LIMITS as EXCHANGE_LIMITS
+from kafkascope.analyzer.filter.limits import LIMITS
 from kafkascope.analyzer.payloads.framing import worth
 from kafkascope.analyzer.payloads.paths import values as values_at
 
@@ -29,7 +31,6 @@ Found: TypeAlias = "tuple[Side, Decoded]"
 SIDES: Final[dict[str, Side]] = {"record.key": "key", "record.value": "value"}
 LACKING: Final = frozenset({"unknown-schema", "bad-schema"})
 """Reasons that another schema may do away with."""
-MOST_UNKNOWN: Final = 100
 KEPT: Final = 1 << 20
 """Bytes of keys and values of one exchange up to which it is decoded once for all tests of a
 filter."""
@@ -82,10 +83,8 @@ class Decoding:
 
     def of_record(self, topic: str | None, record: Record) -> Iterator[Found]:
         """Yield the decoded key and value of a record."""
-        from kafkascope.analyzer.exchanges.records import LONGEST
-
         payloads = self._payloads()
-        if payloads is None or _size(record) > LONGEST:
+        if payloads is None or _size(record) > EXCHANGE_LIMITS.record_bytes:
             return
         sides: tuple[tuple[Side, bytes | None], ...]
         sides = (("key", record.key), ("value", record.value))
@@ -134,7 +133,7 @@ class Decoding:
         assert decoded.error is not None
         self.lacked = self.lacked or decoded.error.reason in LACKING
         key = decoded.key if decoded.error.reason == "unknown-schema" else None
-        if key is not None and len(self.unknown) < MOST_UNKNOWN:
+        if key is not None and len(self.unknown) < LIMITS.unknown_schemas:
             self.unknown[key] = None
 
     def learn(self) -> None:
@@ -212,14 +211,10 @@ def _size(record: Record) -> int:
     return size + sum(len(name) + len(value or b"") for name, value in record.headers)
 
 
-MOST_NAMES: Final = 5000
-"""Paths that are remembered."""
 LOOKED_AT: Final = 16
 """Values of each schema whose fields are remembered."""
 DEEPEST: Final = 8
 """Steps of a path that is remembered."""
-LONGEST: Final = 1 << 20
-"""Characters of a schema beyond which its fields are learned from values alone."""
 BARE: Final = re.compile(r"[\w-]+\Z")
 
 
@@ -240,7 +235,7 @@ class FieldNames:
         """Remember the fields of the first values of each schema."""
         key = (side, decoded.key)
         count = self._looked.get(key, 0)
-        if count >= LOOKED_AT or len(self._looked) >= MOST_NAMES:
+        if count >= LOOKED_AT or len(self._looked) >= LIMITS.paths:
             return
         self._looked[key] = count + 1
         self._remember(side, _paths(decoded.value, "", 0))
@@ -255,7 +250,7 @@ class FieldNames:
         found += [(each.schema, (side,)) for (_, side), each in payloads.known.assigned.items()]
         for schema, sides in found:
             key = (schema.format, schema.text)
-            if key in self._learned or len(schema.text) > LONGEST:
+            if key in self._learned or len(schema.text) > LIMITS.schema_chars:
                 continue
             self._learned.add(key)
             paths = [".".join(spelled(str(step)) for step in path) for path in field_paths(schema)]
@@ -265,7 +260,7 @@ class FieldNames:
     def _remember(self, side: Side, paths: Iterable[str]) -> None:
         known = self._paths[side]
         for path in paths:
-            if len(known) >= MOST_NAMES:
+            if len(known) >= LIMITS.paths:
                 return
             known[path] = None
 

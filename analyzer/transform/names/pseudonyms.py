@@ -11,6 +11,7 @@ from secrets import token_bytes
 from sys import intern
 from typing import Final
 
+from kafkascope.analyzer.transform.limits import LIMITS, TransformLimits
 from kafkascope.dissectors.embedded.masking import asterisks
 from kafkascope.dissectors.values import Uuid
 
@@ -53,14 +54,6 @@ PUBLIC: Final = frozenset(
 )
 """Names that everybody has."""
 
-MOST_NAMES: Final = 200_000
-"""How many names, ids and hosts each are remembered: 300 bytes for one. Later names become
-asterisks, later ids one id; for a later address a hash chooses another one, which is always the
-same and which few others share."""
-
-MOST_LETTERS: Final = 32 << 20
-"""Characters of the names, and of the hosts, that are remembered; beyond these as beyond the
-number."""
 
 _SHARE_KEY: Final = re.compile(r"(.+):([A-Za-z0-9_-]{21}[AQgw]):([0-9]{1,10})", re.DOTALL)
 _UUID_REST: Final = bytes.fromhex("40008000000000000000")
@@ -91,7 +84,8 @@ class Pseudonyms:
     messages keep their sizes.
     """
 
-    def __init__(self, *, same_length: bool = False) -> None:
+    def __init__(self, *, same_length: bool = False, limits: TransformLimits = LIMITS) -> None:
+        self._limits = limits
         self._same_length = same_length
         self._names: dict[str, str] = {}
         self._hosts: dict[str, str] = {}
@@ -129,7 +123,7 @@ class Pseudonyms:
                 if text.startswith(prefix):
                     rest = text[len(prefix) :]
                     return text if rest in PUBLIC else prefix + self.word(rest, noun)
-            if len(self._names) >= MOST_NAMES or self._letters >= MOST_LETTERS:
+            if len(self._names) >= self._limits.names or self._letters >= self._limits.name_chars:
                 self.forgotten += 1
                 return intern(str(asterisks(text)))  # one object for the millions that may come
             found = self._names[text] = self._new(noun, text)
@@ -163,7 +157,7 @@ class Pseudonyms:
         if found is None:
             # The number comes first: the first characters of a topic's id stand for its name.
             made = Uuid((len(self._uuids) + 1).to_bytes(6) + _UUID_REST)
-            if len(self._uuids) >= MOST_NAMES:
+            if len(self._uuids) >= self._limits.names:
                 self.forgotten += 1
                 return made
             found = self._uuids[value] = made
@@ -184,12 +178,18 @@ class Pseudonyms:
         """Sentences about names without a pseudonym of their own."""
         said = []
         if self.forgotten:
-            most = len(self._names) if self._letters >= MOST_LETTERS else MOST_NAMES
+            most = (
+                len(self._names) if self._letters >= self._limits.name_chars else self._limits.names
+            )
             said.append(
                 f"names beyond the first {most:,} became asterisks, {self.forgotten:,} times"
             )
         if self.hashed:
-            most = len(self._hosts) if self._host_letters >= MOST_LETTERS else MOST_NAMES
+            most = (
+                len(self._hosts)
+                if self._host_letters >= self._limits.name_chars
+                else self._limits.names
+            )
             said.append(
                 f"hosts beyond the first {most:,} may share an address, {self.hashed:,} times"
             )
@@ -213,7 +213,9 @@ class Pseudonyms:
 
     @property
     def _remembers_hosts(self) -> bool:
-        return len(self._hosts) < MOST_NAMES and self._host_letters < MOST_LETTERS
+        return (
+            len(self._hosts) < self._limits.names and self._host_letters < self._limits.name_chars
+        )
 
     def _new_host(self, text: str) -> str:
         remembered = self._remembers_hosts

@@ -19,6 +19,7 @@ from kafkascope.analyzer.bodies.fetch_sessions import (
     Implied,
     by_topic,
 )
+from kafkascope.analyzer.bodies.limits import LIMITS, BodyLimits
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.full import full_line
 from kafkascope.analyzer.exchanges.rows import row_of, to_json
@@ -54,8 +55,10 @@ def fetch(
     }
 
 
-def opened(*listed: tuple[str | bytes, int], session: int = 9) -> FetchSessions:
-    sessions = FetchSessions()
+def opened(
+    *listed: tuple[str | bytes, int], session: int = 9, limits: BodyLimits = LIMITS
+) -> FetchSessions:
+    sessions = FetchSessions(limits=limits)
     asked = fetch(0, 0, *listed)
     assert sessions.request(FETCH, asked) is None
     sessions.response(FETCH, asked, {"error_code": 0, "session_id": session})
@@ -143,10 +146,9 @@ def test_a_lost_share_session_is_unknown() -> None:
     assert implied(sessions, share(1), SHARE_FETCH) is None
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch_sessions, "MAX_PARTITIONS", 2)
-    monkeypatch.setattr(fetch_sessions, "MAX_SESSIONS", 3)
-    sessions = opened(("a", 0), ("a", 1), ("a", 2), session=1)
+def test_what_is_remembered_is_bounded() -> None:
+    few = LIMITS._replace(session_partitions=2, sessions=3)
+    sessions = opened(("a", 0), ("a", 1), ("a", 2), session=1, limits=few)
     assert implied(sessions, fetch(1, 1)) is None
     for number in range(2, 9):
         asked = fetch(0, 0, ("a", 0))

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kafkascope.analyzer.bodies import log_ends
 from kafkascope.analyzer.bodies.log_ends import LogEnds
 from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.conversation.limits import LIMITS, ConversationLimits
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.dissectors.values import Uuid
 from tests.analyzer.batches import batch
@@ -43,8 +43,14 @@ def partition(number: int = 0, blob: bytes | None = None, **fields: Any) -> Told
 class Reader:
     """A connection that fetches; each answer takes 700 ms, and up to 500 ms are asked for."""
 
-    def __init__(self, version: int = 11, numbers: Sequence[int] = (0,), **asked: Any) -> None:
-        self.wire = Wire()
+    def __init__(
+        self,
+        version: int = 11,
+        numbers: Sequence[int] = (0,),
+        limits: ConversationLimits = LIMITS,
+        **asked: Any,
+    ) -> None:
+        self.wire, self.limits = Wire(), limits
         self.version = version
         self.numbers = numbers
         self.asked = {"max_wait_ms": 500, "min_bytes": 1} | asked
@@ -71,7 +77,7 @@ class Reader:
         self.take(*partitions)
 
     def rows(self) -> list[Row]:
-        context = Context()
+        context = Context(limits=self.limits)
         return [row_of(each, context.names) for each in told(self.wire.events, context)]
 
     def waits(self) -> list[int]:
@@ -238,10 +244,10 @@ def test_message_sets_are_counted_as_batches_are() -> None:
         assert reader.waits() == [500, expected]
 
 
-def test_too_many_partitions_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_ends, "MAX_PARTITIONS", 2)
+def test_too_many_partitions_are_forgotten() -> None:
+    few = LIMITS._replace(bodies=LIMITS.bodies._replace(log_ends=2))
     numbers = (0, 1, 2)
-    reader = Reader(numbers=numbers)
+    reader = Reader(numbers=numbers, limits=few)
     reader.fetch(*map(partition, numbers))
     for number in (2, 0):
         reader.fetch(partition(number, records(0)))

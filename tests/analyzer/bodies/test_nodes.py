@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.bodies import nodes
+from kafkascope.analyzer.bodies.limits import LIMITS
 from kafkascope.analyzer.bodies.nodes import NodeAddresses, teaches
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversations import Conversations
@@ -68,9 +69,8 @@ def test_messages_without_addresses_are_not_walked() -> None:
     assert teaches(layout_of("FetchResponse", 16))
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nodes, "MAX_NODES", 2)
-    found = NodeAddresses()
+def test_what_is_remembered_is_bounded() -> None:
+    found = NodeAddresses(LIMITS._replace(nodes=2))
     for node in (1, 2, 3):
         found.learn(node, "b", node)
     found.learn(1, "c", 9)

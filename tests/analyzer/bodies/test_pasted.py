@@ -18,7 +18,8 @@ from click.testing import CliRunner
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.bodies.pasted import FORMS, MAX_BYTES, PasteError, accepted, pasted
+from kafkascope.analyzer.bodies.limits import LIMITS
+from kafkascope.analyzer.bodies.pasted import FORMS, PasteError, accepted, pasted
 from kafkascope.tui.cli import main
 from tests.analyzer.batches import batch
 
@@ -236,7 +237,7 @@ def test_the_example_of_each_form_is_two_bytes() -> None:
 
 
 def test_repeated_rows_have_a_limit() -> None:
-    text = f"00000000: {'00 ' * 16}\n*\n{MAX_BYTES + 16:08x}:"
+    text = f"00000000: {'00 ' * 16}\n*\n{LIMITS.dump_bytes + 16:08x}:"
     with pytest.raises(PasteError):
         pasted(text.encode())
 

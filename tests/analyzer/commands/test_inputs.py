@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from kafkascope.analyzer.bodies import json_lines
+from kafkascope.analyzer.bodies.limits import LIMITS, BodyLimits
 from kafkascope.analyzer.commands import codec
 from kafkascope.tui.cli import main
 
@@ -32,14 +34,14 @@ def test_more_input_than_a_message_can_have_is_refused(
 
 
 def test_more_json_than_is_read_is_refused() -> None:
-    done = run("encode", "Metadata", "12", "--request", stdin=bytes(json_lines.MOST_JSON + 100))
+    done = run("encode", "Metadata", "12", "--request", stdin=bytes(LIMITS.json_bytes + 100))
     assert done.exit_code == 2
     assert "JSON is larger than the limit of 32,000,000 bytes" in done.output
 
 
 def test_json_of_too_many_values_is_refused_before_it_is_read() -> None:
     # A megabyte of text took 80 MB.
-    body = b'{"topics":[' + b"{}," * json_lines.MOST_VALUES + b"{}]}"
+    body = b'{"topics":[' + b"{}," * LIMITS.json_values + b"{}]}"
     done = run("encode", "Metadata", "1", "--request", stdin=body)
     assert done.exit_code == 2
     assert "JSON with more than 1,000,000 commas" in done.output
@@ -47,10 +49,10 @@ def test_json_of_too_many_values_is_refused_before_it_is_read() -> None:
 
 @pytest.mark.parametrize("answer", [json_lines.encode_line, json_lines.decode_line])
 def test_a_line_of_too_many_values_is_refused(
-    answer: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+    answer: Callable[[bytes, BodyLimits], bytes],
 ) -> None:
-    monkeypatch.setattr(json_lines, "MOST_VALUES", 5)
-    told = json.loads(answer(b'{"message":"MetadataRequest","version":1,"body":[1,2,3,4]}'))
+    line = b'{"message":"MetadataRequest","version":1,"body":[1,2,3,4]}'
+    told = json.loads(answer(line, LIMITS._replace(json_values=5)))
     assert told["ok"] is False
     assert "commas and brackets is too much" in told["error"]
 
@@ -58,8 +60,7 @@ def test_a_line_of_too_many_values_is_refused(
 def test_a_line_without_end_is_refused_and_the_next_one_answered(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for module in (json_lines, codec):
-        monkeypatch.setattr(module, "MOST_JSON", 100)
+    few = LIMITS._replace(json_bytes=100)
     monkeypatch.setattr(codec, "READ", 10)
     good = b'{"message":"MetadataRequest","version":0,"body":{"topics":[]}}'
     path, out = tmp_path / "in", tmp_path / "out"
@@ -67,10 +68,11 @@ def test_a_line_without_end_is_refused_and_the_next_one_answered(
     held = 0
 
     with path.open("rb") as source, out.open("wb") as sink:
-        for some in codec.waiting_lines(source.fileno()):
+        for some in codec.waiting_lines(source.fileno(), few):
             held = max([held, *map(len, some)])
         source.seek(0)
-        codec.serve(json_lines.encode_line, source.fileno(), sink.fileno())
+        encode = partial(json_lines.encode_line, limits=few)
+        codec.serve(encode, source.fileno(), sink.fileno(), few)
     first, second = map(json.loads, out.read_text().splitlines())
     assert held < 200
     assert "more than 100 bytes of JSON" in first["error"]

@@ -8,7 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafkascope.analyzer.commands.grid import NO_LINES
-from kafkascope.analyzer.reading.absent import MAX_LISTED, listed
+from kafkascope.analyzer.reading.absent import listed
+from kafkascope.analyzer.reading.limits import LIMITS
 from kafkascope.tui.cli import main
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
@@ -145,7 +146,7 @@ def test_at_most_ten_names_are_listed_the_nearest_first() -> None:
     names = [f"orders-{n}" for n in range(40)] + ["billing"]
     text = listed("biling", names)
     assert text.startswith("billing, ")
-    assert text.count(",") == MAX_LISTED
+    assert text.count(",") == LIMITS.listed_names
     assert text.endswith("and 31 more")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from click.testing import CliRunner, Result
 
 from docs.print_tls import TARGET, document
 from kafkascope.analyzer.commands import tls_keys
-from kafkascope.analyzer.commands.tls_keys import WAYS
+from kafkascope.analyzer.commands.limits import LIMITS
+from kafkascope.analyzer.commands.tls_keys import WAYS, ConnectionStates
 from kafkascope.tui.cli import main
 from tests.captures.tls.writer import Talk
 from tests.explosion.encrypted import Talked, write_encrypted
@@ -121,7 +123,8 @@ def test_what_a_damaged_line_begins_with_is_not_shown(tmp_path: Path) -> None:
 def test_connections_are_counted_once_however_many_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tls_keys, "MOST_ENDED", 10)
+    few = partial(ConnectionStates, LIMITS._replace(ended_connections=10))
+    monkeypatch.setattr(tls_keys, "ConnectionStates", few)
     path = tmp_path / "in.pcapng"
     refused = Talked([*Talk(0x1301).pairs()[:1], (1, b"\x15\3\3\0\2\2\x28")], closed=True)
     whole = Talked(Talk(0x1301).client(b"a" * 99).server(b"b" * 99).pairs(), closed=True)

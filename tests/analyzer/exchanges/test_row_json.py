@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.exchanges.row_json import LONGEST_TEXT, MOST_TEXTS, json_of_row
+from kafkascope.analyzer.exchanges.limits import LIMITS
+from kafkascope.analyzer.exchanges.row_json import json_of_row
 from kafkascope.analyzer.exchanges.rows import Row, RowError, blank, to_json
 from kafkascope.analyzer.model import STATES, Note, Undecoded
 from kafkascope.captures.model import TlsSummary
@@ -16,7 +17,15 @@ from kafkascope.dissectors.values import Uuid
 
 # Also lone surrogates, C1 controls, quotes and backslashes.
 TEXT = st.text(max_size=6) | st.sampled_from(
-    ["", 'a"b\\c', "\x00\x1f\x7f\x80\x9f", "a\udcffb", "é\u2028\u202e", "💥", "x" * LONGEST_TEXT]
+    [
+        "",
+        'a"b\\c',
+        "\x00\x1f\x7f\x80\x9f",
+        "a\udcffb",
+        "é\u2028\u202e",
+        "💥",
+        "x" * LIMITS.cached_text_chars,
+    ]
 )
 NUMBER = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([0, 1, -1, 100, 999, 10**6, 10**15])
 TIME = st.integers(-(2**62), 2**62)
@@ -76,7 +85,7 @@ def test_the_bytes_are_those_of_the_object(rows: list[Row]) -> None:
 
 
 def test_what_is_kept_is_bounded_and_right_beyond() -> None:
-    for number in range(2 * MOST_TEXTS + 1):
+    for number in range(2 * LIMITS.cached_texts + 1):
         row = blank(
             number=number,
             id="",
@@ -84,6 +93,6 @@ def test_what_is_kept_is_bounded_and_right_beyond() -> None:
             connection=number,
             client_address="a",
             broker_address="b",
-            topics=(str(number), "x" * (number % 3) * LONGEST_TEXT),
+            topics=(str(number), "x" * (number % 3) * LIMITS.cached_text_chars),
         )
         assert json_of_row(row) == dumps(to_json(row))

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.filter.regex import MAX_PATTERN, Regex, RegexError
+from kafkascope.analyzer.filter.limits import LIMITS
+from kafkascope.analyzer.filter.regex import Regex, RegexError
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ def test_no_pattern_hangs(pattern: str) -> None:
         ("a{5000}", "repetition"),
         ("(?=x)", "operator"),
         (r"\1", "escape"),
-        ("x" * (MAX_PATTERN + 1), "more than"),
+        ("x" * (LIMITS.pattern_chars + 1), "more than"),
     ],
 )
 def test_what_is_wrong_is_said(pattern: str, word: str) -> None:

@@ -4,12 +4,16 @@ and what findings about them point at."""
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from kafkascope.analyzer.reading import connects
+from kafkascope.analyzer.reading.connects import Connects
+from kafkascope.analyzer.reading.limits import LIMITS
 from kafkascope.tui.cli import main
 
 HERE = Path(__file__).parents[1] / "captures"
@@ -110,7 +114,8 @@ def test_tables_and_fields_have_connects() -> None:
 
 def test_a_flood_of_connects_is_counted_beyond_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     every = objects("ls", "--connects", DOWN)
-    monkeypatch.setattr("kafkascope.analyzer.reading.connects.MOST_WAITING", 10)
+    few = partial(Connects, limits=LIMITS._replace(connection_attempts=10))
+    monkeypatch.setattr(connects, "Connects", few)
     done = run("ls", "--connects", DOWN, "--json")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     missing = len(every) - len(lines)

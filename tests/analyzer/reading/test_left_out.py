@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.analyzer import topics
-from kafkascope.analyzer.bodies import fetch_sessions, log_ends, nodes
+from kafkascope.analyzer.commands import cut
 from kafkascope.analyzer.conversation.context import Context
-from kafkascope.analyzer.conversation.limits import LIMITS as CONVERSATION_LIMITS
+from kafkascope.analyzer.conversation.limits import LIMITS, ConversationLimits
 from kafkascope.analyzer.exchanges import offline
 from kafkascope.analyzer.pipeline import tasks
-from kafkascope.analyzer.transform import cut
+from kafkascope.analyzer.transform.cut import Cutting
+from kafkascope.analyzer.transform.limits import LIMITS as TRANSFORM_LIMITS
 from kafkascope.tui.cli import main
 from tests.analyzer.transform.test_cut import rows_of
 
@@ -22,15 +23,25 @@ DEMO = Path(__file__).parents[3] / "captures" / "samples" / "demo.pcap.zst"
 ZOOKEEPER = Path(__file__).parents[1] / "captures" / "zookeeper-groups.pcapng.gz"
 
 
-def few_endpoints(decode_as: Iterable[int] = (), *_: object) -> Context:
-    return Context(decode_as, CONVERSATION_LIMITS._replace(endpoints=1))
+def limited(limits: ConversationLimits) -> Callable[..., Context]:
+    """What makes a context with these limits in place of its own."""
+
+    def made(decode_as: Iterable[int] = (), *_: object) -> Context:
+        return Context(decode_as, limits)
+
+    return made
 
 
-LIMITS = {
-    "too many topics have an id": (topics, "MAX_NAMES", 2),
-    "brokers were advertised": (nodes, "MAX_NODES", 1),
-    "endpoints answered": (offline, "Context", few_endpoints),
-    "too many partitions are fetched": (fetch_sessions, "MAX_PARTITIONS", 0),
+BODIES = LIMITS.bodies
+FEW_TOPICS = LIMITS._replace(topics=LIMITS.topics._replace(names=2))
+FEW_LOG_ENDS = LIMITS._replace(bodies=BODIES._replace(log_ends=0))
+FEW = {
+    "too many topics have an id": FEW_TOPICS,
+    "brokers were advertised": LIMITS._replace(bodies=BODIES._replace(nodes=1)),
+    "endpoints answered": LIMITS._replace(endpoints=1),
+    "too many partitions are fetched": LIMITS._replace(
+        bodies=BODIES._replace(session_partitions=0)
+    ),
 }
 
 
@@ -41,25 +52,24 @@ def said(*words: str) -> str:
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-@pytest.mark.parametrize("sentence", LIMITS)
+@pytest.mark.parametrize("sentence", FEW)
 def test_a_sentence_says_what_was_left_out(
     sentence: str, jobs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert sentence not in said("ls", str(DEMO), "--jobs", jobs)
-    monkeypatch.setattr(*LIMITS[sentence])
-    if sentence == "endpoints answered":
-        monkeypatch.setattr(tasks, "Context", few_endpoints)
+    for module in (offline, tasks):
+        monkeypatch.setattr(module, "Context", limited(FEW[sentence]))
     assert sentence in said("ls", str(DEMO), "--jobs", jobs)
 
 
 def test_log_ends_that_were_forgotten_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_ends, "MAX_PARTITIONS", 0)
+    monkeypatch.setattr(offline, "Context", limited(FEW_LOG_ENDS))
     assert "too many partitions are fetched" in said("ls", str(DEMO))
 
 
 def test_tables_say_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = str(tmp_path / "out")
-    monkeypatch.setattr(topics, "MAX_NAMES", 2)
+    monkeypatch.setattr(tasks, "Context", limited(FEW_TOPICS))
     assert "too many topics" in said("spark", str(DEMO), "-o", out, "--engine", "plain")
     monkeypatch.undo()
     assert "too many topics" in said("stats", "apis", out)
@@ -70,7 +80,8 @@ def test_handshakes_that_were_forgotten_are_told(
 ) -> None:
     words = "cut", str(ZOOKEEPER), "-Y", 'api == "zk.closeSession"', "-o"
     assert "written without the handshakes" not in said(*words, str(tmp_path / "whole.pcapng"))
-    monkeypatch.setattr(cut, "MOST_GREETINGS", 1)
+    few = partial(Cutting, limits=TRANSFORM_LIMITS._replace(handshakes=1))
+    monkeypatch.setattr(cut, "Cutting", few)
     sentence = "too many: 4 connections to ZooKeeper"
     assert sentence in said(*words, str(tmp_path / "cut.pcapng"))
     # Of five.

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kafkascope.analyzer.requestlog.containers import LineReader
+from kafkascope.analyzer.requestlog.limits import LIMITS, RequestLogLimits
 from kafkascope.analyzer.requestlog.model import LogLine, Unparsed
 
 SAMPLES = Path(__file__).with_name("samples.tar.xz")
@@ -41,9 +42,11 @@ def expected_rows() -> dict[str, list[dict[str, Any]]]:
     return rows
 
 
-def lines_of(data: bytes, block: int = 1 << 20) -> list[LogLine | Unparsed]:
+def lines_of(
+    data: bytes, block: int = 1 << 20, limits: RequestLogLimits = LIMITS
+) -> list[LogLine | Unparsed]:
     """Return the lines of a whole file, read in blocks."""
-    reader = LineReader()
+    reader = LineReader(limits)
     lines = []
     for at in range(0, len(data), block):
         lines += reader.feed(data[at : at + block])

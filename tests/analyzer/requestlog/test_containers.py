@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kafkascope.analyzer.requestlog import containers
 from kafkascope.analyzer.requestlog.containers import LineReader
+from kafkascope.analyzer.requestlog.limits import LIMITS
 from kafkascope.analyzer.requestlog.model import (
     CUT,
     NO_TIME,
@@ -266,20 +266,21 @@ def test_lines_that_cannot_be_used_have_a_reason(data: bytes, reason: str) -> No
     assert found == [Unparsed(0, 1, reason)]
 
 
-def test_a_line_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(containers, "LONGEST_LINE", 5000)
+SHORT = LIMITS._replace(line_bytes=5000)
+
+
+def test_a_line_has_a_largest_size() -> None:
     long = PLAIN[:-1] + b"x" * 9000 + b"\n"
     for block in (100, 1 << 20):
-        found = lines_of(long + b"y" * 20_000 + b"\n" + PLAIN, block)
+        found = lines_of(long + b"y" * 20_000 + b"\n" + PLAIN, block, SHORT)
         if block == 100:
             assert found[0] == Unparsed(0, 1, TOO_LONG)
         assert isinstance(found[-1], LogLine)
         assert (found[-1].offset, found[-1].number) == (len(long) + 20_001, 3)
 
 
-def test_parts_have_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(containers, "LONGEST_LINE", 5000)
-    reader = LineReader()
+def test_parts_have_a_largest_size() -> None:
+    reader = LineReader(SHORT)
     found = reader.feed(docker(PLAIN[:200].decode()) + docker("x" * 900) * 9)
     assert found == [Unparsed(0, 1, TOO_LONG)]
     assert reader.feed(docker("\n") + PLAIN)[-1].number == 12

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from kafkascope.analyzer.commands import cut as cut_command
 from kafkascope.analyzer.commands.cut import cut
 from kafkascope.analyzer.commands.ls import ls
 from kafkascope.analyzer.conversation.detect import is_other
@@ -19,6 +21,7 @@ from kafkascope.analyzer.transform import cut as cuts
 from kafkascope.analyzer.transform import cut_packets
 from kafkascope.analyzer.transform.cut import Cutting
 from kafkascope.analyzer.transform.cut_rewrites import Anonymous
+from kafkascope.analyzer.transform.limits import LIMITS
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.dissectors.records.records import crc_ok
 from tests.analyzer.packed import fields_of, told_of, unpacked
@@ -77,7 +80,8 @@ def cut_to(path: Path, target: Path, *, anonymous: bool = False, keep=lambda eac
 def test_connections_beyond_the_limit_are_left_out_with_a_sentence(tmp_path, monkeypatch):
     path, target = tmp_path / "a.pcapng", tmp_path / "b.pcapng"
     write_capture(path, connections(5))
-    monkeypatch.setattr(cuts, "MOST_CONNECTIONS", 3)
+    few = partial(Cutting, limits=LIMITS._replace(connections=3))
+    monkeypatch.setattr(cut_command, "Cutting", few)
     result = CliRunner().invoke(cut, [str(path), "-o", str(target)])
     assert result.exit_code == 0, result.output
     assert "2 exchanges left out: on connections beyond the first 3\n" in result.output

@@ -17,8 +17,8 @@ from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
-from kafkascope.analyzer.transform import other_traffic
 from kafkascope.analyzer.transform.cut import Cutting
+from kafkascope.analyzer.transform.limits import LIMITS
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.captures.model import Connection, Endpoint, Opened, Resolved
@@ -228,9 +228,8 @@ def test_a_fin_that_came_with_the_last_bytes_stays_behind_them(tmp_path):
     assert [row.state for row in rows_of(target)] == ["answered"]
 
 
-def test_there_are_limits(monkeypatch):
-    monkeypatch.setattr(other_traffic, "MAX_CONNECTIONS", 3)
-    cutting = Cutting()
+def test_there_are_limits():
+    cutting = Cutting(limits=LIMITS._replace(other_connections=3))
     for number in range(5):
         ends = (Endpoint("10.0.0.1", 4000 + number), Endpoint("10.0.0.2", 9092))
         cutting.event(Opened(Connection(number, *ends, first_ns=number, handshake=True)))

@@ -9,7 +9,7 @@ import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.transform.names import pseudonyms
+from kafkascope.analyzer.transform.limits import LIMITS
 from kafkascope.analyzer.transform.names.pseudonyms import Pseudonyms
 from kafkascope.analyzer.transform.redaction import LEVELS, Redaction
 from kafkascope.dissectors.embedded.groups import subscription
@@ -223,9 +223,8 @@ def test_surplus_goes_also_where_nothing_else_does() -> None:
     assert Redaction("none", Pseudonyms()).request(payload + b"secret") == payload + b"secret"
 
 
-def test_names_beyond_what_is_remembered_are_asterisks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pseudonyms, "MOST_NAMES", 2)
-    names = Pseudonyms(same_length=True)
+def test_names_beyond_what_is_remembered_are_asterisks() -> None:
+    names = Pseudonyms(same_length=True, limits=LIMITS._replace(names=2))
     assert names.remarks == []
     assert [names.name(each, "topicName") for each in ("orders", "p\u00e4y", "logs", "orders")] == [
         "topic1",
@@ -239,9 +238,8 @@ def test_names_beyond_what_is_remembered_are_asterisks(monkeypatch: pytest.Monke
     assert names.remarks == ["names beyond the first 2 became asterisks, 3 times"]
 
 
-def test_long_names_count_by_their_letters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pseudonyms, "MOST_LETTERS", 1_000)
-    names = Pseudonyms()
+def test_long_names_count_by_their_letters() -> None:
+    names = Pseudonyms(limits=LIMITS._replace(name_chars=1_000))
     found = [names.name(f"{number}" + "x" * 400, "groupId") for number in range(5)]
     assert found[:3] == ["group-1", "group-2", "group-3"]
     assert {len(each) for each in found[3:]} == {401}
@@ -250,11 +248,8 @@ def test_long_names_count_by_their_letters(monkeypatch: pytest.MonkeyPatch) -> N
     assert names.remarks == ["names beyond the first 3 became asterisks, 4 times"]
 
 
-def test_addresses_beyond_what_is_remembered_are_chosen_by_hash(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(pseudonyms, "MOST_NAMES", 2)
-    names = Pseudonyms()
+def test_addresses_beyond_what_is_remembered_are_chosen_by_hash() -> None:
+    names = Pseudonyms(limits=LIMITS._replace(names=2))
     assert [names.host(each) for each in ("192.168.0.7", "one.example")] == ["10.0.0.1", "host-1"]
     asked = [
         *("192.168.0.8", "192.168.0.9", "8.8.8.8", "100.65.0.1"),
@@ -281,11 +276,8 @@ def test_addresses_beyond_what_is_remembered_are_chosen_by_hash(
 
 
 @pytest.mark.parametrize("first", ["192.168.0.1", "8.8.0.1", "100.64.0.1", "fd00::1", "2600::1"])
-def test_remembered_hosts_share_their_addresses_with_nobody(
-    first: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pseudonyms, "MOST_NAMES", 300)
-    names = Pseudonyms()
+def test_remembered_hosts_share_their_addresses_with_nobody(first: str) -> None:
+    names = Pseudonyms(limits=LIMITS._replace(names=300))
     hosts = [str(ip_address(first) + i) for i in range(900)]
     given = [names.host(each) for each in hosts]
     assert len(set(given[:300])) == 300

@@ -1,0 +1,27 @@
+"""What is kept of inputs beside their exchanges, and what remarks name: one declaration."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class ReadingLimits(NamedTuple):
+    """Names are counts."""
+
+    # A named tuple, as `analyzer.payloads.limits`: a frozen dataclass costs milliseconds at start.
+
+    # Connection attempts between two exchanges that are listed, about 1 KB each: a port scan may be
+    # endless.
+    connection_attempts: int = 100_000
+    # Folders of partitions beside an input that are searched for schemas.
+    partition_folders: int = 20_000
+    # Names that are kept, and ranked by similarity, for a filter that matched nothing: a capture of
+    # a test may have a topic a second. Those of them that are listed.
+    compared_names: int = 5_000
+    listed_names: int = 10
+    # Protocols in a sentence; sentences about files that hold packets of others.
+    named_protocols: int = 10
+    overlapping_files: int = 6
+
+
+LIMITS: Final = ReadingLimits()
