@@ -99,6 +99,14 @@ class CaptureLimits(NamedTuple):
     window_scale: int = 14
     # Open connections, about 2 KB each; beyond it those that were silent longest end as idle.
     connections: int = 32_768
+    # Connections without a response that are remembered, as one may be the leg of a proxy; those
+    # that one may be the leg of: clients that start at once, with equal requests.
+    relay_starts: int = 1_024
+    relay_leaders: int = 16
+    # Servers, and routes of proxies, that are remembered.
+    relay_servers: int = 4_096
+    # Kept in all, to compare and until it is decided.
+    relay_bytes: int = 32 << 20
     # Bytes of a direction that wait: above the receive windows in use (Linux: 6 MB, tuned hosts
     # 16 to 32 MB). Of all: five such directions at once.
     direction_bytes: int = 32 << 20

@@ -37,6 +37,8 @@ class ScreenLimits(NamedTuple):
     # become a filter each.
     unnamed_ids: int = 1_000
     followed_values: int = 6
+    # Client ids that the filter of an edge of the map names; of more the topic alone selects.
+    map_client_ids: int = 50
     # Completions that are shown at once.
     completions: int = 8
     # Width of the sentence in a pane without lines, as long as lines of a book may be.

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafkascope.analyzer.exchanges.captured_sides import CapturedSides
 from kafkascope.analyzer.pipeline.tables.numbers import (
     CONNECTION,
     Ranks,
@@ -16,6 +15,7 @@ from kafkascope.analyzer.pipeline.tables.numbers import (
     in_order,
     ranks_of,
 )
+from kafkascope.analyzer.pool.captured_sides import CapturedSides
 from kafkascope.analyzer.pool.messages import (
     NOT_WANTED,
     Oddity,

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from kafkascope.analyzer.conversation.context import CrossCheck
-    from kafkascope.analyzer.exchanges.captured_sides import CapturedSides
     from kafkascope.analyzer.exchanges.pairs import Item, Rows
     from kafkascope.analyzer.exchanges.records import Problem
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.pool.captured_sides import CapturedSides
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.captures.errors import CutShort
     from kafkascope.captures.model import Statistics

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkascope.analyzer.exchanges.captured_sides import CapturedSides
 from kafkascope.analyzer.exchanges.pairs import Item, Rows, exchange_of, is_named, origin_of
 from kafkascope.analyzer.exchanges.rows import nameless_topics, row_of
 from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, exchange_place
+from kafkascope.analyzer.pool.captured_sides import CapturedSides
 from kafkascope.analyzer.pool.keys import WorkerKeys
 from kafkascope.analyzer.pool.messages import (
     NOT_WANTED,

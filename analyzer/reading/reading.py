@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias, cast
 import click
 
 from kafkascope.analyzer.exchanges import rows
-from kafkascope.analyzer.exchanges.captured_sides import CapturedSides
 from kafkascope.analyzer.exchanges.offline import OpenInput, open_capture
 from kafkascope.analyzer.exchanges.pairs import Item, Rows, exchange_of
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.filter.known import Known
 from kafkascope.analyzer.heap import large_apart
 from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.pool.captured_sides import CapturedSides
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.remarks import (
     cut_packets,

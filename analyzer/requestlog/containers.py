@@ -263,7 +263,7 @@ def _last_event(text: bytes) -> int:
     if text.find(MARKER, first + 1) < 0:
         return 0
     last = text.rfind(MARKER)
-    stamps = list(_AGAIN.finditer(text, max(first, last - LONGEST_PREFIX), last))
+    stamps = list(_AGAIN.finditer(text, max(first, last - LIMITS.prefix_bytes), last))
     return stamps[-1].start() if stamps else 0
 
 

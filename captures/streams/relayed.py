@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from kafkascope.captures.limits import LIMITS, CaptureLimits
 from kafkascope.captures.model import (
     BEHIND_ALL,
     Chunk,
@@ -32,8 +33,6 @@ from kafkascope.captures.streams.starts import (
     CLIENT,
     HOLD_NS,
     LEG,
-    MOST_BYTES,
-    MOST_SERVERS,
     Lane,
     Match,
     Side,
@@ -77,12 +76,13 @@ class _Leg:
 class RelayedLegs:
     """Marks the legs of proxies: events in, the same out, those of legs once these are known."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: CaptureLimits = LIMITS) -> None:
+        self._limits = limits
         self.count = 0
         """Legs that were found."""
         self.parted = 0
         """Legs that went on with other bytes than the client's connection."""
-        self._starts: Starts[int] = Starts()
+        self._starts: Starts[int] = Starts(limits)
         self._legs: dict[int, _Leg] = {}
         """By the numbers of connections."""
         self._undecided: dict[int, _Leg] = {}
@@ -176,7 +176,7 @@ class RelayedLegs:
             leg.closed += 2 if event.direction is None else 1
             if leg.leader is not None and leg.closed >= 2:
                 self._end(leg, out)
-        if self._held > MOST_BYTES and number in self._undecided:
+        if self._held > self._limits.relay_bytes and number in self._undecided:
             self._release(leg, out)
         return held
 
@@ -217,7 +217,7 @@ class RelayedLegs:
         same = match.take(side, chunk.direction, chunk.data, strict=leg.held is not None)
         self._held += len(lane.waiting) - before
         if same:
-            if self._held > MOST_BYTES:
+            if self._held > self._limits.relay_bytes:
                 self._lose(leg, leader, chunk.direction, out)
             elif side == CLIENT and chunk.direction:
                 self._judge(leg, leader, out)
@@ -273,7 +273,7 @@ class RelayedLegs:
             match.connection.translated = ends
         match.connection.leg_ns += leg.connection.handshake_ns or 0
         self._routes[match.connection.b, ends[1]] = None
-        if len(self._routes) > MOST_SERVERS:
+        if len(self._routes) > self._limits.relay_servers:
             del self._routes[next(iter(self._routes))]
         for other in list(leg.matches):
             if other != leader:

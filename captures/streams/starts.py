@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Generic, Literal, TypeVar
 
+from kafkascope.captures.limits import LIMITS, CaptureLimits
 from kafkascope.captures.model import Connection, Endpoint
 from kafkascope.captures.proxy_protocol import begins, read_header
 
@@ -14,14 +15,6 @@ CONNECT_NS: Final = 1_000_000_000
 HOLD_NS: Final = 3_000_000_000
 """Nobody sees a connection that may be a leg for as long: above the time that the first response of
 a busy broker takes. Two pairs of request and response usually decide within milliseconds."""
-STARTS: Final = 1024
-"""Connections without a response that are remembered."""
-MOST_LEADERS: Final = 16
-"""Connections that one may be the leg of: clients that start at once, with equal requests."""
-MOST_SERVERS: Final = 4096
-"""Servers that are remembered, and routes of proxies."""
-MOST_BYTES: Final = 32 << 20
-"""Kept in all, to compare and until it is decided."""
 
 Key = TypeVar("Key", int, bytes)
 
@@ -57,7 +50,8 @@ class Start:
 class Starts(dict[Key, Start], Generic[Key]):
     """Connections that have no response yet, by their keys, in the order of their SYNs."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: CaptureLimits = LIMITS) -> None:
+        self._limits = limits
         self._size = 0
         self._direct: set[Endpoint] = set()
         """What answered without another connection: brokers, whose clients on one host often begin
@@ -70,7 +64,7 @@ class Starts(dict[Key, Start], Generic[Key]):
         start.linked = any(each.leads(start) for each in self.values())
         self.end(key)
         self[key] = start
-        if len(self) > STARTS:
+        if len(self) > self._limits.relay_starts:
             self.end(next(iter(self)))
         return start.linked
 
@@ -78,7 +72,7 @@ class Starts(dict[Key, Start], Generic[Key]):
         if (start := self.get(key)) is not None:
             start.sent += data
             self._size += len(data)
-            while self._size > MOST_BYTES:
+            while self._size > self._limits.relay_bytes:
                 self.end(next(iter(self)))
 
     def answer(self, key: Key) -> None:
@@ -86,7 +80,8 @@ class Starts(dict[Key, Start], Generic[Key]):
         start = self.get(key)
         if start is None:
             return
-        if start.sent and not start.followed and len(self._direct) < MOST_SERVERS:
+        few = len(self._direct) < self._limits.relay_servers
+        if start.sent and not start.followed and few:
             self._direct.add(start.server)
         self.end(key)
 
@@ -119,7 +114,7 @@ class Starts(dict[Key, Start], Generic[Key]):
                 for key, start in linked.items()
                 if header.client in (None, start.client) and start.sent.startswith(head[size:])
             ]
-        return found[-MOST_LEADERS:], size
+        return found[-self._limits.relay_leaders :], size
 
 
 CLIENT: Final = 0

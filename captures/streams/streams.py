@@ -43,7 +43,7 @@ class Assembly(NamedTuple):
     def of(cls, source: Source, limits: CaptureLimits = LIMITS) -> Assembly:
         once = source.reads_once
         reassembler = Reassembler(source.comment_of, translations=once, limits=limits)
-        return cls(reassembler, RelayedLegs() if once else None)
+        return cls(reassembler, RelayedLegs(limits) if once else None)
 
     @property
     def first_waiting(self) -> int:
@@ -53,10 +53,14 @@ class Assembly(NamedTuple):
 
 
 def streams(
-    source: Source, *, bulk: bool | None = None, named: Named | None = None
+    source: Source,
+    *,
+    bulk: bool | None = None,
+    named: Named | None = None,
+    limits: CaptureLimits = LIMITS,
 ) -> Iterator[StreamEvent]:
     """Yield all events of a source, in the order of its packets, as soon as these are read."""
-    for block in batches(source, Assembly.of(source), bulk=bulk, named=named):
+    for block in batches(source, Assembly.of(source, limits), bulk=bulk, named=named):
         for events in block:
             yield from events
 

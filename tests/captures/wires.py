@@ -25,6 +25,7 @@ from kafkascope.captures import (
 )
 from kafkascope.captures.build import Composer
 from kafkascope.captures.formats.write import PcapngWriter
+from kafkascope.captures.limits import LIMITS, CaptureLimits
 from kafkascope.captures.packets.tcp import ACK, fingerprint
 
 A = Endpoint("10.0.0.1", 40000)
@@ -201,13 +202,17 @@ class Trickle:
 
 
 def read(
-    data: bytes, *, bulk: bool | None = None, portions: Iterable[int] = ()
+    data: bytes,
+    *,
+    bulk: bool | None = None,
+    portions: Iterable[int] = (),
+    limits: CaptureLimits = LIMITS,
 ) -> tuple[list[StreamEvent], Source, str]:
     """All events of a capture in memory, its source, and what was wrong with it."""
     source = Source(["test"], None, {0: Trickle(data, portions)})
     events: list[StreamEvent] = []
     try:
-        events.extend(streams(source, bulk=bulk))
+        events.extend(streams(source, bulk=bulk, limits=limits))
     except CutShort as error:
         return events, source, str(error)
     return events, source, ""

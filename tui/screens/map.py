@@ -10,13 +10,12 @@ from kafkascope.analyzer.statistics.journeys.drawing import map_lines
 from kafkascope.analyzer.statistics.journeys.model import AppMap, By
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.tui.keys import Key
+from kafkascope.tui.limits import LIMITS
 from kafkascope.tui.screens import MAP, evidence
 from kafkascope.tui.screens.board import OVER_TIME, Board, BoardSpec, Content, Tab
 from kafkascope.tui.screens.sheet import Sheet, narrow
 
 APIS: Final = {"writes": "api == Produce", "reads": "api in {Fetch, ShareFetch}"}
-MAX_IDS: Final = 50
-"""Client ids that a filter names; with more of them the topic alone selects."""
 ROLES: Final = {"": "", "header": "header", "~": "dim"}
 """Style of a line of `map_lines` -> its role here."""
 
@@ -25,7 +24,7 @@ def _evidence(board: Board, line: Line) -> str:
     """Return the filter for the exchanges of an edge."""
     ids = line["clients"]
     client = ""
-    if all(ids) and 0 < len(ids) <= MAX_IDS:
+    if all(ids) and 0 < len(ids) <= LIMITS.map_client_ids:
         words = ", ".join(map(evidence.word, ids))
         client = f"client in {{{words}}}" if len(ids) > 1 else f"client == {words}"
     return evidence.both(APIS[line["way"]], client, evidence.of_topic(line))

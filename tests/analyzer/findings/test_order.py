@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from kafkascope.analyzer.exchanges.captured_sides import CapturedSides
 from kafkascope.analyzer.findings import Finding
+from kafkascope.analyzer.pool.captured_sides import CapturedSides
 from tests.analyzer.findings import sides
 from tests.analyzer.findings.stating import states
 from tests.analyzer.findings.test_captures import HERE, capture_of, judged

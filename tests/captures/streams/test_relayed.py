@@ -10,9 +10,9 @@ import pytest
 
 from kafkascope.captures import Connection, Endpoint, open_inputs
 from kafkascope.captures.build import Composer
+from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Opened, StreamEvent
 from kafkascope.captures.proxy_protocol import header_of
-from kafkascope.captures.streams import relayed
 from kafkascope.captures.streams.relayed import RelayedLegs
 from kafkascope.captures.streams.streams import Assembly, batches
 from tests.captures.wires import Tape, bytes_of, read
@@ -267,8 +267,7 @@ def test_memory_is_bounded() -> None:
                 tape.add(composer.send(direction, b"%d" % number * 50))
     tape.add(client.send(0, bytes(size)))
     tape.add(leg.send(0, b"different" * 10))
-    with patch.object(relayed, "MOST_BYTES", size // 2):
-        _, source, _ = read(tape.pcap())
+    _, source, _ = read(tape.pcap(), limits=LIMITS._replace(relay_bytes=size // 2))
     assert (source.statistics.relayed, source.statistics.parted) == (1, 0)
 
 
@@ -286,7 +285,7 @@ def test_nothing_is_held_for_long() -> None:
 def test_state_is_empty_in_the_end() -> None:
     for ends in (LOCAL, (CLIENT, FRONT, BACK, BROKER)):
         legs = RelayedLegs()
-        with patch("kafkascope.captures.streams.streams.RelayedLegs", lambda legs=legs: legs):
+        with patch("kafkascope.captures.streams.streams.RelayedLegs", lambda _, legs=legs: legs):
             events(forwarded(ends))
         assert legs._held == 0
         assert not legs._undecided
