@@ -35,7 +35,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def general(path: Path) -> list[bytes]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Conversation, "_in_step", lambda conversation: False)
+        patch.setattr(Conversation, "_is_ordinary", lambda conversation: False)
         return lines_of(path)
 
 

@@ -46,7 +46,7 @@ class Read:
     def __enter__(self) -> Read:
         self._patch = pytest.MonkeyPatch()
         if not self.kernel:
-            self._patch.setattr(Conversation, "_in_step", lambda conversation: False)
+            self._patch.setattr(Conversation, "_is_ordinary", lambda conversation: False)
         exchange = Ordinary.exchange
 
         def counted(ordinary: Ordinary, pair: object) -> Exchange:
