@@ -426,10 +426,12 @@ class Reader:
         pieces: list[Any] | None,
     ) -> bool:
         """Take a frame of the client; whether it is ordinary."""
+        # Size, API key, version, correlation id, and the length of the client id.
         if end - at < 14:
             return False
         key: i64 = i64(read_i16_be(data, at + 4))
         version: i64 = i64(read_i16_be(data, at + 6))
+        # One number as the key of `plans`: a pair would be an object for each request.
         code: i64 = ((key & 0xFFFF) << 16) | (version & 0xFFFF)
         plan = self.plans.get(code)
         if plan is None:
@@ -447,10 +449,13 @@ class Reader:
         elif length != -1:
             return False
         if plan.flexible:
+            # The count of tagged fields (KIP-482): no release has any in a header of requests.
             if body >= end or data[body] != 0:
                 return False
             body += 1
         correlation_id: i64 = i64(read_i32_be(data, at + 8))
+        # Clients count correlation ids upwards: two requests in flight with the same one are of
+        # something else, or of bytes that are out of step.
         for other in self.flight:
             if other.correlation_id == correlation_id:
                 return False
@@ -508,6 +513,8 @@ class Reader:
         flight = self.flight
         if end - at < 8 or len(flight) == 0:
             return False
+        # Brokers answer the requests of a connection in their order (Kafka's protocol guide,
+        # "Network"), so that no table of correlation ids is needed.
         pair = flight[0]
         if i64(read_i32_be(data, at + 4)) != pair.correlation_id:
             return False
@@ -548,6 +555,8 @@ class Reader:
 
     def waited(self, pair: Pair) -> i64:
         """Return the nanoseconds of deliberate waiting: see `bodies.waits.Waits.response`."""
+        # A broker takes up the next request of a connection when it has answered the one before:
+        # until then it does not read from it (SocketServer mutes the channel).
         sent = pair.first_ns
         taken = sent
         queued: i64 = 0
@@ -660,6 +669,8 @@ class Reader:
             end = at + size
             while at < end:
                 left = end - at
+                # Of all formats the byte at 16 is the magic. A batch that is cut off is no error:
+                # brokers may end a Fetch with a part of one (Kafka's protocol guide).
                 if left < 17:
                     break
                 if data[at + 16] != 2:
@@ -672,6 +683,8 @@ class Reader:
                 if length > left:
                     break
                 stated: i64 = i64(read_i32_be(data, at + 17)) & 0xFFFFFFFF
+                # From the attributes on. The leader epoch before them is the broker's to set, which
+                # must not make the checksum anew.
                 computed: i64 = crc32c()(data[at + 21 : at + length])
                 if stated != computed:
                     pair.counted = False

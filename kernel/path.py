@@ -374,6 +374,7 @@ class Path:
             return
         events = self.events
         if len(events) >= MOST_EVENTS:
+            # Half of them: to drop one each time would move all others.
             del events[: MOST_EVENTS // 2]
         events.append((kind, direction, begin, end, first, last))
         if end > self.latest_ns:

@@ -118,6 +118,8 @@ class SegmentDelivery:
                 seq: i64 = seqs[index]
                 ack: i64 = acks[index]
                 flow = flows[index]
+                # A transfer in bulk repeats flow and acknowledgement, so four comparisons decide
+                # about most of its packets: no look-up of the direction.
                 if (
                     length != 0
                     and seq == self.run_next
@@ -157,6 +159,7 @@ class SegmentDelivery:
                                 packets.places[index],
                                 direction.offset,
                             ):
+                                # What it could not read stays in it, for the conversation.
                                 direction.connection.reader = None
                                 reader.sink.odd.append(reader)
                             passed(direction, 1, length, time_ns, (seq + length) & MASK)

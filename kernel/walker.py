@@ -164,6 +164,8 @@ class Texts:
             if len(raw) <= LONGEST_TEXT:
                 self.size += len(raw) + TEXT
                 if self.size > MAX_TEXTS:
+                    # All at once: those in use are back within some exchanges, and an order of use
+                    # would cost something at each look-up.
                     self.known.clear()
                     self.size = len(raw) + TEXT
                 self.known[raw] = text
@@ -275,6 +277,7 @@ def walk_response(node: Node, data: bytes, at: i64, end: i64, facts: Facts) -> b
     """Walk the body of a response; whether it fits to the last byte."""
     facts.room = BODY_LIMIT
     facts.response = True
+    # The scope of the request's last struct is not that of the response.
     facts.topic = None
     facts.topic_id = None
     facts.partition = ABSENT

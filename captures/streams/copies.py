@@ -65,6 +65,8 @@ class Copies(Resumable):
         """Enter many packets; return which of them are copies, None when none is."""
         if numbers is None:
             numbers = range(self._number + 1, self._number + 1 + len(prints))
+        # Nearly always nothing is a copy: then the set has as many entries as both together, and
+        # one comparison decides about a whole block.
         window = {mark[0] for mark, _ in self._marks[-WINDOW:]}
         size = len(window)
         window.update(prints)

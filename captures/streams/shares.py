@@ -65,7 +65,10 @@ class Share:
         if owner is None:
             back = reverse(flow)
             if len(self._owners) >= LIMITS.shared_flows:
+                # Without memory, and alike in all readers.
                 return crc32(min(flow, back)) % self.count
+            # The one with the fewest packets so far. All readers walk all packets, so that each
+            # finds the same one.
             owner = self._loads.index(min(self._loads))
             self._owners[flow] = self._owners[back] = owner
         self._loads[owner] += packets
@@ -187,6 +190,7 @@ def _has_translated(columns: Columns) -> bool:
     data = columns.tcp & (columns.length > 0)
     numbers = columns.seq[data] << np.uint64(32) | columns.ack[data]
     flows = [flow for flow, has in zip(columns.flows, data.tolist(), strict=True) if has]
+    # Equal ones are neighbours in this order: no dictionary of all packets.
     order = np.argsort(numbers, kind="stable")
     same = (np.diff(numbers[order]) == 0).nonzero()[0]
     found = sum(may_be_translated(flows[order[at]], flows[order[at + 1]]) for at in same.tolist())
@@ -203,5 +207,7 @@ def is_divisible(names: list[str], size: int) -> bool:
 
 def is_busy(names: list[str]) -> bool:
     """Return whether one connection seems to have most packets of an input, by its beginning."""
+    # Two thirds: the reader of that connection would work nearly as long as one process does
+    # (docs/decisions/0049-numbers-are-ranks.md).
     counts = _beginning(*names).counts
     return 3 * max(counts.values(), default=0) > 2 * counts.total()

@@ -192,6 +192,8 @@ def client_hello(message: bytes) -> ClientHello:
     suites, named = _numbers(offered_suites), offered_suites[: 2 * LIMITS.cipher_suites]
     fields.vector(1)
     more = _extensions(fields)
+    # TLS 1.3 says 1.2 in the field for the version, for middleboxes that refuse what is newer
+    # (RFC 8446, 4.1.2 and D.4).
     offered = more.get(SUPPORTED_VERSIONS)
     versions = _numbers(_Bytes(offered).vector(1)) if offered else (version,)
     return ClientHello(

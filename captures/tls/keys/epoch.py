@@ -40,6 +40,8 @@ class FullHandshake(NamedTuple):
 
     def master(self, log: KeyLog) -> bytes | None:
         """Return the master secret, where the key log has it under one of the names."""
+        # Names of master secrets in the key logs that Wireshark reads: CLIENT_RANDOM, a session id,
+        # the beginning of the encrypted premaster secret.
         secrets = log.secrets(self.client_random)
         if secrets is not None and secrets.master is not None:
             return secrets.master
@@ -88,6 +90,7 @@ class Sessions(Resumable):
 
 
 def _key(name: bytes) -> bytes:
+    # A ticket has up to 64 KB (RFC 5077, 3.3): these 16 bytes tell it from others as well.
     return blake2b(name, digest_size=16).digest()
 
 
