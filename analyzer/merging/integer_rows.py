@@ -6,6 +6,7 @@ import zlib
 from array import array
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 
 from kafkascope.analyzer.merging.limits import LIMITS
@@ -49,7 +50,7 @@ class IntegerRows(Generic[R]):
             self._sort()
 
     def add(self, *row: int) -> None:
-        self.add_all(*((value,) for value in row))
+        self.add_all(*zip(row, strict=True))
 
     def merge(self, other: Self) -> None:
         self.add_all(*other._columns)
@@ -58,7 +59,9 @@ class IntegerRows(Generic[R]):
     def rows(self) -> list[R]:
         """Return the latest rows in their order."""
         self._sort()
-        return list(map(self._kind._make, zip(*self._columns, strict=True)))
+        # Without a Python frame for each row, as `_make` has one.
+        make: Any = partial(tuple.__new__, self._kind)
+        return list(map(make, zip(*self._columns, strict=True)))
 
     def column(self, name: str) -> Sequence[int]:
         return self._columns[self._kind._fields.index(name)]

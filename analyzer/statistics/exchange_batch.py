@@ -143,7 +143,9 @@ def _column(field: int, of_row: Callable[[Row], Any]) -> Any:
 
     def read(batch: ExchangeBatch) -> Sequence[Any]:
         pairs = batch._pairs
-        if pairs is None or type(batch._sources[0]) is not Pair:
+        if pairs is None:
+            return [of_row(batch.row)]
+        if type(batch._sources[0]) is not Pair:
             return [of_row(row) for row, _ in batch]
         return column(pairs, field)
 

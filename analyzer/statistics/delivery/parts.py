@@ -147,11 +147,14 @@ def schema_id(blob: bytes, batch: Batch) -> int | None:
         at = at + 2 if blob[at + 1] < MORE else read_uvarint(blob, at + 1)[1]
         at = at + 1 if blob[at] < MORE else read_uvarint(blob, at)[1]
         key, at = (blob[at], at + 1) if blob[at] < MORE else read_uvarint(blob, at)
-        size, at = read_uvarint(blob, at + _signed(key))
+        at += _signed(key)
+        size, at = (blob[at], at + 1) if blob[at] < MORE else read_uvarint(blob, at)
+        if blob[at]:
+            return None
     except (DissectError, IndexError):
         return None
     value = blob[at : at + PREFIX]
-    if _signed(size) <= PREFIX or len(value) < PREFIX or value[0]:
+    if _signed(size) <= PREFIX or len(value) < PREFIX:
         return None
     found = int.from_bytes(value[1:])
     return found if 0 < found < LIMITS.schema_id else None

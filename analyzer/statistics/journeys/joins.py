@@ -4,12 +4,13 @@ partition, so that neither the order of exchanges nor their division matters."""
 from __future__ import annotations
 
 import sys
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from heapq import heappop, heappush
+from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
@@ -65,26 +66,30 @@ class Legs:
     lag: int = 0
     lag_ns: int = 0
     readers: set[str] = field(default_factory=set)
-    times: dict[str, Counter[int]] = field(default_factory=lambda: {leg: Counter() for leg in LEGS})
+    produce: Counter[int] = field(default_factory=Counter)
+    deliver: Counter[int] = field(default_factory=Counter)
+    commit: Counter[int] = field(default_factory=Counter)
 
     def take(self, piece: RecordRange) -> None:
+        """Add records that the group got."""
         sent, count = piece.sent, piece.records
         self.records += count
         if sent.acknowledged_ns >= 0:
-            self.times["produce"][sent.acknowledged_ns - sent.time_ns] += count
+            self.produce[sent.acknowledged_ns - sent.time_ns] += count
         deliver = piece.time_ns - sent.time_ns
         if deliver < 0:
             self.negative += count
         else:
-            self.times["deliver"][deliver] += count
+            self.deliver[deliver] += count
 
     def line(self) -> Line:
         """Return percentiles, and the rest."""
         out: Line = {"readers": sorted(self.readers), "records": self.records}
-        for leg, times in self.times.items():
+        for leg in LEGS:
             histogram = Histogram()
-            histogram.add_counts(times)
-            out |= histogram.summary(f"{leg}_", PERCENTS)
+            histogram.add_counts(getattr(self, leg))
+            for percent in PERCENTS:
+                out[f"{leg}_p{percent}"] = histogram.percentile(percent / 100)
         return out | {"lag": self.lag, "lag_time": self.lag_ns, "negative": self.negative}
 
 
@@ -160,7 +165,7 @@ class Joins:
         """Return, by group, what its members got, in the order of time, and from which offset on.
         `aborted`: instead what read_committed ones were not shown, as its transaction was."""
         positions: dict[int, int] = {}
-        out: dict[str | None, list[tuple[int, Got]]] = {}
+        found: dict[int, list[tuple[int, Got]]] = {}
         for got in _rows(self._got, place):
             start = max(got.base, got.asked)
             if got.asked < 0 and got.base < positions.get(got.client, -1) <= got.last:
@@ -173,9 +178,15 @@ class Joins:
                 and not self._clients.outcomes.shown(*place, got.producer_id, got.last, got.time_ns)
             )
             if hidden == aborted and start <= got.last:
-                group = self._clients.group_of(self._clients.of(got.client), place[0])
-                out.setdefault(group, []).append((start, got))
-        return out
+                found.setdefault(got.client, []).append((start, got))
+        groups = by_key(
+            (self._clients.group_of(self._clients.of(client), place[0]), rows)
+            for client, rows in found.items()
+        )
+        return {
+            group: rows[0] if len(rows) == 1 else sorted(chain(*rows), key=itemgetter(1))
+            for group, rows in groups.items()
+        }
 
     def _commits_of(self, group: str | None, place: Place) -> list[Commit]:
         """Return the valid commits of a group: of those in transactions, where these were
@@ -289,18 +300,17 @@ class Joins:
         for piece in pieces:
             legs_of(piece.sent.client).take(piece)
         for piece, committed_ns in _committed(pieces, commits):
-            times = legs_of(piece.sent.client).times["commit"]
-            times[committed_ns - piece.time_ns] += piece.records
+            legs_of(piece.sent.client).commit[committed_ns - piece.time_ns] += piece.records
         position = max((commit.end for commit in commits), default=None)
         if position is None:
             position = max(got.last + 1 for _, got in rows)
         last_ns = self._counted.last_ns or 0
-        for sent in produced:
-            behind = min(sent.records, sent.end - position)
-            if behind > 0:
-                legs = legs_of(sent.client)
-                legs.lag += behind
-                legs.lag_ns = max(legs.lag_ns, last_ns - sent.time_ns)
+        for sent in reversed(produced):
+            if sent.end <= position:
+                break
+            legs = legs_of(sent.client)
+            legs.lag += min(sent.records, sent.end - position)
+            legs.lag_ns = max(legs.lag_ns, last_ns - sent.time_ns)
 
 
 def _rows(table: dict[Key, list[IntegerRows[R]]], key: Key) -> list[R]:
@@ -322,9 +332,12 @@ def _first(rows: Sequence[tuple[int, Got]]) -> Iterator[tuple[int, int, int, Got
     at, begun = 0, list[tuple[int, int, Got]]()
     ordered = sorted(rows, key=itemgetter(0))
     starts = [start for start, _ in ordered[1:]]
-    for (start, got), following in zip(ordered, [*starts, sys.maxsize], strict=True):
-        at = max(at, start)
-        heappush(begun, (got.time_ns, start, got))
+    for (offset, batch), following in zip(ordered, [*starts, sys.maxsize], strict=True):
+        at = max(at, offset)
+        if not begun and at == offset and batch.last < following:
+            yield at, batch.last + 1, batch.records, batch  # as nearly always
+            continue
+        heappush(begun, (batch.time_ns, offset, batch))
         while begun and at < following:
             _, start, got = begun[0]
             if got.last < at:
@@ -340,9 +353,16 @@ def _joined(
 ) -> Iterator[RecordRange]:
     """Yield the parts of fetched batches that are of one produced batch; both come by offset."""
     firsts = [sent.first for sent in produced]
+    whole = {(sent.first, sent.end): sent for sent in produced}
     for start, end, records, got in pieces:
-        for sent in produced[max(0, bisect_right(firsts, start) - 1) : bisect_left(firsts, end)]:
-            low, high = max(start, sent.first), min(end, sent.end)
+        if (start, end) in whole:  # as nearly always
+            yield RecordRange(start, end, got.time_ns, records, whole[start, end])
+            continue
+        at = max(0, bisect_right(firsts, start) - 1)
+        while at < len(firsts) and firsts[at] < end:
+            sent = produced[at]
+            at += 1
+            low, high = max(start, sent.first), min(end, sent.first + sent.records)
             if low < high:
                 count = _part(records, end - start, high - low)
                 yield RecordRange(low, high, got.time_ns, count, sent)
@@ -363,6 +383,9 @@ def _committed(
         rest = []
         while waiting and waiting[0].start < commit.end:
             piece = heappop(waiting)
+            if commit.first <= piece.start and piece.end <= commit.end:
+                yield piece, commit.time_ns
+                continue
             start, end = max(piece.start, commit.first), min(piece.end, commit.end)
             if start < end:
                 yield piece.cut(start, end), commit.time_ns

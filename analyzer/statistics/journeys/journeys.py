@@ -72,7 +72,7 @@ class Journeys(JourneyBatches):
         return self._only is None or bool(self._wanted(number, first, end))
 
     def add(self, batch: ExchangeBatch) -> None:
-        self.take(last_ns=max(batch.ends))
+        self.last_ns = max(self.last_ns or 0, *batch.ends)
         super().add(batch)
         if batch.api_key in (OFFSET_COMMIT, OFFSETS_IN_TRANSACTION):
             self._committed(batch)
@@ -136,24 +136,35 @@ class Journeys(JourneyBatches):
     # --- commits
 
     def _committed(self, batch: ExchangeBatch) -> None:
-        request, response = batch.exchange.request_body, batch.exchange.response_body
+        request = batch.exchange.request_body
         if request is None:
             return
+        response = batch.exchange.response_body if batch.row.errors else None
         producer = request.get("producer_id", NOWHERE)
         for topic, number, about in commits_of(request, response):
             if not about["error"] and about["offset"] >= 0:
-                self._commit(batch, (topic, number), 0, about["offset"], producer)
+                self._commit(batch, request, (topic, number), 0, about["offset"], producer)
 
     def _accepted(self, batch: ExchangeBatch) -> None:
         """Take note of records that a member of a share group has accepted."""
-        for topic in (batch.exchange.request_body or {}).get("topics") or ():
+        request = batch.exchange.request_body or {}
+        for topic in request.get("topics") or ():
             key = topic_key(topic.get("topic"), topic.get("topic_id"))
             for part in topic["partitions"]:
                 for first, end in _accepted_ranges(part.get("acknowledgement_batches") or ()):
-                    self._commit(batch, (key, part["partition_index"]), first, end, NOWHERE)
+                    at = key, part["partition_index"]
+                    self._commit(batch, request, at, first, end, NOWHERE)
 
-    def _commit(self, batch: ExchangeBatch, at: At, first: int, end: int, producer: int) -> None:
-        group = (batch.exchange.request_body or {}).get("group_id")
+    def _commit(
+        self,
+        batch: ExchangeBatch,
+        request: Mapping[str, Any],
+        at: At,
+        first: int,
+        end: int,
+        producer: int,
+    ) -> None:
+        group = request.get("group_id")
         if group and self._is_wanted(at[1], first, end):
             numbers = number_of(group), number_of(at[0]), at[1]
             self.commits.add(batch.row.time_ns, *numbers, first, end, producer)
