@@ -188,9 +188,10 @@ def test_the_first_finding_about_latency_names_the_cause(
     if cause is None:
         # Packets that arrive two times look like retransmissions.
         doubled = measurement.recorded.events and first and re.search("^network-loss", first)
-        # A machine with much to do forwards late: what was near is far then.
+        # A machine with much to do forwards late: what was near is far then, for other packets of
+        # a handshake at each point.
         trips = {each.port: each.rtt_ms for each in measurement.exchanges["client"]}
-        late = statistics.median(trips.values()) > FAR_MS - tolerance(FAR_MS)
+        late = statistics.median(trips.values()) > FAR_MS / 2
         assert first is None or doubled or (late and first.startswith("network-far"))
     elif point in measurement.run.visible_at:
         assert first is not None
