@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from kafkascope.analyzer.commands.help import command, option
+from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
 from kafkascope.analyzer.terminal import say
@@ -67,42 +67,24 @@ def _input_or_interface(function: Any) -> Any:
 
 
 @command("open")
-@option(
+@setting(
     "--attach",
-    metavar="[PID|PATH]",
+    "[PID|PATH]",
+    "Show a running proxy (default: the only one)",
     is_flag=False,
     flag_value="",
     section="Live",
-    help="Show a running proxy (default: the only one)",
 )
-@option(
-    "-i",
-    "interface",
-    metavar="IFACE",
-    section="Live",
-    help="Capture on this interface; any for all",
+@setting("-i interface", "IFACE", "Capture on this interface; any for all", section="Live")
+@setting(
+    "-f capture_filter", "BPF", "Capture filter of -i, as in tcpdump", default="", section="Live"
 )
-@option(
-    "-f",
-    "capture_filter",
-    metavar="BPF",
-    default="",
-    section="Live",
-    help="Capture filter of -i, as in tcpdump",
-)
-@option(
-    "-w", "save", metavar="FILE", section="Live", help="Also save the traffic of -i or - to FILE"
-)
-@option("--web", is_flag=True, section="Browser", help="Open in a browser on this machine")
-@option(
-    "--web-port",
-    metavar="[HOST:]PORT",
-    section="Browser",
-    help="Port of --web (default: a free one)",
-)
-@option("--tab", is_flag=True, hidden=True, help="Run as a browser tab")
-@option("--tour", is_flag=True, hidden=True, help="Start the guided tour")
-@option("--hello", default="", hidden=True, help="First notification")
+@setting("-w save", "FILE", "Also save the traffic of -i or - to FILE", section="Live")
+@setting("--web", "", "Open in a browser on this machine", section="Browser")
+@setting("--web-port", "[HOST:]PORT", "Port of --web (default: a free one)", section="Browser")
+@setting("--tab", "", "Run as a browser tab", hidden=True)
+@setting("--tour", "", "Start the guided tour", hidden=True)
+@setting("--hello", "TEXT", "First notification", default="", hidden=True)
 @_input_or_interface
 @reading_options("time_format", without=["count", "begin", "end"])
 def open_(

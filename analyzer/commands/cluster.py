@@ -16,6 +16,7 @@ from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.model import Line, shown
+from kafkascope.analyzer.statistics.zookeeper.model import is_below
 from kafkascope.analyzer.statistics.zookeeper.story import TreeStory
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from kafkascope.analyzer.text import plural, safe
@@ -151,7 +152,7 @@ def zookeeper(options: ReadOptions, only: str | None, under: str) -> int:
             wanted = only == name or (only is None and name != "history")
             lines, of = make() if wanted else [], ""
             if under and name in ("nodes", "history"):
-                lines = [line for line in lines if _is_under(line["path"], under)]
+                lines = [line for line in lines if is_below(line["path"], under)]
                 of = f" at or below {safe(under)}"
             if name == "slow" and only is None:
                 lines = lines[: LIMITS.slow_requests]
@@ -179,8 +180,3 @@ def _summary(found: ZooKeeper, stories: list[TreeStory]) -> Iterator[str]:
     for story in stories if len(stories) > 1 else ():
         nodes = plural(story.size, "node")
         yield safe(f"ensemble {story.name}: {nodes}{doubt if story.doubtful else ''}")
-
-
-def _is_under(path: str, above: str) -> bool:
-    above = above.rstrip("/")
-    return path == above or path.startswith(above + "/")

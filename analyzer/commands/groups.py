@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -32,17 +32,13 @@ from kafkascope.analyzer.statistics.delivery.model import (
     unaudited,
 )
 from kafkascope.analyzer.statistics.groups.groups import Groups
-from kafkascope.analyzer.statistics.groups.timeline import TICK, lane_width, timeline
+from kafkascope.analyzer.statistics.groups.timeline import printed_timeline
 from kafkascope.analyzer.statistics.model import shown
 from kafkascope.analyzer.statistics.zookeeper.consumers import KeptGroups
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from kafkascope.analyzer.terminal import say
-from kafkascope.analyzer.text import cut, packed, safe
+from kafkascope.analyzer.text import safe
 
-LANE_WIDTH: Final = 72
-"""In a pipe."""
-SHORT_NS: Final = 1_500_000_000
-"""Between two times of the scale."""
 DELIVERY_TABLES: Final = {
     "partitions": "Show only offsets and lag by partition",
     "events": "Show only events: skipped, redelivered, paused",
@@ -205,31 +201,8 @@ def _print_lanes(
             continue
         if index:
             output.line("")
-        terminal = output.width
-        width = LANE_WIDTH if terminal is None else lane_width(story, terminal)
-        short = (story.last_ns - story.first_ns) * TICK < SHORT_NS * width
-        title, *lanes = timeline(story, width, _clock(times, short=short), terminal)
-        if terminal is not None:
-            title, *lanes = _fitting(title, lanes, terminal)
-        for line in (title, *lanes):
+        for line in printed_timeline(story, times.text, output.width):
             output.line(line)
-
-
-def _fitting(title: str, lanes: list[str], width: int) -> list[str]:
-    """Return lines that a terminal does not break."""
-    parts = [f"{part}  " for part in title.split("   ")]  # `packed` puts a third blank between
-    head = [line.rstrip() for line in packed(parts, width + 2, hanging="  ")]
-    return [cut(line, width) for line in (*head, *lanes)]
-
-
-def _clock(times: Times, *, short: bool) -> Callable[[int], str]:
-    """Writes times of a scale, with milliseconds where seconds would not do."""
-
-    def clock(time_ns: int) -> str:
-        text = times.text(time_ns)
-        return text[:-4] if not short and text[-4:-3] == "." and ":" in text else text
-
-    return clock
 
 
 def _print_delivery(options: ReadOptions, wanted: tuple[str, ...], only: str | None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
@@ -123,3 +124,13 @@ def mark(text: str) -> Mark:
             reason = "write 12:03, 2026-11-20T12:03Z, 30 (seconds), or -5m (before the end)"
             raise ValueError(reason) from None
     return Mark("absolute" if isinstance(found, Instant) else "clock", found.ns)
+
+
+def shortened(clock: Callable[[int], str], *, short: bool) -> Callable[[int], str]:
+    """Return a clock without milliseconds, unless the stretch of time is `short`."""
+
+    def text(time_ns: int) -> str:
+        full = clock(time_ns)
+        return full[:-4] if not short and full[-4:-3] == "." and ":" in full else full
+
+    return text

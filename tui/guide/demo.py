@@ -11,7 +11,7 @@ from typing import Final
 
 import click
 
-from kafkascope.analyzer.commands.help import command, option
+from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.terminal import out, say, stdout_bytes
 from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.extras import installed, missing, require
@@ -51,10 +51,10 @@ def capture(name: str = SAMPLE) -> Path:
 
 
 @command()
-@option("--tour", is_flag=True, help="Start a guided tour")
-@option("--save", metavar="FILE", help="Save the capture to FILE, for use with commands")
-@option("--request-log", is_flag=True, help="Explore the brokers' request log of the same minute")
-@option("--plain", is_flag=True, help="Print ASCII only")
+@setting("--tour", "", "Start a guided tour")
+@setting("--save", "FILE", "Save the capture to FILE, for use with commands")
+@setting("--request-log", "", "Explore the brokers' request log of the same minute")
+@setting("--plain", "", "Print ASCII only")
 def demo(tour: bool, save: str | None, request_log: bool, plain: bool) -> int:
     """Explore a built-in sample capture.
 

@@ -16,6 +16,7 @@ from textual.containers import Vertical
 from textual.timer import Timer
 from textual.widgets import Static
 
+from kafkascope.analyzer.render.times import shortened
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.tui.host import Host
@@ -575,13 +576,3 @@ class Board(Vertical):
 
 
 OVER_TIME: Final = Tab(Board.chart, work=Board.grow_chart)
-
-
-def shortened(clock: Callable[[int], str], *, short: bool) -> Callable[[int], str]:
-    """Return a clock without milliseconds, unless the stretch of time is `short`."""
-
-    def text(time_ns: int) -> str:
-        full = clock(time_ns)
-        return full[:-4] if not short and full[-4:-3] == "." and ":" in full else full
-
-    return text

@@ -18,22 +18,14 @@ from kafkascope.analyzer.statistics.delivery.model import (
 )
 from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.groups.model import Rebalance, Story
-from kafkascope.analyzer.statistics.groups.timeline import TICK, Scale, lanes_of, title_of
+from kafkascope.analyzer.statistics.groups.timeline import Scale, lanes_of, scale_clock, title_of
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.statistics.zookeeper.consumers import KeptGroups
 from kafkascope.analyzer.text import columns_taken, cut, padded, wrapped
 from kafkascope.tui.host import Host
 from kafkascope.tui.keys import Key
 from kafkascope.tui.screens import evidence
-from kafkascope.tui.screens.board import (
-    COUNTING,
-    OVER_TIME,
-    Board,
-    BoardSpec,
-    Content,
-    Tab,
-    shortened,
-)
+from kafkascope.tui.screens.board import COUNTING, OVER_TIME, Board, BoardSpec, Content, Tab
 from kafkascope.tui.screens.charts import spark
 from kafkascope.tui.screens.panes import StaticLines
 from kafkascope.tui.screens.sheet import ELSE, Sheet, Spans, narrow
@@ -188,8 +180,6 @@ TABLES: Final = {
 
 WIDTH: Final = 76
 """Columns of wrapped sentences: the narrowest usual terminal shows them."""
-SHORT_NS: Final = 1_500_000_000
-"""Time between two ticks of the scale below which milliseconds matter."""
 EVICTED: Final = {"expired": "!", "fenced": "!"}
 CAUSES: Final = {**EVICTED, "left": "", "unknown": "dim", ELSE: "label"}
 TIMELINE: Final = "Timeline"
@@ -278,8 +268,7 @@ class GroupsBoard(Board):
         first, last = story.first_ns, story.last_ns
         if zoomed and shown is not None:
             first, last = around(shown, first, last)
-        short = (last - first) * TICK < SHORT_NS * max(10, width - 60)
-        clock = shortened(self.host.times().text, short=short)
+        clock = scale_clock(self.host.times().text, last - first, max(10, width - 60))
         lines = lanes(story, width, clock, shown=shown, zoomed=zoomed, so_far=bool(self.so_far))
         self.lanes.show(lines)
         above = 0 if self.one_pane else self.upper_height()

@@ -11,6 +11,7 @@ import orjson
 
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.statistics.model import Column, Line
+from kafkascope.analyzer.statistics.zookeeper.model import is_below
 from kafkascope.analyzer.statistics.zookeeper.story import TreeStory
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from kafkascope.tui.screens.board import Board, BoardSpec, Content, Tab
@@ -129,11 +130,6 @@ def _tab(show: Callable[..., Content], of_line: Callable[[Any, Line], str] | Non
 
 def _exchange(board: Board, line: Line) -> str:
     return f"number == {line['number']}" if line.get("number") else ""
-
-
-def is_below(path: str, top: str) -> bool:
-    """Return whether a node is another one, or is below it."""
-    return path == top or path.startswith(ROOT if top == ROOT else f"{top}/")
 
 
 def tree(nodes: Sequence[Line], ensemble: str = "") -> list[Line]:

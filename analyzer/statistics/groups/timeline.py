@@ -7,16 +7,21 @@ from typing import Final, NamedTuple
 
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.render.layout import GAP
+from kafkascope.analyzer.render.times import shortened
 from kafkascope.analyzer.statistics.groups.model import Member, Story
 from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import middle
-from kafkascope.analyzer.text import columns_taken, cut, padded, safe, wrapped
+from kafkascope.analyzer.text import columns_taken, cut, packed, padded, safe, wrapped
 
 MIN_LANE: Final = 48
 """Columns of a lane that has a text beside it."""
 INDENT: Final = "    "
+LANE_WIDTH: Final = 72
+"""In a pipe."""
 TICK: Final = 13
 """Columns between two times of the scale."""
+SHORT_NS: Final = 1_500_000_000
+"""Time between these two below which milliseconds matter."""
 
 RANK: Final = {" ": 0, "=": 1, ".": 2, "S": 3, "J": 4, "l": 5, "x": 6}
 """Which sign wins where two fall on one column."""
@@ -51,6 +56,24 @@ def timeline(
         lines.append(f" {len(story.members) - len(shown)} earlier members omitted")
     lines.append(f" {LEGEND}")
     return lines
+
+
+def printed_timeline(story: Story, clock: Callable[[int], str], terminal: int | None) -> list[str]:
+    """Return the timeline of a group as lines that a `terminal` does not break; None: in a pipe."""
+    width = LANE_WIDTH if terminal is None else lane_width(story, terminal)
+    clock = scale_clock(clock, story.last_ns - story.first_ns, width)
+    title, *lanes = timeline(story, width, clock, terminal)
+    if terminal is None:
+        return [title, *lanes]
+    parts = [f"{part}  " for part in title.split("   ")]  # `packed` puts a third blank between
+    head = [line.rstrip() for line in packed(parts, terminal + 2, hanging="  ")]
+    return [cut(line, terminal) for line in (*head, *lanes)]
+
+
+def scale_clock(clock: Callable[[int], str], span_ns: int, width: int) -> Callable[[int], str]:
+    """Return a clock for a scale of `width` columns, without milliseconds where these do not
+    matter."""
+    return shortened(clock, short=span_ns * TICK < SHORT_NS * width)
 
 
 def lane_width(story: Story, terminal: int) -> int:

@@ -134,3 +134,9 @@ class SlowRequest(Measures):
     session: int | None = most()
     host: str | None = most()
     response_bytes: int | None = most()
+
+
+def is_below(path: str, top: str) -> bool:
+    """Return whether a node is another one, or is below it."""
+    top = top.rstrip("/")
+    return path == top or path.startswith(f"{top}/")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kafkascope.analyzer.statistics.errors import Errors
 from kafkascope.analyzer.statistics.traffic import Throughput
+from kafkascope.analyzer.statistics.zookeeper.model import is_below
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from tests.analyzer.statistics.laws import counted, traffic
 
@@ -45,3 +48,11 @@ def test_sessions_end_by_closing_them() -> None:
     assert [line["user"] for line in lines] == ["alice", "", ""]
     assert [line["state"] for line in lines] == ["closed", "open", "closed"]
     assert [line["attached"] for line in lines] == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("path", "top", "expected"),
+    [("/a", "/", True), ("/a", "/a", True), ("/ab", "/a", False), ("/a/b", "/a", True)],
+)
+def test_below(path: str, top: str, expected: bool) -> None:
+    assert is_below(path, top) is expected

@@ -9,7 +9,7 @@ import pytest
 
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.tui.screens import groups, zookeeper
-from kafkascope.tui.screens.zookeeper import data_lines, is_below, tree
+from kafkascope.tui.screens.zookeeper import data_lines, tree
 from tests.tui.boards import ReadScene, compare, perform, settled, text_of
 
 CAPTURES = Path(__file__).parents[2] / "analyzer" / "captures"
@@ -170,14 +170,6 @@ def test_a_tree_has_all_that_is_above_its_nodes_in_the_order_of_their_parts() ->
 def test_what_is_no_path_stands_behind_the_tree() -> None:
     lines = tree([node("(others)"), node("relative"), node("/")])
     assert [line["node"] for line in lines] == ["/", "(others)", "relative"]
-
-
-@pytest.mark.parametrize(
-    ("path", "top", "expected"),
-    [("/a", "/", True), ("/a", "/a", True), ("/ab", "/a", False), ("/a/b", "/a", True)],
-)
-def test_below(path: str, top: str, expected: bool) -> None:
-    assert is_below(path, top) is expected
 
 
 def test_data_are_json_opened_or_text_or_a_sentence() -> None:
