@@ -12,7 +12,7 @@ from typing import Final
 
 import orjson
 
-from kafkascope.analyzer.text import json_safe
+from kafkascope.analyzer.text import json_safe, plural
 
 SCHEMA: Final = "baseline/1"
 ACCEPTED: Final = (SCHEMA, "finding/1")
@@ -69,3 +69,15 @@ def gone(known: Iterable[str], found: Iterable[str], wanted: Iterable[str]) -> l
     rules = frozenset(wanted)
     missing = frozenset(known).difference(found)
     return sorted(key for key in missing if key.partition(" ")[0] in rules)
+
+
+def gone_line(known: Iterable[str], found: Iterable[str], wanted: Iterable[str], named: int) -> str:
+    """Return a sentence about these keys, with the first ones `named`; empty where there are
+    none."""
+    keys = gone(known, found, wanted)
+    if not keys:
+        return ""
+    names = "; ".join(keys[:named])
+    rest = f" and {len(keys) - named} more" if len(keys) > named else ""
+    count = plural(len(keys), "known finding")
+    return f"{count} no longer occur{'s' * (len(keys) == 1)}: {names}{rest}"

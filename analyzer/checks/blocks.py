@@ -9,10 +9,10 @@ A command ends at its line: what could begin another one is escaped as the runne
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from kafkascope.analyzer.findings.causes import Cause
+from kafkascope.analyzer.findings.causes import Cause, apart, names_of
 from kafkascope.analyzer.findings.model import connections_command, exchanges_command
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.text import packed, safe, wrapped
@@ -23,6 +23,25 @@ UNBROKEN: Final = 10_000
 """Columns where nobody's terminal breaks lines."""
 _WORD: Final = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^\s"]|")+')
 """A word of a filter; blanks inside a string belong to it."""
+
+
+def blocks(
+    causes: Sequence[Cause], times: Times, terminal: int | None, source: str, *, chats_too: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield (line, style) of causes as blocks, and of chats as one line at the end unless
+    `chats_too`."""
+    width = terminal or UNBROKEN
+    shown, chats = (list(causes), []) if chats_too else apart(causes)
+    for number, cause in enumerate(shown):
+        if number:
+            yield "", ""
+        yield from block(cause, times, width, source)
+    if chats:
+        if shown:
+            yield "", ""
+        names = names_of(chats)
+        text = f"chat: normal, though often mistaken for a problem: {names} (show with --all)"
+        yield from ((part, SIGNS["chat"]) for part in wrapped(text, width, hanging=INDENT))
 
 
 def block(cause: Cause, times: Times, width: int, source: str) -> Iterator[tuple[str, str]]:

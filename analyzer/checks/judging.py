@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
-from kafkascope.analyzer.findings.causes import Cause
+from kafkascope.analyzer.findings.causes import Cause, counted
 from kafkascope.analyzer.findings.model import RANK, Finding
+from kafkascope.analyzer.text import plural
 
 NEVER: Final = "never"
 """In place of a severity: nothing fails."""
@@ -40,3 +41,11 @@ def judged(causes: Iterable[Cause], known: Collection[str], fail_on: str) -> lis
 def fails(finding: Finding, fail_on: str) -> bool:
     """Return whether a finding is at least as bad as `fail_on`."""
     return any(RANK[finding.severity] <= rank for word, rank in RANK.items() if word == fail_on)
+
+
+def summary(causes: Iterable[Cause], known: int) -> str:
+    """Return how many causes there are of each severity, and how many findings were known."""
+    counts = [plural(n, word) for word, n in counted(causes).items() if n]
+    if known:
+        return ", ".join([*(counts or ["nothing new"]), f"{known} known"])
+    return ", ".join(counts) if counts else "nothing found"

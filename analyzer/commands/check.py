@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import click
 
-from kafkascope.analyzer.checks.blocks import INDENT, SIGNS, UNBROKEN, block, commands
-from kafkascope.analyzer.checks.judging import NEVER, Checked, judged
+from kafkascope.analyzer.checks.blocks import blocks, commands
+from kafkascope.analyzer.checks.judging import NEVER, Checked, judged, summary
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.commands.limits import LIMITS
 from kafkascope.analyzer.commands.options import formatting_options, hosts_option, known_release
 from kafkascope.analyzer.commands.output import Output, refuse_inputs
-from kafkascope.analyzer.findings import RANK, RULES, Cause, Finding, Findings
-from kafkascope.analyzer.findings.causes import apart, counted, names_of
+from kafkascope.analyzer.findings import RANK, RULES, Cause, Findings
 from kafkascope.analyzer.findings.causes import unfolded as flat
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import REPORTS, ReadOptions
@@ -25,7 +23,6 @@ from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import row, say
-from kafkascope.analyzer.text import plural, wrapped
 from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.captures.model import Resolved
 
@@ -161,9 +158,9 @@ def check(
                 _report(found, new, rules, options, reading.times(), output, known is not None)
             elif options.form == "table" and not (options.columns or options.sort):
                 told = list(map(Cause, flat(new))) if unfolded else new
-                _print_blocks(
-                    told[: options.top], reading.times(), output, options.source(), unfolded
-                )
+                how = reading.times(), output.width, options.source()
+                for text, style in blocks(told[: options.top], *how, chats_too=unfolded):
+                    output.line(text, style)
             else:
                 lines = [each.line() for each in every if each.key not in (known or ())]
                 schema = "finding/1"
@@ -181,9 +178,13 @@ def check(
             if reading.capture.logs is not None and findings.of_logs:
                 say(reading.capture.logs.left_out())
             if known is not None:
-                _say_gone(known, every, rules)
+                from kafkascope.analyzer.checks.baseline import gone_line
+
+                found_keys = (each.key for each in every)
+                if text := gone_line(known, found_keys, rules, LIMITS.gone_keys):
+                    say(text)
             if reading.exchanges_read:
-                say(_summary(new, len(old)))
+                say(summary(new, len(old)))
         if any(each.failing for each in found):
             return code if code not in (0, 4) else FOUND
         return code
@@ -212,41 +213,3 @@ def _report(
         case _:
             for line in commands(causes, times, options.source()):
                 output.command(line)
-
-
-def _say_gone(known: frozenset[str], found: list[Finding], rules: list[str]) -> None:
-    from kafkascope.analyzer.checks.baseline import gone
-
-    keys = gone(known, (each.key for each in found), rules)
-    if keys:
-        names = "; ".join(keys[: LIMITS.gone_keys])
-        rest = f" and {len(keys) - LIMITS.gone_keys} more" if len(keys) > LIMITS.gone_keys else ""
-        said = plural(len(keys), "known finding")
-        say(f"{said} no longer occur{'s' * (len(keys) == 1)}: {names}{rest}")
-
-
-def _summary(causes: list[Cause], known: int) -> str:
-    counts = [plural(n, word) for word, n in counted(causes).items() if n]
-    if known:
-        return ", ".join([*(counts or ["nothing new"]), f"{known} known"])
-    return ", ".join(counts) if counts else "nothing found"
-
-
-def _print_blocks(
-    causes: Iterable[Cause], times: Times, output: Output, source: str, chats_too: bool
-) -> None:
-    """Print causes as blocks, and chats as one line at the end unless `chats_too`."""
-    width = output.width or UNBROKEN
-    shown, chats = (list(causes), []) if chats_too else apart(list(causes))
-    for number, cause in enumerate(shown):
-        if number:
-            output.line("")
-        for text, style in block(cause, times, width, source):
-            output.line(text, style)
-    if chats:
-        if shown:
-            output.line("")
-        names = names_of(chats)
-        said = f"chat: normal, though often mistaken for a problem: {names} (show with --all)"
-        for part in wrapped(said, width, hanging=INDENT):
-            output.line(part, SIGNS["chat"])

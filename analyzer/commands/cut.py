@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,9 +20,15 @@ from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import plural
 from kafkascope.analyzer.transform.cut import Cutting
 from kafkascope.analyzer.transform.cut_choice import Choice
+from kafkascope.analyzer.transform.cut_remarks import (
+    composed_of,
+    counted,
+    in_wireshark,
+    left_out,
+    original,
+)
 from kafkascope.analyzer.transform.cut_rewrites import Anonymous, Masked
 from kafkascope.analyzer.transform.marks import BadMarks, marks_of
-from kafkascope.analyzer.transform.other_traffic import OtherTraffic
 from kafkascope.analyzer.transform.redaction import Redaction
 from kafkascope.captures.build import MSS
 from kafkascope.captures.inputs.private import PrivateFile
@@ -32,14 +37,10 @@ from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
 if TYPE_CHECKING:
     from kafkascope.analyzer.transform.cut_originals import Originals
 
-CLOSED: Final = "TLS that cannot be read (`kafkascope connections` lists the reasons)"
 NO_CHOICE: Final = (
     "the selected exchanges were decrypted: add --decrypt to write plaintext, or --secrets to"
     " write the encrypted packets with their secrets"
 )
-WIRESHARK: Final = 9092
-"""The port that Wireshark knows as Kafka's."""
-SHOWN_PORTS: Final = 4
 
 
 @command()
@@ -142,10 +143,10 @@ def cut(
                 read = capture.source.read
                 composed.write(file, read, rewrite=rewrite, comments=comments, mss=mss or MSS)
         if not options.quiet:
-            said = _original(originals, path) if secrets else _composed(composed, others, path)
-            left_out = _left_out(cutting.others)
+            written = original(originals, path) if secrets else composed_of(composed, others, path)
             remarks = rewrite.redaction.names.remarks if isinstance(rewrite, Anonymous) else ()
-            for line in (*said, *left_out, *remarks, *_in_wireshark(cutting.ports, secrets)):
+            rest = in_wireshark(cutting.ports, secrets=secrets)
+            for line in (*written, *left_out(cutting.others), *remarks, *rest):
                 say(line)
         return reading.finish(tls=False)
 
@@ -186,7 +187,7 @@ def _cut_lines(reading: Reading, path: Path, anonymize: bool) -> int:
     if not reading.options.quiet:
         say(f"{plural(lines.written, 'line')} written to {path}")
         remark = (lines.left_out, "{} left out: not understood", "line")
-        for text in (*_counted([remark]), *redaction.names.remarks):
+        for text in (*counted([remark]), *redaction.names.remarks):
             say(text)
     return reading.finish(tls=False)
 
@@ -202,70 +203,3 @@ def _refuse_with_secrets(decrypt: bool, anonymize: bool, mss: int | None) -> Non
     ):
         if given:
             raise click.UsageError(reason)
-
-
-def _composed(cutting: Cutting, others: int, path: Path) -> list[str]:
-    kept = plural(cutting.exchanges - cutting.left_out, "exchange")
-    if others:
-        kept += f" and {plural(others, 'connection')} without any (failed, TLS, other protocols)"
-    first = len(cutting.connections)
-    remarks = (
-        (cutting.left_out, "{} left out: their content is unknown", "exchange"),
-        (cutting.unread, f"{{}} left out: {CLOSED}", "connection"),
-        (cutting.beyond, f"{{}} left out: on connections beyond the first {first:,}", "exchange"),
-        (
-            cutting.without_greeting,
-            "written without session handshakes, because there are too many: {} to ZooKeeper",
-            "connection",
-        ),
-        (cutting.resent, "written once, though it was sent again: {}", "segment"),
-    )
-    return [f"{kept} written to {path}", *_counted(remarks)]
-
-
-def _counted(remarks: Iterable[tuple[int, str, str]]) -> Iterator[str]:
-    """Yield the texts whose count is not zero, with count and noun in their place."""
-    return (text.format(plural(count, noun)) for count, text, noun in remarks if count)
-
-
-def _original(originals: Originals, path: Path) -> list[str]:
-    connections = plural(len(originals.chosen), "connection")
-    more = originals.exchanges - originals.asked
-    secrets = "no secrets are in it: no TLS on these connections was decrypted"
-    if originals.secrets:
-        secrets = (
-            f"everyone with access to {path} can read all of it, including passwords inside TLS"
-        )
-    plain = (originals.plain, "not encrypted, and written as captured: {}", "connection")
-    closed = (originals.closed, f"{{}} written without keys: {CLOSED}", "connection")
-    return [
-        f"{connections} with {plural(originals.exchanges, 'exchange')} written to {path}",
-        *_counted([(more, "{} more than chosen: connections are written whole", "exchange")]),
-        secrets,
-        *_counted([plain, closed]),
-    ]
-
-
-def _left_out(others: OtherTraffic) -> Iterator[str]:
-    closed = f"{{}} left out: {CLOSED}, and not to Kafka's ports"
-    return _counted(
-        (count, text, "connection")
-        for count, text in (
-            (others.closed, closed),
-            (others.elsewhere, "{} left out: without Kafka, and not to its ports"),
-            (others.beyond, "not looked at, for there were too many: {}"),
-        )
-    )
-
-
-def _in_wireshark(ports: Collection[int], secrets: bool) -> Iterator[str]:
-    options = [
-        f"-d tcp.port=={port},tls -d tls.port=={port},kafka"
-        if secrets
-        else f"-d tcp.port=={port},kafka"
-        for port in sorted(ports)
-        if secrets or port != WIRESHARK
-    ]
-    if options:
-        more = f" (and {len(options) - SHOWN_PORTS} ports more)" * (len(options) > SHOWN_PORTS)
-        yield f"for Wireshark: {' '.join(options[:SHOWN_PORTS])}{more}"
