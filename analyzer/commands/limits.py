@@ -18,8 +18,6 @@ class CommandLimits(NamedTuple):
     hosts_bytes: int = 16 << 20
     # Numbers of exchanges in a range.
     numbers: int = 1_000_000
-    # Connections that are over, of which late packets may still come, while keys are counted.
-    ended_connections: int = 10_000
 
     # --- outputs
 

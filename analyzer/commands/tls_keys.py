@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from pathlib import Path
 from textwrap import fill
 from typing import Final, NamedTuple
@@ -10,13 +10,14 @@ from typing import Final, NamedTuple
 import click
 
 from kafkascope.analyzer.commands.help import CommandGroup
-from kafkascope.analyzer.commands.limits import LIMITS, CommandLimits
 from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_options
+from kafkascope.analyzer.reading.key_logs import (
+    FAILED,
+    OPENED,
+    connections_opened,
+    kinds_of_lines,
+)
 from kafkascope.analyzer.terminal import document, say
-from kafkascope.captures.inputs.keylogs import Limit
-from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
-from kafkascope.captures.model import Closed, Opened, Tls
-from kafkascope.captures.tls.keys.keylog import LABELS, KeyLog, LogLines
 from kafkascope.extras import require
 
 __all__ = ["AGENT", "WAYS", "Way"]
@@ -123,15 +124,6 @@ WAYS: Final = (
 
 
 WIDTH: Final = 80
-PIECE: Final = 1 << 20
-OPENED: Final = "opened"
-FAILED: Final = "handshake that failed"
-SPARE: Final = frozenset(
-    {b"EXPORTER_SECRET", b"EARLY_EXPORTER_SECRET", b"ECH_SECRET", b"ECH_CONFIG", b"RSA", *LABELS}
-)
-"""Labels that are shown as they are. Of a damaged line anything may stand in their place, secrets
-too."""
-OTHER: Final = "another label"
 SHOW: Final = "show"
 """The command that is meant where `check` is not; users leave it out."""
 
@@ -186,80 +178,13 @@ def check(path: str, captures: tuple[str, ...], how: TableFormat) -> int:
     """
     if captures:
         require("kafkascope tls-keys check FILE CAPTURE")
-    log, kinds = KeyLog(), Counter[str]()
-    text, limit = LogLines(), Limit(log)
     try:
-        with Path(path).open("rb") as file:
-            while data := file.read(PIECE):
-                _count(text.add(data), log, kinds)
-                limit.took(len(data))
+        kinds, usable = kinds_of_lines(Path(path))
     except OSError as error:
         say(f"{path}: {error.strerror}")
         return 3
-    _count(text.finish(), log, kinds)
     rows = [("lines", count, kind) for kind, count in kinds.most_common()]
-    opened = _opened(captures, path) if captures else Counter[str]()
+    opened = connections_opened(captures, path) if captures else Counter[str]()
     rows += [("connections", count, what) for what, count in opened.most_common()]
     print_table(("of", "count", "what"), rows, how)
-    return 0 if log.changes and set(opened) <= {OPENED, FAILED} else 1
-
-
-def _opened(captures: tuple[str, ...], path: str) -> Counter[str]:
-    """The TLS connections of captures, by whether a key log opens them."""
-    from kafkascope.analyzer.exchanges.offline import open_capture
-
-    counts = ConnectionStates()
-    with open_capture(captures, keylog=[path]) as capture:
-        capture.watch = counts.saw
-        for _ in capture.exchanges():
-            pass
-    return counts.finish()
-
-
-class ConnectionStates:
-    """Counts connections when nothing more is learned of them: there may be millions."""
-
-    def __init__(self, limits: CommandLimits = LIMITS) -> None:
-        self._most = limits.ended_connections
-        self._counts = Counter[str]()
-        self._half: dict[int, Tls] = {}
-        """Those of which one direction ended."""
-        self._ended: OrderedDict[int, Tls] = OrderedDict()
-
-    def saw(self, event: Opened | Closed) -> None:
-        tls, number = event.connection.tls, event.connection.number
-        if tls is None or isinstance(event, Opened) or number in self._ended:
-            return
-        first = self._half.pop(number, None)
-        if first is None and event.direction is not None and event.how != "rst":
-            self._half[number] = tls
-            return
-        self._ended[number] = tls
-        if len(self._ended) > self._most:
-            self._counts[_state(self._ended.popitem(last=False)[1])] += 1
-
-    def finish(self) -> Counter[str]:
-        for tls in (*self._half.values(), *self._ended.values()):
-            self._counts[_state(tls)] += 1
-        return self._counts
-
-
-def _state(tls: Tls) -> str:
-    if tls.result is not None and tls.result.outcome != "established":
-        return FAILED
-    return tls.error or OPENED
-
-
-def _count(lines: list[bytes], log: KeyLog, kinds: Counter[str]) -> None:
-    for line in lines:
-        words, bad = line[: CAPTURE_LIMITS.keylog_line_bytes].split(), log.unusable
-        log.take(line)
-        if not words:
-            continue
-        if words[0].startswith(b"#"):
-            kinds["comment"] += 1
-        elif log.unusable > bad:
-            kinds["not usable: cut, damaged, or no line of a key log"] += 1
-        else:
-            session = " Session-ID" * words[1].startswith(b"Session-ID:")
-            kinds[words[0].decode() + session if words[0] in SPARE else OTHER] += 1
+    return 0 if usable and set(opened) <= {OPENED, FAILED} else 1

@@ -22,6 +22,9 @@ class ReadingLimits(NamedTuple):
     # Protocols in a sentence; sentences about files that hold packets of others.
     named_protocols: int = 10
     overlapping_files: int = 6
+    # Connections that are over, of which late packets may still come, while those are counted that
+    # a key log opens.
+    ended_connections: int = 10_000
 
 
 LIMITS: Final = ReadingLimits()

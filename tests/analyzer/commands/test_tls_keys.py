@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from functools import partial
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from docs.print_tls import TARGET, document
-from kafkascope.analyzer.commands import tls_keys
-from kafkascope.analyzer.commands.limits import LIMITS
-from kafkascope.analyzer.commands.tls_keys import WAYS, ConnectionStates
+from kafkascope.analyzer.commands.tls_keys import WAYS
+from kafkascope.analyzer.reading.key_logs import connections_opened
+from kafkascope.analyzer.reading.limits import LIMITS
 from kafkascope.tui.cli import main
 from tests.captures.tls.writer import Talk
 from tests.explosion.encrypted import Talked, write_encrypted
@@ -120,15 +119,12 @@ def test_what_a_damaged_line_begins_with_is_not_shown(tmp_path: Path) -> None:
     assert secret not in done.output
 
 
-def test_connections_are_counted_once_however_many_they_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    few = partial(ConnectionStates, LIMITS._replace(ended_connections=10))
-    monkeypatch.setattr(tls_keys, "ConnectionStates", few)
+def test_connections_are_counted_once_however_many_they_are(tmp_path: Path) -> None:
     path = tmp_path / "in.pcapng"
     refused = Talked([*Talk(0x1301).pairs()[:1], (1, b"\x15\3\3\0\2\2\x28")], closed=True)
     whole = Talked(Talk(0x1301).client(b"a" * 99).server(b"b" * 99).pairs(), closed=True)
     write_encrypted(path, [refused, whole] * 50)
     log = CAPTURES / "tls12-tickets.keys"
-    done = run("check", str(log), str(path), "--json")
-    assert counts(done, "connections") == {"handshake that failed": 50, "no-secret": 50}
+    few = LIMITS._replace(ended_connections=10)
+    found = connections_opened((str(path),), str(log), few)
+    assert found == {"handshake that failed": 50, "no-secret": 50}
