@@ -241,3 +241,11 @@ def _chopped(word: str, width: int) -> Iterator[str]:
             size -= 1
         yield word[at : at + size]
         at += size
+
+
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """Return the end of a sentence about an unknown name: the nearest of some names, if any is."""
+    from difflib import get_close_matches  # only mistakes need it
+
+    near = get_close_matches(name, list(names), n=1)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -23,6 +23,7 @@ from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import row, say
+from kafkascope.analyzer.text import suggestion
 from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.captures.model import Resolved
 
@@ -35,13 +36,8 @@ def _rules(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...
     names = {name.strip() for text in value for name in text.split(",") if name.strip()}
     for name in sorted(names):
         if name not in RULES:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, RULES, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise click.BadParameter(
-                f'there is no rule "{name}"{hint} (list: kafkascope check --rules)'
-            )
+            hint = f"{suggestion(name, RULES)} (list: kafkascope check --rules)"
+            raise click.BadParameter(f'there is no rule "{name}"{hint}')
     return names
 
 

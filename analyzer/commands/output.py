@@ -225,7 +225,8 @@ class LineLimit:
 
 class FixedTable:
     """Rows of columns whose widths are known before: aligned on a terminal, which may hide some,
-    between tabs in a pipe. The first row brings the titles, `end` names what is hidden."""
+    between tabs in a pipe, or csv and tsv. The first row brings the titles, which are names for
+    programs; `end` names what is hidden."""
 
     def __init__(
         self,
@@ -237,7 +238,8 @@ class FixedTable:
         self._output = output
         self._columns = columns
         self._shown = list(columns)
-        self._width = None if options.wide else output.width
+        self._plain = options.form != "table"
+        self._width = None if options.wide or self._plain else output.width
         # Not at the top: it loads the fields of filters, 6 ms that `schemas` does without.
         from kafkascope.analyzer.render.listing import fitted, line
 
@@ -251,8 +253,11 @@ class FixedTable:
     def row(self, cells: Sequence[str], style: str = "") -> None:
         if not self._begun:
             self._begun = True
-            self.row([column.title for column in self._columns], "header")
-        if self._output.width is None:
+            if self._plain:
+                self._output.cells([column.name for column in self._columns])
+            else:
+                self.row([column.title for column in self._columns], "header")
+        if self._plain or self._output.width is None:
             self._output.cells(cells, style)
             return
         shown = [cells[at] for at in self._places]

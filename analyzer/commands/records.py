@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -141,26 +141,17 @@ def _printer(
                 output.element({name: json_value(record, name) for name in wanted})
 
         return print_columns, output.end
-    names, nothing = list(wanted), "" if options.form == "csv" else "-"
-    row: Callable[[Sequence[str]], None]
-    row, finish, begun = output.cells, output.end, False
-    if options.form == "table":
-        usual = {column.name: column for column in COLUMNS}
-        columns = [usual.get(name) or FixedColumn(name, 12) for name in names]
-        if "value" not in names:
-            columns[-1] = replace(columns[-1], width=0)
-        table = FixedTable(columns, () if options.columns else PRIORITY, output, options)
-        row, finish, begun = table.row, table.end, True  # it prints its titles
+    nothing, usual = "" if options.form == "csv" else "-", {each.name: each for each in COLUMNS}
+    columns = [usual.get(name) or FixedColumn(name, 12) for name in wanted]
+    if "value" not in wanted:
+        columns[-1] = replace(columns[-1], width=0)
+    table = FixedTable(columns, () if options.columns else PRIORITY, output, options)
 
-    def printer(lines: bytes) -> None:
-        nonlocal begun
-        if not begun:
-            begun = True
-            output.cells(names)
+    def print_rows(lines: bytes) -> None:
         for record in map(loads, lines.splitlines()):
-            row([_cell(record, name, nothing) for name in names])
+            table.row([_cell(record, name, nothing) for name in wanted])
 
-    return printer, finish
+    return print_rows, table.end
 
 
 def _cell(record: dict[str, Any], name: str, nothing: str) -> str:

@@ -17,11 +17,11 @@ import json
 import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
 from kafkascope.analyzer.places import config_home, state_home
+from kafkascope.analyzer.text import suggestion
 from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.tui.limits import LIMITS
 
@@ -62,7 +62,7 @@ def read_config(ids: Callable[[], Iterable[str]], path: Path | None = None) -> C
         return found
     for name, value in told.items():
         if name not in KNOWN:
-            found.said.append(f'{path}: there is no setting "{name}"{_nearest(name, KNOWN)}')
+            found.said.append(f'{path}: there is no setting "{name}"{suggestion(name, KNOWN)}')
         elif name == "keys":
             _keys(value, list(ids()), found, path)
         elif not isinstance(value, type(getattr(found, name))):
@@ -89,7 +89,7 @@ def _keys(told: Any, ids: list[str], found: Config, path: Path) -> None:
         return
     for id_, keys in _flat(told):
         if id_ not in ids:
-            found.said.append(f'{path}: no action has the id "{id_}"{_nearest(id_, ids)}')
+            found.said.append(f'{path}: no action has the id "{id_}"{suggestion(id_, ids)}')
         elif not isinstance(keys, str) or not keys.strip():
             found.said.append(f"{path}: {id_} wants keys as a text, such as m,ctrl+k")
         else:
@@ -103,11 +103,6 @@ def _flat(told: dict[str, Any], before: str = "") -> Iterable[tuple[str, Any]]:
             yield from _flat(value, f"{before}{name}.")
         else:
             yield before + name, value
-
-
-def _nearest(name: str, names: Iterable[str]) -> str:
-    near = get_close_matches(name, list(names), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 # --- history ------------------------------------------------------------------------------------

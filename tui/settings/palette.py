@@ -4,7 +4,6 @@ without colour."""
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Any, Final
 
 from rich.style import Style
@@ -12,7 +11,7 @@ from rich.text import Text
 from textual.app import App
 from textual.theme import Theme
 
-from kafkascope.analyzer.text import ascii_only, safe
+from kafkascope.analyzer.text import ascii_only, safe, suggestion
 
 NORMAL: Final = Style()
 STRONG: Final = Style(bold=True)
@@ -127,8 +126,7 @@ def register(app: App[Any], wanted: str = "") -> str:
         app.register_theme(theme)
     told = ""
     if wanted and wanted not in app.available_themes:
-        near = get_close_matches(wanted, app.available_themes, n=1)
-        told = f'no theme "{wanted}"' + (f"; did you mean {near[0]}?" if near else "")
+        told = f'no theme "{wanted}"{suggestion(wanted, app.available_themes)}'
         wanted = ""
     app.theme = wanted or USUAL
     use(dark=app.current_theme.dark)

@@ -8,11 +8,11 @@ partitions), not by a list of APIs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from functools import cache
 from typing import Any, ClassVar, Final, Literal, Self
 
 from kafkascope.analyzer.conversation.tampering import FAULT
+from kafkascope.analyzer.text import suggestion
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import (
     ArrayWire,
@@ -270,8 +270,8 @@ def _code(text: str) -> int:
     for code, error in ERRORS.items():
         if error.name.lower() == text.lower():
             return code
-    near = get_close_matches(text.upper(), [e.name for e in ERRORS.values()], n=1)
-    raise FaultError(f"unknown error {text!r}" + (f"; did you mean {near[0]}?" if near else ""))
+    hint = suggestion(text.upper(), (error.name for error in ERRORS.values()))
+    raise FaultError(f"unknown error {text!r}{hint}")
 
 
 class ErrorAction(_ErrorAction):
