@@ -10,7 +10,7 @@ import click
 
 from kafkascope.analyzer.checks.blocks import blocks, commands
 from kafkascope.analyzer.checks.judging import NEVER, Checked, judged, summary
-from kafkascope.analyzer.commands.grid import print_lines
+from kafkascope.analyzer.commands.grid import CommandTable, print_lines
 from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.commands.limits import LIMITS
 from kafkascope.analyzer.commands.options import formatting_options, hosts_option, known_release
@@ -28,8 +28,11 @@ from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.captures.model import Resolved
 
 FOUND: Final = 1
-PRIORITY: Final = Priority(("name", "count", "number"), ("text",))
-"""Of the table, where columns or an order are asked for."""
+TABLE: Final = CommandTable(
+    *("check", "finding/1", Findings.COLUMNS),
+    Priority(("name", "count", "number"), ("text",)),
+)
+"""Where columns or an order are asked for, and in JSON."""
 
 
 def _rules(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> set[str]:
@@ -159,9 +162,7 @@ def check(
                     output.line(text, style)
             else:
                 lines = [each.line() for each in every if each.key not in (known or ())]
-                schema = "finding/1"
-                columns = Findings.COLUMNS
-                print_lines(lines, columns, schema, options, output, reading, PRIORITY)
+                print_lines(TABLE._replace(lines=lines), output, reading)
         if baseline is not None:
             from kafkascope.analyzer.checks.baseline import baseline_lines
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from kafkascope.analyzer.commands.grid import print_lines
+from kafkascope.analyzer.commands.grid import CommandTable, print_lines
 from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.commands.options import hosts_option, input_options, known_release
 from kafkascope.analyzer.commands.output import Output
@@ -22,7 +22,10 @@ from kafkascope.captures.model import Resolved
 
 LIFE: Final = Priority(("outcome", "failed", "breaks_at", "software"), ("worst_finding",))
 UPGRADE: Final = Priority(("verdict", "breaks_at", "software"), ("why",))
-VERSIONS: Final = Priority(("api", "versions", "offered", "refused"))
+VERSIONS: Final = CommandTable(
+    *("versions", "client-api/1", Clients.API_COLUMNS),
+    Priority(("api", "versions", "offered", "refused")),
+)
 
 
 @command()
@@ -67,20 +70,20 @@ def clients(
             count(reading, findings, watch=True, hosts=hosts)
         with Output(options) as output:
             if apis:
-                columns, lines, name = Clients.API_COLUMNS, found.apis(), "client-api"
-                priority = VERSIONS
+                table = VERSIONS._replace(lines=found.apis())
             else:
                 extra = (BREAKS,) if release is None else VERDICT
                 ends = {} if findings is None else outcomes(findings, reading.capture.context.names)
                 if findings is not None and selects:
                     ends = of_selection(found, ends, findings.base.clients)
                 client, *rest = Clients.COLUMNS
-                columns, name = (client, *extra, *rest, *OUTCOME), "client"
-                priority = LIFE if release is None else UPGRADE
+                columns = (client, *extra, *rest, *OUTCOME)
                 lines = judged(found, release, ends)
                 if options.count or chosen:
                     reason = f"only exchanges that match -Y {chosen!r} were counted"
                     reason = "-c stops before the end" if options.count else reason
                     lines = [{**line, "outcome_reason": f"unknown: {reason}"} for line in lines]
-            print_lines(lines, columns, f"{name}/1", options, output, reading, priority)
+                priority = LIFE if release is None else UPGRADE
+                table = CommandTable("clients", "client/1", columns, priority, lines)
+            print_lines(table, output, reading)
         return reading.finish()

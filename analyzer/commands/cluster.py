@@ -104,7 +104,7 @@ def cluster(options: ReadOptions, only: str | None, hosts: tuple[Resolved, ...])
         with Output(options) as output:
             if options.form == "table" and only is None:
                 output.line(_title(found))
-            print_tables(tables, only, options, output, reading, begun=True)
+            print_tables(tables, only, output, reading, begun=True)
         return reading.finish()
 
 
@@ -163,7 +163,7 @@ def zookeeper(options: ReadOptions, only: str | None, under: str) -> int:
             if only is None and options.form == "table" and found.span.first_ns is not None:
                 for line in _summary(found, stories):
                     output.line(line)
-            print_tables(tables, only, options, output, reading, begun=True)
+            print_tables(tables, only, output, reading, begun=True)
         return reading.finish()
 
 

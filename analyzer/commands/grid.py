@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Final, NamedTuple
 
 import click
@@ -67,28 +66,35 @@ NO_LINES: Final = {
 themselves."""
 
 
-def print_lines(
-    lines: Iterable[Line],
-    columns: Sequence[Column],
-    schema: str,
-    options: ReadOptions,
-    output: Output,
-    reading: Reading | None = None,
-    priority: Priority = NO_PRIORITY,
-    of: str = "",
-    as_json: Callable[[Line], Line] | None = None,
-) -> int:
-    """Print the first lines by `options`, sorted; return their number. JSON has all columns and the
-    word `schema`. `priority`: columns of a narrow terminal. `reading`: reports an empty result at
-    its end; `of`: what the lines belong to (` of group "billing"`). `as_json`: makes the object of
-    a line with all columns, where that is not flat."""
+class CommandTable(NamedTuple):
+    """A table of a command."""
+
+    name: str
+    schema: str
+    """Names the kind of a line, in JSON."""
+    columns: Sequence[Column]
+    priority: Priority = NO_PRIORITY
+    """Columns of a narrow terminal."""
+    lines: Sequence[Line] = ()
+    of: str = ""
+    """What the lines belong to, where there are none: ` of group "billing"`."""
+    legend: str = ""
+    """What its headings mean, on a terminal, where it is one of several."""
+    as_json: Callable[[Line], Line] | None = None
+    """Makes the object of a line with all columns, where that is not flat."""
+
+
+def print_lines(table: CommandTable, output: Output, reading: Reading | None = None) -> None:
+    """Print the first lines of a table, sorted, as the options of `output` say. JSON has all
+    columns and the word `schema`. `reading`: reports an empty table at its end."""
+    options, columns, priority = output.options, table.columns, table.priority
     chosen = chosen_columns(columns, options)
-    found = ordered(list(lines), columns, options)[: options.top]
+    found = ordered(list(table.lines), columns, options)[: options.top]
     if options.form in ("json", "jsonl"):
-        if as_json is None or options.columns:
-            as_json = partial(json_line, chosen if options.columns else columns, schema=schema)
+        as_json = None if options.columns else table.as_json
+        whole = chosen if options.columns else columns
         for line in found:
-            output.element(as_json(line))
+            output.element(as_json(line) if as_json else json_line(whole, line, table.schema))
         output.end()
     elif options.form in ("csv", "tsv"):
         output.cells([json_name(column) for column in chosen])
@@ -102,23 +108,8 @@ def print_lines(
         width = None if options.wide else output.width
         times = reading.times() if reading is not None else Times(options.time_format)
         _print_table(found, chosen, times, output, width, priority)
-    if not found and reading is not None and schema in NO_LINES:
-        reading.lacks(NO_LINES[schema] + of)
-    return len(found)
-
-
-class CommandTable(NamedTuple):
-    """One of several tables of a command."""
-
-    name: str
-    schema: str
-    columns: Sequence[Column]
-    priority: Priority
-    lines: Sequence[Line] = ()
-    of: str = ""
-    """What the lines belong to, see `print_lines`."""
-    legend: str = ""
-    """What its headings mean, on a terminal."""
+    if not found and reading is not None and table.schema in NO_LINES:
+        reading.lacks(NO_LINES[table.schema] + table.of)
 
 
 def only_option(tables: Iterable[CommandTable]) -> Callable[[Function], Function]:
@@ -138,7 +129,6 @@ def one_table(only: str | None, usual: str, options: ReadOptions) -> str | None:
 def print_tables(
     tables: Iterable[CommandTable],
     only: str | None,
-    options: ReadOptions,
     output: Output,
     reading: Reading,
     *,
@@ -146,16 +136,16 @@ def print_tables(
 ) -> None:
     """Print the table that is called `only`, or all that have lines, with blank lines between them
     for people. `begun`: something stands before the first one."""
-    people = options.form == "table"
-    for name, schema, columns, priority, lines, of, legend in tables:
-        if only != name and (only is not None or not lines):
+    people = output.options.form == "table"
+    for table in tables:
+        if only != table.name and (only is not None or not table.lines):
             continue
         if begun and only is None and people:
             output.line("")
         begun = True
-        print_lines(lines, columns, schema, options, output, reading, priority, of)
-        if legend and lines and people and output.width is not None:
-            for part in wrapped(legend, output.width):
+        print_lines(table, output, reading)
+        if table.legend and table.lines and people and output.width is not None:
+            for part in wrapped(table.legend, output.width):
                 output.line(part, "~")
 
 

@@ -45,7 +45,10 @@ DELIVERY_TABLES: Final = {
     "plans": "Show only the assignments of leaders",
     "lag": "Show lag over time",
 }
-STABILITY: Final = Priority(("rebalances", "causes", "longest"), ("worst_rebalance",))
+STABILITY: Final = CommandTable(
+    *("groups", "group/1", shown(Groups.COLUMNS, "worst_rebalance")),
+    Priority(("rebalances", "causes", "longest"), ("worst_rebalance",)),
+)
 DETAILS: Final = (
     CommandTable(
         *("rebalances", "rebalance/1", Groups.REBALANCE_COLUMNS),
@@ -138,8 +141,7 @@ def groups(
                     reading.lacks(NO_LINES["group/1"])
             elif not wanted and only is None:
                 lines = [*found.rows(names), *kept.lines()]
-                columns = shown(Groups.COLUMNS, "worst_rebalance")
-                print_lines(lines, columns, "group/1", options, output, reading, STABILITY)
+                print_lines(STABILITY._replace(lines=lines), output, reading)
             else:
                 rebalances = [line for name in chosen for line in found.rebalances(name)]
                 members = [line for name in chosen for line in found.members(name, names)]
@@ -159,7 +161,7 @@ def groups(
                 for table in tables if only is None else ():
                     if not table.lines:
                         reading.lacks(NO_LINES[table.schema] + of)
-                print_tables(tables, only, options, output, reading, begun=False)
+                print_tables(tables, only, output, reading, begun=False)
         return reading.finish()
 
 
@@ -232,5 +234,5 @@ def _print_delivery(options: ReadOptions, wanted: tuple[str, ...], only: str | N
                 ]
                 if not any(table.lines for table in tables):
                     reading.lacks(NO_LINES[tables[0].schema])
-                print_tables(tables, only, options, output, reading, begun=False)
+                print_tables(tables, only, output, reading, begun=False)
         return reading.finish()

@@ -7,7 +7,7 @@ from typing import Final, get_args
 
 import click
 
-from kafkascope.analyzer.commands.grid import NO_LINES, print_lines
+from kafkascope.analyzer.commands.grid import NO_LINES, CommandTable, print_lines
 from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.commands.options import formatting_options
 from kafkascope.analyzer.commands.output import Output
@@ -21,7 +21,10 @@ from kafkascope.analyzer.statistics.journeys.model import AppMap, By
 from kafkascope.analyzer.statistics.journeys.printed import as_json
 from kafkascope.analyzer.statistics.topics import Topics
 
-PRIORITY: Final = Priority(("way", "topic", "group", "records", "peers"))
+TABLE: Final = CommandTable(
+    *("map", "map/1", Applications.COLUMNS),
+    Priority(("way", "topic", "group", "records", "peers")),
+)
 
 
 @command()
@@ -64,8 +67,7 @@ def map(options: ReadOptions, by: By, brokers: bool) -> int:
                 schemas = schemas_by_topic(topics, names)
                 output.json_line(asyncapi(f"Kafka traffic: {title}", shown, schemas))
             elif options.form in ("csv", "tsv") or options.columns or options.sort:
-                lines, columns = edge_lines(shown), Applications.COLUMNS
-                print_lines(lines, columns, "map/1", options, output, reading, PRIORITY)
+                print_lines(TABLE._replace(lines=edge_lines(shown)), output, reading)
             else:
                 _print(shown, options, output)
                 if not shown.applications:

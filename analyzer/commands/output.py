@@ -84,7 +84,7 @@ class Output:
 
     def __init__(self, options: ReadOptions, *, live: bool = False, log: bool = False) -> None:
         """`log`: what is written, into a file as well, usually ends in the log of a CI job."""
-        self._options = options
+        self.options = options
         self._begun = False
         """Whether there was an element."""
         self._file: PrivateFile | None = None
@@ -155,7 +155,7 @@ class Output:
     def element_of(self, value: Any) -> bytes:
         """Return what `elements` writes for a value, or the JSON of one."""
         line = self._line_of(value)
-        return b"," + line if self._options.form == "json" else line
+        return b"," + line if self.options.form == "json" else line
 
     def _line_of(self, value: Any) -> bytes:
         if not isinstance(value, bytes):
@@ -169,19 +169,19 @@ class Output:
         lines = self._json(lines)
         return (
             b"," + lines[:-1].replace(b"\n", b"\n,") + b"\n"
-            if self._options.form == "json"
+            if self.options.form == "json"
             else lines
         )
 
     def elements(self, data: bytes) -> None:
-        if self._options.form == "json" and not self._begun:
+        if self.options.form == "json" and not self._begun:
             data = b"[" + data[1:]
         self._begun = True
         self._write(data)
 
     def end(self) -> None:
         """No more elements follow."""
-        if self._options.form == "json":
+        if self.options.form == "json":
             self.json_line(b"]" if self._begun else b"[]")
 
     def cells(self, cells: Sequence[str], style: str = "") -> None:
@@ -190,8 +190,8 @@ class Output:
 
     def celled(self, cells: Sequence[str], style: str = "") -> bytes:
         """Return what `cells` writes."""
-        if self._options.form == "csv":
-            return self.lined(csv_line(cells, raw=self._options.raw)[:-1])
+        if self.options.form == "csv":
+            return self.lined(csv_line(cells, raw=self.options.raw)[:-1])
         return self.lined(between_tabs(cells), style)
 
     def _json(self, data: bytes) -> bytes:

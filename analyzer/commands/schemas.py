@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkascope.analyzer.commands.grid import print_lines
+from kafkascope.analyzer.commands.grid import CommandTable, print_lines
 from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
@@ -19,7 +19,10 @@ from kafkascope.analyzer.terminal import say
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.known import KnownSchemas
 
-PRIORITY: Final = Priority(("format", "type", "topics", "source"), ("note",))
+TABLE: Final = CommandTable(
+    *("schemas", "known-schema/1", COLUMNS),
+    Priority(("format", "type", "topics", "source"), ("note",)),
+)
 
 
 @command()
@@ -58,7 +61,7 @@ def schemas(options: ReadOptions, folder: str | None, redact: str | None) -> int
             known.find(key)  # the registry is asked, if there is one
         with Output(options) as output:
             lines = schema_lines(known, used.uses, seen.missing(), redact=redact is not None)
-            print_lines(lines, COLUMNS, "known-schema/1", options, output, reading, PRIORITY)
+            print_lines(TABLE._replace(lines=lines), output, reading)
         if folder is not None:
             count = _write(folder, known, redact=redact is not None)
             if not options.quiet:

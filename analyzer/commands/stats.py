@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import click
 
 from kafkascope.analyzer.commands.cluster import zookeeper
-from kafkascope.analyzer.commands.grid import print_lines
+from kafkascope.analyzer.commands.grid import CommandTable, print_lines
 from kafkascope.analyzer.commands.help import CommandGroup, command, refusing, setting
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
@@ -146,7 +146,7 @@ def shown(
     """Count, print the lines, say what there is to remark on them, and end as reading ended.
     `begin`: called before anything is read. `for_people`: the columns of the table, where they
     depend on what was found. `whole`: a statistic of all exchanges, see `count`. `as_json`: as in
-    `print_lines`."""
+    `CommandTable`."""
     with Reading(options) as reading:
         begin(reading)
         if watcher is not None and reading.stored is None:
@@ -157,9 +157,9 @@ def shown(
             found = lines(reading.capture.context.names)
             if for_people is not None and options.form == "table" and not options.columns:
                 columns = for_people(found)
-            priority, schema = priority or Priority(PRIORITIES[name]), f"{name}/1"
-            how: Any = {"priority": priority, "as_json": as_json}
-            print_lines(found, columns, schema, options, output, reading, **how)
+            priority = priority or Priority(PRIORITIES[name])
+            table = CommandTable(name, f"{name}/1", columns, priority, found, as_json=as_json)
+            print_lines(table, output, reading)
         code = reading.finish()
         for remark in remarks(found) if not options.quiet else ():
             say(remark)
@@ -262,7 +262,7 @@ def _stored(
         found.add(batch, file.place)
     with Output(options) as output:
         priority = Priority(PRIORITIES[name])
-        print_lines(rows(found), columns, f"{name}/1", options, output, priority=priority)
+        print_lines(CommandTable(name, f"{name}/1", columns, priority, rows(found)), output)
     return read.finish()
 
 
