@@ -8,25 +8,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.payloads.model import PayloadError, Schema, SchemaKey
-from kafkascope.analyzer.statistics.model import Column, Line
+from kafkascope.analyzer.statistics.model import Line, columns
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.seen_schemas import Use
     from kafkascope.analyzer.payloads.known import KnownSchemas
 
-COLUMNS: Final = (
-    Column("id"),
-    Column("format"),
-    Column("type"),
-    Column("subjects", "list"),
-    Column("keys", "count"),
-    Column("values", "count"),
-    Column("topics", "list"),
-    Column("source"),
-    Column("origin"),
-    Column("ids", "list", wide=True),
-    Column("references", "list", wide=True),
-    Column("note"),
+COLUMNS: Final = columns(
+    *("id", "format", "type", "subjects", "keys", "values", "topics", "source", "origin", "ids"),
+    *("references", "note"),
+    wide=("ids", "references"),
+    kinds={
+        **dict.fromkeys(("subjects", "topics", "ids", "references"), "list"),
+        **dict.fromkeys(("keys", "values"), "count"),
+    },
 )
 MISSING: Final = "missing"
 """In place of a source."""

@@ -8,6 +8,7 @@ import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures.inputs.spool import Spool
+from kafkascope.tui.data.columns import bad
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.document.tree import Space
 from tests.tui.boards import compare
@@ -88,7 +89,7 @@ def test_errors_connections_marks_and_numbers(store: Store) -> None:
         session = store.session
         await pilot.press("e")
         first = app.list.index
-        assert store.is_bad(first)
+        assert bad(store)[first]
         await pilot.press("e", "E")
         assert app.list.index == first
         await pilot.press("left_square_bracket")

@@ -244,14 +244,6 @@ class Store:
         decided = self.decided.get(self.session.columns["number"][index])
         return bool(self.session.value("expected", index) if decided is None else decided)
 
-    def is_bad(self, index: int) -> bool:
-        """Return whether an exchange has an unexpected error, or lacks the response that was
-        due."""
-        session = self.session
-        if session.columns["state"][index] in BAD_STATES:
-            return True
-        return bool(session.value("errors", index)) and not self.is_expected(index)
-
 
 def _nothing(file: int, at: int, size: int) -> bytes:
     raise NotKept("bytes not kept")
