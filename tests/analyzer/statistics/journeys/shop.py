@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from operator import itemgetter
+from pathlib import Path
 from typing import Any, Self
 
 from kafkascope.analyzer.conversation.context import Context
@@ -11,9 +14,11 @@ from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.journeys.joins import Joins
 from kafkascope.analyzer.statistics.journeys.journeys import Journeys
 from kafkascope.analyzer.statistics.journeys.model import Journey
-from kafkascope.captures.model import StreamEvent
+from kafkascope.captures.build import Composer
+from kafkascope.captures.formats.write import PcapngWriter
+from kafkascope.captures.model import Chunk, StreamEvent
 from tests.analyzer.batches import batch
-from tests.analyzer.wire import MS, START, Wire, request, response, told
+from tests.analyzer.wire import CLIENT, MS, START, Wire, request, response, told
 
 TRANSACTIONAL, CONTROL = 16, 32
 Pair = tuple[Row, Exchange]
@@ -80,6 +85,7 @@ class Shop:
         version: int = 3,
         topic: str = "t",
         answered: bool = True,
+        port: int = 9092,
     ) -> Self:
         topics = [{"name": topic, "partition_data": [{"index": 0, "records": blob}]}]
         parts = [{"index": 0, "error_code": error, "base_offset": base, "log_append_time_ms": -1}]
@@ -87,7 +93,9 @@ class Shop:
         asked = {"acks": acks, "topic_data": topics, "transactional_id": None}
         if version < 3:
             del asked["transactional_id"]
-        return self.exchange(client_id, "Produce", version, asked, answer if answered else None)
+        return self.exchange(
+            client_id, "Produce", version, asked, answer if answered else None, port
+        )
 
     def fetch(
         self,
@@ -148,6 +156,29 @@ class Shop:
             events += wire.events
         exchanges = told(sorted(events, key=_time), context)
         return [(row_of(exchange, context.names), exchange) for exchange in exchanges]
+
+    def capture(
+        self, path: Path, ports: Collection[int], skew_ns: int = 0, *, followers: bool = False
+    ) -> Path:
+        """Write what a host with some ports captures, by a clock that is so much ahead: packets of
+        its brokers; with `followers` also what these fetch from others."""
+        packets: list[tuple[int, int, bytes]] = []
+        for number, (name, wire) in enumerate(self._wires.items()):
+            client, broker = CLIENT._replace(port=CLIENT.port + number), wire.connection.b
+            if broker.port not in ports and not (followers and name.startswith("broker")):
+                continue
+            composer = Composer(client, broker)
+            packets += [(START, len(packets), each) for each in composer.open()]
+            for chunk in wire.events[1:]:
+                assert isinstance(chunk, Chunk)
+                sent = composer.send(chunk.direction, chunk.data)
+                packets += [(_time(chunk), len(packets), each) for each in sent]
+        with path.open("wb") as file:
+            writer = PcapngWriter(file)
+            writer.interface("eth0")
+            for time_ns, _, packet in sorted(packets, key=itemgetter(0, 1)):
+                writer.packet(packet, time_ns + skew_ns)
+        return path
 
     def journeys(self, only: Any = None) -> Journeys:
         found = Journeys(only)
