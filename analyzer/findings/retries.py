@@ -41,8 +41,9 @@ DOUBTFUL: Final = frozenset({-1, 7, 13, 20, 56})
 NETWORK_EXCEPTION, NOT_ENOUGH_REPLICAS_AFTER_APPEND, KAFKA_STORAGE_ERROR."""
 
 
+# 2^64 by the golden ratio, made odd (Knuth's multiplicative hashing): multiplied by it, numbers
+# that are near come to lie far apart.
 _SPREAD: Final = 0x9E3779B97F4A7C15
-"""Odd, with bits all over: multiplied by it, numbers that are near come to lie far apart."""
 
 
 def by_checksum(key: Key) -> int:

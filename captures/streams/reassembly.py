@@ -298,6 +298,7 @@ class Reassembler(Resumable):
         """Forget an eighth of the connections, closed ones first, then the longest silent."""
         states = self._states()
         states.sort(key=lambda state: (not state.over, state.connection.last_ns))
+        # Not one at a time: all were sorted, which a scan would make us do for each of its SYNs.
         for state in states[: len(states) // 8 + 1]:
             self._close(state, "idle", state.connection.last_ns, out)
             self._forget(state)
@@ -431,6 +432,8 @@ class Reassembler(Resumable):
         length = segment.length
         assert direction.next is not None
         ahead = distance(direction.next, seq)
+        # A keep-alive: the number before the next one, with no byte or one of garbage (RFC 9293,
+        # 3.8.4).
         if length <= 1 and ahead == -1 and not segment.flags & (SYN | FIN | RST):
             if not copy:
                 connection.keep_alives = more(connection.keep_alives, number)

@@ -107,6 +107,8 @@ def tail_of(steps: Program, payload: memoryview | bytes, at: int = 0) -> int:
         if kind == FIXED:
             at += what  # type: ignore[operator]
             continue
+        # Sizes and counts of compact fields are one more than they say; 0 is null (KIP-482). Most
+        # take one byte.
         value = payload[at]
         at += 1
         if value >= 0x80:

@@ -48,6 +48,7 @@ def assignment(found: tuple[Any, ...]) -> Assignment:
 
 def by_range(members: list[Subscriber], counts: dict[str, int]) -> Assignment:
     """Assign each topic on its own: consecutive partitions, the first members get one more."""
+    # As RangeAssignor, which also sorts members as `subscribers` does (static ones since KIP-345).
     out: Assignment = {member.id: set() for member in members}
     for topic in sorted({topic for member in members for topic in member.topics}):
         mine = [member for member in members if topic in member.topics]
@@ -66,6 +67,8 @@ def _blocks(count: int, owners: list[T]) -> Iterator[tuple[T, range]]:
 
 def by_round_robin(members: list[Subscriber], counts: dict[str, int]) -> Assignment:
     """Assign all partitions in a row, dealt in turn to the subscribed members."""
+    # As RoundRobinAssignor: a member that is not subscribed is passed over, and the turn is not
+    # made up for.
     out: Assignment = {member.id: set() for member in members}
     at = 0
     for topic in sorted({topic for member in members for topic in member.topics}):

@@ -96,6 +96,7 @@ def key_block(
     else:
         iv = 0 if suite.mac else SALT_SIZE
     sizes = (mac, mac, suite.key_size, suite.key_size, iv, iv)
+    # The randoms in the other order than for the master secret.
     block = prf(suite.hash, master, b"key expansion", server_random + client_random, sum(sizes))
     client_mac, server_mac, client_key, server_key, client_iv, server_iv = _cut(block, sizes)
     return Keys(client_key, client_iv, client_mac), Keys(server_key, server_iv, server_mac)

@@ -83,10 +83,12 @@ class _Modern(Protection):
         if size > LIMITS.tls13_record_bytes:
             raise BadRecord("too long")
         try:
+            # The sequence number is in no record: it is part of the nonce (RFC 8446, 5.3).
             nonce = (self._iv ^ sequence).to_bytes(12, "big")
             inner = self._decrypt(nonce, body, HEADER.pack(kind, version, size))
         except (self._invalid, ValueError, OverflowError, struct.error):
             raise BadRecord("failed authentication") from None
+        # The type stands behind the content, and before zeros of padding (RFC 8446, 5.2).
         if inner and inner[-1]:
             return inner[-1], inner[:-1]
         inner = inner.rstrip(b"\0")
@@ -121,6 +123,8 @@ class _Aead(Protection):
             raise BadRecord("impossible length")
         try:
             associated = PSEUDO_HEADER.pack(sequence, kind, version, size)
+            # GCM and CCM have half of the nonce in the record (RFC 5288, 3), ChaCha20 none of it
+            # (RFC 7905, 2).
             if self.start:
                 nonce = self._iv + body[:NONCE]
                 body = memoryview(body)[NONCE:]
@@ -169,6 +173,8 @@ class _Cbc(Protection):
         if outside:
             self._verify(sequence, kind, version, view[:sealed], view[sealed:])
         plain = self._update(view[:sealed])[BLOCK:]
+        # Not in constant time, as endpoints have to (RFC 5246, 6.2.3.2): whoever measures us has no
+        # connection to attack.
         padding = plain[-1] + 1
         size = len(plain) - padding - inside
         if size < 0 or plain[-padding:] != plain[-1:] * padding:
@@ -182,6 +188,7 @@ class _Cbc(Protection):
     def _verify(
         self, sequence: int, kind: int, version: int, data: memoryview, mac: memoryview
     ) -> None:
+        # The key is hashed already, twice a block of it.
         found = self._hmac.copy()
         try:
             found.update(PSEUDO_HEADER.pack(sequence, kind, version, len(data)))
