@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 M_MMAP_THRESHOLD: Final = -3
+# Bytes of a message, its JSON, a column, or what a batch unfolds to.
 LARGE: Final = 1 << 20
-"""Bytes of a message, its JSON, a column, or what a batch unfolds to."""
 
 
 def large_apart(least: int = LARGE) -> None:

@@ -7,12 +7,12 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
+# Characters of a name in a key, or in a set of names: as many as Kafka allows for topics. Of a
+# longer one the first are kept, its length and a hash: on the wire there is room for 32 KB, and ten
+# thousand are a third of a gigabyte.
 MOST_TEXT: Final = 249
-"""Characters of a name in a key, or in a set of names: as many as Kafka allows for topics. Of a
-longer one the first are kept, its length and a hash: on the wire there is room for 32 KB, and ten
-thousand are a third of a gigabyte."""
+# Characters that are kept of a longer one.
 BEGINNING: Final = 180
-"""Characters that are kept of a longer one."""
 
 T = TypeVar("T")
 

@@ -18,12 +18,12 @@ HIDDEN: Final = "·"
 SPACES: Final = "\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 """Harmless, and a part of people's words: they are told apart only where a name is shown."""
 
+# Characters whose spelling is kept; traffic may hold all of a million.
 REMEMBERED: Final = 4096
-"""Characters whose spelling is kept; traffic may hold all of a million."""
+# Bytes of JSON that are looked through at once; a record may hold a hundred million.
 CHUNK: Final = 1 << 20
-"""Bytes of JSON that are looked through at once; a record may hold a hundred million."""
+# Characters that are looked at for each column of a cell: signs without a width have no end.
 CHARACTERS_A_COLUMN: Final = 8
-"""Characters that are looked at for each column of a cell: signs without a width have no end."""
 
 
 class _Spelling(dict[int, str]):

@@ -9,14 +9,14 @@ from time import gmtime
 from typing import Final
 
 MS: Final = 1_000_000
+# In nanoseconds, as a millisecond.
 SECOND: Final = 1_000_000_000
-"""In nanoseconds, as a millisecond."""
 
+# The last second of the year 9999: ISO-8601 has four digits for a year.
 LAST_SECOND: Final = 253402300799
-"""The last second of the year 9999: ISO-8601 has four digits for a year."""
 
+# The first second of the year 1.
 FIRST_SECOND: Final = -62135596800
-"""The first second of the year 1."""
 
 
 @lru_cache(maxsize=4096)

@@ -18,8 +18,8 @@ from kafkascope.captures.packets.tcp import ACK, FIN, MASK, PSH, RST, SYN
 
 MSS: Final = 1460
 _WINDOW: Final = 65_535
+# Bytes from which numpy is worth its call.
 BULK: Final = 2_048
-"""Bytes from which numpy is worth its call."""
 
 _ETHERNET = Struct(">6s6sH")
 _MACS: Final = (bytes.fromhex("020000000001"), bytes.fromhex("020000000002"))

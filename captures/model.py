@@ -296,8 +296,8 @@ class Connection:
         return sum(self.bytes) > 0 or self.handshake_ns is not None
 
 
+# In place of the number of a packet: behind all of them.
 BEHIND_ALL: Final = 1 << 62
-"""In place of the number of a packet: behind all of them."""
 
 
 class Piece(NamedTuple):

@@ -14,11 +14,11 @@ from kafkascope.captures.tls.begin import ALERTS, OLD_HELLO
 Side: TypeAlias = Literal["client", "server", ""]
 """Who sends such bytes first; empty: either, or it is not known."""
 
+# Of the first bytes, as many as are looked at: a request line of HTTP or RTSP with its version.
 HEAD: Final = 256
-"""Of the first bytes, as many as are looked at: a request line of HTTP or RTSP with its version."""
 
+# Of TLS and SSH, as many of the first bytes as a recording shows.
 SHOWN_BYTES: Final = 16
-"""Of TLS and SSH, as many of the first bytes as a recording shows."""
 
 TLS: Final = "TLS"
 HTTP: Final = "HTTP"

@@ -144,8 +144,8 @@ class Layout:
         return f"<Layout {self.message.name} v{self.version}{releases}>"
 
 
+# Bytes of type, end and err before each operation, and behind the last one.
 OPERATION_HEAD: Final = 9
-"""Bytes of type, end and err before each operation, and behind the last one."""
 
 MAGICS: Final = {
     "ProduceRequest": tuple(map(Versions.parse, ("0-1", "2", "3+"))),

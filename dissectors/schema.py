@@ -20,8 +20,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Self
 
+# The end of an open range: api versions are int16.
 OPEN_END: Final = 32767
-"""The end of an open range: api versions are int16."""
 
 Kind = Literal[
     "request",

@@ -15,10 +15,10 @@ from mypy_extensions import i64
 from kafkascope.kernel.pairs import FETCH, HEADER, PRODUCE, Pair
 from kafkascope.kernel.walker import ABSENT, Partition
 
+# A usual exchange takes less: whatever takes longer may be worth a word.
 SOON: Final[i64] = 1_000_000_000
-"""A usual exchange takes less: whatever takes longer may be worth a word."""
+# From this version on, a Fetch brings at least one batch if there is any (KIP-74).
 WHOLE: Final[i64] = 3
-"""From this version on, a Fetch brings at least one batch if there is any (KIP-74)."""
 ID_MARK: Final = "\0"
 """Begins a topic id in a key: as `statistics.model.ID_MARK`."""
 

@@ -14,19 +14,19 @@ from kafkascope.kernel.walker import ABSENT
 
 # Forms of members.
 NUMBER: Final[i64] = 1
+# Nanoseconds as milliseconds, a float.
 MILLIS: Final[i64] = 2
-"""Nanoseconds as milliseconds, a float."""
+# The same, an integer where it is a whole number.
 SHORT_MILLIS: Final[i64] = 3
-"""The same, an integer where it is a whole number."""
 TIME: Final[i64] = 4
 ID: Final[i64] = 5
 FRAMES: Final[i64] = 6
+# Members that others have, too.
 RUN: Final[i64] = 7
-"""Members that others have, too."""
 
 SECOND: Final[i64] = 1_000_000_000
+# Below it, floats of as many nanoseconds in milliseconds have all digits.
 PLAIN: Final[i64] = 1_000_000_000_000_000
-"""Below it, floats of as many nanoseconds in milliseconds have all digits."""
 MOST_KNOWN: Final = 4096
 ZEROS: Final = [".", ".0", ".00", ".000", ".0000", ".00000"]
 

@@ -23,12 +23,12 @@ Item = TypeVar("Item")
 Start: TypeAlias = tuple[int, int]
 """An `Origin`, or what is like one."""
 
+# Exchanges that are held. A busy cluster answers some 20,000 requests within the half second for
+# which a consumer's Fetch waits (`fetch.max.wait.ms`); a request that is never answered, or a
+# search for frames that lasts, must not delay the others for longer.
 MOST_HELD: Final = 20_000
-"""Exchanges that are held. A busy cluster answers some 20,000 requests within the half second for
-which a consumer's Fetch waits (`fetch.max.wait.ms`); a request that is never answered, or a search
-for frames that lasts, must not delay the others for longer."""
+# The same of their bytes on the wire.
 MOST_BYTES: Final = 64 << 20
-"""The same of their bytes on the wire."""
 
 _START = itemgetter(0, 1)
 

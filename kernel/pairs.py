@@ -30,25 +30,25 @@ FETCH: Final[i64] = 1
 JOIN_GROUP: Final[i64] = 11
 SYNC_GROUP: Final[i64] = 14
 
+# A larger size is no frame's: as `plausible.MAX_SIZE`.
 MAX_FRAME: Final[i64] = 512 << 20
-"""A larger size is no frame's: as `plausible.MAX_SIZE`."""
+# Bytes of one frame that is not whole; the general conversation bounds longer ones.
 MAX_HELD: Final[i64] = 64 << 20
-"""Bytes of one frame that is not whole; the general conversation bounds longer ones."""
+# Requests that wait; where more do, the general conversation bounds them.
 MAX_IN_FLIGHT: Final[i64] = 1000
-"""Requests that wait; where more do, the general conversation bounds them."""
+# Before this version records are of magic 0 and 1, which is worth a note: `contents.NEWER`.
 OLDER: Final[i64] = 4
-"""Before this version records are of magic 0 and 1, which is worth a note: `contents.NEWER`."""
+# Memory of a request that waits beside its bytes and what its body says.
 REQUEST: Final[i64] = 1000
-"""Memory of a request that waits beside its bytes and what its body says."""
+# Memory of what is known of a packet's part of a frame.
 PIECE: Final[i64] = 250
-"""Memory of what is known of a packet's part of a frame."""
+# Offsets beyond it are none of Kafka's, and could not be added to.
 MAX_OFFSET: Final[i64] = 1 << 62
-"""Offsets beyond it are none of Kafka's, and could not be added to."""
+# Bytes of the header of a record batch.
 HEADER: Final[i64] = 61
-"""Bytes of the header of a record batch."""
+# TOPIC_AUTHORIZATION_FAILED is found before anything is read; brokers wait for the other
+# partitions. All other errors may occur while a broker waits.
 DENIED: Final[i64] = 29
-"""TOPIC_AUTHORIZATION_FAILED is found before anything is read; brokers wait for the other
-partitions. All other errors may occur while a broker waits."""
 SESSION_ERRORS: Final = frozenset({70, 71, 122, 123, 133})
 """FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND,
 INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED: the session is gone."""

@@ -16,47 +16,48 @@ MASK: Final[i64] = 0xFFFFFFFF
 HALF: Final[i64] = 1 << 31
 UNKNOWN: Final[i64] = -1
 
+# Silence inside a burst of one side that is worth an event. Schedulers and interrupt moderation
+# take a few milliseconds; a delayed acknowledgement takes 40.
 PAUSE: Final[i64] = 10_000_000
-"""Silence inside a burst of one side that is worth an event. Schedulers and interrupt moderation
-take a few milliseconds; a delayed acknowledgement takes 40."""
+# A sender that waited for an acknowledgement goes on this soon after it, and the way to it.
 NEAR: Final[i64] = 2_000_000
-"""A sender that waited for an acknowledgement goes on this soon after it, and the way to it."""
+# Payload of the smallest segment that TCP fills (RFC 9293, 3.7.1).
 LEAST_SEGMENT: Final[i64] = 536
-"""Payload of the smallest segment that TCP fills (RFC 9293, 3.7.1)."""
+# What TCP takes for a timeout while it has not measured a round trip (RFC 6298, 2.1).
 UNMEASURED: Final[i64] = 1_000_000_000
-"""What TCP takes for a timeout while it has not measured a round trip (RFC 6298, 2.1)."""
+# A SYN is sent again after a second at the earliest (RFC 6298, 2.1).
 SYN_TIMEOUT: Final[i64] = 1_000_000_000
-"""A SYN is sent again after a second at the earliest (RFC 6298, 2.1)."""
+# A response that is not acknowledged may be sent again for so long: TCP does after 0.2, 0.6, 1.4
+# and 3 s (Linux). A capture without acknowledgements must not delay what is in it for longer.
 SENT_AGAIN_NS: Final = 3_000_000_000
-"""A response that is not acknowledged may be sent again for so long: TCP does after 0.2, 0.6, 1.4
-and 3 s (Linux). A capture without acknowledgements must not delay what is in it for longer."""
+# Events that a connection keeps, the newest: more than segments are in flight at once.
 MOST_EVENTS: Final[i64] = 256
-"""Events that a connection keeps, the newest: more than segments are in flight at once."""
+# Segments without an acknowledgement that are remembered, for round trips: 64 KB windows have 45;
+# of larger ones the oldest half is forgotten.
 MOST_SENT: Final[i64] = 512
-"""Segments without an acknowledgement that are remembered, for round trips: 64 KB windows have 45;
-of larger ones the oldest half is forgotten."""
+# Round trips of bursts of which the shortest is believed where there is no handshake.
 SAMPLES: Final[i64] = 4
-"""Round trips of bursts of which the shortest is believed where there is no handshake."""
 
 # Kinds of events. Each is (kind, direction, begin, end, first and last stream offset).
+
+# Bytes that had been seen before; `begin` is when the direction had sent last, or a round trip
+# before `end` where acknowledgements of later bytes told that they were missing.
 AGAIN: Final[i64] = 0
-"""Bytes that had been seen before; `begin` is when the direction had sent last, or a round trip
-before `end` where acknowledgements of later bytes told that they were missing."""
+# Bytes that were missing; `begin` is when those behind them came.
 FILLED: Final[i64] = 1
-"""Bytes that were missing; `begin` is when those behind them came."""
+# The side that sends in this direction announced a receive window of 0.
 CLOSED: Final[i64] = 2
-"""The side that sends in this direction announced a receive window of 0."""
+# The window of the other side had no room for the next segment: for longer than two round trips, or
+# its acknowledgement came late. `begin` is when it would have come from a reader.
 FULL: Final[i64] = 3
-"""The window of the other side had no room for the next segment: for longer than two round trips,
-or its acknowledgement came late. `begin` is when it would have come from a reader."""
+# A segment came when a small one before it was acknowledged.
 NAGLE: Final[i64] = 4
-"""A segment came when a small one before it was acknowledged."""
+# Nothing came behind a segment that was not full.
 PAUSED: Final[i64] = 5
-"""Nothing came behind a segment that was not full."""
+# Nothing came behind a full segment.
 HELD: Final[i64] = 6
-"""Nothing came behind a full segment."""
+# A burst in direction 0 had another round trip than those before: `end` less `begin`.
 TRIP: Final[i64] = 7
-"""A burst in direction 0 had another round trip than those before: `end` less `begin`."""
 
 FIELDS: Final = (
     *("off", "over", "trip0", "trip1", "known_ns", "syn_ns", "syns", "answered_ns", "scale0"),

@@ -16,8 +16,8 @@ from mypy_extensions import i64
 from kafkascope.kernel.pairs import Reader
 from kafkascope.kernel.path import MASK, Path
 
+# Acknowledgements that are further ahead are old ones, wrapped around.
 HALF: Final[i64] = 1 << 30
-"""Acknowledgements that are further ahead are old ones, wrapped around."""
 
 
 def passed(direction: Any, packets: i64, size: i64, time_ns: i64, following: i64) -> None:

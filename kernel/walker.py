@@ -16,8 +16,9 @@ from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 # Kinds of nodes.
+
+# Fixed-size fields that nobody asks for, one after the other.
 SKIP: Final[i64] = 0
-"""Fixed-size fields that nobody asks for, one after the other."""
 NUMBER: Final[i64] = 1
 UUID: Final[i64] = 2
 STRING: Final[i64] = 3
@@ -39,12 +40,12 @@ ACKS: Final[i64] = 10
 THROTTLE: Final[i64] = 11
 BASE_OFFSET: Final[i64] = 12
 RECORDS: Final[i64] = 13
+# Of a Fetch response, where null in place of records is worth a word.
 NULLABLE_RECORDS: Final[i64] = 14
-"""Of a Fetch response, where null in place of records is worth a word."""
 KEY_TYPE: Final[i64] = 15
 COORDINATOR_KEY: Final[i64] = 16
+# Of an element of an array: it names no scope.
 EACH_TOPIC: Final[i64] = 17
-"""Of an element of an array: it names no scope."""
 EACH_ID: Final[i64] = 18
 EACH_PARTITION: Final[i64] = 19
 EACH_GROUP: Final[i64] = 20
@@ -77,18 +78,18 @@ F_EPOCH: Final[i64] = 26
 F_ERROR: Final[i64] = 27
 F_ENDPOINTS: Final[i64] = 28
 
+# Of a number that was not seen.
 ABSENT: Final[i64] = -(1 << 62)
-"""Of a number that was not seen."""
+# As `body_bytes` of `dissectors.limits`, which says why.
 BODY_LIMIT: Final[i64] = 128 << 20
-"""As `body_bytes` of `dissectors.limits`, which says why."""
 UNKNOWN_TAG_WEIGHT: Final[i64] = 340
+# Bytes of texts that are kept, and what they take beside them: the same few names come again and
+# again.
 MAX_TEXTS: Final[i64] = 4 << 20
-"""Bytes of texts that are kept, and what they take beside them: the same few names come again and
-again."""
+# Memory of a text beside its bytes.
 TEXT: Final[i64] = 200
-"""Memory of a text beside its bytes."""
+# Bytes of one that is kept.
 LONGEST_TEXT: Final[i64] = 512
-"""Bytes of one that is kept."""
 
 
 class Refused(Exception):

@@ -96,10 +96,10 @@ class GoTo(Provider):
 
 
 TICK: Final = 0.1
+# Lines of the terminal from which the bar of tabs is shown.
 HIGH: Final = 10
-"""Lines of the terminal from which the bar of tabs is shown."""
+# Seconds that the first notification stays.
 HELLO: Final = 30.0
-"""Seconds that the first notification stays."""
 ACTIONS: Final = {key.id: key.action for key in KEYS}
 
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.findings import Cause
     from kafkascope.tui.screens.board import Board, BoardSpec
 
+# A table is made again at the earliest after this many times as long as making it took.
 SHARE: Final = 5
-"""A table is made again at the earliest after this many times as long as making it took."""
 
 
 def board_of(number: int) -> BoardSpec:

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from kafkascope.tui.app import ScopeApp
     from kafkascope.tui.data.feed import Feed
 
+# New objects after which garbage is collected; 700, the default, is several times for each key.
 GC_THRESHOLD: Final = 50_000
-"""New objects after which garbage is collected; 700, the default, is several times for each key."""
+# Collections of younger objects before one of all, which takes as long as many keys.
 GC_OLD_THRESHOLD: Final = 50
-"""Collections of younger objects before one of all, which takes as long as many keys."""
 
 
 @contextmanager

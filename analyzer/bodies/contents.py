@@ -22,17 +22,17 @@ CARRIERS: Final[dict[int, tuple[str, Side]]] = {
     FETCH: ("FetchResponse", "response"),
 }
 """API key -> its message with records of several formats."""
+# The magic of record batches; message sets have 0 or 1.
 RECORD_BATCH: Final = 2
-"""The magic of record batches; message sets have 0 or 1."""
+# From this version on both APIs carry record batches.
 NEWER: Final = 4
-"""From this version on both APIs carry record batches."""
 MISPLACED: Final = "a format that this version does not carry: magic "
 OLDER: Final = "messages from before Kafka 0.11: magic "
 NULLS: Final = "null in place of records: "
 """How notes about formats begin, and the one about partitions without even empty records."""
 
+# Limit of the expanded size of a compressed message set that is only counted.
 COUNTING_LIMIT: Final = 16 * 1024 * 1024
-"""Limit of the expanded size of a compressed message set that is only counted."""
 
 
 class Contents(NamedTuple):
@@ -52,10 +52,10 @@ class Contents(NamedTuple):
 NOTHING: Final = Contents()
 EMPTY: Final = Contents(0, 0)
 
+# Limit of records fields whose batches are cached.
 WALKED: Final = 1000
-"""Limit of records fields whose batches are cached."""
+# Limit of their bytes, which stay in memory as long.
 WALKED_BYTES: Final = 1024 * 1024
-"""Limit of their bytes, which stay in memory as long."""
 
 
 class Walk(NamedTuple):

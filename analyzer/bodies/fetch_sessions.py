@@ -27,13 +27,13 @@ KEYS: Final = frozenset({FETCH, SHARE_FETCH, SHARE_ACKNOWLEDGE})
 FINAL_EPOCH: Final = -1
 
 
+# Memory of a partition of a session.
 PARTITION_BYTES: Final = 250
-"""Memory of a partition of a session."""
 
+# Partitions, and topics, of a session that are told with each of its requests. Of a larger one
+# requests tell the number, and the first topics: with all of them the output would grow with the
+# product of partitions and requests.
 LISTED: Final = 2_000
-"""Partitions, and topics, of a session that are told with each of its requests. Of a larger one
-requests tell the number, and the first topics: with all of them the output would grow with the
-product of partitions and requests."""
 
 Partition: TypeAlias = tuple[str | bytes, int]
 """Topic, by name or id, and partition number."""

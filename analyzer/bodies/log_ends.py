@@ -25,8 +25,8 @@ from kafkascope.captures.resumable import Resumable
 from kafkascope.dissectors.records.batches import only_batch
 from kafkascope.kernel.pairs import DENIED
 
+# Memory of what is known of a partition.
 LOG_END_BYTES: Final = 400
-"""Memory of what is known of a partition."""
 
 WAITS_FOR_DATA: Final = frozenset({FETCH, SHARE_FETCH})
 """Keys of the APIs whose responses wait for data."""

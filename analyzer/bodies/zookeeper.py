@@ -9,8 +9,8 @@ from kafkascope.analyzer.bodies.facts import NO_FACTS, BodyFacts
 if TYPE_CHECKING:
     from kafkascope.dissectors.registry import Decoded
 
+# The result of operations behind the one that failed.
 BEHIND: Final = -2
-"""The result of operations behind the one that failed."""
 
 
 def zookeeper_facts(asked: Decoded | None, told: Decoded | None) -> BodyFacts:

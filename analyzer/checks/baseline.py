@@ -16,8 +16,8 @@ from kafkascope.analyzer.text import json_safe, plural
 
 SCHEMA: Final = "baseline/1"
 ACCEPTED: Final = (SCHEMA, "finding/1")
+# Of a file: the findings of no capture take so many, most files that are no baseline do.
 MOST_BYTES: Final = 64 << 20
-"""Of a file: the findings of no capture take so many, most files that are no baseline do."""
 
 
 class WrongBaseline(ValueError):

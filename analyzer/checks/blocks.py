@@ -19,8 +19,8 @@ from kafkascope.analyzer.text import packed, safe, wrapped
 
 SIGNS: Final = {"error": "!", "warning": "?", "note": "~", "chat": "~"}
 INDENT: Final = "    "
+# Columns where nobody's terminal breaks lines.
 UNBROKEN: Final = 10_000
-"""Columns where nobody's terminal breaks lines."""
 _WORD: Final = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^\s"]|")+')
 """A word of a filter; blanks inside a string belong to it."""
 

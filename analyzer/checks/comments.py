@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.findings.model import Finding
     from kafkascope.analyzer.model import Exchange
 
+# In one comment; the rest is counted. An option of pcapng holds 64 kB.
 MOST_FINDINGS: Final = 10
-"""In one comment; the rest is counted. An option of pcapng holds 64 kB."""
+# Columns of each part.
 WIDTH: Final = 600
-"""Columns of each part."""
 _SIGNS: Final = ("! ", "? ", "~ ")
 
 

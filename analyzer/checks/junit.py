@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 NAME: Final = "kafkascope check"
 CLASS: Final = "kafkascope.check"
+# In the text of one test; the rest is counted.
 MAX_CONSEQUENCES: Final = 20
-"""In the text of one test; the rest is counted."""
 
 
 def junit(found: Sequence[Checked], rules: Iterable[str], times: Times, source: str) -> str:

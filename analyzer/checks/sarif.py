@@ -30,8 +30,8 @@ LEVELS: Final[dict[Severity, str]] = {
     "note": "note",
     "chat": "none",
 }
+# Files that are named as the place of a finding: viewers show the first.
 MOST_INPUTS: Final = 20
-"""Files that are named as the place of a finding: viewers show the first."""
 _MARKED: Final = str.maketrans({"{": "{{", "}": "}}", "[": r"\[", "]": r"\]", "\\": r"\\"})
 """Signs that make placeholders and links of a message (SARIF 3.11.5 and 3.11.6)."""
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from kafkascope.captures.inputs.keylogs import KeyLogFollower
     from kafkascope.captures.inputs.private import PrivateFile
 
+# Seconds between two lines about rates.
 EVERY: Final = 1.0
-"""Seconds between two lines about rates."""
 
 
 @command()

@@ -28,8 +28,8 @@ from kafkascope.dissectors.codec.jsonform import dumps, dumps_indented
 BATCHES: Final = {"recordbatch": (2,), "messageset": (0, 1)}
 """Names of what a records field holds, and their magics."""
 NO_VERSION: Final = "NAME and VERSION are missing: write, for example, Fetch 12 --request"
+# Bytes read at once of a batch; a pipe gives what it has.
 READ: Final = 1 << 20
-"""Bytes read at once of a batch; a pipe gives what it has."""
 
 
 def read_input(text: str | None, wanted: str, most: int = LIMITS.message_bytes) -> bytes:

@@ -22,8 +22,8 @@ from kafkascope.kernel import PLAIN
 from kafkascope.kernel.compiled import CHANGED, NOT_COMPILED
 
 LEAST_PYTHON: Final = (3, 11)
+# Bit of CAP_NET_RAW among the capabilities of Linux.
 NET_RAW: Final = 13
-"""Bit of CAP_NET_RAW among the capabilities of Linux."""
 
 Word = Literal["ok", "missing", "note"]
 

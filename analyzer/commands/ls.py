@@ -24,8 +24,8 @@ from kafkascope.analyzer.terminal import say
 if TYPE_CHECKING:
     from kafkascope.analyzer.reading.connects import Connects, Pair
 
+# Lines that are written at once.
 LINES: Final = 16
-"""Lines that are written at once."""
 
 
 @command()

@@ -346,8 +346,8 @@ def sizes(options: ReadOptions, by: tuple[str, ...]) -> int:
     return _broken_down(options, SizesOf(), by)
 
 
+# A millisecond.
 LEAST_WIDTH: Final = 1_000_000
-"""A millisecond."""
 
 
 def _every(ctx: click.Context, parameter: click.Parameter, value: str) -> int:

@@ -113,13 +113,13 @@ NOT_A_RESPONSE: Final = "the server sent bytes that are not a Kafka response"
 IN_A_GAP: Final = "its response fell into a gap in the capture"
 NO_FRAMING: Final = "the broker's stream lost its framing"
 
+# First bytes of a server, from which on an unrecognized protocol is called unknown: fewer may be
+# part of the size of a response.
 MIN_HEAD_BYTES: Final = 4
-"""First bytes of a server, from which on an unrecognized protocol is called unknown: fewer may be
-part of the size of a response."""
 
+# Bytes that begin no frame, as far as a row shows them. They may be payload of the frame before,
+# with values of records, so that a row must not show much.
 SHOWN_BYTES: Final = 16
-"""Bytes that begin no frame, as far as a row shows them. They may be payload of the frame before,
-with values of records, so that a row must not show much."""
 
 _INT = struct.Struct(">i")
 _int_at = _INT.unpack_from

@@ -36,8 +36,8 @@ PRODUCE: Final = 0
 KAFKA_PORTS: Final = frozenset({9092, 9093, 9094, 9095})
 """Ports on which Kafka is expected: nonsense there is worth a row. Content decides, not these."""
 
+# A first request up to this size has to be seen whole before an unknown port is believed.
 WHOLE_FIRST: Final = 64 * 1024
-"""A first request up to this size has to be seen whole before an unknown port is believed."""
 
 
 _SIZE = struct.Struct(">i")

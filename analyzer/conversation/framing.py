@@ -22,14 +22,14 @@ from kafkascope.analyzer.model import Cut, Frame, Origin, Part
 from kafkascope.captures.model import Chunk, Gap, Piece
 from kafkascope.captures.resumable import Dump, Resumable
 
+# The most of one frame that is held: above the brokers' limit for requests of 100 MB.
 HOLD_BYTES: Final = 128 * 1024 * 1024
-"""The most of one frame that is held: above the brokers' limit for requests of 100 MB."""
 
+# What it takes to remember where a packet's share of a frame stands.
 PART_BYTES: Final = 250
-"""What it takes to remember where a packet's share of a frame stands."""
 
+# What is kept of a frame that is too large: its header, so that its answer still pairs.
 HEAD_BYTES: Final = 4096
-"""What is kept of a frame that is too large: its header, so that its answer still pairs."""
 
 
 class Skipped(NamedTuple):

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from kafkascope.dissectors.layout import Layout
 
 PRODUCE: Final = 0
+# The largest correlation id of a client's first request: they begin with 0 or 1.
 FIRST: Final = 1
-"""The largest correlation id of a client's first request: they begin with 0 or 1."""
 NO_BROKER: Final = "unknown"
 """Host of a broker whose lines do not name it (0.8)."""
 ANONYMOUS: Final = "ANONYMOUS"

@@ -58,8 +58,8 @@ GENERAL: Final = STATEFUL | {SHARE_FETCH, SHARE_ACKNOWLEDGE}
 
 PLANS: Final[dict[int, Plan]] = {}
 """By key and version, as far as they were met."""
+# Bytes of the size field of a frame.
 LEAST: Final = 4
-"""Bytes of the size field of a frame."""
 ACKS_0: Final = "acks=0: no response is sent"
 
 

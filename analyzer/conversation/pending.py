@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 # The memory of a request in flight is estimated, because walking the values of each body would
 # cost more than decoding it. Only large bodies are walked (`memory_of`): there, lists of many small
 # values take far more than their bytes.
+
+# Memory of a request beside its bytes and the values of its body: without it, a flood of tiny
+# requests would not reach the limits.
 REQUEST_BYTES: Final = 1_000
-"""Memory of a request beside its bytes and the values of its body: without it, a flood of tiny
-requests would not reach the limits."""
+# Size up to which the memory of a body is estimated.
 SMALL: Final = 4096
-"""Size up to which the memory of a body is estimated."""
+# Memory of a small body's values for each byte on the wire.
 SMALL_TIMES: Final = 16
-"""Memory of a small body's values for each byte on the wire."""
 
 SASL_TOKEN: Final = "SaslToken"
 """The API in rows of raw tokens, which have no header."""

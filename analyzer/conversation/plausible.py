@@ -16,12 +16,12 @@ from typing import Final, TypeAlias
 from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.dissectors.registry import API_VERSIONS, APIS, request_header_version
 
+# Correlation ids count up by one; so many requests may be missing between two we see.
 NEAR: Final = 1000
-"""Correlation ids count up by one; so many requests may be missing between two we see."""
 
 
+# Size, key, version, correlation id and the client id's length.
 HEAD_BYTES: Final = 14
-"""Size, key, version, correlation id and the client id's length."""
 
 Data: TypeAlias = bytes | bytearray
 
@@ -37,8 +37,8 @@ class Plausibility(Enum):
 
 _SHORT = struct.Struct(">h")
 _BATCH = struct.Struct(">iqi4xB")
+# Bytes of the smallest entry of a message set, behind its length: null as key and as value.
 _MIN_BATCH: Final = 14
-"""Bytes of the smallest entry of a message set, behind its length: null as key and as value."""
 _SIZE_AND_ID = struct.Struct(">ii")
 _UNPRINTABLE = re.compile(rb"[\x00-\x1f\x7f]")
 

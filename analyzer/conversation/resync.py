@@ -34,8 +34,9 @@ from kafkascope.captures.signatures import HEAD
 # A candidate that nothing else confirms waits for the frame behind it. Without a bound a size that
 # is chance would hold 512 MB and delay all exchanges behind it. Larger frames are found all the
 # same: they begin a packet, or repeat the client id.
+
+# Bytes that are held for a candidate.
 WINDOW: Final = 256 * 1024
-"""Bytes that are held for a candidate."""
 
 _SIZE = struct.Struct(">i")
 _SIZE_AND_ID = struct.Struct(">ii")

@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
 
 
+# What an event takes beside its bytes, with the piece that says where these were.
 EVENT_BYTES: Final = 400
-"""What an event takes beside its bytes, with the piece that says where these were."""
+# Bytes are in their event and where a first request is looked for.
 BYTES_TWICE: Final = 2
-"""Bytes are in their event and where a first request is looked for."""
 
 LOOKED_AT: Final = WHOLE_FIRST + 4
 """Of the first bytes, as many as `look` wants at most before it decides."""
 
+# Of the first bytes, as many as a row shows.
 SHOWN: Final = 64
-"""Of the first bytes, as many as a row shows."""
 
 NOT_KAFKA: Final = "not Kafka"
 EMPTY: Final = "no bytes in it"

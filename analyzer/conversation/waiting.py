@@ -15,11 +15,11 @@ from kafkascope.analyzer.conversation.undecided import EVENT_BYTES
 from kafkascope.captures.model import Chunk, StreamEvent
 from kafkascope.captures.tls.records import PIECE_BYTES
 
+# What a connection takes that waits, beside what came since.
 CONNECTION_BYTES: Final = 8 << 10
-"""What a connection takes that waits, beside what came since."""
+# Time between two looks for connections without a handshake: each tries all secrets that are new,
+# and most of these are other connections', whose handshakes are about to be read.
 SEARCH_SECONDS: Final = 1.0
-"""Time between two looks for connections without a handshake: each tries all secrets that are new,
-and most of these are other connections', whose handshakes are about to be read."""
 
 LONG: Final = f"{LIMITS.secret_wait_s:.0f} s"
 BEYOND: Final = f"until more than {LIMITS.encrypted_bytes >> 20} MB were buffered"

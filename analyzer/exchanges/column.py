@@ -14,8 +14,8 @@ from typing import Any, Final, Literal, NamedTuple
 Part = Literal["head", "body"]
 """Source of a column: headers and times, or bodies, which are read later."""
 
+# Value for "none" in a stored column of numbers.
 NONE: Final = -1
-"""Value for "none" in a stored column of numbers."""
 
 
 class Kind(NamedTuple):

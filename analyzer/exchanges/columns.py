@@ -31,8 +31,8 @@ _PART: Final = struct.Struct("<HQIQ")
 _BOTH: Final = struct.Struct("<qqqqBIHQIQqqqqBIHQIQ")
 """Two frames of a single part each, the common case."""
 
+# Number of a part's file whose bytes no file has: they came out of TLS.
 PLAINTEXT: Final = 0xFFFF
-"""Number of a part's file whose bytes no file has: they came out of TLS."""
 
 WIDTHS: Final = "bhiq"
 
@@ -127,8 +127,8 @@ class Heap:
             self._from = before
 
 
+# Bytes that an `Overflow` collects before it writes them to disk.
 IN_MEMORY: Final = 16 << 20
-"""Bytes that an `Overflow` collects before it writes them to disk."""
 
 
 class Overflow:

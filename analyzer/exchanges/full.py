@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from kafkascope.dissectors.codec.reader import Body
     from kafkascope.dissectors.layout import Layout
 
+# Bytes of JSON for the records of one exchange. Clients fetch up to 50 MB at once by default, and
+# kilobytes of compressed batches could expand to gigabytes.
 RECORDS_LIMIT: Final = 100 << 20
-"""Bytes of JSON for the records of one exchange. Clients fetch up to 50 MB at once by default, and
-kilobytes of compressed batches could expand to gigabytes."""
+# The same limit for a column of a table: Arrow and Parquet hold a value several times.
 COLUMN_LIMIT: Final = 32 << 20
-"""The same limit for a column of a table: Arrow and Parquet hold a value several times."""
 NO_BATCHES: Final = {"base64": "", "batches": []}
 """Stands for an empty records field."""
 LEFT_OUT: Final = "records omitted: those of the exchange exceed {} MB"

@@ -59,17 +59,17 @@ BROKER_LEG: Final = "kafkascope: broker leg"
 client's connection carried the same requests, so these rows are left out by default."""
 
 
+# Bytes at the head of a file: times and sequence numbers of the first packets make it unique.
 FINGERPRINT_BYTES: Final = 64 * 1024
-"""Bytes at the head of a file: times and sequence numbers of the first packets make it unique."""
 
 
+# Connections, requests in flight and held exchanges that are looked at for each exchange, to find
+# out which numbers are known: 0.5 us of 40.
 LOOKS: Final = 4
-"""Connections, requests in flight and held exchanges that are looked at for each exchange, to find
-out which numbers are known: 0.5 us of 40."""
+# Bytes that wait in reassembly and take as long to look at.
 HELD_LOOK: Final = 1 << 12
-"""Bytes that wait in reassembly and take as long to look at."""
+# Bytes of the input after which numbers are given however long the look takes.
 SETTLED_BYTES: Final = 8 << 20
-"""Bytes of the input after which numbers are given however long the look takes."""
 
 
 class Listener(Protocol):

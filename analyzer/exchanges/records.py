@@ -57,13 +57,13 @@ BY_SCHEMA = tuple(
 PRODUCE = 0
 FETCH = 1
 FETCH_SNAPSHOT = 59
+# Limit in bytes for the search for secrets in a field, which is searched once for each of them:
+# about a second. A thousand credentials in a megabyte are found; of a field beyond the limit
+# nothing is shown.
 SEARCHED = 1 << 30
-"""Limit in bytes for the search for secrets in a field, which is searched once for each of them:
-about a second. A thousand credentials in a megabyte are found; of a field beyond the limit nothing
-is shown."""
 SHARE_FETCH = 78
+# Bytes of JSON per piece that is yielded: the JSON of a batch may take gigabytes.
 PIECE = 1 << 20
-"""Bytes of JSON per piece that is yielded: the JSON of a batch may take gigabytes."""
 
 
 Chosen: TypeAlias = Sequence[bool | bytes]

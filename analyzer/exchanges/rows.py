@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from kafkascope.dissectors.layout import Layout
 
 NO_ID: Final = -(2**40)
+# Stored where there is no value: correlation ids and acks may be -1.
 NO_ACKS: Final = -(2**20)
-"""Stored where there is no value: correlation ids and acks may be -1."""
 
 
 class RowError(NamedTuple):

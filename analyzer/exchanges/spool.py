@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from tempfile import TemporaryFile
 from typing import BinaryIO, Final
 
+# Bytes of JSON for the records of an exchange that are held in memory. A line of JSON is encoded,
+# escaped and written, and each step would hold a copy.
 HELD: Final = 8 << 20
-"""Bytes of JSON for the records of an exchange that are held in memory. A line of JSON is encoded,
-escaped and written, and each step would hold a copy."""
 
 _TOKEN: Final = secrets.token_hex(16).encode()
 """Nobody can foresee it: it is in no message."""

@@ -36,19 +36,19 @@ CLIENT: Final = "client"
 BROKER: Final = "broker"
 NETWORK: Final = "network"
 
+# Less is no stall: as `kernel.path.PAUSE`.
 STALL: Final = 10_000_000
-"""Less is no stall: as `kernel.path.PAUSE`."""
+# Percent of the latency that a stall takes at least.
 SHARE: Final = 10
-"""Percent of the latency that a stall takes at least."""
+# TCP sends again after 200 ms at the earliest (Linux: `TCP_RTO_MIN`), tail loss probes after two
+# round trips (RFC 8985): one of these may have been for nothing.
 TIMEOUT: Final = 180_000_000
-"""TCP sends again after 200 ms at the earliest (Linux: `TCP_RTO_MIN`), tail loss probes after two
-round trips (RFC 8985): one of these may have been for nothing."""
+# A pause behind a full segment is its sender's where it is this many times as long as those between
+# other segments: slow links space segments evenly.
 STEADY: Final = 5
-"""A pause behind a full segment is its sender's where it is this many times as long as those
-between other segments: slow links space segments evenly."""
+# The capture point is at an end whose round trip is shorter than this, and than a third of the
+# other one: a host answers a SYN within some 0.1 ms.
 NEAR: Final = 1_000_000
-"""The capture point is at an end whose round trip is shorter than this, and than a third of the
-other one: a host answers a SYN within some 0.1 ms."""
 
 Event: TypeAlias = tuple[int, int, int, int, int, int]
 

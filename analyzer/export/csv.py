@@ -19,9 +19,8 @@ from kafkascope.analyzer.render.cells import as_text, csv_line, one_line
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.jsonform import dumps, loads
 
+# Characters of a cell that is read again; Python's own limit is 128 KB, and records may be larger.
 MOST_CELL: Final = 1 << 30
-"""Characters of a cell that is read again; Python's own limit is 128 KB, and records may be
-larger."""
 
 
 class CsvExport(LinesExport):

@@ -17,8 +17,8 @@ from kafkascope.analyzer.topics import TopicNames, short_id
 SHORT_ID: Final = re.compile(r"[\w-]{8}\?")
 """What may stand for a topic without a name: `topics.short_id`."""
 SHORT_SIZE: Final = 9
+# Ids that are remembered; of more, all names that are known in the end are looked for.
 MOST_IDS: Final = 100_000
-"""Ids that are remembered; of more, all names that are known in the end are looked for."""
 
 
 class Late:

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.topics import TopicNames
 
+# Rows of a row group: enough to compress well, few enough to hold in memory.
 ROWS: Final = 16_384
-"""Rows of a row group: enough to compress well, few enough to hold in memory."""
 
 
 class ParquetExport:

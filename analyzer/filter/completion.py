@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.session.session import Session
 
 _PARTS: Final = re.compile(r"[._-]")
+# Limit of table entries that are searched for values.
 LOOKED_AT: Final = 100_000
-"""Limit of table entries that are searched for values."""
 
 Kind = Literal["field", "operator", "value", "word"]
 Place = Literal["field", "operator", "value", "set", "join"]

@@ -8,8 +8,8 @@ from typing import Final
 from kafkascope.analyzer.text import columns_taken, safe
 from kafkascope.errors import Error
 
+# Characters; a longer filter is shown as a window around the place of the error.
 LINE: Final = 100
-"""Characters; a longer filter is shown as a window around the place of the error."""
 
 
 class FilterError(Error):

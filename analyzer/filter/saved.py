@@ -76,8 +76,8 @@ BEGUN: Final = re.compile(r"(?:^|(?<=[\s(!&|]))@([A-Za-z0-9_.-]*)$")
 QUOTED: Final = re.compile(r'r"[^"]*"|"(?:[^"\\]|\\.)*"')
 WANTS_VALUE: Final = re.compile(r"(?:[=<>~{,]|(?<![\w.])(?:eq|ne|gt|lt|ge|le|contains|matches))$")
 """Matches before the value of a comparison, which is no name even if it begins with `@`."""
+# Limit of names nested in saved filters.
 DEEP: Final = 8
-"""Limit of names nested in saved filters."""
 
 
 def wants_keeping(text: str) -> tuple[str, str] | None:

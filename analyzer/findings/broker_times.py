@@ -24,8 +24,8 @@ from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.model import Logged
 from kafkascope.analyzer.statistics.exchange_batch import PRODUCE, ExchangeBatch
 
+# acks=all.
 ALL: Final = -1
-"""acks=all."""
 
 
 class SlowStage(NamedTuple):

@@ -28,16 +28,16 @@ from kafkascope.dissectors.schema import Versions
 
 ZSTD_FETCHES: Final = Versions.parse("10+")
 """KIP-110: brokers refuse it to older ones, while the topic's compression.type says zstd."""
+# UNSUPPORTED_COMPRESSION_TYPE.
 UNSUPPORTED: Final = 76
-"""UNSUPPORTED_COMPRESSION_TYPE."""
 EXTRA: Final = frozenset({"snappy", "lz4", "zstd"})
 """Codecs that some libraries know only with another package; gzip is in all."""
 KAFKAJS: Final = "RoundRobinAssigner"
 """Name of kafkajs's assignor: it has only gzip by itself, and a consumer that meets another codec
 leaves its group at once."""
+# Later versions of Fetch before 10 are of clients that do not know zstd; some that stay with this
+# one or an older one do (kafka-python, aiokafka).
 LAST_SHARED: Final = 4
-"""Later versions of Fetch before 10 are of clients that do not know zstd; some that stay with this
-one or an older one do (kafka-python, aiokafka)."""
 
 
 class MemberLife(NamedTuple):

@@ -32,9 +32,9 @@ from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 POSITIONS: Final = frozenset({2, 23})
 """ListOffsets and OffsetForLeaderEpoch: a consumer that was given a partition, or whose leader
 moved, asks for its position while its long poll of other partitions is under way."""
+# Bytes that TCP sends at once (RFC 6928: ten segments): it sends twice as many after each round
+# trip (slow start).
 LARGE: Final = 14_600
-"""Bytes that TCP sends at once (RFC 6928: ten segments): it sends twice as many after each round
-trip (slow start)."""
 
 
 class Delay(Occurrences):

@@ -27,8 +27,8 @@ DEVICES: Final = (
     (240, "Azure Load Balancer"),
 )
 """Idle timeouts in seconds that vendors document."""
+# Seconds that a client may be idle beyond the timeout that it is compared with.
 NEAR: Final = 30
-"""Seconds that a client may be idle beyond the timeout that it is compared with."""
 
 
 def forgotten(view: DetectorInput) -> Iterator[Finding]:

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from kafkascope.dissectors.records.records import Batch, Record
 
 SOME_BARE: Final = 64
+# One of so many batches, chosen by the exchange's id and the batch's place.
 SOME_FRAMED: Final = 16
-"""One of so many batches, chosen by the exchange's id and the batch's place."""
 HIDDEN: Final = "*"
 """In place of what is no name of the schema's: the key of a map, say."""
 _PART: Final = re.compile(r"\[\d{1,9}\]|[^.\[\]]+")

@@ -229,8 +229,8 @@ def _sessions(view: DetectorInput) -> dict[tuple[str, str], list[tuple[int, int]
 DENIALS: Final = frozenset({29, 30, 31, 53, 65, 66})
 TOPIC: Final = 29
 GROUP: Final = 30
+# CLUSTER_AUTHORIZATION_FAILED.
 CLUSTER: Final = 31
-"""CLUSTER_AUTHORIZATION_FAILED."""
 INIT_PRODUCER: Final = "InitProducerId"
 
 

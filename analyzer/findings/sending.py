@@ -42,8 +42,8 @@ MAX_RESPONSE: Final = 1_448
 # Full segments that come one behind the other are paced by a slow link: Nagle's algorithm holds
 # back only what fills no segment. 536 bytes is the least that TCP fills (RFC 9293).
 LEAST_SEGMENT: Final = 536
+# RFC 1122: an acknowledgement is delayed by less than 500 ms.
 LONGEST: Final = 500_000_000
-"""RFC 1122: an acknowledgement is delayed by less than 500 ms."""
 
 
 class Sending(Occurrences):

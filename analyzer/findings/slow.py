@@ -47,8 +47,8 @@ GROUPS: Final = frozenset({11, 14})
 QUICK: Final = frozenset({0, 1, 2, 3, 8, 9, 10, 12, 18, 22, 23, 24, 25, 68, 76, 78, 79})
 """APIs that a healthy broker answers in milliseconds, beyond waits: producing, reading, committing,
 looking up, heartbeats. Others change the cluster, or wait for logs of transactions to be loaded."""
+# Long polls that may be under way on a connection: clients have one.
 IN_FLIGHT: Final = 8
-"""Long polls that may be under way on a connection: clients have one."""
 GIVEN_UP: Final = "given up"
 """The kind of the event of a request whose connection its client closed."""
 

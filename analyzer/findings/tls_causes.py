@@ -21,18 +21,18 @@ from kafkascope.captures.tls.certificates import (
     trouble_with,
 )
 
+# Cipher suites that a client offers, and that a text names.
 FEW_SUITES: Final = 3
-"""Cipher suites that a client offers, and that a text names."""
 UNNAMED: Final = "the ClientHello names no server (SNI)"
+# TLS_EMPTY_RENEGOTIATION_INFO_SCSV: no suite, though listed as one (RFC 5746).
 RENEGOTIATION: Final = 0x00FF
-"""TLS_EMPTY_RENEGOTIATION_INFO_SCSV: no suite, though listed as one (RFC 5746)."""
 ABOUT_CERTIFICATES: Final = frozenset({41, 42, 43, 44, 45, 46, 48, 111, 113, 114})
 ABOUT_ISSUERS: Final = frozenset({42, 46, 48})
 """The first two are sent for anything."""
 ABOUT_HOSTS: Final = frozenset({-1, 42, 46})
 """Sent for a host that is not among the names; -1: which one was sent is hidden."""
+# Sent for anything: a certificate that is missing or refused, no suite in common.
 HANDSHAKE_FAILURE: Final = 40
-"""Sent for anything: a certificate that is missing or refused, no suite in common."""
 UNKNOWN_CA: Final = 48
 ABOUT_VERSIONS: Final = frozenset({70, 86})
 ABOUT_SUITES: Final = frozenset({HANDSHAKE_FAILURE, 71})

@@ -29,8 +29,8 @@ from kafkascope.analyzer.statistics.model import Line
 from kafkascope.captures.model import Closed, Opened
 from kafkascope.dissectors.registry import APIS
 
+# The epoch with which a client closes its fetch session (KIP-227).
 FINAL: Final = -1
-"""The epoch with which a client closes its fetch session (KIP-227)."""
 
 
 class Lost(Occurrences):
@@ -160,8 +160,8 @@ def _goodbye(exchange: Exchange) -> bool:
 
 API_VERSIONS: Final = "ApiVersions"
 KNOWN: Final = frozenset(api.name for api in APIS.values())
+# max.in.flight.requests.per.connection: responses that may come before the client closes.
 IN_FLIGHT: Final = 5
-"""max.in.flight.requests.per.connection: responses that may come before the client closes."""
 AT_ONCE: Final = SECOND
 """A client that waits for a response closes after request.timeout.ms."""
 

@@ -28,10 +28,10 @@ from kafkascope.analyzer.statistics.verdict import breaks_at, verdict_of
 from kafkascope.dissectors.errors import UnknownApi, UnknownVersion
 from kafkascope.dissectors.reference import releases
 
+# Kafka 4.0 removed Fetch v0 to v3 (KIP-896).
 FETCH_OF_4: Final = 4
-"""Kafka 4.0 removed Fetch v0 to v3 (KIP-896)."""
+# Kafka 4 offers Produce from v0 on, because some clients look for it, and takes v3 and later.
 PRODUCE_OF_4: Final = 3
-"""Kafka 4 offers Produce from v0 on, because some clients look for it, and takes v3 and later."""
 
 
 class Offer(NamedTuple):

@@ -27,8 +27,8 @@ DENIED: Final = frozenset({-102, -115, -124})
 """NOAUTH, AUTHFAILED, SESSIONCLOSEDREQUIRESASLAUTH."""
 BROKEN: Final = frozenset({-1, -2, -3, -4, -5, -7, -12, -118, -119, -122, -125, -127})
 """Errors that are not part of how clients work with nodes."""
+# Bytes of the size in front of a frame, which the limit of the server leaves out.
 PREFIX: Final = 4
-"""Bytes of the size in front of a frame, which the limit of the server leaves out."""
 
 
 class ZooKeeperTrouble(OccurrencesWithText):

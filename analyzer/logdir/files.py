@@ -22,8 +22,8 @@ from kafkascope.analyzer.times import iso_ms
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import decode_body
 
+# Larger files of these kinds no broker writes: its index files have 10 MB by default.
 SMALL_LIMIT: Final = 64 << 20
-"""Larger files of these kinds no broker writes: its index files have 10 MB by default."""
 
 
 @dataclass(slots=True)

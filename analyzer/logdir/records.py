@@ -15,8 +15,8 @@ from kafkascope.dissectors.values import Uuid
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
 
+# Stands in `record/1` for the partition of a file that does not lie in its folder.
 NO_PARTITION: Final = -1
-"""Stands in `record/1` for the partition of a file that does not lie in its folder."""
 
 
 class Place:

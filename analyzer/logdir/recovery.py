@@ -28,12 +28,12 @@ from kafkascope.analyzer.logdir.releases import (
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import open_batch
 
+# `index.interval.bytes` as it comes.
 INTERVAL: Final = 4096
-"""`index.interval.bytes` as it comes."""
+# What an old compressed entry may expand to only to learn its first offset.
 OPENED: Final = 16 << 20
-"""What an old compressed entry may expand to only to learn its first offset."""
+# Intervals that are tried, where several can have been.
 PROBES: Final = 9
-"""Intervals that are tried, where several can have been."""
 
 
 def known_magic(data: bytes) -> bytes:

@@ -22,8 +22,8 @@ its segment is refused."""
 
 FAMILIES: Final[tuple[Family, ...]] = ("0.8.0", "0.8.1 to 1.1", "2.0 and later")
 ENTRY: Final = struct.Struct(">ii")
+# Entries of an index that are held against the batches they point to.
 LOOKED_AT: Final = 64
-"""Entries of an index that are held against the batches they point to."""
 
 
 def entries_beside(path: Path) -> Iterator[tuple[int, int]]:
@@ -147,10 +147,10 @@ _ATTRIBUTES_AT: Final = 21
 _HEAD_BYTES: Final = 27
 LEAST_LENGTH: Final = 14
 WINDOW: Final = 1 << 16
+# Bytes that are summed up at a time.
 CHECKED: Final = 1 << 20
-"""Bytes that are summed up at a time."""
+# Magic bytes above are negative, which brokers take for the old formats.
 SIGNED: Final = 127
-"""Magic bytes above are negative, which brokers take for the old formats."""
 _CHECKSUM: Final = struct.Struct(">I")
 
 

@@ -27,21 +27,21 @@ from kafkascope.dissectors.records.records import Batch, crc_ok, open_batch
 PREFIX: Final = struct.Struct(">qi")
 """Base offset and length of the rest."""
 
+# Bytes up to the magic byte: a broker takes fewer for the end of the file.
 TO_MAGIC: Final = 17
-"""Bytes up to the magic byte: a broker takes fewer for the end of the file."""
 
 LEAST: Final = {0: 14, 1: 22, 2: 49}
 """Magic -> the least that the length can be."""
 NEWEST: Final = 2
+# A batch of more bytes is only read where its checksum is right: brokers take 1 MB by default.
 LARGE: Final = 32 << 20
-"""A batch of more bytes is only read where its checksum is right: brokers take 1 MB by default."""
 
+# What an old compressed entry may expand to only to learn its first offset.
 COUNTING_LIMIT: Final = 128 << 20
-"""What an old compressed entry may expand to only to learn its first offset."""
 
 SCAN_WINDOW: Final = 1 << 20
+# Bytes behind nonsense that are searched for the next batch.
 SCAN_LIMIT: Final = 256 << 20
-"""Bytes behind nonsense that are searched for the next batch."""
 
 
 class Standing(NamedTuple):

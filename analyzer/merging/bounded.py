@@ -13,8 +13,8 @@ from kafkascope.analyzer.merging.limits import LIMITS
 from kafkascope.analyzer.merging.measures import as_lists, as_tuples
 from kafkascope.analyzer.ranks import bounded, rank
 
+# Values that are not hashed again, as they were counted last.
 RECENT: Final = 16
-"""Values that are not hashed again, as they were counted last."""
 
 
 class Names:

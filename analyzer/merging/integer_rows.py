@@ -11,8 +11,8 @@ from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 
 from kafkascope.analyzer.merging.limits import LIMITS
 
+# Numbers beyond the signed half of this wrap around: only hostile ones are so large.
 INT64: Final = 1 << 64
-"""Numbers beyond the signed half of this wrap around: only hostile ones are so large."""
 
 R = TypeVar("R", bound=NamedTuple)
 

@@ -39,8 +39,8 @@ SHORT: Final = min(map(LIMITS.payload, ("avro", "protobuf", "json")))
 JSON_BEGINS: Final = (b"{", b"[", b'"')
 UNKNOWN: Final = "_unknown_fields"
 """Member of a Protobuf message, or of one inside, with fields that its type does not know."""
+# Bytes of Confluent's framing.
 PREFIX: Final = 5
-"""Bytes of Confluent's framing."""
 
 
 class FoundSchema(NamedTuple):

@@ -22,8 +22,8 @@ Side = Literal["key", "value"]
 Typed: TypeAlias = 'Literal["", "index", "name"]'
 
 MOST_IDS: Final = 1 << 31
+# Registries count from 1; larger numbers after a byte 0 are more likely other data.
 PLAUSIBLE: Final = 1 << 24
-"""Registries count from 1; larger numbers after a byte 0 are more likely other data."""
 APICURIO: Final[tuple[Namespace, ...]] = ("globalId", "contentId")
 
 _INT: Final = struct.Struct(">i")

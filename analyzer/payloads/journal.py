@@ -35,8 +35,8 @@ KEY_TYPES: Final = frozenset(
         *("CONTEXT", "ENCODER", "EXPORTER", "KEK", "DEK", "ASSOC"),
     }
 )
+# The kinds of 2.6 go to 14.
 LAST_KIND: Final = 31
-"""The kinds of 2.6 go to 14."""
 CONTENT: Final = 2
 ARTIFACT: Final = 3
 MEMBERS: Final = frozenset({"tenantId", "contentHash", "artifactId", "bootstrapId", "uuid"})

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 RANK: Final[dict[Source, int]] = {"folder": 0, "registry": 1, "capture": 2}
 """Order in which sources are preferred for an id."""
+# Size of an evicted schema beside its text: compiled, a small one takes 20 times that.
 READY_BYTES: Final = 300
-"""Size of an evicted schema beside its text: compiled, a small one takes 20 times that."""
 MODULES: Final[dict[Format, str]] = {
     "avro": "avro.canonical",
     "protobuf": "protobuf",

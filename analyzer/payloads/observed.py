@@ -25,8 +25,8 @@ from kafkascope.analyzer.payloads.model import (
     size_of,
 )
 
+# Memory of a name, besides its characters.
 NAME_BYTES: Final = 200
-"""Memory of a name, besides its characters."""
 FORMATS: Final[dict[str, Format]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json"}
 """As all registries call them."""
 ARTIFACT_IDS: Final[tuple[Namespace, ...]] = ("globalId", "contentId")

@@ -30,8 +30,8 @@ from kafkascope.analyzer.payloads.observed import (
     subject_of,
 )
 
+# Confluent's error code: there is no such schema.
 NOT_FOUND: Final = 40403
-"""Confluent's error code: there is no such schema."""
 _PATH: Final = re.compile(r"/(?:schemas(?:/(?:ids|guids)/|/?$)|subjects/)|/apis/registry/v\d")
 _GLUE: Final = "awsglue."
 _IDS: Final[dict[str, Namespace]] = {"globalIds": "globalId", "contentIds": "contentId"}

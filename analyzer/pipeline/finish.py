@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.tables.facts import TableFacts
     from kafkascope.analyzer.pipeline.tables.schemas import Table
 
+# Rows per batch.
 ROWS: Final = 16_384
-"""Rows per batch."""
 SUMS = {"count": "sum", "sum_ns": "sum", "max_ns": "max", "failed": "sum"}
 CELL_KEYS = [each.name for each in LATENCY.columns if each.name not in SUMS]
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.tables.collect import TableOptions
     from kafkascope.captures.tls.keys.keylog import KeyLog
 
+# Bytes of the captures of one batch; the plain engine holds its packets in memory.
 BATCH_BYTES: Final = 256 << 20
-"""Bytes of the captures of one batch; the plain engine holds its packets in memory."""
+# Seconds; a file that was written to more recently may still be open.
 SETTLE_S: Final = 30.0
-"""Seconds; a file that was written to more recently may still be open."""
 POLL_S: Final = 5.0
 
 

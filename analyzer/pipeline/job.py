@@ -31,8 +31,8 @@ Parts: TypeAlias = "Mapping[str, Sequence[Path]]"
 T = TypeVar("T")
 R = TypeVar("R")
 
+# Bytes from which on a file that cannot be split keeps one core busy for long.
 LARGE_COMPRESSED: Final = 1 << 30
-"""Bytes from which on a file that cannot be split keeps one core busy for long."""
 
 
 @dataclass(slots=True)

@@ -24,8 +24,8 @@ from kafkascope.captures.inputs.opening import (
     open_stream,
 )
 
+# Bytes per read of a remote store: each request has a high latency.
 CHUNK_BYTES: Final = 8 << 20
-"""Bytes per read of a remote store: each request has a high latency."""
 _MAGIC: Final = frozenset("*?[")
 _QUERY: Final = re.compile(r"\?(?=\w+=)")
 """Where the options of a URI begin; other question marks belong to globs."""

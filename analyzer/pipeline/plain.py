@@ -57,16 +57,16 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.captures.parts.split import Split
 
+# In each round connections know what others learned before, and tasks have the schemas that others
+# lacked; two rounds suffice except for contrived input.
 MOST_ROUNDS: Final = 4
-"""In each round connections know what others learned before, and tasks have the schemas that others
-lacked; two rounds suffice except for contrived input."""
 GROUP_ROWS: Final = 65_536
+# Limits of a row group: a reader skips some, and a writer holds one.
 GROUP_BYTES: Final = 4 << 20
-"""Limits of a row group: a reader skips some, and a writer holds one."""
+# Connections whose memory is worth a look at everything there is.
 MANY: Final = 5_000
-"""Connections whose memory is worth a look at everything there is."""
+# Cells that are summed at a time, which takes Arrow twenty times their memory.
 SUM_ROWS: Final = 16_384
-"""Cells that are summed at a time, which takes Arrow twenty times their memory."""
 QUICK: Final = "lz4"
 """Compression of files that are read once more and deleted."""
 

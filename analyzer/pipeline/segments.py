@@ -70,14 +70,14 @@ Key = Callable[[bytes], int]
 """Returns the key of a flow's shard."""
 COMMON: Final = ("interface", "length", "seq", "ack", "flags", "window", "scale")
 """Fields that `Columns` has, too."""
+# Bytes of a file per block: larger blocks give fewer rows.
 BLOCK_BYTES: Final = 4 << 20
-"""Bytes of a file per block: larger blocks give fewer rows."""
+# In place of the first packet: the payload is the state that the previous batch left.
 STATE: Final = -1
-"""In place of the first packet: the payload is the state that the previous batch left."""
+# In place of the first packet: the payload is a host name with its addresses, as JSON.
 NAMES: Final = -2
-"""In place of the first packet: the payload is a host name with its addresses, as JSON."""
+# Limit of flows whose keys are kept.
 KNOWN_FLOWS: Final = 200_000
-"""Limit of flows whose keys are kept."""
 
 
 def _key_of(flow: bytes, *, by_hosts: bool) -> int:

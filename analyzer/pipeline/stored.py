@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from kafkascope.captures.model import Closed, Opened, Resolved
 
 
+# Rows per read.
 ROWS: Final = 4096
-"""Rows per read."""
 
 
 class OnlyTables(CaptureError):

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from kafkascope.captures.streams.connection import ConnectionState
     from kafkascope.captures.tls.keys.keylog import KeyLog
 
+# Carried shards in a batch of rows.
 LEFT_AT_ONCE: Final = 64
-"""Carried shards in a batch of rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from kafkascope.captures.inputs.opening import is_regular
 if TYPE_CHECKING:
     from kafkascope.captures.inputs.files import Source
 
+# Bytes of input from which on several processes are worth their start.
 LARGE: Final = 8 << 20
-"""Bytes of input from which on several processes are worth their start."""
+# Processes that are started unasked: each walks all packets.
 MOST_JOBS: Final = 8
-"""Processes that are started unasked: each walks all packets."""
 
 
 def jobs_for(source: Source, wanted: int = 0) -> int:

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from kafkascope.captures.errors import CutShort
     from kafkascope.captures.model import Statistics
 
+# Limit for what is made of one exchange; one process writes more piece by piece.
 MOST_BYTES: Final = 64 << 20
-"""Limit for what is made of one exchange; one process writes more piece by piece."""
+# In place of a size: the filter does not take the exchange.
 NOT_WANTED: Final = -1
-"""In place of a size: the filter does not take the exchange."""
 
 Shape: TypeAlias = "Callable[[Row, Exchange, TopicNames, list[Problem]], bytes]"
 

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 _SIZES: Final = struct.Struct("<QQ")
 """Bytes of a message, and of the text behind it."""
+# About what a worker sends of a block; Linux allows no more to everybody.
 PIPE_BYTES: Final = 1 << 20
-"""About what a worker sends of a block; Linux allows no more to everybody."""
+# Blocks that a worker may begin while it is told to stop.
 AHEAD: Final = 2
-"""Blocks that a worker may begin while it is told to stop."""
+# Milliseconds that a worker waits to be told where to stop; its parent may be gone.
 PATIENCE: Final = 5000
-"""Milliseconds that a worker waits to be told where to stop; its parent may be gone."""
 _LOW: Final = 10**16
 
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.records import Problem
     from kafkascope.analyzer.model import Exchange
 
+# Connections, and requests in flight, that are looked at for each exchange: see `offline`.
 LOOKS: Final = 4
-"""Connections, and requests in flight, that are looked at for each exchange: see `offline`."""
 
 
 class _Nameless(NamedTuple):

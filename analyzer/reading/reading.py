@@ -57,10 +57,10 @@ RowAndExchange: TypeAlias = tuple[Row, Exchange]
 PARTIAL: Final = 4
 INTERRUPTED: Final = 130
 SHOWN_PROBLEMS: Final = 5
+# Bytes of input from which on frames may be large: a copy of one of 17 MB that goes leaves a hole
+# in the heap that nothing else fits in, 20 MB of 295. Smaller inputs do without, for it imports
+# ctypes, 4 ms.
 LARGE_INPUT: Final = 8 << 20
-"""Bytes of input from which on frames may be large: a copy of one of 17 MB that goes leaves a hole
-in the heap that nothing else fits in, 20 MB of 295. Smaller inputs do without, for it imports
-ctypes, 4 ms."""
 
 
 class Reading:

@@ -27,8 +27,8 @@ UNNAMED: Final = ("not a Kafka request", NOT_KAFKA, "protocol not detected")
 """How reasons begin of connections whose protocol is not known."""
 NAMELESS: Final = "an unknown protocol"
 LAST: Final = (NAMELESS, "nothing")
+# Bytes of two TLS alerts: a side that sent no more took no part in a session.
 ALERTS: Final = 14
-"""Bytes of two TLS alerts: a side that sent no more took no part in a session."""
 
 
 def nothing_found(capture: OpenInput, *, so_far: bool = False, piped: bool = False) -> str:

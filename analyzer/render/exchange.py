@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 SASL_TOKEN: Final = "SaslToken"
 MOST_TOPICS: Final = 20
+# Undecoded bytes that are shown without `--hex`.
 PREVIEW: Final = 64
-"""Undecoded bytes that are shown without `--hex`."""
 
 
 def exchange_lines(

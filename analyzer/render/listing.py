@@ -22,8 +22,8 @@ from kafkascope.analyzer.text import safe
 Cell: TypeAlias = "Callable[[Row, Exchange | None], str]"
 CellValues: TypeAlias = "Callable[[Row, Exchange | None], tuple[Any, ...]]"
 
+# Width that the column of what is left over gets before others are hidden.
 MAX_REST: Final = 24
-"""Width that the column of what is left over gets before others are hidden."""
 
 LARGEST_FIRST: Final = frozenset({"duration", "size"})
 SORTED_DOWN: Final = frozenset({"records", "batches"})

@@ -19,14 +19,14 @@ from kafkascope.analyzer.render.values import LIST_SHOWN
 from kafkascope.analyzer.text import escaped
 from kafkascope.dissectors.codec.jsonform import dumps
 
+# Characters of a value as JSON up to which it stands on the line of its record.
 ON_LINE: Final = 80
-"""Characters of a value as JSON up to which it stands on the line of its record."""
+# Bytes of a payload that is shown; compressed ones may unfold to much more.
 LONGEST: Final = 1 << 20
-"""Bytes of a payload that is shown; compressed ones may unfold to much more."""
+# Bytes of a payload whose fields are shown with their bytes: about half a second.
 EXPLAINED: Final = 1 << 17
-"""Bytes of a payload whose fields are shown with their bytes: about half a second."""
+# Fields of a payload that are shown with their bytes.
 PIECES_SHOWN: Final = 10_000
-"""Fields of a payload that are shown with their bytes."""
 
 
 class PayloadText(NamedTuple):

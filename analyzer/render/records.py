@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 _Places: TypeAlias = "Mapping[str, int]"
 """Where the key and the value of a record begin."""
 
+# Of a key or value: as much as brokers take in a batch unless told otherwise. A line of a hundred
+# megabytes is copied several times until it is printed.
 BYTES_SHOWN: Final = 1 << 20
-"""Of a key or value: as much as brokers take in a batch unless told otherwise. A line of a hundred
-megabytes is copied several times until it is printed."""
+# Headers of a record that are shown, unless they take more than `BYTES_SHOWN` together.
 HEADERS_SHOWN: Final = 10_000
-"""Headers of a record that are shown, unless they take more than `BYTES_SHOWN` together."""
+# Bytes of Schema Registry's framing.
 PREFIX: Final = 5
-"""Bytes of Schema Registry's framing."""
 NOTHING: Final[Mapping[Side, PayloadText]] = MappingProxyType({})
 
 

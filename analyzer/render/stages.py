@@ -13,8 +13,8 @@ from kafkascope.analyzer.model import Exchange, Logged, Point
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.text import plural
 
+# Signs of a bar, or some more: each stage has one at least.
 BAR: Final = 40
-"""Signs of a bar, or some more: each stage has one at least."""
 SIGNS: Final = {
     "request transfer": ">",
     "round trip": "~",

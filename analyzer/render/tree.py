@@ -13,15 +13,15 @@ from kafkascope.dissectors.embedded.masking import asterisks, is_secret
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, Slot
 from kafkascope.dissectors.values import Uuid
 
+# Bytes beside a field's name; longer ones stand below it.
 HEX_COLUMN: Final = 8
-"""Bytes beside a field's name; longer ones stand below it."""
 DUMP_WIDTH: Final = 16
 _DOTS: Final = bytes(byte if 32 <= byte < 127 else ord(".") for byte in range(256))
 """What stands for each byte in a dump."""
 RANGE: Final = ["min_version", "max_version"]
 """Fields of a range of versions, behind the one that says of what."""
+# Characters of a text in a tree on a terminal.
 SHORT_TEXT: Final = 200
-"""Characters of a text in a tree on a terminal."""
 
 
 def shown(value: Any, *, full: bool = True) -> str:

@@ -44,8 +44,8 @@ PLAIN = Labels()
 """Knows nothing of any session."""
 
 
+# Elements of a list that are shown before the others are counted.
 LIST_SHOWN: Final = 100
-"""Elements of a list that are shown before the others are counted."""
 
 
 def embedded_lines(found: Embedded, labels: Labels = PLAIN) -> Iterator[str]:

@@ -16,26 +16,26 @@ from kafkascope.analyzer.render.graphs import Graph, GraphEdge, GraphNode
 from kafkascope.analyzer.text import safe
 
 WIDTH: Final = 900
+# Of a label.
 LETTERS: Final = 30
-"""Of a label."""
+# Of a capital.
 WIDE: Final = 9
-"""Of a capital."""
+# Of a time below an axis; one that has no room is left out.
 CLOCK: Final = 60
-"""Of a time below an axis; one that has no room is left out."""
 LABEL: Final = 200
 VALUE: Final = 90
 BAR: Final = 20
 HEIGHT: Final = 150
 LANE: Final = 24
+# Width of one, on average.
 LETTER: Final = 7
-"""Width of one, on average."""
 BOX: Final = 240
 BOX_HEIGHT: Final = 36
 BOX_STEP: Final = 44
 BOX_APART: Final = (WIDTH - 2 - BOX) // 2
 """From one column of boxes to the next."""
+# Of a line of a flow: bytes of topics differ by millions, so lines grow with their logarithm.
 THICKEST: Final = 9.0
-"""Of a line of a flow: bytes of topics differ by millions, so lines grow with their logarithm."""
 
 
 class Bar(NamedTuple):

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.captures.model import Resolved
 
+# Of the chart over time, at most.
 SLICES: Final = 120
-"""Of the chart over time, at most."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,8 @@ _HASH: Final = re.compile(r"[0-9a-fA-F]{7,}")
 """What hosts of code take for a commit."""
 
 
+# Of a ticket: what is read without scrolling, and pasted into an issue or a chat.
 TICKET_LINES: Final = 30
-"""Of a ticket: what is read without scrolling, and pasted into an issue or a chat."""
 
 
 def ticket(facts: ReportFacts, redacted: str) -> str:

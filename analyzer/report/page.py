@@ -20,11 +20,11 @@ from kafkascope.analyzer.report.sections import ReportTable, Section
 from kafkascope.analyzer.text import plural
 from kafkascope.analyzer.times import iso_ns
 
+# Of a table; longer ones are folded, so that sections can be read in a row.
 FEW_LINES: Final = 8
-"""Of a table; longer ones are folded, so that sections can be read in a row."""
 NAME: Final = 14
+# Characters from which a column wants to be wider.
 SENTENCE: Final = 48
-"""Characters from which a column wants to be wider."""
 SIGNS: Final = {"error": "!", "warning": "?", "note": "~", "chat": "·"}
 
 # Colours of Okabe and Ito, darker for text on white; nothing is told by colour alone.

@@ -37,8 +37,8 @@ from kafkascope.analyzer.text import plural
 from kafkascope.analyzer.times import MS
 
 LANE_CELLS: Final = 140
+# Columns of the map as text, in Markdown.
 TEXT_WIDTH: Final = 100
-"""Columns of the map as text, in Markdown."""
 WAYS: Final = {"writes": "api == Produce", "reads": "api in {Fetch, ShareFetch}"}
 CLIENT_COLUMNS: Final = (
     *("client_id", "client_address", "software", "user", "verdict", "breaks_at", "why"),

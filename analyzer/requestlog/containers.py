@@ -37,8 +37,8 @@ _TIMES: Final = (
 _DOCKER: Final = {"log", "stream", "time"}
 """Fields of docker's json-file driver, beside `attrs`. Fluent Bit and fluentd have others, and join
 parts."""
+# Levels of a JSON document in which a message is looked for.
 _DEEPEST: Final = 8
-"""Levels of a JSON document in which a message is looked for."""
 _DATE: Final = re.compile(rb"\d{4}-\d\d-\d\d[T ]")
 _BEGIN: Final = re.compile(rb'(?:\W{0,2}|\{"@timestamp":")\d{4}-\d\d-\d\d[T ]')
 _AGAIN: Final = re.compile(rb"\[?\d{4}-\d\d-\d\d[T ]\d\d:")

@@ -21,8 +21,8 @@ from kafkascope.dissectors.registry import API_VERSIONS, APIS, layout_of
 KEYS: Final = {api.name.lower(): key for key, api in APIS.items()}
 """Keys of APIs by name, in small letters."""
 
+# A millisecond in nanoseconds.
 MS: Final = 1_000_000
-"""A millisecond in nanoseconds."""
 
 
 _CONNECTION: Final = re.compile(r"/?(\S+?):(\d{1,5})-/?(\S+?):(\d{1,5})(?:-(\d+(?:-\d+)*))?")

@@ -63,8 +63,8 @@ _WRAPPER: Final = re.compile(r"(?:partition_header|coordinator|owner|new_partiti
 """Structs inside of structs that the wire does not show, in releases up to 2.3: of Fetch,
 FindCoordinator, delegation tokens and CreatePartitions."""
 
+# The end of `FileRecords` that are no slice.
 _WHOLE_FILE: Final = (1 << 31) - 1
-"""The end of `FileRecords` that are no slice."""
 
 
 def read_text(layout: Layout, text: str, at: int) -> tuple[LoggedBody, int, dict[Any, int]]:

@@ -15,10 +15,10 @@ from kafkascope.analyzer.session.session import GROWING, Session
 
 Delta: TypeAlias = dict[str, Any]
 
+# With too many rows, the oldest limit / SHARE of them are dropped.
 SHARE: Final = 4
-"""With too many rows, the oldest limit / SHARE of them are dropped."""
+# Of input without end, at 1 KB each: with more the oldest rows are dropped, too.
 MOST_CONNECTIONS: Final = 200_000
-"""Of input without end, at 1 KB each: with more the oldest rows are dropped, too."""
 
 
 class Growth:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 PARTIAL: Final = 4
 INTERRUPTED: Final = 130
+# Bytes on the disk of the shuffle for one of the captures.
 SHUFFLED: Final = 1.2
-"""Bytes on the disk of the shuffle for one of the captures."""
 
 
 def bound_in_tasks(text: str) -> str:

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.job import Job, Parts
 
 ROWS: Final = 4096
+# Bytes of a batch between the JVM and Python.
 BYTES: Final = 16 << 20
-"""Bytes of a batch between the JVM and Python."""
+# New objects after which workers collect garbage; 700 is the default.
 GC_THRESHOLD: Final = 50_000
-"""New objects after which workers collect garbage; 700 is the default."""
+# Number of parts from which on several tasks index a file.
 STRETCHES: Final = 4
-"""Number of parts from which on several tasks index a file."""
 
 Batches = Iterator[pa.RecordBatch]
 T = TypeVar("T")

@@ -20,13 +20,13 @@ from kafkascope.extras import installed
 if TYPE_CHECKING:
     from kafkascope.captures.inputs.inflate import ByteStream
 
+# In a megabyte: more hardly fit.
 MOST_EXCHANGES: Final = 5000
-"""In a megabyte: more hardly fit."""
+# Until Spark does something. All of these are measured: benchmarks/README.md, `spark.py`.
 START_S: Final = 14
-"""Until Spark does something. All of these are measured: benchmarks/README.md, `spark.py`."""
 SAMPLED_FILES: Final = 3
+# As stored, of each of them: a quarter of a second at most.
 SAMPLED_BYTES: Final = 512 << 10
-"""As stored, of each of them: a quarter of a second at most."""
 
 
 class Costs(NamedTuple):

@@ -26,8 +26,8 @@ RIGHT: Final = frozenset({"count", "size", "duration", "share", "rate"})
 DOWNWARDS: Final = frozenset({"count", "size", "duration", "share", "rate"})
 MS: Final = 1_000_000
 INDENT: Final = "    "
+# Width below which no text is cut.
 MIN_TEXT: Final = 12
-"""Width below which no text is cut."""
 NO_PRIORITY: Final = Priority()
 
 

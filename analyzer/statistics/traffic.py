@@ -106,12 +106,12 @@ class Throughput(Breakdown[Traffic]):
         return filled(self.COLUMNS, traffic, key | more)
 
 
+# A latency (ns) that is taken for trouble.
 LONG_POLL: Final = 400_000_000
-"""A latency (ns) that is taken for trouble."""
+# Excess (ns) that is not nothing.
 FELT: Final = 100_000_000
-"""Excess (ns) that is not nothing."""
+# Percent of the latency.
 MOSTLY_WAIT: Final = 80
-"""Percent of the latency."""
 POINTS: Final = get_args(Point)
 
 

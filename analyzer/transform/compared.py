@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from kafkascope.dissectors.records.records import Record
 
 
+# Bytes of a field that a line shows.
 OCTETS: Final = 16
-"""Bytes of a field that a line shows."""
 
 
 def compared(

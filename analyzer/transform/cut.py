@@ -48,8 +48,8 @@ from kafkascope.dissectors.zookeeper.types import BASE, CONNECT
 
 HANDSHAKE: Final = BASE + CONNECT
 
+# Frames whose order is made a list at a time.
 MANY: Final = 10_000
-"""Frames whose order is made a list at a time."""
 
 NOTE: Final = struct.Struct("<qIBqIih")
 """Of a frame: time, index of the connection, side (these sort it, with the position in its stream:

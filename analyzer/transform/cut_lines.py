@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.transform.redaction import Redaction
     from kafkascope.captures.formats.write import Sink
 
+# Of a note: rank and time of the line, file, offset, size.
 _FIELDS: Final = 5
-"""Of a note: rank and time of the line, file, offset, size."""
 
 
 class CutLines:

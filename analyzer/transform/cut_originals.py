@@ -26,8 +26,8 @@ from kafkascope.captures.streams.streams import packets_of
 from kafkascope.captures.tls.keys.epoch import Epoch, key_log_lines
 from kafkascope.captures.tls.keys.keylog import KeyLog
 
+# Secrets in a block: readers pass over very large ones.
 BLOCK_BYTES: Final = 1 << 20
-"""Secrets in a block: readers pass over very large ones."""
 
 
 class Originals:

@@ -18,14 +18,14 @@ from kafkascope.captures.model import Connection, Endpoint, Resolved
 from kafkascope.captures.packets.tcp import ACK, MASK, SYN
 from kafkascope.captures.proxy_protocol import header_of
 
+# Connections begin at different sequence numbers, so that one on reused ports is a new one.
 ISN_STEP: Final = 0x2545F49
-"""Connections begin at different sequence numbers, so that one on reused ports is a new one."""
 
 OPENS, CARRIES, REPEATS, ENDS = range(4)
 """Ranks of packets of the same time: a FIN may have come with the last bytes."""
 
+# Bytes of a segment that is sent again: as many as a reader needs to see that it is.
 REPEATED: Final = 16
-"""Bytes of a segment that is sent again: as many as a reader needs to see that it is."""
 
 
 class _Packet(NamedTuple):
@@ -47,8 +47,8 @@ class _Packet(NamedTuple):
     """The SYN, or the last bytes, once more."""
 
 
+# Begin of the order of packets of frames; those of a connection begin at its index.
 FRAMES: Final = 1 << 63
-"""Begin of the order of packets of frames; those of a connection begin at its index."""
 INDEX_BITS: Final = 32
 
 

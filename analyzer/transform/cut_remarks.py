@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.transform.cut_originals import Originals
 
 CLOSED: Final = "TLS that cannot be read (`kafkascope connections` lists the reasons)"
+# The port that Wireshark knows as Kafka's.
 WIRESHARK: Final = 9092
-"""The port that Wireshark knows as Kafka's."""
 SHOWN_PORTS: Final = 4
 
 

@@ -15,8 +15,8 @@ from kafkascope.captures.packets.resolved import canonical
 from kafkascope.dissectors.zookeeper.types import is_zookeeper
 
 TOKEN: Final = -2
+# In the column of api keys: a raw SASL token, and bytes without a readable header.
 OPAQUE: Final = -1
-"""In the column of api keys: a raw SASL token, and bytes without a readable header."""
 
 
 class Masked:
@@ -114,10 +114,10 @@ def _orphan(payload: bytes) -> bytes:
 
 
 HIDDEN: Final = b"*"
+# Type, version, size (RFC 8446, 5.1).
 RECORD_HEAD: Final = 5
-"""Type, version, size (RFC 8446, 5.1)."""
+# Type and size of a handshake message (RFC 8446, 4).
 MESSAGE_HEAD: Final = 4
-"""Type and size of a handshake message (RFC 8446, 4)."""
 
 CHANGE_CIPHER_SPEC: Final = 20
 ALERT: Final = 21
@@ -126,8 +126,8 @@ RECORD_TYPES: Final = range(20, 25)
 
 PUBLIC_MESSAGES: Final = frozenset({1, 2, 11, 14})
 """ClientHello, ServerHello, Certificate, ServerHelloDone: shown to everybody on the line."""
+# Bytes of an alert that is not encrypted.
 PLAIN_ALERT: Final = 2
-"""Bytes of an alert that is not encrypted."""
 
 
 def hidden(data: bytes, *, names: bool) -> bytes:

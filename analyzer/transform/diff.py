@@ -214,10 +214,10 @@ def _named(key: tuple[Any, ...]) -> str:
     return ",".join(str(part) for part in key)
 
 
+# Bytes of a key or value that a difference shows.
 SHOWN: Final = 64
-"""Bytes of a key or value that a difference shows."""
+# Records of a side that are compared.
 LIMIT: Final = 100_000
-"""Records of a side that are compared."""
 
 
 def _record_differences(at: _At, left: bytes, right: bytes) -> Iterator[Difference]:

@@ -20,8 +20,8 @@ from kafkascope.captures.model import Connection
 from kafkascope.captures.tls.keys.epoch import Epoch, key_log_lines
 from kafkascope.captures.tls.keys.keylog import KeyLog
 
+# Seconds for which packets are held: several looks at the key log.
 HELD: Final = 1.0
-"""Seconds for which packets are held: several looks at the key log."""
 
 
 class SecretsRecording:

@@ -17,10 +17,10 @@ from kafkascope.analyzer.transform.limits import LIMITS, TransformLimits
 from kafkascope.captures.model import Chunk, Connection, Gap, Opened, StreamEvent
 from kafkascope.captures.signatures import sign_of
 
+# Kept of a direction: a TLS handshake with its certificates.
 HEAD_BYTES: Final = 16 * 1024
-"""Kept of a direction: a TLS handshake with its certificates."""
+# The same of a broker that a Kafka request was sent to, and of everybody once there is much.
 SMALL_BYTES: Final = 64
-"""The same of a broker that a Kafka request was sent to, and of everybody once there is much."""
 TOTAL_BYTES: Final = 64 * 1024 * 1024
 
 Wanted = Callable[["Connection", bool], bool]

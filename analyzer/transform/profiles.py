@@ -16,17 +16,17 @@ from kafkascope.dissectors.registry import APIS, layout_of
 from kafkascope.dissectors.values import Uuid
 from kafkascope.dissectors.zookeeper.types import BASE, BY_NAME, TYPES
 
+# Distinct values of a field that are kept; with more it counts as "various".
 VALUES: Final = 8
-"""Distinct values of a field that are kept; with more it counts as "various"."""
 TEXT: Final = 40
+# First requests of a connection that are looked at.
 OPENING: Final = 4
-"""First requests of a connection that are looked at."""
+# APIs that are told from where two orders part.
 AFTER: Final = 4
-"""APIs that are told from where two orders part."""
+# Whose openings are kept.
 CONNECTIONS: Final = 10_000
-"""Whose openings are kept."""
+# Of an API whose fields are looked at: what a client says it has said by then.
 MESSAGES: Final = 2_000
-"""Of an API whose fields are looked at: what a client says it has said by then."""
 
 
 @dataclass(slots=True)

@@ -31,14 +31,14 @@ from kafkascope.dissectors.zookeeper.types import BASE, CONNECT
 
 HIDDEN: Final = b"*"
 SIZE_BYTES: Final = 4
+# Of a correlation id.
 ID_BYTES: Final = 4
-"""Of a correlation id."""
 METADATA_TOPIC: Final = b"__cluster_metadata"
 METADATA_LOG: Final = {1: ("responses", "records"), 59: ("topics", "unaligned_records")}
 """Keys of the APIs by which the metadata log is read, Fetch and FetchSnapshot -> where it is."""
+# Bytes at the start of a response, size and all, that name the metadata log if it is in it: nobody
+# fetches it together with other topics.
 TOLD_BY: Final = 64
-"""Bytes at the start of a response, size and all, that name the metadata log if it is in it: nobody
-fetches it together with other topics."""
 
 
 @cache

@@ -35,8 +35,8 @@ PAIRS: Final = "kafka"
 """Metadata: the exchanges of a flow."""
 MATCHES: Final = "kafka-filter"
 """Metadata: how many exchanges of a flow match the filter."""
+# mitmproxy opens listeners in the background; a response with their addresses waits for it.
 OPENING_S: Final = 10.0
-"""mitmproxy opens listeners in the background; a response with their addresses waits for it."""
 SCHEMES: Final = ("tcp", "tls")
 
 _log = logging.getLogger("kafkascope.mitmproxy")

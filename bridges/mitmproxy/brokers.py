@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from kafkascope.proxy.relay.context import Context
 
+# Listeners that a cluster may make mitmproxy open.
 MOST_NODES: Final = 500
-"""Listeners that a cluster may make mitmproxy open."""
 
 
 def free_port(host: str) -> int:

@@ -21,12 +21,12 @@ from kafkascope.bridges.following import NOT_SEEN, TOKEN, ByteFollower, Followed
 from kafkascope.captures.model import Connection, Endpoint
 from kafkascope.dissectors.keyed import api_name
 
+# Of one flow, the last ones, in as many bytes as messages.
 KEPT_EXCHANGES: Final = 1000
-"""Of one flow, the last ones, in as many bytes as messages."""
+# Of messages that can be shown decoded, of one flow; mitmproxy itself keeps all bytes.
 KEPT_BYTES: Final = 32 * 1024 * 1024
-"""Of messages that can be shown decoded, of one flow; mitmproxy itself keeps all bytes."""
+# Exchanges of a flow in its metadata, the last ones: all of it is copied with each save.
 SHOWN_PAIRS: Final = 200
-"""Exchanges of a flow in its metadata, the last ones: all of it is copied with each save."""
 
 UNANSWERED: Final = "so far"
 SASL_TOKEN: Final = "SaslToken"

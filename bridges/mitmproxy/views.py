@@ -11,8 +11,8 @@ from typing import Any
 
 from kafkascope.bridges.mitmproxy.flows import KafkaFlow
 
+# Above the views for any bytes.
 PRIORITY = 2.0
-"""Above the views for any bytes."""
 HELD = "The rest of a message arrives with a later part, which shows the whole message."
 
 

@@ -46,12 +46,12 @@ from kafkascope.dissectors.registry import (
 
 Kind = Literal["request", "response"]
 
+# Of brokers, where nothing else is said.
 PORT: Final = 9092
-"""Of brokers, where nothing else is said."""
 PART: Final = "a part of a message"
 NO_REQUEST: Final = "not a request; responses are dissected in a TCPSession"
+# Bytes of the size.
 HEADER: Final = 4
-"""Bytes of the size."""
 
 _INT = struct.Struct(">i")
 _NAMED = re.compile(r"([A-Z]\w+?)(Request|Response)(\d+)")

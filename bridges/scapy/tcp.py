@@ -35,13 +35,13 @@ from kafkascope.captures.streams.connection import NEAR_BYTES
 from kafkascope.captures.streams.reassembly import Reassembler
 from kafkascope.dissectors.errors import DissectError
 
+# Connections whose state is kept; scapy never forgets one.
 MAX_STREAMS: Final = 8192
-"""Connections whose state is kept; scapy never forgets one."""
+# Addresses that were sent requests on other ports; what comes from there is Kafka, too.
 MAX_BROKERS: Final = 1024
-"""Addresses that were sent requests on other ports; what comes from there is Kafka, too."""
+# Messages in one packet, one as the payload of the other: scapy calls itself for each, and Python
+# allows a thousand calls.
 MAX_STACKED: Final = 150
-"""Messages in one packet, one as the payload of the other: scapy calls itself for each, and Python
-allows a thousand calls."""
 
 KEY: Final = "kafkascope"
 

@@ -22,10 +22,10 @@ OPTIONS: Final = frozenset(
         *("settle", "pushdown"),
     }
 )
+# A file that did not change for so long is whole, for streams.
 SETTLE_S: Final = 10.0
-"""A file that did not change for so long is whole, for streams."""
+# Of an Arrow batch.
 ROWS: Final = 4096
-"""Of an Arrow batch."""
 
 
 class BadOption(Error):

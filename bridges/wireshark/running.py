@@ -16,8 +16,8 @@ from typing import Final
 
 from kafkascope.analyzer.terminal import say
 
+# For what the child has to do at its end; longer than a proxy waits for answers.
 PATIENCE_S: Final = 8.0
-"""For what the child has to do at its end; longer than a proxy waits for answers."""
 MOST_WORDS: Final = 64 * 1024
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 STOPPED: Final = frozenset({0, -signal.SIGTERM, -signal.SIGINT, 130, 141})

@@ -34,11 +34,11 @@ _MAGICS: Final[dict[bytes, tuple[str, int, int, int]]] = {
 _VERSIONS: Final = frozenset((b"\2\0\4\0", b"\0\2\0\4"))
 
 
+# Seconds (eight years); the headers of records that are further apart are checked.
 YEARS: Final = 1 << 28
-"""Seconds (eight years); the headers of records that are further apart are checked."""
 
+# Bytes by which a packet may be longer than it says: VLAN tags that the system put back in.
 TAGS: Final = 16
-"""Bytes by which a packet may be longer than it says: VLAN tags that the system put back in."""
 
 _NOTHING: Final = bytes(16)
 """What a crash or a full disk leaves at the end; it would read as an empty packet of 1970."""

@@ -43,10 +43,10 @@ ISB_OSDROP: Final = 7
 NRB_IPV4: Final = 1
 NRB_IPV6: Final = 2
 
+# Memory of a block of secrets beside its bytes.
 SECRETS_BYTES: Final = 200
-"""Memory of a block of secrets beside its bytes."""
+# Bytes of a packet block around its data, padding included; with options there are more.
 PLAIN_SIZE: Final = 35
-"""Bytes of a packet block around its data, padding included; with options there are more."""
 _LARGE: Final = frozenset((NAMES, 9, SECRETS, 0x0BAD, 0x40000BAD))
 """Names, journal entries, secrets, custom blocks: they may have any size, for they are skipped."""
 

@@ -11,14 +11,14 @@ from kafkascope.captures.formats.remarks import Remark
 from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Packet, Resolved
 
+# Bytes that are searched at once for where records go on: several of the largest usual ones.
 WINDOW: Final = 1 << 20
-"""Bytes that are searched at once for where records go on: several of the largest usual ones."""
+# Largest usual packet on the wire; the headers of larger ones are checked.
 USUAL: Final = 1 << 18
-"""Largest usual packet on the wire; the headers of larger ones are checked."""
 
 
+# Type of a decryption secrets block that holds a key log of TLS.
 TLS_KEY_LOG: Final = 0x544C534B
-"""Type of a decryption secrets block that holds a key log of TLS."""
 
 
 class Interface(NamedTuple):

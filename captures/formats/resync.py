@@ -19,10 +19,10 @@ import numpy as np
 from kafkascope.captures.formats.records import USUAL, Found
 from kafkascope.captures.limits import LIMITS
 
+# Bytes of a block beside its packet.
 OPTIONS: Final = 4096
-"""Bytes of a block beside its packet."""
+# Records in a row that are no chance, whatever comes behind them.
 LINKS: Final = 8
-"""Records in a row that are no chance, whatever comes behind them."""
 SECTION: Final = 0x0A0D0D0A
 KINDS: Final = (1, 2, 3, 4, 5, 6, 9, 10, 0x0BAD, 0x40000BAD, SECTION)
 """Block types that a chain may begin with."""

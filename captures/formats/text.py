@@ -15,9 +15,9 @@ MARKER: Final = b"Completed request:"
 """Begins the message of each line of a broker's request log, in every release since 0.8."""
 TEXT: Final = "request-log"
 """Name of the format."""
+# Bytes of a text that are looked at for a request: a starting broker prints its configuration, some
+# 40 KB, before its first request.
 LOOKED_BYTES: Final = 1 << 18
-"""Bytes of a text that are looked at for a request: a starting broker prints its configuration,
-some 40 KB, before its first request."""
 _MESSAGE: Final = MARKER + rb'(?:\{\\*"|RequestHeader\(|\{api_key=| ?Name:)'
 """How messages go on: the JSON form, also inside other JSON, and three text forms."""
 _EVENT: Final = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d.{0,80}\b(?:TRACE|DEBUG|INFO|WARN|ERROR)\b"

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
     from kafkascope.captures.inputs.inflate import ByteStream
 
+# Seconds between two attempts to read a file that may grow.
 PAUSE: Final = 0.1
-"""Seconds between two attempts to read a file that may grow."""
+# Bytes that tell what a file is.
 HEAD: Final = 64
-"""Bytes that tell what a file is."""
+# Seconds after a change for which a file counts as being written, where the system does not tell
+# who has it open.
 FRESH: Final = 10.0
-"""Seconds after a change for which a file counts as being written, where the system does not tell
-who has it open."""
 
 
 def being_written(name: str) -> bool:

@@ -17,17 +17,17 @@ GZIP: Final = b"\x1f\x8b"
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
 XZ: Final = b"\xfd7zXZ\0"
 BZIP2: Final = b"BZh"
+# Memory for xz: more than `xz -9` takes, while a hostile header may ask for 4 GB.
 _XZ_MEMORY: Final = 192 << 20
-"""Memory for xz: more than `xz -9` takes, while a hostile header may ask for 4 GB."""
 _READ_BYTES: Final = 1 << 16
+# Input at once: a hostile frame makes 128 KB of 4 bytes, so these stay below 16 MB.
 _ZSTD_READ_BYTES: Final = 1 << 9
-"""Input at once: a hostile frame makes 128 KB of 4 bytes, so these stay below 16 MB."""
+# The largest window that `zstd -d` accepts without being told otherwise.
 _ZSTD_WINDOW: Final = 1 << 27
-"""The largest window that `zstd -d` accepts without being told otherwise."""
+# Uncompressed bytes at first: what shows the format is there even if damage follows it.
 _FIRST: Final = 64
-"""Uncompressed bytes at first: what shows the format is there even if damage follows it."""
+# Uncompressed bytes that a decoder may return at a time, where it can be limited.
 _PIECE: Final = 1 << 20
-"""Uncompressed bytes that a decoder may return at a time, where it can be limited."""
 
 
 class ByteStream(Protocol):

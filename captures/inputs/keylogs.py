@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from kafkascope.captures.tls.keys.keylog import KeyLog
 
 PIECE: Final = 1 << 20
+# Seconds between two looks at key logs that may grow.
 EVERY: Final = 0.2
-"""Seconds between two looks at key logs that may grow."""
+# Seconds without a new byte after which a last line counts that has no end: it may be a part of one
+# as long as a program writes it.
 QUIET: Final = 2.0
-"""Seconds without a new byte after which a last line counts that has no end: it may be a part of
-one as long as a program writes it."""
 
 
 def read_key_logs(paths: Iterable[str | os.PathLike[str]]) -> KeyLog | None:

@@ -21,11 +21,11 @@ from kafkascope.captures.inputs.inflate import ByteStream, Pieces, inflate
 from kafkascope.captures.inputs.restored import PCAPNG, restored
 from kafkascope.captures.inputs.spool import Spool
 
+# Bytes that are enough to tell a file's format.
 _HEAD_BYTES: Final = 28
-"""Bytes that are enough to tell a file's format."""
 _TEXT_BYTES: Final = 1 << 12
+# Bytes of a spool that are read at once.
 _KEPT_BYTES: Final = 1 << 20
-"""Bytes of a spool that are read at once."""
 STDIN: Final = "-"
 
 _OTHERS: Final = (

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+# Count of a run that goes on to the end of its file.
 REST: Final = 1 << 62
-"""Count of a run that goes on to the end of its file."""
 
 
 class Run(NamedTuple):

@@ -14,11 +14,11 @@ from typing import Final, Protocol, runtime_checkable
 from kafkascope.captures.formats.pcap import Pcap, size_of_header
 from kafkascope.captures.inputs.inflate import ByteStream, Pieces, is_compressed
 
+# Bytes at the beginning of a file that show how it was written. Binary data of that size have 256
+# line feeds.
 LOOKED_BYTES: Final = 1 << 16
-"""Bytes at the beginning of a file that show how it was written. Binary data of that size have 256
-line feeds."""
+# Line feeds, all behind a carriage return, that are no chance.
 SURE: Final = 8
-"""Line feeds, all behind a carriage return, that are no chance."""
 PCAPNG: Final = b"\n\r\r\n"
 PCAPNG_CHANGED: Final = b"\r\n\r\r\r\n"
 LINE_FEEDS: Final = (

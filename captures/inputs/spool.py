@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from kafkascope.captures.formats.records import Block
     from kafkascope.captures.inputs.private import PrivateFile
 
+# Bytes of disk that a live session may take.
 DEFAULT_BYTES: Final = 1 << 30
-"""Bytes of disk that a live session may take."""
+# Capacity of a spool that keeps everything.
 UNBOUNDED: Final = 1 << 62
-"""Capacity of a spool that keeps everything."""
 
 
 _PLACE: Final = struct.Struct("<qIIiIqI")

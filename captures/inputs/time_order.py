@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from kafkascope.captures.formats.records import Block, Format
     from kafkascope.captures.model import Statistics
 
+# Packets that are late by less stay where they are: the processors of a host swap packets within
+# one batch of a driver, and reassembly waits 100 ms for missing bytes anyway.
 TOLERANCE_NS: Final = 1_000_000
-"""Packets that are late by less stay where they are: the processors of a host swap packets within
-one batch of a driver, and reassembly waits 100 ms for missing bytes anyway."""
+# Read ahead at the beginning of a file: one that has bursts shows them there. dumpcap's last 250
+# ms, which is this much at 250 Mbit/s.
 AHEAD_BYTES: Final = 8 << 20
-"""Read ahead at the beginning of a file: one that has bursts shows them there. dumpcap's last 250
-ms, which is this much at 250 Mbit/s."""
 WINDOW_BYTES: Final = 8 << 20
+# Packets that are held back, sorted, while others are read: 250 ms at 250 Mbit/s. Takes 80 MB, in
+# files that are not in order.
 WINDOW_PACKETS: Final = 1 << 16
-"""Packets that are held back, sorted, while others are read: 250 ms at 250 Mbit/s. Takes 80 MB, in
-files that are not in order."""
+# Above the windows in use: what is further apart are two connections with the same ports.
 NEAR_BYTES: Final = 1 << 26
-"""Above the windows in use: what is further apart are two connections with the same ports."""
 BLOCK_PACKETS: Final = 8_192
+# Packets of a block from which on numpy is faster, where it is loaded.
 NUMPY_PACKETS: Final = 256
-"""Packets of a block from which on numpy is faster, where it is loaded."""
 
 
 class Latest(NamedTuple):

@@ -15,10 +15,10 @@ from kafkascope.captures.inputs.restored import (
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.captures.limits import LIMITS
 
+# Bytes behind damage that are compared with what capturing programs say.
 LOOKED: Final = 4096
-"""Bytes behind damage that are compared with what capturing programs say."""
+# Spare bytes behind a buffer: headers may be read before their lengths are checked.
 SLACK: Final = 64
-"""Spare bytes behind a buffer: headers may be read before their lengths are checked."""
 
 
 class Window:

@@ -8,5 +8,5 @@ their TCP headers, no reassembly.
 
 from typing import Final
 
+# Bytes of payload by which segments are told apart.
 LOOKED: Final = 16
-"""Bytes of payload by which segments are told apart."""

@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from kafkascope.captures.inputs.inflate import ByteStream
 
 
+# Packets in a sample: two captures that share a thousandth are found.
 SAMPLE: Final = 16_384
-"""Packets in a sample: two captures that share a thousandth are found."""
+# Packets in all samples.
 ALL_SAMPLES: Final = 1 << 19
-"""Packets in all samples."""
+# Packets in a sample, however many files there are.
 FEWEST: Final = 256
-"""Packets in a sample, however many files there are."""
+# Packets at either end of a file that are part of its sample.
 EDGE: Final = 256
-"""Packets at either end of a file that are part of its sample."""
+# Inputs up to this size are sampled packet by packet: loading numpy would take longer.
 FEW_BYTES: Final = 4 << 20
-"""Inputs up to this size are sampled packet by packet: loading numpy would take longer."""
 
 
 class Sketch(NamedTuple):
@@ -126,15 +126,15 @@ def _lowest(keys: Any, times: Any, count: int) -> tuple[Any, Any]:
     return keys[:count], times[first[:count]]
 
 
+# Segments that two captures must share. Addresses, ports, sequence numbers and first bytes are the
+# same in other traffic only if somebody made it so; but rotated files share what was sent again.
 MIN_SHARED: Final = 3
-"""Segments that two captures must share. Addresses, ports, sequence numbers and first bytes are the
-same in other traffic only if somebody made it so; but rotated files share what was sent again."""
+# And at least one of so many of the smaller one: what is sent again is less.
 SHARE: Final = 5
-"""And at least one of so many of the smaller one: what is sent again is less."""
+# Where even the times are the same, but for how exactly files hold them, one segment is enough.
 SAME_NS: Final = 1_000
-"""Where even the times are the same, but for how exactly files hold them, one segment is enough."""
+# Differences of two clocks stay this close to their median: delays and drift.
 NEAR_NS: Final = 2_000_000_000
-"""Differences of two clocks stay this close to their median: delays and drift."""
 MIN_SPREAD_NS: Final = 2_000_000
 
 

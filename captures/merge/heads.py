@@ -22,10 +22,10 @@ from kafkascope.captures.model import Packet
 from kafkascope.captures.packets.columns import Columns, Words, columns_of
 from kafkascope.captures.packets.tcp import FIN, RST, SYN, Segment, segment_of
 
+# No TCP segment: the bytes themselves are the key.
 OTHER: Final = 0
-"""No TCP segment: the bytes themselves are the key."""
+# A segment without payload.
 BARE: Final = 1
-"""A segment without payload."""
 DATA: Final = 2
 
 HEAD: Final = np.dtype(

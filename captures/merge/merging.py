@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from kafkascope.captures.merge.groups import CaptureGroup
 
 NEVER: Final = 1 << 62
+# Packets that are read ahead of each place.
 STEP: Final = 1 << 17
-"""Packets that are read ahead of each place."""
 
 
 Open = Callable[[str], "ByteStream"]

@@ -354,10 +354,10 @@ def _flows(
 
 _CARRIERS: Final = np.array([IP_IN_IP, GRE, UDP])
 _VXLAN: Final = np.array(sorted(VXLAN_PORTS))
+# IPv4 without options.
 _PLAIN: Final = 0x45
-"""IPv4 without options."""
+# Bytes that have to be there behind the outer header: the tunnel's own, or an IP header.
 _ROOM: Final = 20
-"""Bytes that have to be there behind the outer header: the tunnel's own, or an IP header."""
 
 
 def peel(buffer: bytearray, ip_at: Ints, good: Flags, end: Ints) -> Ints:

@@ -12,10 +12,10 @@ from typing import Final
 
 from kafkascope.captures.limits import LIMITS
 
+# The record carries something else (ARP, LLDP, ...).
 NOT_IP: Final = -1
-"""The record carries something else (ARP, LLDP, ...)."""
+# The snaplen cut the record inside the link header.
 SHORT: Final = -2
-"""The snaplen cut the record inside the link header."""
 
 IPV4: Final = 0x0800
 IPV6: Final = 0x86DD

@@ -17,8 +17,8 @@ RST: Final = 0x04
 PSH: Final = 0x08
 ACK: Final = 0x10
 
+# All flags but PSH and those of congestion control (ECE, CWR), which change nothing for us.
 QUIET_MASK: Final = 0x37
-"""All flags but PSH and those of congestion control (ECE, CWR), which change nothing for us."""
 
 END_OF_OPTIONS: Final = 0
 NO_OPERATION: Final = 1
@@ -29,9 +29,9 @@ MASK: Final = 0xFFFF_FFFF
 NOT_IP_REASON: Final = "not ip"
 UNKNOWN_LINK: Final = "unknown link type"
 
+# A distance from here on is negative: no window (RFC 7323: at most 1 GiB) reaches back further,
+# while a capture that lost much may jump ahead by more than half the sequence space.
 BEHIND: Final = 3 << 30
-"""A distance from here on is negative: no window (RFC 7323: at most 1 GiB) reaches back further,
-while a capture that lost much may jump ahead by more than half the sequence space."""
 
 
 def distance(start: int, end: int) -> int:

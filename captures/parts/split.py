@@ -24,8 +24,8 @@ from kafkascope.captures.inputs.inflate import ByteStream
 from kafkascope.captures.inputs.opening import format_of, open_stream
 from kafkascope.captures.inputs.time_order import AHEAD_BYTES, NO_TIMES, TOLERANCE_NS
 
+# Size of a part: some seconds of work, and few enough parts for a terabyte.
 SPLIT_BYTES: Final = 64 << 20
-"""Size of a part: some seconds of work, and few enough parts for a terabyte."""
 
 Opener: TypeAlias = Callable[[str, int], ByteStream]
 """Opens a file by name at an offset, for its bytes as stored."""

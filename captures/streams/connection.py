@@ -18,11 +18,11 @@ from kafkascope.captures.resumable import TRANSIENT, Dump, Resumable
 from kafkascope.captures.streams.copies import TranslatedCopies
 from kafkascope.kernel.path import Path
 
+# A sequence or acknowledgement number is believed when it is this close (64 MiB, above the windows
+# in use) to what the connection knows.
 NEAR_BYTES: Final = 1 << 26
-"""A sequence or acknowledgement number is believed when it is this close (64 MiB, above the windows
-in use) to what the connection knows."""
+# Memory of a waiting item beside its bytes, so that many tiny ones do not escape the limits.
 ITEM_OVERHEAD: Final = 700
-"""Memory of a waiting item beside its bytes, so that many tiny ones do not escape the limits."""
 
 
 class Waiting(NamedTuple):

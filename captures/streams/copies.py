@@ -16,10 +16,10 @@ from typing import Final, Self
 from kafkascope.captures.packets.tcp import ACK, SYN, Segment, folded
 from kafkascope.captures.resumable import Dump, Resumable
 
+# Packets that are looked back. Copies follow within one batch of a network driver (64 packets).
 WINDOW: Final = 256
-"""Packets that are looked back. Copies follow within one batch of a network driver (64 packets)."""
+# On one interface a copy comes within 1 ms; what comes later is a retransmission.
 SPAN_NS: Final = 1_000_000
-"""On one interface a copy comes within 1 ms; what comes later is a retransmission."""
 
 Mark = tuple[int, int, int]
 """Fingerprint, time, interface."""
@@ -102,19 +102,19 @@ class Copies(Resumable):
         self._indexed = True
 
 
+# First packets of connections that are remembered: those of the same moment.
 FIRST_PACKETS: Final = 4096
-"""First packets of connections that are remembered: those of the same moment."""
+# The same packet comes again within 100 ms; in a kernel it takes microseconds.
 FORWARD_NS: Final = 100_000_000
-"""The same packet comes again within 100 ms; in a kernel it takes microseconds."""
+# Within 1 ms where the IP id does not tell that it is the same packet: IPv6 has none, and some
+# systems leave it 0.
 NEAR_NS: Final = 1_000_000
-"""Within 1 ms where the IP id does not tell that it is the same packet: IPv6 has none, and some
-systems leave it 0."""
+# Packets of a batch of a driver: the copies of one may stand behind all of it.
 NEAR_PACKETS: Final = 64
-"""Packets of a batch of a driver: the copies of one may stand behind all of it."""
+# Packets of a translated connection whose copies are waited for.
 PACKETS: Final = 256
-"""Packets of a translated connection whose copies are waited for."""
+# Bytes of payload that are compared.
 LOOKED: Final = 16
-"""Bytes of payload that are compared."""
 
 _BITS: Final = (1 << 64) - 1
 _TURNED_BACK: Final = pow(0xC2B2_AE3D_27D4_EB4F, -1, 1 << 64)

@@ -38,11 +38,11 @@ from kafkascope.captures.streams.connection import (
 )
 from kafkascope.captures.streams.copies import TranslatedCopies
 
+# Kept of a connection without SYN before its directions are given a start, whatever the time.
 SETTLE_BYTES: Final = 1 << 20
-"""Kept of a connection without SYN before its directions are given a start, whatever the time."""
+# Packets whose events are made at once: events of all would have left the processor's cache before
+# somebody looks at them.
 PACKETS_AT_ONCE: Final = 256
-"""Packets whose events are made at once: events of all would have left the processor's cache before
-somebody looks at them."""
 
 Reason = Literal["lost", "cut", "midstream", "limit"]
 Out = list[StreamEvent]

@@ -40,14 +40,14 @@ from kafkascope.captures.streams.starts import (
     Starts,
 )
 
+# Equal pairs of request and response that are no chance, on hosts where clients and several brokers
+# run: librdkafka sends the same ApiVersions request to each broker at once, and of two equal
+# responses each is as likely to be the first.
 PAIRS: Final = 2
-"""Equal pairs of request and response that are no chance, on hosts where clients and several
-brokers run: librdkafka sends the same ApiVersions request to each broker at once, and of two
-equal responses each is as likely to be the first."""
+# As many equal bytes are no chance either.
 SURE_BYTES: Final = 4096
-"""As many equal bytes are no chance either."""
+# What an event takes beside its bytes.
 EVENT_BYTES: Final = 500
-"""What an event takes beside its bytes."""
 
 
 @dataclass(slots=True, eq=False)

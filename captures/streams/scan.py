@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from kafkascope.captures.streams.reassembly import Reassembler
     from kafkascope.captures.streams.shares import Share
 
+# Share of packets that need a closer look from which on one by one is as fast.
 ODD_SHARE: Final = 0.3
-"""Share of packets that need a closer look from which on one by one is as fast."""
 
 _piece = partial(tuple.__new__, Piece)
 """Makes a `Piece` of a tuple; `Piece._make` without its Python frame."""

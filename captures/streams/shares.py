@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from kafkascope.captures.formats.records import Block
     from kafkascope.captures.packets.columns import Columns
 
+# Packets that tell which connections have much of the traffic.
 LOOKED_AT: Final = 20_000
-"""Packets that tell which connections have much of the traffic."""
+# One in so many packets with data that come with two pairs of addresses is no chance: sequence and
+# acknowledgement numbers are 64 bits.
 SOME: Final = 100
-"""One in so many packets with data that come with two pairs of addresses is no chance: sequence
-and acknowledgement numbers are 64 bits."""
 
 
 class NeedsSingleProcess(Exception):

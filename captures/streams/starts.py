@@ -10,11 +10,11 @@ from kafkascope.captures.limits import LIMITS, CaptureLimits
 from kafkascope.captures.model import Connection, Endpoint
 from kafkascope.captures.proxy_protocol import begins, read_header
 
+# A proxy connects when a client has connected, or has said which server it wants (SNI).
 CONNECT_NS: Final = 1_000_000_000
-"""A proxy connects when a client has connected, or has said which server it wants (SNI)."""
+# Nobody sees a connection that may be a leg for as long: above the time that the first response of
+# a busy broker takes. Two pairs of request and response usually decide within milliseconds.
 HOLD_NS: Final = 3_000_000_000
-"""Nobody sees a connection that may be a leg for as long: above the time that the first response of
-a busy broker takes. Two pairs of request and response usually decide within milliseconds."""
 
 Key = TypeVar("Key", int, bytes)
 

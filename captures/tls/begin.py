@@ -51,8 +51,8 @@ ALERTS: Final[dict[int, str]] = {
 
 
 CLIENT_HELLO: Final = 1
+# Types of handshake messages: the byte behind the header of the first record.
 SERVER_HELLO: Final = 2
-"""Types of handshake messages: the byte behind the header of the first record."""
 
 
 OLD_HELLO: Final = re.compile(

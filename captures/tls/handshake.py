@@ -22,8 +22,8 @@ from kafkascope.captures.tls.records import (
     TlsRecord,
 )
 
+# Bytes of a record with a Finished in TLS 1.3: 4 of header, 32 of hash, 1 of type, 16 of tag.
 LEAST_FINISHED: Final = 53
-"""Bytes of a record with a Finished in TLS 1.3: 4 of header, 32 of hash, 1 of type, 16 of tag."""
 NO_FAILURE: Final = frozenset({0, 90})
 """close_notify and user_canceled: the usual ends."""
 EMPTY_CERTIFICATE: Final = frozenset({25, 61, 77})
@@ -32,8 +32,8 @@ with a Finished behind it, as Java packs them. One with a certificate has hundre
 WARNINGS: Final = frozenset({41, 100, 112})
 """no_certificate (SSL 3.0), no_renegotiation and unrecognized_name: as warnings they end nothing
 (RFC 6066, 3); older Java servers send the last and go on."""
+# unexpected_message.
 UNEXPECTED: Final = 10
-"""unexpected_message."""
 
 
 @dataclass(slots=True, eq=False)

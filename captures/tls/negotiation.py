@@ -16,10 +16,10 @@ from kafkascope.captures.tls.keys.epoch import Epoch, FullHandshake
 from kafkascope.captures.tls.keys.suites import TLS_1_3, suite_of, version_name
 from kafkascope.captures.tls.sources import KeySources
 
+# No part of what is hashed (RFC 5246, 7.4.1.1).
 HELLO_REQUEST: Final = 0
-"""No part of what is hashed (RFC 5246, 7.4.1.1)."""
+# Where the random of a ClientHello begins in its record: behind two headers and a version.
 HELLO_RANDOM: Final = 11
-"""Where the random of a ClientHello begins in its record: behind two headers and a version."""
 RANDOM: Final = 32
 
 

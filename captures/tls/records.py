@@ -29,10 +29,10 @@ HANDSHAKE: Final = 22
 APPLICATION_DATA: Final = 23
 HEARTBEAT: Final = 24
 HEADER: Final = 5
+# Bytes of the smallest encrypted record: its type, and a tag of 16.
 LEAST_SEALED: Final = 17
-"""Bytes of the smallest encrypted record: its type, and a tag of 16."""
+# Memory of a piece.
 PIECE_BYTES: Final = 200
-"""Memory of a piece."""
 
 
 _start = attrgetter("start")

@@ -21,12 +21,12 @@ USUAL_SUITES: Final = (0x1301, 0x1302)
 """Of TLS 1.3, those with AES-GCM: nearly all connections of Kafka have one of them."""
 RARE_SUITES: Final = (0x1304, 0x1305, 0x1303)
 """The one with ChaCha20, which takes ten times as long to try, comes last."""
+# What trying these takes, AES-GCM taking 1.
 RARE_COST: Final = 12
-"""What trying these takes, AES-GCM taking 1."""
 MODERN_SUITES: Final = (*USUAL_SUITES, *RARE_SUITES)
+# Lines before and behind the one that was found last, which are tried first: programs write them in
+# the order of their connections.
 NEAR: Final = 8
-"""Lines before and behind the one that was found last, which are tried first: programs write them
-in the order of their connections."""
 
 
 class FoundKeys(NamedTuple):

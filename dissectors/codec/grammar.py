@@ -30,8 +30,8 @@ from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.reference.codes import ENUMS
 from kafkascope.dissectors.reference.releases import late_tags
 
+# Column of comments; they follow longer lines directly.
 MARGIN: Final = 56
-"""Column of comments; they follow longer lines directly."""
 
 
 FRAME: Final = "# on a connection: int32 size of what follows, header, body"

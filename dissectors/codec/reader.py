@@ -33,8 +33,8 @@ from kafkascope.dissectors.layout import (
 from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.values import Uuid, finite, read_uvarint
 
+# Bytes of a tagged field that the layout lacks: a dict with a number and bytes.
 UNKNOWN_TAG_WEIGHT: Final = 340
-"""Bytes of a tagged field that the layout lacks: a dict with a number and bytes."""
 
 
 def weight(wire: Wire) -> int:

@@ -64,8 +64,8 @@ _SHORT: Final = struct.Struct(">h")
 STREAMS: Final = "stream"
 """What Streams members call their assignor."""
 
+# Assignment versions whose layout is known; newer ones are shown by their version only.
 NEWEST_STREAMS: Final = 11
-"""Assignment versions whose layout is known; newer ones are shown by their version only."""
 
 CONSUMER: Final = "consumer"
 CONNECT: Final = "connect"

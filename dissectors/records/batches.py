@@ -21,11 +21,11 @@ from typing import Final, NamedTuple
 from kafkascope.dissectors.errors import Malformed
 from kafkascope.dissectors.records.compression import name_of
 
+# Bytes of a magic 2 batch before its records.
 HEADER_SIZE: Final = 61
-"""Bytes of a magic 2 batch before its records."""
 
+# Bytes of offset (or base offset) and length, which the length does not count.
 _START: Final = 12
-"""Bytes of offset (or base offset) and length, which the length does not count."""
 _MAGIC_AT: Final = 16
 _LEAST: Final = {0: 14, 1: 22, 2: HEADER_SIZE - _START}
 """Least value of the length field, by magic."""

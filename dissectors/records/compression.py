@@ -20,8 +20,8 @@ NAMES: Final = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 # a batch below the limit. The bytes of a `BytesIO` become its value without a copy, and it grows
 # by an eighth.
 
+# Bytes that a decoder may return at a time.
 _PIECE: Final = 16 << 20
-"""Bytes that a decoder may return at a time."""
 
 
 def _buffer(size: int) -> BytesIO:
@@ -82,9 +82,9 @@ def _too_large(codec: int, limit: int) -> TooLarge:
     return TooLarge(f"the {name_of(codec)} data expands to more than {limit} bytes")
 
 
+# Bytes given to the decoder at a time from the second member on: what it does not take it copies,
+# and there can be a member in every 20 bytes.
 _GZIP_STEP: Final = 4096
-"""Bytes given to the decoder at a time from the second member on: what it does not take it copies,
-and there can be a member in every 20 bytes."""
 
 
 def _gzip(data: bytes, limit: int) -> bytes:
@@ -251,15 +251,15 @@ def xxh32(data: bytes) -> int:
     return value ^ value >> 16
 
 
+# The largest window that zstd's own tools take without being told to.
 _ZSTD_WINDOW: Final = 1 << 27
-"""The largest window that zstd's own tools take without being told to."""
 
+# Bytes given to the decoder at first: all of a usual batch. 128 KB come of 4 bytes at most, so 64
+# MB of these.
 _ZSTD_FIRST: Final = 2048
-"""Bytes given to the decoder at first: all of a usual batch. 128 KB come of 4 bytes at most, so
-64 MB of these."""
 
+# Bytes given to it from then on: 16 MB of one step.
 _ZSTD_STEP: Final = 512
-"""Bytes given to it from then on: 16 MB of one step."""
 
 
 def _zstd(data: bytes, limit: int) -> bytes:

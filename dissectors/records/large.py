@@ -117,30 +117,30 @@ BUDGET: Final = Budget()
 """That of this process: of one exchange, of all that a program keeps, and of all threads."""
 
 
+# Bytes of an expanded batch whose records are a list that is not counted: four times batch.size, so
+# usual batches cost nothing more.
 SMALL: Final = 64 << 10
-"""Bytes of an expanded batch whose records are a list that is not counted: four times batch.size,
-so usual batches cost nothing more."""
 
+# Bytes of an expanded batch whose records are always a list: twice what brokers take of a producer
+# that does not compress. The records of so many bytes take 80 MB at worst, which are headers of two
+# bytes.
 LARGE: Final = 2 << 20
-"""Bytes of an expanded batch whose records are always a list: twice what brokers take of a producer
-that does not compress. The records of so many bytes take 80 MB at worst, which are headers of two
-bytes."""
 
+# Bytes of memory that a list of the records of a larger batch may take: 5 MB of usual records. The
+# records of others are read again for each use: kilobytes of zstd can hold a hundred megabytes of
+# the smallest records or headers, for which the objects take forty times as much.
 LISTED: Final = 16 << 20
-"""Bytes of memory that a list of the records of a larger batch may take: 5 MB of usual records. The
-records of others are read again for each use: kilobytes of zstd can hold a hundred megabytes of the
-smallest records or headers, for which the objects take forty times as much."""
 
+# Bytes of memory that a record takes besides its key, its value and its headers.
 RECORD: Final = 200
-"""Bytes of memory that a record takes besides its key, its value and its headers."""
+# The same of a header, besides its name and value.
 HEADER: Final = 80
-"""The same of a header, besides its name and value."""
 
+# Records that are read at a time.
 STEP: Final = 64
-"""Records that are read at a time."""
 
+# Bytes of memory of so many records up to which they are read together; longer ones one by one.
 TOGETHER: Final = 1 << 20
-"""Bytes of memory of so many records up to which they are read together; longer ones one by one."""
 
 
 _headers_of: Final = attrgetter("headers")

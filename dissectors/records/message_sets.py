@@ -18,8 +18,8 @@ from kafkascope.dissectors.records.reader import Opened, Record
 _INT: Final = struct.Struct(">i")
 
 
+# Bytes of memory that a message takes besides its key and value.
 MESSAGE: Final = 200
-"""Bytes of memory that a message takes besides its key and value."""
 
 
 class _Budget:

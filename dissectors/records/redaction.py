@@ -37,12 +37,12 @@ Change: TypeAlias = Callable[[Layout, Body], Body]
 """Replaces a message inside a record."""
 
 STAR: Final = b"*"
+# Bytes of a control record's key: version and type.
 CONTROL_KEY: Final = 4
-"""Bytes of a control record's key: version and type."""
+# Offset, size, checksum or leader epoch, and the magic, in all formats.
 _MAGIC_END: Final = 17
-"""Offset, size, checksum or leader epoch, and the magic, in all formats."""
+# Offset of the checksum in batches.
 _CRC_AT: Final = 17
-"""Offset of the checksum in batches."""
 
 
 def redacted_records(data: bytes, *, keys: bool = False, names: Change | None = None) -> bytes:

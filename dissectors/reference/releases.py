@@ -16,8 +16,8 @@ from kafkascope.dissectors.schema import Versions
 NEVER: Final = "never"
 """The release that finished a version which is unfinished to this day."""
 
+# Stands for a part of a release that is not written: the newest.
 LATEST: Final = 1_000_000
-"""Stands for a part of a release that is not written: the newest."""
 
 _LINES: Final = (
     "0.8.0 0.8.1 0.8.2 0.9.0 0.10.0 0.10.1 0.10.2 0.11.0 1.0.0 1.1.0 2.0.0 2.1.0 2.2.0 2.3.0 "

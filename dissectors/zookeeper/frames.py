@@ -18,8 +18,8 @@ from kafkascope.dissectors.zookeeper.types import BASE, CONNECT, EVENT, SASL, TY
 
 HEAD: Final = 8
 REPLY_HEAD: Final = 16
+# Bytes of the handshake of a client before its password; those of the server are 20.
 HANDSHAKE: Final = 28
-"""Bytes of the handshake of a client before its password; those of the server are 20."""
 ANSWER_HANDSHAKE: Final = 20
 
 _HEAD = struct.Struct(">ii")

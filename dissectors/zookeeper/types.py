@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from kafkascope.dissectors.reference.zookeeper import ZOOKEEPER
 
+# Added to a type; types are -11 and more.
 BASE: Final = 1 << 16
-"""Added to a type; types are -11 and more."""
 LEAST: Final = BASE - (1 << 15)
 """No key of Kafka's is as large, none of ZooKeeper's smaller."""
 
@@ -20,8 +20,8 @@ PREFIX: Final = "zk."
 UNKNOWN: Final = f"{PREFIX}?"
 """The name of all types that no release has."""
 
+# The handshake: no type stands on the wire, this is the server's own name for it.
 CONNECT: Final = -10
-"""The handshake: no type stands on the wire, this is the server's own name for it."""
 CLOSE: Final = -11
 EVENT: Final = 0
 PING: Final = 11

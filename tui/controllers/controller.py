@@ -14,8 +14,8 @@ from kafkascope.tui.views.exchanges import ExchangeList
 from kafkascope.tui.views.message import DetailPane, HexPane
 
 T = TypeVar("T")
+# Seconds between two updates of the progress.
 PERIOD_S: Final = 0.2
-"""Seconds between two updates of the progress."""
 
 
 class ControllerContext(NamedTuple):

@@ -30,8 +30,8 @@ from kafkascope.tui.stack import ViewState
 from kafkascope.tui.views.choices import Choices
 from kafkascope.tui.views.safe import SafeInput
 
+# Seconds without a key after which a filter that is being typed is applied.
 TYPING: Final = 0.15
-"""Seconds without a key after which a filter that is being typed is applied."""
 PLACEHOLDER: Final = "Type a filter, for example: api == Fetch"
 
 

@@ -19,11 +19,11 @@ from kafkascope.tui.views.screen_tabs import tab_at
 if TYPE_CHECKING:
     from kafkascope.tui.document.document import Document
 
+# Seconds that the cursor rests before its message is decoded.
 REST: Final = 0.03
-"""Seconds that the cursor rests before its message is decoded."""
 NOTHING: Final = (0, 0)
+# Seconds after which the detail says that a message is being decoded.
 LONG: Final = 0.3
-"""Seconds after which the detail says that a message is being decoded."""
 
 
 class InspectorState(NamedTuple):

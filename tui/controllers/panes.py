@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 WIDE: Final = 140
 MIDDLE: Final = 100
 LOW: Final = 24
+# `WIDE` columns show bytes beside the detail; `LOW` lines a detail below the list, `TALL` ones
+# where there are less than `MIDDLE` columns.
 TALL: Final = 32
-"""`WIDE` columns show bytes beside the detail; `LOW` lines a detail below the list, `TALL` ones
-where there are less than `MIDDLE` columns."""
+# Lines that a list must leave free for the detail to be shown on a smaller terminal.
 FREE: Final = 6
-"""Lines that a list must leave free for the detail to be shown on a smaller terminal."""
+# Lines around the panes: header, tabs, filter, footer.
 AROUND: Final = 4
-"""Lines around the panes: header, tabs, filter, footer."""
 BYTES: Final = 78
 LAYOUTS: Final = ("below", "beside", "no bytes")
 

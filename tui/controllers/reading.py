@@ -11,14 +11,14 @@ from kafkascope.tui.controllers.marks import MarksController
 from kafkascope.tui.controllers.order import OrderController
 from kafkascope.tui.views.empty import Empty, empty
 
+# Seconds between two updates of findings while rows come; the last update comes at once.
 AGAIN: Final = 3.0
-"""Seconds between two updates of findings while rows come; the last update comes at once."""
+# The next update comes at the earliest after this many times as long as one took.
 SHARE: Final = 20
-"""The next update comes at the earliest after this many times as long as one took."""
+# And after this many times as long as rows were looked up: each update looks all of them up.
 LOOKED: Final = 5
-"""And after this many times as long as rows were looked up: each update looks all of them up."""
+# Seconds of a tick for looking up rows.
 SPENT: Final = 0.02
-"""Seconds of a tick for looking up rows."""
 
 
 class FindingsController(Controller):

@@ -22,10 +22,10 @@ from kafkascope.tui.views.screen_tabs import tab_titles
 
 PANES: Final = {"exchanges": "list", "detail": "detail", "hex": "hex"}
 """Id of a pane -> its name in the hints of keys."""
+# Columns of the header that the name of the input and of the screen keep.
 TITLE: Final = 38
-"""Columns of the header that the name of the input and of the screen keep."""
+# Seconds that a remark about the capture stays.
 REMARK_S: Final = 30.0
-"""Seconds that a remark about the capture stays."""
 
 
 class StatusController(Controller):

@@ -16,11 +16,11 @@ from kafkascope.tui.settings.notes import Notes
 if TYPE_CHECKING:
     from kafkascope.analyzer.findings import Finding
 
+# Rows that are searched in each direction.
 LOOKED_AT: Final = 20_000
-"""Rows that are searched in each direction."""
 NEIGHBOURS: Final = 4
+# Columns of wrapped sentences: the narrowest pane shows them.
 WIDTH: Final = 70
-"""Columns of wrapped sentences: the narrowest pane shows them."""
 
 
 def around(

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     Bools = NDArray[np.bool_]
 
+# The key of rows without a value, which come last in either direction.
 LAST: Final = 2**62
-"""The key of rows without a value, which come last in either direction."""
 WORST: Final = {"lost": 0, "orphan": 1}
 
 

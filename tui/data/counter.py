@@ -27,13 +27,13 @@ from kafkascope.captures.inputs.growing import Pace
 from kafkascope.captures.inputs.opening import is_regular
 from kafkascope.tui.data.indexer import send
 
+# Seconds until the first states are handed over.
 FIRST: Final = 0.15
-"""Seconds until the first states are handed over."""
 LEAST: Final = 0.5
+# The next states are handed over at the earliest after this many times as long as that took.
 SHARE: Final = 10
-"""The next states are handed over at the earliest after this many times as long as that took."""
+# Exchanges between two checks of the clock.
 TICK: Final = 64
-"""Exchanges between two checks of the clock."""
 
 
 def count(options: dict[str, Any], results: int) -> None:

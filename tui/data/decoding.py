@@ -13,8 +13,8 @@ from kafkascope.dissectors.errors import DissectError
 ONE: Final = threading.Lock()
 """Held while a key or value is decoded by its schema: who looks for one may have to read the
 capture. Others wait, or they would not find it."""
+# Seconds after which another request does not wait for the one at hand.
 PATIENCE: Final = 0.5
-"""Seconds after which another request does not wait for the one at hand."""
 
 Make = Callable[[], Any]
 Done = Callable[[int, Any, str], object]

@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from kafkascope.captures.inputs.spool import Spool
     from kafkascope.tui.data.store import Store
 
+# Bytes from which a column is not on the heap.
 APART: Final = 1 << 17
-"""Bytes from which a column is not on the heap."""
+# Bytes of a live capture that may arrive between two batches.
 MARGIN: Final = 64 << 20
-"""Bytes of a live capture that may arrive between two batches."""
+# Rows that are kept of input without end; then the oldest quarter goes.
 LIVE_ROWS: Final = 1_000_000
-"""Rows that are kept of input without end; then the oldest quarter goes."""
+# Batches in hand; more of them stay in the pipe, and the reader waits.
 QUEUE: Final = 8
-"""Batches in hand; more of them stay in the pipe, and the reader waits."""
 
 OFF: Final = "--no-schemas"
+# Bytes for the places of frames of endless input: each takes 37, and 22 for each packet.
 PLACES: Final = 1 << 29
-"""Bytes for the places of frames of endless input: each takes 37, and 22 for each packet."""
 
 
 class Feed:

@@ -35,24 +35,24 @@ if TYPE_CHECKING:
     from kafkascope.captures.model import Closed, Opened
 
 SIZE: Final = struct.Struct(">Q")
+# Seconds until the first rows are handed over.
 FIRST: Final = 0.02
-"""Seconds until the first rows are handed over."""
 TICK: Final = 0.1
+# Seconds without a new exchange after which a stopped reader counts as waiting for input.
 GRACE: Final = 0.3
-"""Seconds without a new exchange after which a stopped reader counts as waiting for input."""
 STOP: Final = b"s"
+# Exchanges that go into the columns together, from how many bytes of the input at most.
 TOGETHER: Final = 256
-"""Exchanges that go into the columns together, from how many bytes of the input at most."""
 HELD: Final = 1 << 22
+# What a connection takes in both processes, beyond its bytes in the pipe.
 CONNECTION_BYTES: Final = 1_500
-"""What a connection takes in both processes, beyond its bytes in the pipe."""
 ENOUGH: Final = (
     "there is more: the list holds the first {:,} exchanges, the other screens count all; "
     "`kafkascope cut` chooses those for a smaller capture"
 )
+# New objects after which garbage is collected. Messages make hardly any cycles; the default, 700,
+# costs a fifth of the time.
 GC_THRESHOLD: Final = 100_000
-"""New objects after which garbage is collected. Messages make hardly any cycles; the default, 700,
-costs a fifth of the time."""
 
 
 class Indexer:

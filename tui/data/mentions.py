@@ -22,8 +22,8 @@ SIGNS: Final = {"error": "◆", "warning": "◇"}
 ROLES: Final = {"error": "!", "warning": "?"}
 LEAST, MOST = 128, 1 << 16
 """Least and most rows of a piece."""
+# Seconds that a piece may take before the next one is smaller.
 USUAL: Final = 0.01
-"""Seconds that a piece may take before the next one is smaller."""
 
 
 class Mentions:

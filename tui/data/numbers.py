@@ -19,8 +19,8 @@ from kafkascope.tui.data.view import View
 if TYPE_CHECKING:
     from kafkascope.analyzer.reading.options import SchemaOptions
 
+# Seconds of counting at a time in this process.
 SLICE: Final = 0.02
-"""Seconds of counting at a time in this process."""
 FAILED: Final = "counting failed"
 
 

@@ -30,10 +30,10 @@ BAD_STATES: Final = frozenset({2, 4})
 """Indexes in `analyzer.session_packing.STATES` of lost and orphan."""
 
 PERIOD: Final = 0.1
+# Seconds of each `PERIOD` that may go into rows before their turn.
 SPENT: Final = 0.03
-"""Seconds of each `PERIOD` that may go into rows before their turn."""
+# Seconds until a row is read again that was being moved.
 MOVE_S: Final = 0.005
-"""Seconds until a row is read again that was being moved."""
 
 
 class Texts:

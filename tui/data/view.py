@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kafkascope.analyzer.filter.backends.columns import Query
+# Rows whose columns are filtered together where messages have to be read.
 PIECE: Final = 1 << 16
-"""Rows whose columns are filtered together where messages have to be read."""
+# Seconds between two sorts of a list that grows.
 AGAIN: Final = 1.0
-"""Seconds between two sorts of a list that grows."""
 
+# Rows that are inserted one by one; for more, the end is sorted again.
 FEW: Final = 256
-"""Rows that are inserted one by one; for more, the end is sorted again."""
+# Rows from which sorting with numpy saves more time than loading it takes.
 MANY: Final = 50_000
-"""Rows from which sorting with numpy saves more time than loading it takes."""
 
 
 class Numbered:

@@ -49,8 +49,8 @@ from kafkascope.tui.document.tree import Item, Space, Tree, limited
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
 
+# Lines up to which a tree is opened at first.
 OPENED: Final = 40
-"""Lines up to which a tree is opened at first."""
 TELLING: Final[tuple[str, ...]] = (
     *("name", "topic", "topic_name", "group_id", "partition_index", "partition", "index"),
 )
@@ -71,10 +71,10 @@ STAGES: Final = {
     "outside of the broker": "dim",
 }
 """Colours of the stages of an exchange."""
+# Bytes of memory for the lines of all records of an exchange: some ten thousand of them.
 RECORDS_LIMIT: Final = 32 << 20
-"""Bytes of memory for the lines of all records of an exchange: some ten thousand of them."""
+# Bytes that a line takes besides its text.
 LINE: Final = 300
-"""Bytes that a line takes besides its text."""
 
 
 class Document:

@@ -10,11 +10,11 @@ from typing import Any, Final
 from kafkascope.tui.limits import LIMITS
 
 TABS: Final = ("Request", "Response", "Records", "Context", "Packets")
+# Elements of an array that are shown at first.
 SHOWN: Final = 100
-"""Elements of an array that are shown at first."""
+# Bytes of a line from which the lines below it are made in a thread: records may be compressed a
+# thousandfold.
 HEAVY: Final = 4_096
-"""Bytes of a line from which the lines below it are made in a thread: records may be compressed a
-thousandfold."""
 
 
 @dataclass(slots=True)

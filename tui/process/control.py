@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from kafkascope.tui.limits import LIMITS
 
+# Seconds for a response.
 TIMEOUT_S: Final = 5.0
-"""Seconds for a response."""
 
 
 class ControlError(Exception):
@@ -97,8 +97,8 @@ async def _closed(writer: asyncio.StreamWriter) -> None:
         pass  # the other side left first
 
 
+# Seconds until a proxy that does not respond is asked again.
 RETRY_S: Final = 2.0
-"""Seconds until a proxy that does not respond is asked again."""
 
 
 class ProxyWatch:

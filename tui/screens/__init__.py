@@ -27,8 +27,8 @@ class Entry(NamedTuple):
     """Where its board is declared."""
 
 
+# The list of exchanges, which is no board.
 EXCHANGES: Final = 1
-"""The list of exchanges, which is no board."""
 CONNECTIONS: Final = 2
 LIVE: Final = 8
 ZOOKEEPER: Final = 9

@@ -100,8 +100,8 @@ def _host(line: Line) -> str:
     return host_of(line["client_address"])
 
 
+# Shortest stretch of time that a chart shows.
 LEAST_NS: Final = 1_000_000
-"""Shortest stretch of time that a chart shows."""
 
 
 class Activity:

@@ -32,24 +32,24 @@ from kafkascope.tui.views.empty import sentence
 from kafkascope.tui.views.lines import LineList
 from kafkascope.tui.views.screen_tabs import Splitter, tab_at, tab_titles
 
+# Seconds that the cursor rests before the tab follows it.
 REST: Final = 0.03
-"""Seconds that the cursor rests before the tab follows it."""
+# Seconds of work on charts at a time.
 SLICE: Final = 0.02
-"""Seconds of work on charts at a time."""
+# Seconds between two drawings of a chart that grows.
 REDRAW: Final = 0.4
-"""Seconds between two drawings of a chart that grows."""
 COUNTING: Final = "Counting ..."
 NOT_FINAL: Final = ": numbers are not final"
 WIDE: Final = 100
 HIGH: Final = 20
+# Lines of a board below which table and tab are not both shown; `TALL` below `WIDE` columns.
 TALL: Final = 28
-"""Lines of a board below which table and tab are not both shown; `TALL` below `WIDE` columns."""
+# Lines that a table must leave free for the tab to be shown on a small terminal all the same.
 FREE: Final = 6
-"""Lines that a table must leave free for the tab to be shown on a small terminal all the same."""
+# The usual share of the board's height that the table takes at most.
 SHARE: Final = 0.45
-"""The usual share of the board's height that the table takes at most."""
+# Columns in which no cell of a line is cut: what is copied is whole.
 UNCUT: Final = 2_000
-"""Columns in which no cell of a line is cut: what is copied is whole."""
 
 Content: TypeAlias = "Sheet | str | Sequence[Spans | TextLine]"
 """What a tab shows: a table, a sentence, or lines of text."""

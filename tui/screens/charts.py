@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
 SHADES: Final = " ·░▒▓█"
+# Columns for numbers to the left of a chart.
 MARGIN: Final = 8
-"""Columns for numbers to the left of a chart."""
 
 
 def spark(counts: Sequence[int]) -> str:

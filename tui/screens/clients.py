@@ -30,8 +30,8 @@ LEGEND: Final = (
     ("x", "!", "rejected"),
     ("·", "dim", "offered"),
 )
+# Least number of versions that are drawn.
 LEAST: Final = 12
-"""Least number of versions that are drawn."""
 
 
 def matrix(usage: Usage, release: str | None, width: int) -> list[Spans]:

@@ -19,8 +19,8 @@ from kafkascope.tui.screens.board import OVER_TIME, Board, BoardSpec, Content, T
 from kafkascope.tui.screens.sheet import ELSE, Sheet, Spans, TextLine, narrow
 from kafkascope.tui.stack import Position
 
+# Time without a request in flight from which it is worth a line.
 SILENCE_NS: Final = 1_000_000_000
-"""Time without a request in flight from which it is worth a line."""
 PHASE: Final = 10
 RAILS: Final = 3
 WORK: Final = 27

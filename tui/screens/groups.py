@@ -33,8 +33,8 @@ from kafkascope.tui.screens.sheet import ELSE, Sheet, Spans, narrow
 ROLES: Final = {"=": "bar", ".": "dim", "J": "?", "S": "label", "x": "!", "l": "dim"}
 SIGNS: Final = str.maketrans({"=": "━", ".": "·"})
 """Signs of the printed timeline -> signs for screens with more than ASCII."""
+# Columns for how a member ended, beside the lanes.
 NOTE: Final = 34
-"""Columns for how a member ended, beside the lanes."""
 LEAST: Final = 24
 WORDS: Final = (
     ("J", "join"),
@@ -103,8 +103,8 @@ def _pointer(shown: Rebalance, scale: Scale, margin: int) -> Spans:
 
 # --- the delivery audit: partitions with their lag, what went wrong, plans ------------------------
 
+# Columns of the lag over time.
 LAG_WIDTH: Final = 16
-"""Columns of the lag over time."""
 LAG: Final = Column("lag_over_time")
 KINDS: Final = {
     **dict.fromkeys(("beyond", "back", "skipped", "twice"), "!"),
@@ -178,8 +178,8 @@ TABLES: Final = {
 
 # --- the board ------------------------------------------------------------------------------------
 
+# Columns of wrapped sentences: the narrowest usual terminal shows them.
 WIDTH: Final = 76
-"""Columns of wrapped sentences: the narrowest usual terminal shows them."""
 EVICTED: Final = {"expired": "!", "fenced": "!"}
 CAUSES: Final = {**EVICTED, "left": "", "unknown": "dim", ELSE: "label"}
 TIMELINE: Final = "Timeline"

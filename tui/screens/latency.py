@@ -19,8 +19,8 @@ WAYS: Final = (
     *(("api",), ("api", "client"), ("api", "broker"), ("api", "version")),
     *(("client",), ("broker",)),
 )
+# Columns of the terminal from which the two charts stand side by side.
 BOTH: Final = 120
-"""Columns of the terminal from which the two charts stand side by side."""
 STAGES: Final = ("request_transfer_p95", "server_p95", "response_transfer_p95", "rtt_p50")
 WITH_WAITS: Final = ("p50", "p95", "p99", "max", *STAGES, "wait_share", "waited")
 WITHOUT: Final = (

@@ -19,8 +19,8 @@ from kafkascope.tui.screens.panes import StaticLines
 from kafkascope.tui.screens.sheet import Sheet, Spans
 from kafkascope.tui.views.dialogs import Editor
 
+# Seconds of rates that are drawn.
 SECONDS: Final = 60
-"""Seconds of rates that are drawn."""
 NUMBER: Final = Column("number", "count")
 ADDRESSES: Final = (Column("client_id"), Column("client_address"), Column("broker_address"))
 HELD: Final = (

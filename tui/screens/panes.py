@@ -20,8 +20,8 @@ from kafkascope.tui.settings.palette import NORMAL, STYLES, Glyphs
 from kafkascope.tui.stack import Position
 from kafkascope.tui.views.lines import LineList, Piece
 
+# Columns at the left of a table.
 EDGE = 1
-"""Columns at the left of a table."""
 
 
 def styled(spans: Spans) -> list[Piece]:

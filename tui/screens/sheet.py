@@ -29,15 +29,15 @@ class TextLine(NamedTuple):
 ELSE: Final = "(else)"
 """Stands for the values of a column that have no role of their own."""
 GAP: Final = "  "
+# Lines that are looked at for the width of columns.
 MEASURED: Final = 400
-"""Lines that are looked at for the width of columns."""
+# Largest width of a column of text that is not the last one.
 WIDEST: Final = 40
-"""Largest width of a column of text that is not the last one."""
 NARROW: Final = 16
+# Widths to which columns of text shrink before others go, and when no other can go any more.
 NARROWEST: Final = 9
-"""Widths to which columns of text shrink before others go, and when no other can go any more."""
+# Least width of a last column of text.
 LEAST_LAST: Final = 16
-"""Least width of a last column of text."""
 
 
 class Slot(NamedTuple):

@@ -31,11 +31,11 @@ from kafkascope.tui.screens.board import OVER_TIME, SLICE, Board, BoardSpec, Con
 from kafkascope.tui.screens.charts import bar
 from kafkascope.tui.screens.sheet import Sheet, Spans, narrow
 
+# Records that are counted; the rest is left unread.
 ENOUGH: Final = 20_000
-"""Records that are counted; the rest is left unread."""
 TOP: Final = 12
+# Characters of a key that are shown.
 SHOWN: Final = 28
-"""Characters of a key that are shown."""
 
 
 class RecordKeys:

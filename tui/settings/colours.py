@@ -32,8 +32,8 @@ from kafkascope.tui.settings.palette import STYLES
 
 ROLES: Final = frozenset({"error", "note", "label", "mark", "good", "wait", "bar"})
 """Names of colours that can be read on a dark and on a light background."""
+# Rows whose rules are remembered.
 KEPT: Final = 5_000
-"""Rows whose rules are remembered."""
 NO_RULE: Final = -1
 
 

@@ -14,8 +14,8 @@ from kafkascope.tui.settings.palette import NORMAL, STYLES, Glyphs
 if TYPE_CHECKING:
     from kafkascope.analyzer.filter.completion import Completion, Item
 
+# The column where the text of the filter begins.
 INDENT: Final = 3
-"""The column where the text of the filter begins."""
 
 
 class Choices(Static):

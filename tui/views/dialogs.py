@@ -128,11 +128,11 @@ class Picker(ModalScreen[str | None]):
 
 # --- help -----------------------------------------------------------------------------------------
 
+# Columns of text where there is room: those of the box without its edges and its scroll bar.
 WIDTH: Final = 73
-"""Columns of text where there is room: those of the box without its edges and its scroll bar."""
 EDGES: Final = 5
+# Columns for the names of keys, with the blank behind them.
 MARGIN: Final = 16
-"""Columns for the names of keys, with the blank behind them."""
 LEAVE: Final = frozenset({"q", "question_mark"})
 
 Row = tuple[str, str]

@@ -27,19 +27,19 @@ from kafkascope.tui.settings.palette import NORMAL, STYLES, Glyphs
 from kafkascope.tui.views.empty import Empty, empty_lines
 from kafkascope.tui.views.lines import LineList, Piece
 
+# Columns for the signs of marks and of findings.
 EDGE: Final = 2
-"""Columns for the signs of marks and of findings."""
 RULE: Final = "■"
 """The sign of an exchange that a rule of the proxy changed, in a column of its own."""
 GAP: Final = 2
+# Columns of the terminal in which a click is one on the last title.
 LEFT_OVER: Final = 400
-"""Columns of the terminal in which a click is one on the last title."""
 SINCE_MARK: Final = "m"
 RELATIVE: Final = ("d", "dd", SINCE_MARK)
 """Time formats that the list counts itself."""
 OVERVIEW: Final = 2
+# Seconds between two overviews of a list that grows.
 EVERY: Final = 1.0
-"""Seconds between two overviews of a list that grows."""
 
 
 class ExchangeList(LineList):

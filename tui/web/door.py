@@ -60,8 +60,8 @@ def refusal(
     return None
 
 
+# Limit for a head; a browser on this machine sends it at once.
 SECONDS: Final = 10.0
-"""Limit for a head; a browser on this machine sends it at once."""
 END: Final = b"\r\n\r\n"
 NOT_OURS: Final = "this is not the address that kafkascope printed"
 

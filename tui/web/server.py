@@ -32,10 +32,10 @@ from kafkascope.proxy.engine.directory import Address, open_socket
 from kafkascope.tui.limits import LIMITS
 from kafkascope.tui.web.door import Door, refusal
 
+# Seconds that a UI has for ending.
 GRACE: Final = 5.0
-"""Seconds that a UI has for ending."""
+# Bytes that are kept of the end of stderr.
 KEPT: Final = 8_192
-"""Bytes that are kept of the end of stderr."""
 UI_BEGINS: Final = b"_"
 """The first letter of the line that Textual's driver writes when it begins."""
 LEAVE: Final = "\x1b[?1049l\x1b[H\x1b[2J"

@@ -28,8 +28,8 @@ _HEAD_END: Final = re.compile(rb"\n\r?\n")
 _SIZE: Final = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;|\r?\n)")
 _LENGTH: Final = re.compile(r"\d{1,15}")
 
+# Size of a body that ends with the connection: longer than any that has one.
 UNKNOWN: Final = 1 << 62
-"""Size of a body that ends with the connection: longer than any that has one."""
 
 _SHOWN: Final = re.compile(
     rb"(HTTP/1\.[01] \d\d\d[^\r\n]*|(?:" + _METHODS + rb") (?:/[^?#\s]*)?)"

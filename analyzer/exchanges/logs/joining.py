@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
     from kafkascope.captures.model import Connection, Endpoint
 
+# Exchanges of logs that are handed on at once.
 TOGETHER: Final = 256
-"""Exchanges of logs that are handed on at once."""
 ENVELOPE: Final = 58
+# How far the end of a forwarded request may be from that of its Envelope: both clocks may differ,
+# and the network thread notes a response late.
 ENVELOPE_NS: Final = 1_000_000_000
-"""How far the end of a forwarded request may be from that of its Envelope: both clocks may differ,
-and the network thread notes a response late."""
+# Added to the numbers of connections that only the log has.
 APART: Final = 1_000_000
-"""Added to the numbers of connections that only the log has."""
 
 Key: TypeAlias = "tuple[Endpoint, Endpoint, int | None]"
 

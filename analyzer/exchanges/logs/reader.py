@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 Entry: TypeAlias = "tuple[LogLine, Completed]"
 
+# How long a request may take and still get its number by its begin: members wait for a rebalance as
+# long as `max.poll.interval.ms`, 5 minutes.
 WINDOW_NS: Final = 600_000_000_000
-"""How long a request may take and still get its number by its begin: members wait for a rebalance
-as long as `max.poll.interval.ms`, 5 minutes."""
 
 
 class LogReader:

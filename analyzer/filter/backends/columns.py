@@ -195,8 +195,8 @@ def compile_query(text: str, known: Known = NOTHING) -> Query:
     return Query(bound_of(text, known), known)
 
 
+# Seconds; offsets of time zones change at most every quarter of an hour.
 QUARTER: Final = 900
-"""Seconds; offsets of time zones change at most every quarter of an hour."""
 _LEAST: Final = -(2**63)
 _MOST: Final = 2**63 - 1
 

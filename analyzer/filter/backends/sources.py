@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 Bools: TypeAlias = "NDArray[np.bool_]"
 Numbers: TypeAlias = "NDArray[np.int64]"
 
+# Keys below are looked up in an array, others in a sorted list.
 SMALL: Final = 1 << 22
-"""Keys below are looked up in an array, others in a sorted list."""
 FEW, SPARSE = 256, 16
 """So are keys from `FEW` on where the highest is `SPARSE` times as many as there are rows: each of
 thousands of findings about some rows would have an array for all."""

@@ -31,9 +31,8 @@ Found: TypeAlias = "tuple[Side, Decoded]"
 SIDES: Final[dict[str, Side]] = {"record.key": "key", "record.value": "value"}
 LACKING: Final = frozenset({"unknown-schema", "bad-schema"})
 """Reasons that another schema may do away with."""
+# Bytes of keys and values of one exchange up to which it is decoded once for all tests of a filter.
 KEPT: Final = 1 << 20
-"""Bytes of keys and values of one exchange up to which it is decoded once for all tests of a
-filter."""
 
 
 class Decoding:
@@ -211,10 +210,10 @@ def _size(record: Record) -> int:
     return size + sum(len(name) + len(value or b"") for name, value in record.headers)
 
 
+# Values of each schema whose fields are remembered.
 LOOKED_AT: Final = 16
-"""Values of each schema whose fields are remembered."""
+# Steps of a path that is remembered.
 DEEPEST: Final = 8
-"""Steps of a path that is remembered."""
 BARE: Final = re.compile(r"[\w-]+\Z")
 
 

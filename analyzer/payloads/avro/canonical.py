@@ -15,8 +15,8 @@ from kafkascope.analyzer.payloads.avro.types import AvroType
 from kafkascope.analyzer.payloads.model import PayloadError
 from kafkascope.analyzer.payloads.paths import Path, below
 
+# CRC-64-AVRO of nothing.
 EMPTY: Final = 0xC15D213AA4D7A795
-"""CRC-64-AVRO of nothing."""
 
 
 def fingerprint(text: str) -> int:

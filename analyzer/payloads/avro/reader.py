@@ -23,11 +23,11 @@ from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import of_bytes, of_double
 from kafkascope.dissectors.codec.source import SourceLines, compile_function
 
+# Arrays and maps inside each other in one function: Python takes twenty loops.
 MAX_INLINE: Final = 4
-"""Arrays and maps inside each other in one function: Python takes twenty loops."""
 
+# Branches of a union asked in a row; more are looked up.
 MAX_CHAIN: Final = 8
-"""Branches of a union asked in a row; more are looked up."""
 
 
 class Refusal(Exception):

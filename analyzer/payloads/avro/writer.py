@@ -15,10 +15,10 @@ from kafkascope.dissectors.records.writer import varint
 
 PROPER: Final = 2
 EXACT: Final = 1
+# How a value has to fit. Exactly: it decodes to the very same value. Properly: and it is what its
+# type is for; a text that is no uuid decodes as one all the same. Loosely: it can stand for a
+# value, as a whole number for a double, or a time in other words.
 LOOSE: Final = 0
-"""How a value has to fit. Exactly: it decodes to the very same value. Properly: and it is what its
-type is for; a text that is no uuid decodes as one all the same. Loosely: it can stand for a value,
-as a whole number for a double, or a time in other words."""
 
 LATIN: Final = "iso-8859-1"
 

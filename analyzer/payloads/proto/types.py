@@ -209,5 +209,5 @@ def _label(descriptor: Any) -> tuple[bool, bool]:
     )
 
 
+# FeatureSet.Utf8Validation.NONE.
 _NONE: Final = 3
-"""FeatureSet.Utf8Validation.NONE."""

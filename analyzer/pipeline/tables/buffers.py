@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 
+# Bytes of texts, lists and bodies in the rows of a batch.
 MOST_BYTES: Final = 16 << 20
-"""Bytes of texts, lists and bodies in the rows of a batch."""
+# Memory of an item of a list, besides its text.
 ITEM_BYTES: Final = 16
-"""Memory of an item of a list, besides its text."""
 
 
 class RowBuffer:

@@ -43,15 +43,15 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.filter.language import Filter
     from kafkascope.captures.model import Connection
 
+# Rows per batch.
 ROWS: Final = 4096
-"""Rows per batch."""
+# Exchanges between looks for full batches, where rows are small.
 LOOKS: Final = 256
-"""Exchanges between looks for full batches, where rows are small."""
+# Cells of histograms that are kept before they are yielded.
 CELLS: Final = 16_384
-"""Cells of histograms that are kept before they are yielded."""
 HOUR_NS: Final = 3_600_000_000_000
+# Client ids kept per connection; more indicate a gateway, not clients.
 CLIENT_IDS: Final = 16
-"""Client ids kept per connection; more indicate a gateway, not clients."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.framing import Side
     from kafkascope.analyzer.statistics.model import Accumulator
 
+# Ids that one task reports: what looks like an id may be anything.
 MOST_MISSING: Final = 10_000
-"""Ids that one task reports: what looks like an id may be anything."""
 WHOLE: Final = "whole"
 """Name of the state of findings that are not only of what a filter chose."""
 

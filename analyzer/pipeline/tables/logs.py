@@ -29,10 +29,10 @@ Wanted: TypeAlias = Callable[[LogBatch, bytes, AtRest], Callable[[Record], bool]
 LOG_TABLES: Final = {each.name: each for each in (RECORDS, RECORD_BATCHES)}
 """The tables that can be made of Kafka's own files."""
 ROWS: Final = 4096
+# The latest time that nanoseconds can tell.
 LATEST_MS: Final = (2**63 - 1) // 1_000_000
-"""The latest time that nanoseconds can tell."""
+# Text of the records in an Arrow batch.
 BYTES: Final = 16 << 20
-"""Text of the records in an Arrow batch."""
 
 
 def logs_in(inputs: Iterable[str]) -> list[AtRest]:

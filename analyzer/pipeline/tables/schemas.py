@@ -15,8 +15,8 @@ import pyarrow as pa
 from kafkascope.analyzer.exchanges.column import columns_of
 from kafkascope.analyzer.exchanges.rows import TLS_COLUMNS, ZOOKEEPER_COLUMNS, Row
 
+# Version of all schemas together, in the manifest and in each Parquet file.
 VERSION: Final = 2
-"""Version of all schemas together, in the manifest and in each Parquet file."""
 VERSION_KEY: Final = b"kafkascope.schema"
 
 

@@ -30,8 +30,8 @@ there was a connection and no answer on it."""
 ORDER: Final[tuple[ReachWord, ...]] = ("yes", "likely", "unanswered", "failed", "unknown", "no")
 """Of several clients the best counts."""
 
+# Addresses with work of one client: so many are not seen at one broker.
 MOST_SEEN_BY_ONE: Final = 2
-"""Addresses with work of one client: so many are not seen at one broker."""
 
 NodeKey: TypeAlias = tuple[str, int, str, int]
 """(role, node, host, port)"""

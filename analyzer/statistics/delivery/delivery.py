@@ -47,8 +47,8 @@ KEYS: Final = frozenset({PRODUCE, FETCH, 2, 8, 9, 11, HEARTBEAT, 14, TXN_COMMIT,
 KEPT_CREATE, KEPT_GET, KEPT_SET = (BASE + number for number in (1, 4, 5))
 KEPT: Final = frozenset({KEPT_CREATE, KEPT_GET, KEPT_SET})
 """Requests to ZooKeeper, where consumers before 0.9 keep their offsets."""
+# Isolation level of a Fetch.
 READ_COMMITTED: Final = 1
-"""Isolation level of a Fetch."""
 
 
 def _fetch_event(kept: Kept) -> Event:

@@ -11,13 +11,13 @@ from kafkascope.analyzer.statistics.exchange_batch import PartitionColumns
 from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import topic_key
 
+# The narrowest slot of time is 2^28 ns, about a quarter of a second.
 FINEST: Final = 28
-"""The narrowest slot of time is 2^28 ns, about a quarter of a second."""
+# Fetches no further apart than this (ns) are one period: long polls end twice a second.
 APART: Final = 2_000_000_000
-"""Fetches no further apart than this (ns) are one period: long polls end twice a second."""
 LATEST: Final = -1
+# Timestamps of ListOffsets for the end and the beginning of a log.
 EARLIEST: Final = -2
-"""Timestamps of ListOffsets for the end and the beginning of a log."""
 
 
 class Series(Measures):

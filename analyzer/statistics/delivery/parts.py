@@ -103,10 +103,10 @@ def plan_of(key: int, asked: dict[str, Any], response: dict[str, Any]) -> dict[s
     return {"generation": asked["generation_id"], "assigned": tuple(sorted(assigned))}
 
 
+# Of record batches.
 MAGIC: Final = 2
-"""Of record batches."""
+# A byte of a varint from here on is not its last.
 MORE: Final = 0x80
-"""A byte of a varint from here on is not its last."""
 PLAIN: Final = frozenset({0})
 NO_ENCODING: Final[dict[str, Any]] = {}
 PREFIX: Final = 5

@@ -13,10 +13,10 @@ from kafkascope.analyzer.statistics.groups.model import LaneMark, Member, Reason
 from kafkascope.analyzer.statistics.limits import LIMITS
 
 SECOND: Final = 1_000_000_000
+# Nanoseconds for each millisecond of a timeout: a shorter silence is no timeout.
 NEARLY: Final = 950_000
-"""Nanoseconds for each millisecond of a timeout: a shorter silence is no timeout."""
+# Brokers take no shorter one by default (group.min.session.timeout.ms).
 SHORTEST_SESSION_S: Final = 6
-"""Brokers take no shorter one by default (group.min.session.timeout.ms)."""
 
 DID_NOT_REJOIN: Final = "did not rejoin"
 BACK: Final = "left and rejoined as the same member, consistent with max.poll.interval.ms"

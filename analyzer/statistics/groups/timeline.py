@@ -13,15 +13,15 @@ from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import middle
 from kafkascope.analyzer.text import columns_taken, cut, packed, padded, safe, wrapped
 
+# Columns of a lane that has a text beside it.
 MIN_LANE: Final = 48
-"""Columns of a lane that has a text beside it."""
 INDENT: Final = "    "
+# In a pipe.
 LANE_WIDTH: Final = 72
-"""In a pipe."""
+# Columns between two times of the scale.
 TICK: Final = 13
-"""Columns between two times of the scale."""
+# Time between these two below which milliseconds matter.
 SHORT_NS: Final = 1_500_000_000
-"""Time between these two below which milliseconds matter."""
 
 RANK: Final = {" ": 0, "=": 1, ".": 2, "S": 3, "J": 4, "l": 5, "x": 6}
 """Which sign wins where two fall on one column."""

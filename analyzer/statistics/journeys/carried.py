@@ -17,13 +17,13 @@ from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.batches import CONTROL, TRANSACTIONAL
 from kafkascope.dissectors.records.records import Batch, open_batch
 
+# The magic of record batches; message sets have 0 or 1.
 RECORD_BATCH: Final = 2
-"""The magic of record batches; message sets have 0 or 1."""
 SPECIAL: Final = CONTROL | TRANSACTIONAL
+# An offset, a time or a producer id that is not known.
 NOWHERE: Final = -1
-"""An offset, a time or a producer id that is not known."""
+# Bytes of the key of a control record: version and type.
 MARKER_KEY: Final = 4
-"""Bytes of the key of a control record: version and type."""
 
 At: TypeAlias = tuple[str | None, int]
 """Topic key and partition."""

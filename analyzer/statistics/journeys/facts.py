@@ -15,9 +15,9 @@ from kafkascope.analyzer.statistics.model import Accumulator, TopicNames, topic_
 
 LOOKED_UP: Final = 1
 MEMBER: Final = 2
+# What a client has to do with a group: looked for its coordinator, joined it or committed for it,
+# committed for it in transactions.
 SENDS_OFFSETS: Final = 4
-"""What a client has to do with a group: looked for its coordinator, joined it or committed for it,
-committed for it in transactions."""
 
 
 class Edge(Measures):

@@ -35,8 +35,8 @@ from kafkascope.dissectors.records.batches import CONTROL, TRANSACTIONAL
 from kafkascope.dissectors.records.records import Batch, Record, open_batch
 
 SHARE_ACKNOWLEDGE: Final = 79
+# Type of an acknowledgement.
 ACCEPT: Final = 1
-"""Type of an acknowledgement."""
 TRACEPARENT: Final = "traceparent"
 """Header of W3C Trace Context."""
 

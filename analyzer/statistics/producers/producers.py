@@ -47,8 +47,8 @@ ADD_OFFSETS: Final = 25
 END: Final = 26
 COMMIT_OFFSETS: Final = 28
 TRANSACTIONS: Final = frozenset({INIT, ADD_PARTITIONS, ADD_OFFSETS, END, COMMIT_OFFSETS})
+# Of an event's part, for the batches of one partition.
 BATCH_BITS: Final = 20
-"""Of an event's part, for the batches of one partition."""
 
 
 class Producer(Measures):

@@ -10,8 +10,8 @@ from kafkascope.analyzer.merging.bounded import Event
 from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.dissectors.reference.codes import error_name
 
+# Sequence numbers begin again at 0 after this many.
 SEQUENCES: Final = 1 << 31
-"""Sequence numbers begin again at 0 after this many."""
 OUT_OF_ORDER: Final = 45
 DUPLICATE: Final = 46
 FENCING: Final = frozenset({47, 49, 90})

@@ -23,8 +23,8 @@ from kafkascope.dissectors.zookeeper.nodes import json_of
 from kafkascope.dissectors.zookeeper.paths import place_of
 
 MS: Final = 1_000_000
+# In place of a container's owner.
 CONTAINER: Final = -(1 << 63)
-"""In place of a container's owner."""
 EPHEMERAL: Final = frozenset({1, 3})
 ORDER: Final = {"created": 0, "changed": 1, "deleted": 2}
 

@@ -72,9 +72,9 @@ _V6_STARTS: Final = {
 _HASHED_BITS: Final = {4: 21, 6: 48}
 """IP version -> from which bit of the start on addresses are chosen by their hash: numbers of
 those that are remembered are below, and 100.64.0.0/10 has no more."""
+# Uuids below are Kafka's own: none, the metadata topic, directories that are lost or unassigned
+# (`Uuid.RESERVED`, `DirectoryId`).
 _RESERVED_IDS: Final = 100
-"""Uuids below are Kafka's own: none, the metadata topic, directories that are lost or unassigned
-(`Uuid.RESERVED`, `DirectoryId`)."""
 
 
 class Pseudonyms:

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 
 from kafkascope.captures.tls.keys.suites import Suite
 
+# Of all AEADs in TLS 1.3, and of ChaCha20 in TLS 1.2.
 IV_SIZE: Final = 12
-"""Of all AEADs in TLS 1.3, and of ChaCha20 in TLS 1.2."""
+# What GCM and CCM derive of their nonces in TLS 1.2; the rest stands in the record.
 SALT_SIZE: Final = 4
-"""What GCM and CCM derive of their nonces in TLS 1.2; the rest stands in the record."""
 MASTER_SIZE: Final = 48
 
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     KeyStream = Callable[[Numbers, int], NDArray[np.uint8]]
     """Sequence numbers, position in the plaintext -> the byte of each number's key stream."""
 
+# Type of all encrypted records.
 PROTECTED: Final = 23
-"""Type of all encrypted records."""
 VERSION: Final = 0x0303
 ALERT, HANDSHAKE, DATA = 21, 22, 23
 LAST_BYTES: Final = (0, ALERT, HANDSHAKE, DATA)
@@ -36,8 +36,8 @@ ALERT_SIZE: Final = 2
 MESSAGES: Final = (4, 11, 13, 15, 20, 24)
 """Types of messages behind the handshake, which share no record with others' rest: tickets, late
 client certificates, KeyUpdates."""
+# Numbers that are tried at once: arrays that fit into the processor's cache.
 CHUNK: Final = 8_192
-"""Numbers that are tried at once: arrays that fit into the processor's cache."""
 MASK: Final = 0xFFFF_FFFF
 
 

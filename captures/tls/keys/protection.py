@@ -27,12 +27,12 @@ from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.tls.keys.derive import Keys, traffic_keys
 from kafkascope.captures.tls.keys.suites import Suite
 
+# Bytes of an explicit nonce.
 NONCE: Final = 8
-"""Bytes of an explicit nonce."""
 BLOCK: Final = 16
 
+# Content type of application data.
 DATA: Final = 23
-"""Content type of application data."""
 HEADER: Final = struct.Struct(">BHH")
 PSEUDO_HEADER: Final = struct.Struct(">QBHH")
 NUMBER: Final = struct.Struct(">Q")
