@@ -63,13 +63,13 @@ class Journeys(JourneyBatches):
         super().__init__()
         self._only = None if only is None else by_key(sorted(set(only)))
 
-    def _wanted(self, number: int, first: int, end: int) -> Sequence[int]:
-        """Return which offsets of a range in a partition are asked for."""
+    def _chosen_offsets(self, number: int, first: int, end: int) -> Sequence[int]:
+        """Return the chosen offsets within a range of a partition."""
         offsets = (self._only or {}).get(number, [])
         return offsets[bisect_left(offsets, first) : bisect_left(offsets, end)]
 
-    def _is_wanted(self, number: int, first: int, end: int) -> bool:
-        return self._only is None or bool(self._wanted(number, first, end))
+    def _includes(self, number: int, first: int, end: int) -> bool:
+        return self._only is None or bool(self._chosen_offsets(number, first, end))
 
     def add(self, batch: ExchangeBatch) -> None:
         self.last_ns = max(self.last_ns or 0, *batch.ends)
@@ -97,7 +97,7 @@ class Journeys(JourneyBatches):
         chosen = counts
         if self._only is not None:
             chosen = [
-                count and (first < 0 or self._is_wanted(at[1], first, first + count))
+                count and (first < 0 or self._includes(at[1], first, first + count))
                 for first, count in zip(firsts, counts, strict=True)
             ]
             self._look_into(at, parts)
@@ -121,7 +121,7 @@ class Journeys(JourneyBatches):
         if self._only is not None or any(map(CONTROL.__and__, found.bits)):
             rows = zip(found.counts, found.bits, found.bases, found.lasts, strict=True)
             chosen = [
-                count and not bits & CONTROL and self._is_wanted(at[1], base, last + 1)
+                count and not bits & CONTROL and self._includes(at[1], base, last + 1)
                 for count, bits, base, last in rows
             ]
         judged = int(batch.request.get("isolation_level") == READ_COMMITTED)
@@ -165,7 +165,7 @@ class Journeys(JourneyBatches):
         producer: int,
     ) -> None:
         group = request.get("group_id")
-        if group and self._is_wanted(at[1], first, end):
+        if group and self._includes(at[1], first, end):
             numbers = number_of(group), number_of(at[0]), at[1]
             self.commits.add(batch.row.time_ns, *numbers, first, end, producer)
 
@@ -195,7 +195,7 @@ class Journeys(JourneyBatches):
 
     def _replicated(self, batch: ExchangeBatch, at: At, asked: int, time_ns: int) -> None:
         if batch.way == "replica":
-            for offset in self._wanted(at[1], 0, asked):
+            for offset in self._chosen_offsets(at[1], 0, asked):
                 key = *at, offset, replica_id(batch.request)
                 self.replications[key].take(time_ns=time_ns)
 
@@ -210,7 +210,7 @@ class Journeys(JourneyBatches):
         self, at: At, blob: bytes, batch: Batch, base: int, end: int, *, produced: bool = False
     ) -> None:
         """Take note of what a record says itself, if it is in a batch."""
-        offsets = self._wanted(at[1], base, end)
+        offsets = self._chosen_offsets(at[1], base, end)
         if not offsets or batch.control:
             return
         try:
