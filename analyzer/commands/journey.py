@@ -15,6 +15,7 @@ from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.commands.limits import LIMITS
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output, refuse_inputs
+from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
@@ -55,8 +56,7 @@ def journey(options: ReadOptions, key: str | None, otlp: str | None) -> int:
     encoding = None if otlp is None else _encoding(otlp, options)
     inputs, named = _split(options.inputs)
     if key is not None:
-        text = key.replace("\\", "\\\\").replace('"', '\\"')
-        chosen = f'record.key == "{text}"'
+        chosen = f"record.key == {quoted(key)}"
         both = f"({options.filter_text}) and {chosen}" if options.filter_text else chosen
         options = replace(options, filter_text=both)
     if named and options.filter_text:

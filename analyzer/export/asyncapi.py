@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain, count
 from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.payloads.framing import Side
@@ -60,10 +61,7 @@ def schemas_by_topic(topics: Topics, names: TopicNames) -> dict[str, list[TopicS
 
 
 def asyncapi(
-    title: str,
-    shown: AppMap,
-    schemas: Mapping[str, Sequence[TopicSchema]],
-    brokers: Iterable[str] = (),
+    title: str, shown: AppMap, schemas: Mapping[str, Sequence[TopicSchema]]
 ) -> dict[str, Any]:
     """Return the document. `schemas`: by topic."""
     topics = dict.fromkeys(edge.topic for _, edge in shown.edges())
@@ -75,10 +73,6 @@ def asyncapi(
         words = [each.name, action, edge.topic, group]
         name = _unused(".".join(filter(None, words)), operations)
         operations[name] = _operation(each, edge, action, group, ids[edge.topic])
-    servers = {
-        f"broker-{number}": {"host": host, "protocol": "kafka"}
-        for number, host in enumerate(brokers, 1)
-    }
     document = {
         "asyncapi": "3.0.0",
         "info": {
@@ -86,7 +80,6 @@ def asyncapi(
             "version": "0.0.0",
             "description": "Channels, messages, and operations as seen in captured traffic.",
         },
-        "servers": servers,
         "channels": channels,
         "operations": operations,
     }
@@ -103,12 +96,9 @@ def _ids(names: Iterable[str]) -> dict[str, str]:
 
 def _unused(name: str, used: Mapping[str, Any]) -> str:
     """Return a name of a component that no other has."""
-    plain = found = _OTHER.sub("_", name) or "_"
-    number = 1
-    while found in used:
-        number += 1
-        found = f"{plain}-{number}"
-    return found
+    plain = _OTHER.sub("_", name) or "_"
+    forms = chain([plain], (f"{plain}-{number}" for number in count(2)))
+    return next(form for form in forms if form not in used)
 
 
 def _channel(topic: str, schemas: Sequence[TopicSchema]) -> dict[str, Any]:
@@ -171,11 +161,8 @@ def _operation(
         "title": each.name,
         "summary": f"{DONE[action]} {plural(edge.records, 'record')} in the capture.",
     }
-    ids = list(dict.fromkeys(each.client_ids))
-    binding = {
-        **({"groupId": {"type": "string", "enum": [group]}} if group else {}),
-        **({"clientId": {"type": "string", "enum": ids}} if ids else {}),
-    }
+    named = {"groupId": [group] if group else [], "clientId": list(each.client_ids)}
+    binding = {name: {"type": "string", "enum": enum} for name, enum in named.items() if enum}
     if binding:
         operation["bindings"] = {"kafka": {**binding, "bindingVersion": BINDING}}
     return operation

@@ -101,15 +101,11 @@ def _span(span: TraceSpan) -> dict[str, Any]:
 
 
 def _attributes(values: Mapping[str, Value]) -> list[dict[str, Any]]:
-    return [
-        {
-            "key": key,
-            "value": {"stringValue": _text(value)}
-            if isinstance(value, str)
-            else {"intValue": str(value)},
-        }
-        for key, value in values.items()
-    ]
+    return [{"key": key, "value": _any_value(value)} for key, value in values.items()]
+
+
+def _any_value(value: Value) -> dict[str, str]:
+    return {"stringValue": _text(value)} if isinstance(value, str) else {"intValue": str(value)}
 
 
 def _text(text: str) -> str:

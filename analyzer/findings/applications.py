@@ -181,9 +181,7 @@ def _difference(one: str, other: str) -> str:
 
 
 def _of_topics(names: Collection[str]) -> str:
-    shown = sorted(name for name in names if name != OTHERS)[: LIMITS.topics]
-    return (
-        f"topic in {{{', '.join(map(quoted, shown))}}}"
-        if len(shown) > 1
-        else (f"topic == {quoted(shown[0])}" if shown else "")
-    )
+    shown = [quoted(name) for name in sorted(names) if name != OTHERS][: LIMITS.topics]
+    if len(shown) > 1:
+        return f"topic in {{{', '.join(shown)}}}"
+    return f"topic == {shown[0]}" if shown else ""

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import chain, count
 from typing import Final, TypeAlias
 
 from kafkascope.analyzer.identity import Identity
@@ -123,10 +124,6 @@ class NamedClients:
         return {topic for use in self.uses for topic in use.reads}
 
     @property
-    def libraries(self) -> set[str]:
-        return {library_of(use.identity).partition(" ")[0] for use in self.uses} - {""}
-
-    @property
     def users(self) -> set[str]:
         return {use.identity.user for use in self.uses} - {""}
 
@@ -140,9 +137,8 @@ def applications(uses: Iterable[ClientUse], by: By = "application") -> dict[str,
         who = use.identity
         own = min(use.groups, default=who.client_id) if by == "group" else getattr(who, by)
         name = own or who.host
-        named.setdefault(name, NamedClients((name,), f"same {by.replace('_', ' ')}")).uses.append(
-            use
-        )
+        one = named.setdefault(name, NamedClients((name,), f"same {by.replace('_', ' ')}"))
+        one.uses.append(use)
     return dict(sorted(named.items()))
 
 
@@ -153,7 +149,8 @@ def _applications(uses: Iterable[ClientUse]) -> dict[str, NamedClients]:
         named = found.setdefault((stem, rule in MADE_UP), NamedClients(stem, rule))
         named.uses.append(use)
     whole = [part for named in found.values() for part in _stages(named)]
-    joined = _without_letters(_without_roles(_adopted(whole)))
+    joined = _joined(_adopted(whole), _without_role, ROLE, _is_one_program)
+    joined = _joined(joined, _without_letter, LETTER, _same_use)
     stems = Counter(named.stem for named in joined)
     names: dict[str, NamedClients] = {}
     for named in joined:
@@ -263,7 +260,6 @@ def _stages(named: NamedClients) -> list[NamedClients]:
 def _adopted(found: list[NamedClients]) -> list[NamedClients]:
     """Give producers with default client ids to the one application of the same host, library and
     user whose consumers have default ids, too. One that reads what they write is another."""
-    out = []
     owners = by_key(
         (_program(use), named)
         for named in found
@@ -272,20 +268,14 @@ def _adopted(found: list[NamedClients]) -> list[NamedClients]:
         if use.reads
     )
     for named in found:
-        rest = []
-        for use in named.uses if named.rule in (HOST, USER) else ():
-            one = {id(each): each for each in owners.get(_program(use), ())}
-            owner = next(iter(one.values())) if len(one) == 1 else None
-            if owner is not None and use.writes and not use.reads and _apart((owner, use)):
-                owner.uses.append(use)
-            else:
-                rest.append(use)
-        if named.rule not in (HOST, USER):
-            out.append(named)
-        elif rest:
-            named.uses = rest
-            out.append(named)
-    return out
+        if named.rule in (HOST, USER):
+            uses, named.uses = named.uses, []
+            for use in uses:
+                first, *others = owners.get(_program(use), [named])
+                only = all(each is first for each in others)
+                owner = first if only and use.writes and not use.reads else named
+                (owner if _apart((owner, use)) else named).uses.append(use)
+    return [named for named in found if named.uses]
 
 
 def _program(use: ClientUse) -> tuple[str, str, str]:
@@ -298,24 +288,16 @@ def _apart(those: Iterable[NamedClients | ClientUse]) -> bool:
     return not any(one.writes & other.reads for one in all_ for other in all_ if one is not other)
 
 
-def _without_roles(found: list[NamedClients]) -> list[NamedClients]:
-    return _joined(found, _without_role, ROLE, _one_program)
-
-
 def _without_role(stem: Stem) -> Stem:
     words = [part for part in stem if part.lower() not in ROLES]
     shorter = tuple(words)
     return shorter if len(words) == len(stem) - 1 and shorter not in TOOLS else stem
 
 
-def _one_program(those: list[NamedClients]) -> bool:
-    libraries = {each for named in those for each in named.libraries}
-    users = {each for named in those for each in named.users}
-    return len(libraries) < 2 and len(users) < 2 and _apart(those)
-
-
-def _without_letters(found: list[NamedClients]) -> list[NamedClients]:
-    return _joined(found, _without_letter, LETTER, _same_use)
+def _is_one_program(those: list[NamedClients]) -> bool:
+    whole = NamedClients((), ROLE, [use for named in those for use in named.uses])
+    libraries = {library_of(use.identity).partition(" ")[0] for use in whole.uses} - {""}
+    return len(libraries) < 2 and len(whole.users) < 2 and _apart(those)
 
 
 def _without_letter(stem: Stem) -> Stem:
@@ -340,9 +322,8 @@ def _joined(
             out += those
             continue
         stem = shorter(those[0].stem)
-        whole = NamedClients(stem[:-1] if stem[-1] == VARIABLE else stem, rule)
-        whole.uses = [use for named in those for use in named.uses]
-        out.append(whole)
+        uses = [use for named in those for use in named.uses]
+        out.append(NamedClients(stem[:-1] if stem[-1] == VARIABLE else stem, rule, uses))
     return out
 
 
@@ -360,7 +341,8 @@ def _name(named: NamedClients) -> str:
     words = [part for part in named.stem if part != VARIABLE]
     source = ids[0]
     if named.rule in (GROUP, TRANSACTIONAL):
-        group = sorted(named.groups) or sorted(_transactional(named)) or ids
+        transactional = sorted(name for use in named.uses for name in use.transactional_ids)
+        group = sorted(named.groups) or transactional or ids
         source = group[0]
         if len(group) == 1 and named.rule == GROUP:
             return group[0]
@@ -372,18 +354,8 @@ def _name(named: NamedClients) -> str:
     return inner if VARIABLE not in named.stem else "-".join(named.stem)
 
 
-def _transactional(named: NamedClients) -> Iterator[str]:
-    for use in named.uses:
-        yield from use.transactional_ids
-
-
 def _free(name: str, named: NamedClients, names: dict[str, NamedClients]) -> str:
     """Return the name, with what sets it apart where another application has it."""
     more = (*sorted(named.users), *sorted({use.identity.host for use in named.uses}))
-    number = 2
-    for each in ("", *(f" ({word})" for word in more)):
-        if name + each not in names:
-            return name + each
-    while f"{name} ({number})" in names:
-        number += 1
-    return f"{name} ({number})"
+    forms = chain([name], (f"{name} ({word})" for word in chain(more, count(2))))
+    return next(each for each in forms if each not in names)

@@ -63,7 +63,7 @@ def journey_lines(one: Journey, times: Times) -> Iterator[str]:
         lines.append((each.time_ns, "hidden", f"{who}: its transaction was aborted"))
     lines.sort(key=lambda line: line[0])
     for time_ns, leg, text in lines:
-        since = "" if origin is None else _since(time_ns - origin)
+        since = "" if origin is None else f"{(time_ns - origin) / MS:+,.3f} ms"
         yield f"  {leg:<13}{times.text(time_ns)}  {since:>12}  {text}".rstrip()
     if one.transaction is not None:
         yield f"  The transaction was {one.transaction}."
@@ -75,10 +75,6 @@ def _who(application: str, client_id: str) -> str:
     if application == client_id:
         return safe(application)
     return f"{safe(application)} ({safe(client_id) or 'no client id'})"
-
-
-def _since(ns: int) -> str:
-    return f"{ns / MS:+,.3f} ms"
 
 
 def _clocks(one: Journey, origin: int | None, lines: list[tuple[int, str, str]]) -> Iterator[str]:

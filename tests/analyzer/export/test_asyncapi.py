@@ -65,13 +65,12 @@ def test_a_schema_is_the_payload_of_a_message(format_: Any, text: str) -> None:
 
 
 def test_operations_are_those_of_applications() -> None:
-    document = held(asyncapi("Kafka", APPLICATIONS, {}, ["10.0.0.1:9092"]))
+    document = held(asyncapi("Kafka", APPLICATIONS, {}))
     send, receive = document["operations"].values()
     assert list(document["operations"]) == ["orders.send.orders", "billing.receive.orders.billing"]
     assert (send["action"], receive["action"]) == ("send", "receive")
     assert send["channel"] == {"$ref": "#/channels/orders"}
     assert receive["bindings"]["kafka"]["groupId"] == {"type": "string", "enum": ["billing"]}
-    assert document["servers"]["broker-1"] == {"host": "10.0.0.1:9092", "protocol": "kafka"}
 
 
 def test_an_unknown_schema_and_none_are_said() -> None:
