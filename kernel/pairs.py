@@ -578,7 +578,7 @@ class Reader:
             prompt = self.prompt(pair)
             facts = pair.facts
             if facts.error == 0 and not (prompt or (facts.min_bytes <= 0 and facts.replica < 0)):
-                own = pair.response_last_ns - taken
+                own = pair.response_first_ns - taken
                 if own > facts.max_wait * 1_000_000:
                     own = facts.max_wait * 1_000_000
         elif key == JOIN_GROUP or key == SYNC_GROUP:

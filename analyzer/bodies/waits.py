@@ -87,7 +87,8 @@ class Waits(Resumable):
         # too, but the broker makes them wait; so it does with share consumers, whatever they ask
         # for.
         elif not (prompt or (asked["min_bytes"] <= 0 and key == FETCH and not is_follower(asked))):
-            own = max(0, min(answering.last_ns - taken, asked["max_wait_ms"] * 1_000_000))
+            # The wait is over when the response begins: the rest of it takes as long as it takes.
+            own = max(0, min(answering.first_ns - taken, asked["max_wait_ms"] * 1_000_000))
         if own:
             self._until_ns = max(self._until_ns, taken + own)
         return queued + own

@@ -53,6 +53,15 @@ def test_what_a_long_poll_takes_beyond_its_wait_is_excess_behind_it_too() -> Non
     assert (second.wait_ns, second.latency_beyond_wait_ns) == (400 * MS, 2_030 * MS)
 
 
+def test_a_response_that_takes_long_to_arrive_is_no_wait() -> None:
+    answer = nothing(1)
+    wire = Wire().client(poll(1))
+    after(wire, 10).broker(answer[:9])
+    after(wire, 600).broker(answer[9:])
+    (row,) = rows(wire)
+    assert (row.wait_ns, row.latency_ns) == (10 * MS, 610 * MS)
+
+
 def test_a_long_poll_behind_another_one_begins_at_its_end() -> None:
     wire = Wire().client(poll(1)).client(poll(2)).client(heartbeat(3))
     after(wire, 498).broker(nothing(1))
