@@ -3,6 +3,6 @@ them were known before. Reads no capture, and decides nothing about exit codes o
 
     judging.judged(causes, known, fail_on)    # each cause: is it known, does it fail the run
     baseline.read_baseline(path)              # keys of findings that are known
-    blocks.block(cause, times, width)         # for people
+    blocks.blocks(causes, times, width, source)    # for people
     junit.junit(...), sarif.sarif(...), workflow.commands(...)
 """

@@ -1,2 +1,3 @@
-"""Spark as a driver of `analyzer.pipeline`: the only home of pyspark. `engine` runs a job,
-`session` starts Spark when no session is active."""
+"""Spark as a driver of `analyzer.pipeline`: the only home of pyspark. `conversion` makes tables of
+inputs, on Spark or without it, `engine` runs a job, `session` starts Spark when no session is
+active."""

@@ -25,7 +25,7 @@ from kafkascope.analyzer.spans import within
 from kafkascope.analyzer.statistics.feed import Feed
 from kafkascope.captures.inputs.growing import Pace
 from kafkascope.captures.inputs.opening import is_regular
-from kafkascope.tui.data.indexer import send
+from kafkascope.tui.data.pipes import send
 
 # Seconds until the first states are handed over.
 FIRST: Final = 0.15

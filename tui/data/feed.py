@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from kafkascope.analyzer.heap import large_apart
 from kafkascope.analyzer.payloads.known import IncomingSchemas
 from kafkascope.analyzer.spans import spans
-from kafkascope.tui.data.indexer import STOP, messages, start
+from kafkascope.tui.data.pipes import STOP, messages, start
 from kafkascope.tui.limits import LIMITS, ScreenLimits
 
 if TYPE_CHECKING:

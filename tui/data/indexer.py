@@ -12,18 +12,15 @@ from __future__ import annotations
 import gc
 import json
 import os
-import pickle
 import signal
-import struct
-import subprocess
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.spans import within
+from kafkascope.tui.data.pipes import STOP, send
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import OpenInput
@@ -34,13 +31,11 @@ if TYPE_CHECKING:
     from kafkascope.captures.inputs.spool import Spool
     from kafkascope.captures.model import Closed, Opened
 
-SIZE: Final = struct.Struct(">Q")
 # Seconds until the first rows are handed over.
 FIRST: Final = 0.02
 TICK: Final = 0.1
 # Seconds without a new exchange after which a stopped reader counts as waiting for input.
 GRACE: Final = 0.3
-STOP: Final = b"s"
 # Exchanges that go into the columns together, from how many bytes of the input at most.
 TOGETHER: Final = 256
 HELD: Final = 1 << 22
@@ -282,48 +277,6 @@ class Indexer:
 
 def _failure(text: str, code: int) -> dict[str, Any]:
     return {"kind": "failed", "text": text, "code": code}
-
-
-def start(
-    module: str, options: dict[str, Any], *descriptors: int, stdin: int | None = subprocess.DEVNULL
-) -> tuple[subprocess.Popen[bytes], int]:
-    """Run a module of ours in a process of its own, with descriptors; return the process, and the
-    end of the pipe on which `messages` come."""
-    results, theirs = os.pipe()
-    process = subprocess.Popen(
-        # -P: the working directory may hold modules that are not ours.
-        [sys.executable, "-P", "-m", module, json.dumps(options | {"results": theirs})],
-        stdin=stdin,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        pass_fds=(theirs, *descriptors),
-    )
-    os.close(theirs)
-    return process, results
-
-
-def send(results: int, message: dict[str, Any]) -> int:
-    """Write a message to the UI, in as many pieces as its pipe takes; return its size in bytes."""
-    data = pickle.dumps(message, protocol=5)
-    try:
-        for part in (SIZE.pack(len(data)), data):
-            view = memoryview(part)
-            while view:
-                view = view[os.write(results, view) :]
-    except OSError:
-        os._exit(0)  # the UI is gone
-    return len(data)
-
-
-def messages(results: int) -> Iterator[bytes]:
-    """Yield the pickles that `send` wrote, until the other process ends, be it in the middle."""
-    with os.fdopen(results, "rb") as pipe:
-        while len(head := pipe.read(SIZE.size)) == SIZE.size:
-            size = SIZE.unpack(head)[0]
-            data = pipe.read(size)
-            if len(data) < size:
-                return
-            yield data
 
 
 def _spool(options: dict[str, Any]) -> Spool:

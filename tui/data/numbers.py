@@ -12,7 +12,7 @@ from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.spans import spans
 from kafkascope.captures.errors import CaptureError
-from kafkascope.tui.data.indexer import messages, start
+from kafkascope.tui.data.pipes import messages, start
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.data.view import View
 

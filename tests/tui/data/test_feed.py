@@ -25,7 +25,8 @@ from kafkascope.captures.inputs.spool import DEFAULT_BYTES
 from kafkascope.captures.model import Closed, Opened
 from kafkascope.tui.data.exports import Job
 from kafkascope.tui.data.feed import Feed
-from kafkascope.tui.data.indexer import SIZE, Indexer
+from kafkascope.tui.data.indexer import Indexer
+from kafkascope.tui.data.pipes import SIZE
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.limits import ScreenLimits
 from kafkascope.tui.settings.notes import Notes
