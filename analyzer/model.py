@@ -141,8 +141,8 @@ class Later(NamedTuple):
 
     layout: Layout
     """Of its body."""
-    decode: Callable[[Frame, RequestHeader], Decoded]
-    """Makes it of its frame and the request's header."""
+    decode: Callable[[Frame, RequestHeader], Decoded | None]
+    """Makes it of its frame and the request's header; None where it cannot be made after all."""
 
 
 class _Message:

@@ -10,7 +10,7 @@ Compiled by mypyc, see `docs/architecture.md`; the same source runs without.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
@@ -127,6 +127,10 @@ class Node:
         """The struct has error codes of its own."""
         self.scoped: bool = False
         """The struct has a topic, partition or group of its own."""
+        self.name: str = ""
+        """Of the field in bodies."""
+        self.noted: list[Node] = []
+        """Fields of a struct, tagged ones included, that have a role, or one in them."""
 
 
 class Partition:
@@ -263,6 +267,34 @@ def walk_request(node: Node, data: bytes, at: i64, end: i64, facts: Facts) -> bo
             return False
     except Refused:
         return False
+    end_request(facts)
+    return True
+
+
+def walk_response(node: Node, data: bytes, at: i64, end: i64, facts: Facts) -> bool:
+    """Walk the body of a response; whether it fits to the last byte."""
+    facts.room = BODY_LIMIT
+    begin_response(facts)
+    try:
+        return walk(node, data, at, end, facts) == end
+    except Refused:
+        return False
+
+
+def note_request(node: Node, body: dict[str, Any], facts: Facts) -> None:
+    """Take note of a body that is decoded: the same as a walk over its bytes finds, but for records
+    and the state of a connection."""
+    note_struct(node, body, facts)
+    end_request(facts)
+
+
+def note_response(node: Node, body: dict[str, Any], facts: Facts) -> None:
+    """Take note of a body that is decoded: as `note_request`."""
+    begin_response(facts)
+    note_struct(node, body, facts)
+
+
+def end_request(facts: Facts) -> None:
     keys = facts.keys
     if keys is not None:
         for key in keys:
@@ -271,22 +303,15 @@ def walk_request(node: Node, data: bytes, at: i64, end: i64, facts: Facts) -> bo
             elif facts.key_type == 1:
                 facts.transactional_ids = with_text(facts.transactional_ids, key)
         facts.keys = None
-    return True
 
 
-def walk_response(node: Node, data: bytes, at: i64, end: i64, facts: Facts) -> bool:
-    """Walk the body of a response; whether it fits to the last byte."""
-    facts.room = BODY_LIMIT
+def begin_response(facts: Facts) -> None:
     facts.response = True
     # The scope of the request's last struct is not that of the response.
     facts.topic = None
     facts.topic_id = None
     facts.partition = ABSENT
     facts.group = None
-    try:
-        return walk(node, data, at, end, facts) == end
-    except Refused:
-        return False
 
 
 def walk(node: Node, data: bytes, at: i64, end: i64, facts: Facts) -> i64:
@@ -461,21 +486,10 @@ def walk_with_errors(node: Node, data: bytes, at: i64, end: i64, facts: Facts) -
             at = walk_tags(node, data, at, end, facts)
             if facts.tagged_error != 0:
                 second = facts.tagged_error
-    if code != 0 or second != 0:
-        errors = facts.errors
-        if errors is None:
-            errors = facts.errors = []
-        partition: int | None = None
-        if facts.partition != ABSENT:
-            partition = facts.partition
-        if second != 0:
-            errors.insert(
-                mark, (second, node.top, facts.topic, facts.topic_id, partition, facts.group, other)
-            )
-        if code != 0:
-            errors.insert(
-                mark, (code, node.top, facts.topic, facts.topic_id, partition, facts.group, message)
-            )
+    if second != 0:
+        note_error(mark, second, node.top, other, facts)
+    if code != 0:
+        note_error(mark, code, node.top, message, facts)
     return at
 
 
@@ -515,7 +529,64 @@ def walk_tags(node: Node, data: bytes, at: i64, end: i64, facts: Facts) -> i64:
     return at
 
 
+# --- bodies that are decoded
+
+
+def note_struct(node: Node, body: dict[str, Any], facts: Facts) -> None:
+    """Take note of the fields of a struct: as `walk_struct`."""
+    topic, topic_id, group, partition = facts.topic, facts.topic_id, facts.group, facts.partition
+    mark: i64 = 0 if facts.errors is None else len(facts.errors)
+    codes: list[int] = [0, 0]
+    messages: list[str | None] = [None, None]
+    for field in node.noted:
+        note_value(field, body[field.name], facts)
+        role = field.role
+        if role == ERROR or role == SECOND_ERROR:
+            codes[0 if role == ERROR else 1] = facts.number
+        elif role == MESSAGE or role == SECOND_MESSAGE:
+            messages[0 if role == MESSAGE else 1] = facts.text
+    for index in (1, 0):
+        if codes[index] != 0:
+            note_error(mark, codes[index], node.top, messages[index], facts)
+    if node.scoped:
+        facts.topic, facts.topic_id, facts.group, facts.partition = (
+            topic,
+            topic_id,
+            group,
+            partition,
+        )
+
+
+def note_value(node: Node, value: Any, facts: Facts) -> None:
+    kind = node.kind
+    if value is None:
+        note_null(node.role, facts)
+    elif kind == STRUCT:
+        note_struct(node, value, facts)
+    elif kind == ARRAY:
+        element = node.kids[0]
+        for each in value:
+            note_value(element, each, facts)
+    elif kind == NUMBER:
+        note_number(node.role, value, facts)
+    elif kind == STRING:
+        note_text(node.role, value, facts)
+    elif kind == UUID:
+        note_uuid(node.role, value, facts)
+
+
 # --- what values are
+
+
+def note_error(mark: i64, code: i64, top: bool, message: str | None, facts: Facts) -> None:
+    """Take note of an error, before those that were noted since `mark`."""
+    errors = facts.errors
+    if errors is None:
+        errors = facts.errors = []
+    partition: int | None = None
+    if facts.partition != ABSENT:
+        partition = facts.partition
+    errors.insert(mark, (code, top, facts.topic, facts.topic_id, partition, facts.group, message))
 
 
 def with_number(found: dict[int, None] | None, value: i64) -> dict[int, None]:

@@ -12,9 +12,19 @@ from kafkascope.dissectors.codec.walk import structs, visits
 from kafkascope.dissectors.layout import ArrayWire, Layout, StructWire, UuidWire
 from kafkascope.dissectors.values import Uuid
 from kafkascope.kernel import walker
-from kafkascope.kernel.walker import ABSENT, Facts, Node, Texts, walk_request, walk_response
+from kafkascope.kernel.walker import (
+    ABSENT,
+    Facts,
+    Node,
+    Texts,
+    note_request,
+    note_response,
+    walk_request,
+    walk_response,
+)
 
 if TYPE_CHECKING:
+    from kafkascope.dissectors.codec.reader import Body
     from kafkascope.dissectors.registry import Decoded
 
 TEXTS: Final = Texts()
@@ -113,6 +123,17 @@ def facts_in(
             walk(node_of(decoded.layout), data, decoded.body_at, decoded.end, found)
             blobs += blobs_of(found, data)
     return facts_of(found, blobs if found.carries else None)
+
+
+def facts_of_bodies(
+    request: tuple[Layout | None, Body | None], response: tuple[Layout | None, Body | None]
+) -> BodyFacts:
+    """Return what bodies say that come without bytes, and without contents of records."""
+    found = Facts(TEXTS)
+    for (layout, body), note in ((request, note_request), (response, note_response)):
+        if layout is not None and body is not None:
+            note(node_of(layout), body, found)
+    return facts_of(found, None)
 
 
 @cache

@@ -93,6 +93,10 @@ class _Making:
             tagged = self.slot(slot, in_topic, path, roles)
             tagged.tag = slot.tag if slot.tag is not None else -1
             node.tags.append(tagged)
+        for kid, slot in zip((*kids, *node.tags), slots, strict=True):
+            kid.name = slot.name
+            if _is_noted(kid):
+                node.noted.append(kid)
         mine = (walker.TOPIC, walker.TOPIC_ID, walker.PARTITION, walker.GROUP)
         node.scoped = any(each.role in mine for each in (*node.kids, *node.tags))
         return node
@@ -244,6 +248,10 @@ def _is_skipped(node: Node) -> bool:
     if node.flexible or node.nullable or len(node.kids) != 1:
         return False
     return node.kids[0].kind == walker.SKIP
+
+
+def _is_noted(node: Node) -> bool:
+    return bool(node.role or node.noted) or any(map(_is_noted, node.kids))
 
 
 def _joined(kids: list[Node]) -> list[Node]:

@@ -9,15 +9,16 @@ those on the wire (decision 0053). Sans-I/O.
 from __future__ import annotations
 
 from collections import OrderedDict
-from functools import cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kafkascope.analyzer.bodies import facts as body_facts
 from kafkascope.analyzer.bodies import fetch_sessions, nodes
-from kafkascope.analyzer.bodies.facts import BodyFacts, facts_in
+from kafkascope.analyzer.bodies.facts import NO_FACTS, BodyFacts, facts_of_bodies
 from kafkascope.analyzer.bodies.waits import WAITING
 from kafkascope.analyzer.conversation.ordinary import ACKS_0, teaches
-from kafkascope.analyzer.conversation.phases import Phases
+from kafkascope.analyzer.conversation.phases import software_in
 from kafkascope.analyzer.model import (
     UNNUMBERED,
     Exchange,
@@ -29,17 +30,20 @@ from kafkascope.analyzer.model import (
     Request,
     Response,
     Stages,
+    Unmade,
+    spot,
 )
 from kafkascope.analyzer.ranks import bounded
 from kafkascope.analyzer.requestlog.model import NO_RESPONSES, NOT_LOGGED
+from kafkascope.analyzer.requestlog.parsing import completed_of
 from kafkascope.captures.model import Connection, Endpoint
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.keyed import api_name
 from kafkascope.dissectors.registry import (
+    API_VERSIONS,
     Decoded,
     RequestHeader,
-    decode_request,
-    decode_response,
+    layout_note,
     layout_of,
     request_header_version,
     response_header_version,
@@ -104,17 +108,156 @@ class ReadOffsets:
                     self._reads[partition] = logged
 
 
-class _State(NamedTuple):
+class _Messages:
+    """Both messages of a line. They are parsed again and encoded when somebody reads one: a body
+    takes ten times the memory of its bytes."""
+
+    __slots__ = ("_at", "_bodies", "_header", "_line", "_part", "_written")
+
+    def __init__(self, line: LogLine, header: RequestHeader, part: Part, at: int) -> None:
+        """`at`: place of the request."""
+        self._line, self._header, self._part, self._at = line, header, part, at
+        self._bodies: tuple[LoggedBody, LoggedBody] | None = None
+        self._written: list[tuple[Decoded | None, bytes] | None] = [None, None]
+
+    def request(self, _: Frame, __: RequestHeader) -> Decoded | None:
+        """Return the request, as `Later` does; None where no frame can hold it."""
+        return self._side(0)[0]
+
+    def response(self, _: Frame, __: RequestHeader) -> Decoded | None:
+        return self._side(1)[0]
+
+    def frame(self, side: int, time_ns: int) -> Frame:
+        """Return the frame of the request (0) or the response (1)."""
+        payload = self._side(side)[1]
+        return Frame(payload, self._at + side, len(payload), time_ns, time_ns, (self._part,))
+
+    def _side(self, side: int) -> tuple[Decoded | None, bytes]:
+        found = self._written[side]
+        if found is None:
+            if self._bodies is None:
+                completed = completed_of(self._line, 0, whole_seconds=False)
+                self._bodies = completed.request, completed.response
+            head = _response_head if side else _request_head
+            found = self._written[side] = _written(*head(self._header), self._bodies[side])
+        return found
+
+
+@dataclass(slots=True)
+class LoggedLine:
+    """A line on its way to an exchange, which is made when somebody needs it: thousands wait for
+    their numbers, and an exchange with its messages has three times as many objects."""
+
+    id: str
+    connection: Connection
+    file: int
+    line: LogLine
+    completed: Completed
+    """Without the bodies."""
+    header: RequestHeader
+    software: str
+    fetch_session: fetch_sessions.FetchSession | None
+    facts: BodyFacts
+    logged: Logged
+    number: int = UNNUMBERED
+
+    @property
+    def api_key(self) -> int | None:
+        return self.header.api_key if self.header.api_key >= 0 else None
+
+    @property
+    def origin(self) -> tuple[int, int]:
+        return self.completed.written_ns - self.completed.total_ns, self.logged.rank
+
+    def exchange(self) -> Exchange:
+        """Make the exchange."""
+        completed, line, header, connection = (
+            self.completed,
+            self.line,
+            self.header,
+            self.connection,
+        )
+        asked, told, number, at = completed.request, completed.response, line.number, self.place
+        end_ns = completed.written_ns
+        begin_ns = end_ns - completed.total_ns
+        silent = self._is_silent()
+        # Where the header does not fit into a frame, neither message does.
+        layouts = (asked.layout, told.layout) if header.end else (None, None)
+        messages = _Messages(line, header, Part(self.file, line.offset, line.size, number), at)
+        request = Request(
+            Unmade(partial(messages.frame, 0, begin_ns), at),
+            header,
+            None if layouts[0] is None else Later(layouts[0], messages.request),
+            spot((number, begin_ns, begin_ns, 0)),
+        )
+        response = Response(
+            Unmade(partial(messages.frame, 1, end_ns), at + 1),
+            header.correlation_id,
+            None if layouts[1] is None else Later(layouts[1], messages.response),
+            spot((number, end_ns, end_ns, 0)),
+            header,
+        )
+        return Exchange(
+            self.number,
+            self.id,
+            "no-reply" if silent else "answered",
+            connection,
+            connection.a,
+            connection.b,
+            self.api_key,
+            completed.api_name if header.api_key < 0 else api_name(header.api_key),
+            header.api_version,
+            header.correlation_id,
+            header.client_id,
+            request,
+            None if silent else response,
+            self.software,
+            _user(completed.principal),
+            reason=ACKS_0 if silent else "",
+            notes=_notes(asked.gap, asked.unknown, told.gap, told.unknown, silent=silent),
+            fetch_session=self.fetch_session,
+            wait_ns=self._wait_ns(),
+            facts=self.facts,
+            stages=Stages(server_ns=None if silent else completed.total_ns),
+            logged=self.logged,
+        )
+
+    @property
+    def place(self) -> int:
+        """Place of the request's frame in the stream that there is none of."""
+        return 2 * self.logged.rank
+
+    def _is_silent(self) -> bool:
+        """Return whether the request asked for no response."""
+        acks, gap = self.facts.acks, self.completed.response.gap
+        return acks == 0 or (acks is None and self.api_key == PRODUCE and gap == NOT_LOGGED)
+
+    def _wait_ns(self) -> int:
+        """Return the part of the latency that the client requested: the time in the broker's
+        purgatory, which the line has as its remote time."""
+        remote = self.completed.times.remote_ns
+        if (
+            self.api_key not in WAITING
+            or not remote
+            or any(top for _, top, *_ in self.facts.errors)
+        ):
+            return 0
+        return min(remote, self.completed.total_ns)
+
+
+@dataclass(slots=True)
+class _State:
     """State of one connection."""
 
     connection: Connection
-    phases: Phases
     fetching: fetch_sessions.FetchSessions
-    last: list[int]
-    """The last correlation id, in a list of one so that it can change."""
     reading: ReadOffsets
+    last: int
+    """The last correlation id."""
     begun: bool
     """Its first request was logged, and no login came before."""
+    software: str = ""
+    """That an ApiVersions request named."""
 
 
 class LoggedConnections:
@@ -123,7 +266,7 @@ class LoggedConnections:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._states: OrderedDict[tuple[object, ...], _State] = OrderedDict()
-        self._forwarded: OrderedDict[tuple[object, ...], Exchange] = OrderedDict()
+        self._forwarded: OrderedDict[tuple[object, ...], LoggedLine] = OrderedDict()
         """Forwarded requests whose other line has not come, by `_forwarding_key`."""
         self.count = 0
         """Connections so far."""
@@ -132,47 +275,15 @@ class LoggedConnections:
     def __len__(self) -> int:
         return len(self._states)
 
-    def take(self, file: int, line: LogLine, completed: Completed) -> Exchange:
-        """Return the exchange of a line; `file`: index of the input."""
+    def take(self, file: int, line: LogLine, completed: Completed) -> LoggedLine:
+        """Return what becomes the exchange of a line; `file`: index of the input."""
         state = self._state_of(file, completed)
-        connection, phases = state.connection, state.phases
-        key, version = completed.api_key, completed.api_version
-        header = RequestHeader(
-            key, version, completed.correlation_id, bounded(completed.client_id), [], 0
-        )
-        end_ns = completed.written_ns
-        begin_ns = end_ns - completed.total_ns
-        connection.last_ns = max(connection.last_ns, end_ns)
-        part = Part(file, line.offset, line.size, line.number)
-        sent, payload = _request(header, completed.request)
-        header = header._replace(end=len(payload) if sent is None else sent.body_at)
-        at = 2 * self._rank
-        request = Request(
-            Frame(payload, at, len(payload), begin_ns, begin_ns, (part,)),
-            header,
-            None if sent is None else Later(sent.layout, _decode_request),
-        )
-        self._learn(sent)
-        if not completed.forwarded:
-            phases.saw_request(header, sent)
-        software = f"{completed.software_name} {completed.software_version}".strip()
-        session = None
-        if key in fetch_sessions.KEYS and sent is not None:
-            session = state.fetching.request(key, sent.body)
-        acks, gap = _acks(sent), completed.response.gap
-        silent = acks == 0 or (acks is None and key == PRODUCE and gap == NOT_LOGGED)
-        response = returned = None
-        if not silent:
-            returned, payload = _response(header, completed.response)
-            response = Response(
-                Frame(payload, at + 1, len(payload), end_ns, end_ns, (part,)),
-                completed.correlation_id,
-                None if returned is None else Later(returned.layout, _decode_response),
-                asked=header,
-            )
-            self._learn(returned)
-            if key in fetch_sessions.KEYS and sent is not None and returned is not None:
-                state.fetching.response(key, sent.body, returned.body)
+        connection, key, version = state.connection, completed.api_key, completed.api_version
+        connection.last_ns = max(connection.last_ns, completed.written_ns)
+        client_id = bounded(completed.client_id)
+        size = _size_of_header(key, version, client_id)
+        header = RequestHeader(key, version, completed.correlation_id, client_id, [], size)
+        request, response = completed.request, completed.response
         logged = Logged(
             self._rank,
             completed.total_ns,
@@ -181,42 +292,49 @@ class LoggedConnections:
             completed.forwarded,
             completed.deprecated,
             completed.record_sizes,
-            (
-                *(f"request.{path}" for path in completed.request.unknown),
-                *(f"response.{path}" for path in completed.response.unknown),
-            ),
+            _unknown(request.unknown, response.unknown),
+            state.begun,
         )
-        logged.begins = state.begun
-        if key == fetch_sessions.FETCH and sent is not None and returned is not None:
-            state.reading.request(sent.body)
-            state.reading.response(returned.body, logged)
+        session, facts = None, NO_FACTS
+        if size:
+            facts = facts_of_bodies(
+                (request.layout, request.body), (response.layout, response.body)
+            )
+            session = self._follow(state, completed, logged)
+        request.body = response.body = None
+        software = bounded(f"{completed.software_name} {completed.software_version}".strip())
+        if not software and not completed.forwarded:
+            software = state.software
+        id_ = self._context.identify_at(connection, 0, 2 * self._rank, file, line.offset)
+        out = LoggedLine(
+            *(id_, connection, file, line, completed, header, software, session, facts, logged)
+        )
         self._rank += 1
-        exchange = Exchange(
-            UNNUMBERED,
-            self._context.identify(connection, 0, request.frame),
-            "no-reply" if silent else "answered",
-            connection,
-            connection.a,
-            connection.b,
-            None if key < 0 else key,
-            completed.api_name if key < 0 else api_name(key),
-            version,
-            completed.correlation_id,
-            header.client_id,
-            request,
-            response,
-            bounded(software) if software or completed.forwarded else phases.software,
-            _user(completed.principal),
-            reason=ACKS_0 if silent else "",
-            notes=tuple(_notes(completed, silent=silent)),
-            fetch_session=session,
-            wait_ns=_wait(completed, returned),
-            stages=Stages(server_ns=None if silent else completed.total_ns),
-            logged=logged,
-        )
-        exchange.facts = _facts(exchange, sent, returned)
-        self._pair(exchange)
-        return exchange
+        self._pair(out)
+        return out
+
+    def _follow(
+        self, state: _State, completed: Completed, logged: Logged
+    ) -> fetch_sessions.FetchSession | None:
+        """Take in what the next lines depend on; return the session of a Fetch."""
+        session, key = None, completed.api_key
+        for side in (completed.request, completed.response):
+            if side.body is not None and side.layout is not None and teaches(side.layout):
+                body_facts.learn(side.layout, side.body, self._context.names)
+                nodes.learn(side.layout, side.body, self._context.nodes)
+        request, response = completed.request.body, completed.response.body
+        if request is None:
+            return None
+        if key == API_VERSIONS and not completed.forwarded:
+            state.software = software_in(request) or state.software
+        if key in fetch_sessions.KEYS:
+            session = state.fetching.request(key, request)
+            if response is not None:
+                state.fetching.response(key, request, response)
+                if key == fetch_sessions.FETCH:
+                    state.reading.request(request)
+                    state.reading.response(response, logged)
+        return session
 
     # --- connections
 
@@ -225,7 +343,7 @@ class LoggedConnections:
         key = (broker or file, client, channel)
         state = self._states.get(key)
         correlation_id = completed.correlation_id
-        if state is not None and not channel and correlation_id < state.last[0]:
+        if state is not None and not channel and correlation_id < state.last:
             # Lines of old brokers lack the index of the connection. Clients count correlation ids
             # upward, so that a smaller one shows a new connection from the same port.
             state = None
@@ -236,75 +354,70 @@ class LoggedConnections:
             self._context.brokers.add(ends[1])
             self.count += 1
             fetching = fetch_sessions.FetchSessions(self._context, self._context.limits.bodies)
-            begun = correlation_id <= FIRST
-            begun = begun and not completed.security_protocol.startswith("SASL")
             reading = ReadOffsets(self._context.limits)
-            state = _State(connection, Phases(), fetching, [correlation_id], reading, begun)
+            begun = correlation_id <= FIRST and not completed.security_protocol.startswith("SASL")
+            state = _State(connection, fetching, reading, correlation_id, begun)
             self._states[key] = state
             if len(self._states) > self._context.limits.logged_connections:
                 self._states.popitem(last=False)
         else:
             self._states.move_to_end(key)
-        state.last[0] = correlation_id
+        state.last = correlation_id
         return state
-
-    def _learn(self, decoded: Decoded | None) -> None:
-        if decoded is not None and teaches(decoded.layout):
-            body_facts.learn(decoded.layout, decoded.body, self._context.names)
-            nodes.learn(decoded.layout, decoded.body, self._context.nodes)
 
     # --- forwarded requests
 
-    def _pair(self, exchange: Exchange) -> None:
+    def _pair(self, line: LoggedLine) -> None:
         """Link the two lines of a forwarded request: the broker's that forwarded it, and the
         controller's. API, version, correlation id, client id and principal are equal in both."""
-        logged = exchange.logged
-        assert logged is not None
+        logged = line.logged
         if logged.forwarded:
-            self._forwarded[_forwarding_key(exchange)] = exchange
+            self._forwarded[_forwarding_key(line)] = line
             if len(self._forwarded) > self._context.limits.forwarded_requests:
                 self._forwarded.popitem(last=False)
         elif self._forwarded and logged.times.remote_ns:
-            other = self._forwarded.pop(_forwarding_key(exchange), None)
-            if other is not None and other.logged is not None:
-                logged.counterpart, other.logged.counterpart = other.id, exchange.id
+            other = self._forwarded.pop(_forwarding_key(line), None)
+            if other is not None:
+                logged.counterpart, other.logged.counterpart = other.id, line.id
 
 
-def _forwarding_key(exchange: Exchange) -> tuple[object, ...]:
-    return (
-        exchange.api_key,
-        exchange.api_version,
-        exchange.correlation_id,
-        exchange.client_id,
-        exchange.user,
-    )
+def _forwarding_key(line: LoggedLine) -> tuple[object, ...]:
+    return (*line.header[:4], line.completed.principal)
 
 
-@cache
-def _header_layout(side: str, version: int) -> Layout:
-    return layout_of(f"{side}Header", version)
+Head: TypeAlias = "tuple[Layout, Body]"
+"""Layout and fields of a header."""
 
 
-def _request(header: RequestHeader, logged: LoggedBody) -> tuple[Decoded | None, bytes]:
-    """Return the decoded request of a line, and the payload of a frame that encodes it."""
-    kind = request_header_version(header.api_key, header.api_version)
+def _request_head(header: RequestHeader) -> Head:
+    key, version, correlation_id, client_id, *_ = header
+    kind = request_header_version(key, version)
     head: Body = {
-        "request_api_key": header.api_key,
-        "request_api_version": header.api_version,
-        "correlation_id": header.correlation_id,
+        "request_api_key": key,
+        "request_api_version": version,
+        "correlation_id": correlation_id,
     }
     if kind:
-        head["client_id"] = header.client_id
-    return _written(_header_layout("Request", kind), head, logged)
+        head["client_id"] = client_id
+    return layout_of("RequestHeader", kind), head
 
 
-def _response(header: RequestHeader, logged: LoggedBody) -> tuple[Decoded | None, bytes]:
+def _response_head(header: RequestHeader) -> Head:
     kind = response_header_version(header.api_key, header.api_version)
-    head: Body = {"correlation_id": header.correlation_id}
-    return _written(_header_layout("Response", kind), head, logged)
+    return layout_of("ResponseHeader", kind), {"correlation_id": header.correlation_id}
+
+
+@lru_cache(4096)
+def _size_of_header(key: int, version: int, client_id: str | None) -> int:
+    """Return the bytes of a request's header; 0 where no frame can hold it."""
+    try:
+        return len(write_layout(*_request_head(RequestHeader(key, version, 0, client_id, [], 0))))
+    except DissectError:
+        return 0
 
 
 def _written(layout: Layout, head: Body, logged: LoggedBody) -> tuple[Decoded | None, bytes]:
+    """Return the decoded message of a line, and the payload of a frame that encodes it."""
     try:
         payload = write_layout(layout, head)
     except DissectError:
@@ -316,23 +429,9 @@ def _written(layout: Layout, head: Body, logged: LoggedBody) -> tuple[Decoded | 
         payload += write_layout(whole, logged.body)
     except DissectError:
         return None, payload
-    name, version = whole.message.name, whole.version
-    decoded = Decoded(name, version, head, logged.body, at, len(payload), "", whole, layout)
-    return decoded, payload
-
-
-# Exchanges decode their bodies again from the frames when they are needed: a body takes ten times
-# the memory of its bytes, and thousands of exchanges wait for their numbers.
-def _decode_request(frame: Frame, header: RequestHeader) -> Decoded:
-    return decode_request(frame.payload, header)
-
-
-def _decode_response(frame: Frame, header: RequestHeader) -> Decoded:
-    return decode_response(frame.payload, header.api_key, header.api_version)
-
-
-def _acks(sent: Decoded | None) -> int | None:
-    return None if sent is None else sent.body.get("acks")
+    name, version, end = whole.message.name, whole.version, len(payload)
+    note = layout_note(whole)
+    return Decoded(name, version, head, logged.body, at, end, note, whole, layout), payload
 
 
 def _user(principal: str) -> str:
@@ -340,30 +439,28 @@ def _user(principal: str) -> str:
     return "" if name == ANONYMOUS else bounded(name)
 
 
-def _wait(completed: Completed, returned: Decoded | None) -> int:
-    """Return the part of the latency that the client requested: the time in the broker's purgatory,
-    which the line has as its remote time."""
-    remote = completed.times.remote_ns
-    if completed.api_key not in WAITING or not remote:
-        return 0
-    if returned is not None and returned.body.get("error_code"):
-        return 0
-    return min(remote, completed.total_ns)
+@lru_cache(1024)
+def _unknown(request: tuple[str, ...], response: tuple[str, ...]) -> tuple[str, ...]:
+    return (
+        *(f"request.{path}" for path in request),
+        *(f"response.{path}" for path in response),
+    )
 
 
-def _facts(exchange: Exchange, sent: Decoded | None, returned: Decoded | None) -> BodyFacts:
-    """Return the facts of the bodies; batches are unknown, because lines lack the records."""
-    frames = [side.frame.payload for side in (exchange.request, exchange.response) if side]
-    payloads = frames[0], frames[1] if len(frames) > 1 else b""
-    return facts_in(sent, returned, payloads)._replace(blobs=None)
-
-
-def _notes(completed: Completed, *, silent: bool) -> list[Note]:
+@lru_cache(1024)
+def _notes(
+    request_gap: str,
+    request: tuple[str, ...],
+    response_gap: str,
+    response: tuple[str, ...],
+    *,
+    silent: bool,
+) -> tuple[Note, ...]:
     """Return a note for each part that other lines of the API have, and this one lacks."""
     out = []
     gaps: tuple[tuple[Side, str, tuple[str, ...]], ...] = (
-        ("request", completed.request.gap, completed.request.unknown),
-        ("response", completed.response.gap, completed.response.unknown),
+        ("request", request_gap, request),
+        ("response", response_gap, response),
     )
     for side, gap, paths in gaps:
         if gap and gap != NO_RESPONSES and not (silent and side == "response"):
@@ -371,4 +468,4 @@ def _notes(completed: Completed, *, silent: bool) -> list[Note]:
         lacking = [path for path in paths if path.rpartition(".")[2] != RECORDS]
         if lacking:
             out.append(Note("chat", f"not in the line: {', '.join(sorted(lacking))}", side))
-    return out
+    return tuple(out)

@@ -16,6 +16,7 @@ from kafkascope.dissectors.registry import Decoded, RequestHeader
 
 if TYPE_CHECKING:
     from kafkascope.captures.model import Tls
+    from kafkascope.dissectors.codec.reader import Body
 
 SASL_HANDSHAKE: Final = 17
 API_VERSIONS: Final = 18
@@ -24,6 +25,12 @@ STATEFUL: Final = frozenset({SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE})
 """Keys of the APIs whose bodies are looked at here."""
 
 _INT = struct.Struct(">i")
+
+
+def software_in(body: Body) -> str:
+    """Return the library that an ApiVersions request names, "" where it names none."""
+    name = body.get("client_software_name", "")
+    return bounded(f"{name} {body.get('client_software_version', '')}".strip()) if name else ""
 
 
 class Phases(Resumable):
@@ -50,10 +57,7 @@ class Phases(Resumable):
             return
         body = decoded.body
         if header.api_key == API_VERSIONS:
-            name = body.get("client_software_name", "")
-            if name:
-                software = f"{name} {body.get('client_software_version', '')}".strip()
-                self.software = bounded(software)
+            self.software = software_in(body) or self.software
         elif header.api_key == SASL_HANDSHAKE:
             self.mechanism = bounded(body["mechanism"])
             # Version 0 leads to raw tokens, version 1 to SaslAuthenticate (KIP-152).

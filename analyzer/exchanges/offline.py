@@ -42,7 +42,6 @@ from kafkascope.captures.streams.streams import Assembly, batches
 from kafkascope.captures.tls.sources import KeySources
 from kafkascope.extras import missing
 from kafkascope.kernel.numbering import Hold, numbered, with_origins
-from kafkascope.kernel.pairs import Pair
 from kafkascope.kernel.unacknowledged import Unacknowledged
 
 if TYPE_CHECKING:
@@ -277,7 +276,7 @@ class OpenInput:
                 look(item)
         names = self.context.names
         for item in found:
-            if api_key_of(item) == FETCH and (type(item) is not Pair or is_internal(item)):
+            if api_key_of(item) == FETCH and is_internal(item):
                 learn_from_log(exchange_of(item), names)
         return list(found)
 

@@ -14,6 +14,7 @@ from kafkascope.analyzer.exchanges.column import columns_of
 from kafkascope.analyzer.exchanges.limits import LIMITS
 from kafkascope.analyzer.exchanges.row_json import json_of_row, members, runs_of
 from kafkascope.analyzer.exchanges.rows import Row, collected, row_of
+from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.times import clock_of
 from kafkascope.analyzer.topics import CLUSTER_METADATA
 from kafkascope.dissectors.codec.source import compile_function
@@ -24,18 +25,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from kafkascope.analyzer.conversation.context import Context
-    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.conversation.logged import LoggedLine
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.kernel.path import Path
 
-Item: TypeAlias = "Exchange | Pair"
+Item: TypeAlias = "Exchange | Pair | LoggedLine"
 """An exchange, as it was read."""
 
 
 def exchange_of(item: Item) -> Exchange:
-    if type(item) is not Pair:
+    if isinstance(item, Exchange):
         return item
-    exchange: Exchange = item.reader.host.exchange(item)
+    exchange: Exchange = item.reader.host.exchange(item) if type(item) is Pair else item.exchange()
     return exchange
 
 
@@ -47,6 +48,8 @@ def bytes_of(item: Item) -> int:
     """Return the bytes of the messages of an exchange."""
     if type(item) is Pair:
         return item.end - item.begin + item.response_end - item.response_begin
+    if not isinstance(item, Exchange):
+        return len(item.line.message)
     return sum(side.spot.wire_bytes for side in (item.request, item.response) if side is not None)
 
 
@@ -63,7 +66,7 @@ def is_named(item: Item, names: TopicNames) -> bool:
         if ids is None and session is None:
             return True
     else:
-        if item.facts is None:
+        if item.facts is None:  # which only an exchange may be
             item.facts = counted(collected(item)[0])
         ids, session = item.facts.topic_ids, item.fetch_session
     if ids and any(names.get(each) is None and any(each) for each in ids):
@@ -82,9 +85,11 @@ def response_of(exchange: Exchange) -> tuple[Path, int, int] | None:
     return path, 1 - exchange.client_end, response.last_ns
 
 
-def is_internal(pair: Pair) -> bool:
-    """Return whether a pair may be about the topic that names all topics."""
-    facts = pair.facts
+def is_internal(item: Item) -> bool:
+    """Return whether an exchange may bring records of the topic that names all topics."""
+    if type(item) is not Pair:
+        return isinstance(item, Exchange)
+    facts = item.facts
     ids, topics = facts.topic_ids, facts.topics
     return (ids is not None and CLUSTER_METADATA[1] in ids) or (
         topics is not None and CLUSTER_METADATA[0] in topics
@@ -102,6 +107,11 @@ class Rows:
         self._changes = 0
         """Changes of the names of topics by which they are known."""
         self.lines = JsonLines(list(members()), self)
+
+    def both(self, item: Item) -> tuple[Row, Exchange]:
+        """Return an exchange with its row."""
+        exchange = exchange_of(item)
+        return self.row(item if type(item) is Pair else exchange), exchange
 
     def row(self, item: Item) -> Row:
         """Return the row of an exchange, with the topic names known so far."""

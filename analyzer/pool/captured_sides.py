@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from kafkascope.analyzer.conversation.detect import UNKNOWN
+from kafkascope.analyzer.conversation.logged import LoggedLine
 from kafkascope.analyzer.exchanges.pairs import exchange_of
 from kafkascope.kernel.pairs import Pair
 
@@ -28,8 +29,8 @@ class CapturedSides:
 
     def note(self, item: Item) -> None:
         known = len(self.sides) == 2
-        if known and (type(item) is Pair or not item.undecoded):
-            return
+        if isinstance(item, LoggedLine) or (known and (type(item) is Pair or not item.undecoded)):
+            return  # a line came in no packet
         exchange = exchange_of(item)
         if not known and not _silent(exchange):
             connection = exchange.connection

@@ -323,8 +323,7 @@ class Reading:
         made = self._made
         evidence, expected, every = self._evidence, self._expected, self.every
         for item in chain.from_iterable(self._batches()):
-            exchange = exchange_of(item)
-            row = made.row(item)
+            row, exchange = made.both(item)
             if expected is not None and row.errors:
                 row = replace(row, expected=expected(row, exchange))
             if evidence is not None:

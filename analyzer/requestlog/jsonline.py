@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any, Final
 
 import orjson
@@ -15,7 +16,14 @@ from kafkascope.analyzer.requestlog.fields import (
     layouts_of,
     unsupported,
 )
-from kafkascope.analyzer.requestlog.jsonbody import body_of, paths_of_bytes, uuid_of
+from kafkascope.analyzer.requestlog.jsonbody import (
+    REFUSALS,
+    Converter,
+    body_of,
+    converter,
+    paths_of_bytes,
+    uuid_of,
+)
 from kafkascope.analyzer.requestlog.limits import LIMITS
 from kafkascope.analyzer.requestlog.model import (
     CUT,
@@ -114,7 +122,9 @@ def parse_json(message: bytes, written_ns: int, whole_seconds: bool, level: str)
             raise NotUnderstood(NOT_UNDERSTOOD)
         api_name, security_protocol, principal, listener, name, release, _ = texts
         request, response = _sides(key, version, document["request"], document["response"])
-        total_ns, *times = durations_ns([document[name] for name in TIMES])
+        total_ns, *times, conversions_ns = durations_ns(
+            [*[document[name] for name in TIMES], document.get("messageConversionsTime", 0)]
+        )
         return Completed(
             form="json",
             written_ns=written_ns,
@@ -138,7 +148,7 @@ def parse_json(message: bytes, written_ns: int, whole_seconds: bool, level: str)
             request=request,
             response=response,
             record_sizes=_record_sizes(key, request, response, document) if key in _RECORDS else {},
-            conversions_ns=durations_ns([document.get("messageConversionsTime", 0)])[0],
+            conversions_ns=conversions_ns,
             temporary_bytes=_count(document.get("temporaryMemoryBytes", 0)),
         )
     except (KeyError, TypeError, AttributeError, NotUnderstood) as error:
@@ -159,11 +169,22 @@ def _sides(key: int, version: int, request: Any, response: Any) -> tuple[LoggedB
 def _side(layout: Layout, value: Any) -> LoggedBody:
     if value is None or value == "":
         return LoggedBody(None, None, NOT_LOGGED)
+    convert, records = _ordinary(layout)
+    try:
+        return LoggedBody(convert(value), layout, "", records)
+    except REFUSALS:
+        pass
     try:
         body, layout, missing = body_of(layout, value)
     except DissectError as error:
         return LoggedBody(None, None, f"{error.path or 'body'}: {error.reason}")
     return LoggedBody(body, layout, "", (*paths_of_bytes(layout, records=True), *missing))
+
+
+@cache
+def _ordinary(layout: Layout) -> tuple[Converter, tuple[str, ...]]:
+    """Return what converts nearly all bodies, and what these lack."""
+    return converter(layout), paths_of_bytes(layout, records=True)
 
 
 def _record_sizes(

@@ -8,6 +8,7 @@ nanoseconds since 1970 UTC.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -82,10 +83,12 @@ class LoggedConnection(NamedTuple):
     4.0, "" before."""
 
 
-class LoggedBody(NamedTuple):
+@dataclass(slots=True)
+class LoggedBody:
     """One side of a completed request."""
 
     body: Body | None
+    """Set to None by who has read it."""
     layout: Layout | None
     """Of the body; of version 0 for an ApiVersions response that fell back."""
     gap: str

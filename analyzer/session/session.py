@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkascope.analyzer.bodies.dissection import dissect_request, dissect_response, header_of_cut
 from kafkascope.analyzer.exchanges.column import NONE
 from kafkascope.analyzer.exchanges.columns import Frames, Kept, Read, ValueList
+from kafkascope.analyzer.exchanges.pairs import exchange_of
 from kafkascope.analyzer.exchanges.rows import BROKER_COLUMNS, NO_ID, SOURCES, Row, row_of
 from kafkascope.analyzer.exchanges.stages import COLUMNS as STAGES
 from kafkascope.analyzer.model import (
@@ -109,9 +110,10 @@ class Session:
         if self._packer is None:
             parts = self.columns, self.tables, self.stored_frames, self.connection_number
             self._packer = Packer(self.context, *parts)
-        ids, texts = self._packer.add(items)
+        known = [item if type(item) is Pair else exchange_of(item) for item in items]
+        ids, texts = self._packer.add(known)
         self.id_bytes += bytes.fromhex("".join(ids))
-        for key, item in enumerate(items, self.rows_told):
+        for key, item in enumerate(known, self.rows_told):
             if type(item) is Pair:
                 if item.session is not None:
                     self.fetch_sessions[key] = item.session

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.conversation.ordinary import pair_of, reader_of_one_pair
-from kafkascope.analyzer.exchanges.pairs import exchange_of
 from kafkascope.analyzer.statistics.exchange_batch import SAME, ExchangeBatch
 from kafkascope.analyzer.statistics.limits import LIMITS, StatisticsLimits
 from kafkascope.analyzer.statistics.model import Exchange, Row
@@ -67,7 +66,7 @@ class Feed:
             return
         others, size = collect(items, self._groups)
         for item in others:
-            self.give(ExchangeBatch.of(rows.row(item), exchange_of(item)))
+            self.give(ExchangeBatch.of(*rows.both(item)))
         self._rows = rows
         self._wait(len(items) - len(others), size)
 

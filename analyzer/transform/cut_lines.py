@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.requestlog.containers import LineReader
@@ -129,5 +130,5 @@ def _side(logged: LoggedBody, redaction: Redaction, secret: bool) -> LoggedBody:
     if logged.body is None or logged.layout is None:
         # As in a capture, what cannot be read is hidden as a whole where a secret may be.
         unread = logged.gap not in (NOT_LOGGED, NO_RESPONSES) and secret
-        return logged._replace(gap=NOT_LOGGED) if unread else logged
-    return logged._replace(body=redaction.body(logged.layout, logged.body))
+        return replace(logged, gap=NOT_LOGGED) if unread else logged
+    return replace(logged, body=redaction.body(logged.layout, logged.body))

@@ -9,13 +9,15 @@ decides.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kafkascope.analyzer.exchanges.limits import LIMITS
+from kafkascope.analyzer.exchanges.pairs import exchange_of
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.pairs import Item
     from kafkascope.analyzer.model import Exchange
     from kafkascope.captures.model import Connection, Endpoint
 
@@ -34,10 +36,10 @@ Key: TypeAlias = "tuple[Endpoint, Endpoint, int | None]"
 class Joining:
     """Lines by connection and correlation id, each taken by the exchange that it is about."""
 
-    def __init__(self, lines: Iterable[list[Exchange]], most: int = LIMITS.waiting_lines) -> None:
+    def __init__(self, lines: Iterable[Sequence[Item]], most: int = LIMITS.waiting_lines) -> None:
         self._lines: dict[Key, list[Exchange]] = defaultdict(list)
         self._connections: dict[tuple[Endpoint, Endpoint], Connection] = {}
-        self._beyond = chain.from_iterable(lines)
+        self._beyond = map(exchange_of, chain.from_iterable(lines))
         for each in islice(self._beyond, most):
             forwarded = each.logged is not None and each.logged.forwarded
             number = None if forwarded else each.correlation_id

@@ -14,7 +14,7 @@ from heapq import heapify, heappop, heapreplace
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from kafkascope.analyzer.conversation.logged import LoggedConnections
+from kafkascope.analyzer.conversation.logged import LoggedConnections, LoggedLine
 from kafkascope.analyzer.exchanges.limits import LIMITS
 from kafkascope.analyzer.exchanges.logs.joining import TOGETHER
 from kafkascope.analyzer.requestlog.containers import LineReader
@@ -28,7 +28,6 @@ from kafkascope.captures.inputs.opening import open_stream, spoken
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
-    from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.requestlog.model import Completed, LogLine
     from kafkascope.captures.inputs.files import Source
 
@@ -73,14 +72,14 @@ class LogReader:
         """Time before which no exchange begins that is still to come."""
         return max(0, self._latest_ns - WINDOW_NS)
 
-    def exchanges(self, files: list[int]) -> Iterator[list[Exchange]]:
+    def exchanges(self, files: list[int]) -> Iterator[list[LoggedLine]]:
         """Yield the exchanges of some inputs as they are complete, empty lists where nothing comes
         for a while."""
         if len(files) == 1:
             for entries in self._entries(files[0]):
                 yield [self._taken(files[0], entry) for entry in entries]
             return
-        some: list[Exchange] = []
+        some: list[LoggedLine] = []
         for file, entry in self._merged(files):
             if not self._is_copy(entry[1]):
                 some.append(self._taken(file, entry))
@@ -110,7 +109,7 @@ class LogReader:
             lacking += "; before 1.0 responses, and with them errors and offsets"
         return f"request logs do not show {lacking}: no finding is about these (docs/requestlog.md)"
 
-    def _taken(self, file: int, entry: Entry) -> Exchange:
+    def _taken(self, file: int, entry: Entry) -> LoggedLine:
         self.lines += 1
         self._latest_ns = max(self._latest_ns, entry[1].written_ns)
         self.without_responses |= entry[1].response.gap == NO_RESPONSES
@@ -129,23 +128,24 @@ class LogReader:
             del self._seen[next(iter(self._seen))]
         return False
 
-    def _entries(self, file: int) -> Iterator[list[Entry]]:
-        """Yield the completed requests of an input, those of a block at a time."""
+    def _entries(self, file: int) -> Iterator[Iterator[Entry]]:
+        """Yield the completed requests of an input, those of a block at a time. Each is parsed when
+        it is due: the bodies of a block are a hundred thousand objects."""
         reader, clock = LineReader(), LogClock(self._zone)
         for data in self._source.text(file):
             yield self._parsed(file, clock, reader.feed(data))
         yield self._parsed(file, clock, reader.finish())
         self.local = self.local or clock.source == "machine"
 
-    def _parsed(self, file: int, clock: LogClock, lines: list[LogLine | Unparsed]) -> list[Entry]:
-        out: list[Entry] = []
+    def _parsed(
+        self, file: int, clock: LogClock, lines: list[LogLine | Unparsed]
+    ) -> Iterator[Entry]:
         for line in lines:
             found = line if isinstance(line, Unparsed) else parse(line, clock)
             if isinstance(found, Unparsed):
                 self._note(file, found)
             elif not isinstance(line, Unparsed):
-                out.append((line, found))
-        return out
+                yield line, found
 
     def _note(self, file: int, line: Unparsed) -> None:
         self.unparsed[line.reason] += 1
