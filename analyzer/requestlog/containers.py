@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -54,20 +52,12 @@ class _Origin(NamedTuple):
     arrived: str = ""
 
 
-@dataclass(slots=True)
-class _Parts:
-    """Parts of a line that a container runtime has split."""
-
-    origin: _Origin
-    texts: list[bytes] = field(default_factory=list)
-    size: int = 0
-
-
 class LineReader:
     """Lines of the request logger in a file, block by block."""
 
     def __init__(self, limits: RequestLogLimits = LIMITS) -> None:
         self._limits = limits
+        self._out: list[LogLine | Unparsed] = []
         self._offset = 0
         """Of the first byte in `_rest`."""
         self._end = 0
@@ -77,154 +67,139 @@ class LineReader:
         """Bytes of a line whose end has not come."""
         self._rest_size = 0
         self._too_long = False
-        self._parts: dict[str, _Parts] = {}
-        """By stream."""
-        self._parts_size = 0
+        self._parts: dict[str, tuple[_Origin, bytearray]] = {}
+        """Of lines that a container runtime has split, by stream."""
         self._open: LogLine | None = None
         """A text line without its end: texts of old releases may hold line feeds."""
-        self._more: list[bytes] = []
+        self._more = bytearray()
         """Lines behind it."""
-        self._more_size = 0
 
     def feed(self, block: bytes) -> list[LogLine | Unparsed]:
         """Return the lines that end in a block."""
-        out: list[LogLine | Unparsed] = []
         *ended, rest = block.split(b"\n")
         for piece in ended:
-            line = b"".join((*self._rest, piece)) if self._rest else piece
-            size = self._rest_size + len(piece) + 1
-            if not self._too_long:
-                out += self._line(line, size)
-            self._too_long = False
-            self._rest, self._rest_size = [], 0
-            self._offset += size
-            self._number += 1
-        if rest:
-            self._rest_size += len(rest)
-            if not self._too_long:
-                self._rest.append(rest)
-            if self._rest_size > self._limits.line_bytes and not self._too_long:
+            self._line(piece, 1)
+        self._rest_size += len(rest)
+        if rest and not self._too_long:
+            self._rest.append(rest)
+            if self._rest_size > self._limits.line_bytes:
                 if MARKER in b"".join(self._rest):
-                    out.append(Unparsed(self._offset, self._number, TOO_LONG))
+                    self._out.append(Unparsed(self._offset, self._number, TOO_LONG))
                 self._too_long, self._rest = True, []
-        return out
+        return self._taken()
 
     def finish(self) -> list[LogLine | Unparsed]:
         """Return what is left at the end of the file: its last line may be whole."""
-        out: list[LogLine | Unparsed] = []
-        if self._rest and not self._too_long:
-            out += self._line(b"".join(self._rest), self._rest_size)
+        if self._rest_size:
+            self._line(b"", 0)
         for stream in list(self._parts):
-            out += self._cut(stream)
-        if self._open is not None:
-            out.append(self._closed())
-        self._offset += self._rest_size
-        self._rest, self._rest_size, self._too_long = [], 0, False
+            self._cut(stream)
+        self._close()
+        return self._taken()
+
+    def _taken(self) -> list[LogLine | Unparsed]:
+        out, self._out = self._out, []
         return out
 
-    def _line(self, line: bytes, size: int) -> Iterator[LogLine | Unparsed]:
-        self._end = self._offset + size
+    def _line(self, piece: bytes, feed: int) -> None:
+        """Read the line that ends with a piece, and with `feed` bytes behind it."""
+        self._end = self._offset + self._rest_size + len(piece) + feed
+        line = b"".join((*self._rest, piece)) if self._rest else piece
         # Of most lines of other loggers no more is read than this.
-        if MARKER in line or self._parts or self._open:
-            yield from self._unwrapped(line, _Origin(self._offset, self._number), 0)
+        if not self._too_long and (MARKER in line or self._parts or self._open):
+            self._unwrap(line, _Origin(self._offset, self._number), 0)
+        self._offset, self._rest, self._rest_size, self._too_long = self._end, [], 0, False
+        self._number += 1
 
-    def _unwrapped(self, line: bytes, origin: _Origin, depth: int) -> Iterator[LogLine | Unparsed]:
-        """Yield the lines in a line, without the wrappings of a container runtime and of a JSON
-        layout inside it."""
+    def _unwrap(self, line: bytes, origin: _Origin, depth: int) -> None:
+        """Read a line without the wrappings of a container runtime and of a JSON layout inside
+        it."""
         if depth < 3 and line.startswith(b"{"):
-            yield from self._json(line, origin, depth + 1)
+            self._json(line, origin, depth + 1)
         elif depth < 3 and (match := _CRI.match(line)):
             time, stream, flag = (part.decode() for part in match.groups())
             origin = origin._replace(arrived=time)
-            yield from self._part(stream, line[match.end() :], flag == "F", origin, depth + 1)
+            self._part(stream, line[match.end() :], flag == "F", origin, depth + 1)
         else:
             begin = _last_event(line)
             if begin:
-                yield Unparsed(*origin[:2], CUT)
+                self._out.append(Unparsed(*origin[:2], CUT))
                 if not depth:
                     origin = origin._replace(offset=origin.offset + begin)
-            yield from self._event(line[begin:].removesuffix(b"\r"), origin, depth)
+            self._event(line[begin:].removesuffix(b"\r"), origin, depth)
 
-    def _json(self, line: bytes, origin: _Origin, depth: int) -> Iterator[LogLine | Unparsed]:
+    def _json(self, line: bytes, origin: _Origin, depth: int) -> None:
         try:
             document = orjson.loads(line)
         except orjson.JSONDecodeError:
             if MARKER in line:
                 whole = line.rstrip().endswith(b"}")
-                yield Unparsed(*origin[:2], NOT_UNDERSTOOD if whole else CUT)
+                self._out.append(Unparsed(*origin[:2], NOT_UNDERSTOOD if whole else CUT))
             return
         if type(document) is dict:
-            yield from self._document(document, origin, depth)
+            self._document(document, origin, depth)
 
-    def _document(
-        self, document: dict[str, Any], origin: _Origin, depth: int
-    ) -> Iterator[LogLine | Unparsed]:
-        """Yield the line in a JSON document."""
+    def _document(self, document: dict[str, Any], origin: _Origin, depth: int) -> None:
+        """Read the line in a JSON document."""
         log, stream = document.get("log"), document.get("stream")
         if type(log) is str and type(stream) is str and document.keys() - {"attrs"} == _DOCKER:
             text = log.encode("utf-8", "replace")
             part = text.removesuffix(b"\n")
             origin = origin._replace(arrived=_instant(document) or origin.arrived)
-            yield from self._part(stream, part, part != text, origin, depth)
+            self._part(stream, part, part != text, origin, depth)
             return
         message, inner, time = _message(document, "", 0)
         if message:
             text = message.removesuffix("\n").encode("utf-8", "replace")
             if text.startswith(MARKER):
-                yield self._log_line(text, time or origin.arrived, _level(inner), origin)
+                stamp, level = time or origin.arrived, _level(inner)
+                self._out.append(self._log_line(text, stamp, level, origin))
             else:
                 origin = origin._replace(arrived=time or origin.arrived)
-                yield from self._unwrapped(text, origin, depth)
+                self._unwrap(text, origin, depth)
         elif MARKER.decode() in str(document):
-            yield Unparsed(*origin[:2], NOT_UNDERSTOOD)
+            self._out.append(Unparsed(*origin[:2], NOT_UNDERSTOOD))
 
-    def _part(
-        self, stream: str, text: bytes, ended: bool, origin: _Origin, depth: int
-    ) -> Iterator[LogLine | Unparsed]:
-        """Join parts; yield the lines in the whole."""
+    def _part(self, stream: str, text: bytes, ended: bool, origin: _Origin, depth: int) -> None:
+        """Join parts; read the whole."""
         # Behind a part whose rest is lost (a rotated file, a restart) the next line begins.
         if stream in self._parts and _BEGIN.match(text):
-            yield from self._cut(stream)
-        parts = self._parts.get(stream)
-        if parts is None:
+            self._cut(stream)
+        if stream not in self._parts:
             if ended:
-                yield from self._unwrapped(text, origin, depth)
+                self._unwrap(text, origin, depth)
                 return
             if MARKER not in text:
                 return  # the message begins in the first part, or it is none of ours
             if len(self._parts) >= self._limits.streams:
-                yield from self._cut(next(iter(self._parts)))
-            parts = self._parts[stream] = _Parts(origin)
-        parts.texts.append(text)
-        parts.size += len(text)
-        self._parts_size += len(text)
-        if self._parts_size > self._limits.line_bytes:
-            yield from self._cut(stream, TOO_LONG)
+                self._cut(next(iter(self._parts)))
+            self._parts[stream] = origin, bytearray()
+        origin, whole = self._parts[stream]
+        whole += text
+        if sum(len(waiting) for _, waiting in self._parts.values()) > self._limits.line_bytes:
+            self._cut(stream, TOO_LONG)
         elif ended:
             del self._parts[stream]
-            self._parts_size -= parts.size
-            yield from self._unwrapped(b"".join(parts.texts), parts.origin, depth)
+            self._unwrap(bytes(whole), origin, depth)
 
-    def _cut(self, stream: str, reason: str = CUT) -> Iterator[Unparsed]:
+    def _cut(self, stream: str, reason: str = CUT) -> None:
         """Drop the parts of a stream."""
-        parts = self._parts.pop(stream)
-        self._parts_size -= parts.size
-        yield Unparsed(*parts.origin[:2], reason)
+        origin, _ = self._parts.pop(stream)
+        self._out.append(Unparsed(*origin[:2], reason))
 
-    def _event(self, text: bytes, origin: _Origin, depth: int) -> Iterator[LogLine | Unparsed]:
-        """Yield the line of an event that log4j wrote as text."""
+    def _event(self, text: bytes, origin: _Origin, depth: int) -> None:
+        """Read an event that log4j wrote as text."""
         if b"\x1b" in text:
             text = _COLOUR.sub(b"", text)
         at = text.find(MARKER)
         if self._open is not None:
-            short = self._more_size < self._limits.line_bytes
+            short = len(self._more) < self._limits.line_bytes
             if at < 0 and short and not _DATE.search(text, 0, 64):
-                self._more.append(text)
-                self._more_size += len(text)
+                self._more += b"\n" + text
                 self._open = self._open._replace(size=self._end - self._open.offset)
                 if _END not in text:
                     return
-            yield self._closed()
+            self._close()
         if at < 0:
             return
         prefix = text[max(0, at - self._limits.prefix_bytes) : at].decode("ascii", "replace")
@@ -234,12 +209,12 @@ class LineReader:
             origin = origin._replace(arrived=stamps[0])
         if depth < 3 and (document := _behind(text, at)):
             arrived = next(filter(has_zone, stamps), origin.arrived)
-            yield from self._document(document, origin._replace(arrived=arrived), depth + 1)
+            self._document(document, origin._replace(arrived=arrived), depth + 1)
             return
         time, level = stamps[-1] if stamps else "", levels[-1] if levels else ""
         line = self._log_line(_unquoted(text, at), time, level, origin)
         if line.message.startswith(b'{"', len(MARKER)) or _END in line.message:
-            yield line
+            self._out.append(line)
         else:
             self._open = line
 
@@ -247,13 +222,11 @@ class LineReader:
         offset, number, arrived = origin
         return LogLine(offset, self._end - offset, number, message, time, level, arrived)
 
-    def _closed(self) -> LogLine:
-        """Return the line that had no end, with what was behind it."""
-        line = self._open
-        assert line is not None
-        message = b"\n".join((line.message, *self._more))
-        self._open, self._more, self._more_size = None, [], 0
-        return line._replace(message=message)
+    def _close(self) -> None:
+        """Put out the line that had no end, with what was behind it."""
+        if self._open is not None:
+            self._out.append(self._open._replace(message=self._open.message + self._more))
+            self._open, self._more = None, bytearray()
 
 
 def _last_event(text: bytes) -> int:
