@@ -323,8 +323,7 @@ class Decoded(NamedTuple):
         return payload[: self.body_at] + written + (payload[self.end :] if rest is None else rest)
 
 
-def layout_note(layout: Layout) -> str:
-    """Return which releases had a layout that is not the main one of its version."""
+def _note(layout: Layout) -> str:
     releases = layout.message.releases
     return f"layout of Kafka {releases}" if releases else ""
 
@@ -357,8 +356,7 @@ def _plan(side: Literal["Request", "Response"], key: int, version: int) -> _Plan
     kind = of_header(key, version)
     header, layout = layout_of(f"{side}Header", kind), layout_of(name, version)
     varies = bool(variants_of(name, version))
-    note = layout_note(layout)
-    return _Plan(name, kind, header, reader(header), layout, reader(layout), varies, note)
+    return _Plan(name, kind, header, reader(header), layout, reader(layout), varies, _note(layout))
 
 
 _request_plan: Final = lru_cache(4096)(partial(_plan, "Request"))
@@ -387,7 +385,7 @@ def _body_by(plan: _Plan, payload: bytes, version: int, header: Body, body_at: i
     name, header_layout, layout, note = plan.message, plan.header_layout, plan.layout, plan.note
     if plan.varies:
         body, end, layout = read_best(name, version, payload, body_at)
-        note = layout_note(layout)
+        note = _note(layout)
     else:
         try:
             body, end = plan.read(payload, body_at)

@@ -9,13 +9,14 @@ those on the wire (decision 0053). Sans-I/O.
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.bodies import facts as body_facts
 from kafkascope.analyzer.bodies import fetch_sessions, nodes
-from kafkascope.analyzer.bodies.facts import NO_FACTS, BodyFacts, facts_of_bodies
+from kafkascope.analyzer.bodies.facts import BodyFacts, facts_of_bodies
 from kafkascope.analyzer.bodies.waits import WAITING
 from kafkascope.analyzer.conversation.ordinary import ACKS_0, teaches
 from kafkascope.analyzer.conversation.phases import software_in
@@ -43,7 +44,8 @@ from kafkascope.dissectors.registry import (
     API_VERSIONS,
     Decoded,
     RequestHeader,
-    layout_note,
+    decode_request,
+    decode_response,
     layout_of,
     request_header_version,
     response_header_version,
@@ -56,7 +58,6 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.model import Side
     from kafkascope.analyzer.requestlog.model import Completed, LoggedBody, LogLine
     from kafkascope.dissectors.codec.reader import Body
-    from kafkascope.dissectors.layout import Layout
 
 PRODUCE: Final = 0
 # The largest correlation id of a client's first request: they begin with 0 or 1.
@@ -108,41 +109,6 @@ class ReadOffsets:
                     self._reads[partition] = logged
 
 
-class _Messages:
-    """Both messages of a line. They are parsed again and encoded when somebody reads one: a body
-    takes ten times the memory of its bytes."""
-
-    __slots__ = ("_at", "_bodies", "_header", "_line", "_part", "_written")
-
-    def __init__(self, line: LogLine, header: RequestHeader, part: Part, at: int) -> None:
-        """`at`: place of the request."""
-        self._line, self._header, self._part, self._at = line, header, part, at
-        self._bodies: tuple[LoggedBody, LoggedBody] | None = None
-        self._written: list[tuple[Decoded | None, bytes] | None] = [None, None]
-
-    def request(self, _: Frame, __: RequestHeader) -> Decoded | None:
-        """Return the request, as `Later` does; None where no frame can hold it."""
-        return self._side(0)[0]
-
-    def response(self, _: Frame, __: RequestHeader) -> Decoded | None:
-        return self._side(1)[0]
-
-    def frame(self, side: int, time_ns: int) -> Frame:
-        """Return the frame of the request (0) or the response (1)."""
-        payload = self._side(side)[1]
-        return Frame(payload, self._at + side, len(payload), time_ns, time_ns, (self._part,))
-
-    def _side(self, side: int) -> tuple[Decoded | None, bytes]:
-        found = self._written[side]
-        if found is None:
-            if self._bodies is None:
-                completed = completed_of(self._line, 0, whole_seconds=False)
-                self._bodies = completed.request, completed.response
-            head = _response_head if side else _request_head
-            found = self._written[side] = _written(*head(self._header), self._bodies[side])
-        return found
-
-
 @dataclass(slots=True)
 class LoggedLine:
     """A line on its way to an exchange, which is made when somebody needs it: thousands wait for
@@ -171,29 +137,19 @@ class LoggedLine:
 
     def exchange(self) -> Exchange:
         """Make the exchange."""
-        completed, line, header, connection = (
-            self.completed,
-            self.line,
-            self.header,
-            self.connection,
-        )
-        asked, told, number, at = completed.request, completed.response, line.number, self.place
-        end_ns = completed.written_ns
-        begin_ns = end_ns - completed.total_ns
-        silent = self._is_silent()
-        # Where the header does not fit into a frame, neither message does.
-        layouts = (asked.layout, told.layout) if header.end else (None, None)
-        messages = _Messages(line, header, Part(self.file, line.offset, line.size, number), at)
+        completed, header, connection = self.completed, self.header, self.connection
+        asked, told, silent = completed.request, completed.response, self._is_silent()
+        begin_ns, end_ns, number = self.origin[0], completed.written_ns, self.line.number
         request = Request(
-            Unmade(partial(messages.frame, 0, begin_ns), at),
+            Unmade(partial(self._frame, 0), self.place),
             header,
-            None if layouts[0] is None else Later(layouts[0], messages.request),
+            None if asked.layout is None else Later(asked.layout, _decode_request),
             spot((number, begin_ns, begin_ns, 0)),
         )
         response = Response(
-            Unmade(partial(messages.frame, 1, end_ns), at + 1),
+            Unmade(partial(self._frame, 1), self.place + 1),
             header.correlation_id,
-            None if layouts[1] is None else Later(layouts[1], messages.response),
+            None if told.layout is None else Later(told.layout, _decode_response),
             spot((number, end_ns, end_ns, 0)),
             header,
         )
@@ -221,6 +177,17 @@ class LoggedLine:
             stages=Stages(server_ns=None if silent else completed.total_ns),
             logged=self.logged,
         )
+
+    def _frame(self, side: int) -> Frame:
+        """Encode the request (0) or the response (1)."""
+        payload = _response_header(self.header) if side else _request_header(self.header)
+        logged, line = _bodies(self.line)[side], self.line
+        if logged.layout is not None and logged.body is not None:
+            with suppress(DissectError):
+                payload += write_layout(logged.layout, logged.body)
+        time_ns = self.completed.written_ns if side else self.origin[0]
+        part = Part(self.file, line.offset, line.size, line.number)
+        return Frame(payload, self.place + side, len(payload), time_ns, time_ns, (part,))
 
     @property
     def place(self) -> int:
@@ -295,12 +262,8 @@ class LoggedConnections:
             _unknown(request.unknown, response.unknown),
             state.begun,
         )
-        session, facts = None, NO_FACTS
-        if size:
-            facts = facts_of_bodies(
-                (request.layout, request.body), (response.layout, response.body)
-            )
-            session = self._follow(state, completed, logged)
+        facts = facts_of_bodies((request.layout, request.body), (response.layout, response.body))
+        session = self._follow(state, completed, logged)
         request.body = response.body = None
         software = bounded(f"{completed.software_name} {completed.software_version}".strip())
         if not software and not completed.forwarded:
@@ -385,53 +348,49 @@ def _forwarding_key(line: LoggedLine) -> tuple[object, ...]:
     return (*line.header[:4], line.completed.principal)
 
 
-Head: TypeAlias = "tuple[Layout, Body]"
-"""Layout and fields of a header."""
+# Who reads one message of an exchange mostly reads the other next.
+@lru_cache(1)
+def _bodies(line: LogLine) -> tuple[LoggedBody, LoggedBody]:
+    """Return both bodies of a line that was parsed before."""
+    completed = completed_of(line, 0, whole_seconds=False)
+    return completed.request, completed.response
 
 
-def _request_head(header: RequestHeader) -> Head:
+def _request_header(header: RequestHeader) -> bytes:
     key, version, correlation_id, client_id, *_ = header
     kind = request_header_version(key, version)
-    head: Body = {
+    fields: Body = {
         "request_api_key": key,
         "request_api_version": version,
         "correlation_id": correlation_id,
     }
     if kind:
-        head["client_id"] = client_id
-    return layout_of("RequestHeader", kind), head
+        fields["client_id"] = client_id
+    return write_layout(layout_of("RequestHeader", kind), fields)
 
 
-def _response_head(header: RequestHeader) -> Head:
+def _response_header(header: RequestHeader) -> bytes:
     kind = response_header_version(header.api_key, header.api_version)
-    return layout_of("ResponseHeader", kind), {"correlation_id": header.correlation_id}
+    fields = {"correlation_id": header.correlation_id}
+    return write_layout(layout_of("ResponseHeader", kind), fields)
 
 
 @lru_cache(4096)
 def _size_of_header(key: int, version: int, client_id: str | None) -> int:
-    """Return the bytes of a request's header; 0 where no frame can hold it."""
-    try:
-        return len(write_layout(*_request_head(RequestHeader(key, version, 0, client_id, [], 0))))
-    except DissectError:
-        return 0
+    return len(_request_header(RequestHeader(key, version, 0, client_id, [], 0)))
 
 
-def _written(layout: Layout, head: Body, logged: LoggedBody) -> tuple[Decoded | None, bytes]:
-    """Return the decoded message of a line, and the payload of a frame that encodes it."""
-    try:
-        payload = write_layout(layout, head)
-    except DissectError:
-        return None, b""
-    if logged.body is None or logged.layout is None:
-        return None, payload
-    whole, at = logged.layout, len(payload)
-    try:
-        payload += write_layout(whole, logged.body)
-    except DissectError:
-        return None, payload
-    name, version, end = whole.message.name, whole.version, len(payload)
-    note = layout_note(whole)
-    return Decoded(name, version, head, logged.body, at, end, note, whole, layout), payload
+# A body whose texts are too long for its version is not in the frame.
+def _decode_request(frame: Frame, header: RequestHeader) -> Decoded | None:
+    with suppress(DissectError):
+        return decode_request(frame.payload, header)
+    return None
+
+
+def _decode_response(frame: Frame, header: RequestHeader) -> Decoded | None:
+    with suppress(DissectError):
+        return decode_response(frame.payload, header.api_key, header.api_version)
+    return None
 
 
 def _user(principal: str) -> str:

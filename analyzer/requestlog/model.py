@@ -99,6 +99,19 @@ class LoggedBody:
     is unknown as well."""
 
 
+class LineHead(NamedTuple):
+    """What a line says before the connection, as `Completed` has it."""
+
+    api_key: int
+    api_name: str
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    request: LoggedBody
+    response: LoggedBody
+    record_sizes: dict[tuple[str | Uuid, int], int]
+
+
 class Completed(NamedTuple):
     """One completed request."""
 

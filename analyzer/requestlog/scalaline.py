@@ -11,7 +11,12 @@ import re
 from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.requestlog.fields import KEYS, NotUnderstood, layouts_of
-from kafkascope.analyzer.requestlog.model import NOT_UNDERSTOOD, LoggedBody
+from kafkascope.analyzer.requestlog.model import (
+    NO_RESPONSES,
+    NOT_UNDERSTOOD,
+    LineHead,
+    LoggedBody,
+)
 from kafkascope.analyzer.requestlog.textbody import read_text
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError, Malformed
@@ -75,19 +80,7 @@ _CLASSES: Final = {
 }
 
 
-class ScalaRequest(NamedTuple):
-    """A request as its class prints it."""
-
-    api_key: int
-    api_name: str
-    api_version: int
-    correlation_id: int
-    client_id: str | None
-    request: LoggedBody
-    record_sizes: dict[Any, int]
-
-
-def read_scala(text: str) -> ScalaRequest | None:
+def read_scala(text: str) -> LineHead | None:
     """Read a request; None where it is in another form. `NotUnderstood` without an API or a
     correlation id."""
     head = _NAME.match(text)
@@ -117,7 +110,8 @@ def read_scala(text: str) -> ScalaRequest | None:
             request, sizes = _body(layouts[0], scala, fields)
         except DissectError as error:
             request = LoggedBody(None, None, error.reason)
-    return ScalaRequest(key, name, version, int(number[1]), client_id, request, sizes)
+    response = LoggedBody(None, None, NO_RESPONSES)
+    return LineHead(key, name, version, int(number[1]), client_id, request, response, sizes)
 
 
 def _body(

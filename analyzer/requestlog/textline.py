@@ -10,7 +10,7 @@ Nothing is quoted, so a line is cut from both ends: the first end of a header, t
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kafkascope.analyzer.requestlog.fields import (
     KEYS,
@@ -27,6 +27,7 @@ from kafkascope.analyzer.requestlog.model import (
     NOT_UNDERSTOOD,
     BrokerTimes,
     Completed,
+    LineHead,
     LoggedBody,
 )
 from kafkascope.analyzer.requestlog.scalaline import read_scala
@@ -61,19 +62,6 @@ _SOFTWARE: Final = re.compile(
 )
 _LAST_FIELDS: Final = (",listener:", ",clientInformation:ClientInformation(softwareName=")
 _FORMER_NAMES: Final = {"alterisr": "alterpartition", "electpreferredleaders": "electleaders"}
-
-
-class _Head(NamedTuple):
-    """What stands before the connection."""
-
-    api_key: int
-    api_name: str
-    api_version: int
-    correlation_id: int
-    client_id: str | None
-    request: LoggedBody
-    response: LoggedBody
-    record_sizes: dict[Any, int]
 
 
 def parse_text(message: bytes, written_ns: int, whole_seconds: bool, level: str) -> Completed:
@@ -113,11 +101,7 @@ def parse_text(message: bytes, written_ns: int, whole_seconds: bool, level: str)
             times.get("sendTime"),
             times.get("throttleTime"),
         ),
-        api_key=head.api_key,
-        api_name=head.api_name,
-        api_version=head.api_version,
-        correlation_id=head.correlation_id,
-        client_id=head.client_id,
+        **head._asdict(),
         forwarded=False,
         deprecated=False,
         connection=connection_of(connection[1]),
@@ -126,9 +110,6 @@ def parse_text(message: bytes, written_ns: int, whole_seconds: bool, level: str)
         listener=listener,
         software_name="" if name == "unknown" else name,
         software_version="" if release == "unknown" else release,
-        request=head.request,
-        response=head.response,
-        record_sizes=head.record_sizes,
         conversions_ns=times.get("messageConversionsTime", 0),
         temporary_bytes=int(float(numbers.get("temporaryMemoryBytes", 0))),
     )
@@ -156,7 +137,7 @@ def _identity(tail: str) -> tuple[str, str, str]:
     return protocol[1], principal.rstrip(), ""
 
 
-def _head(text: str) -> _Head:
+def _head(text: str) -> LineHead:
     if match := _HEADER.match(text):
         name, version, client_id, correlation_id = match.groups()
         name_key = name.replace("_", "").lower()
@@ -166,16 +147,14 @@ def _head(text: str) -> _Head:
         key = int(key_text)
         name = APIS[key].name if key in APIS else key_text
     elif scala := read_scala(text):
-        return _Head(
-            *scala[:6], LoggedBody(None, None, NO_RESPONSES), record_sizes=scala.record_sizes
-        )
+        return scala
     else:
         raise NotUnderstood(NOT_UNDERSTOOD)
     if not -(1 << 31) <= int(correlation_id) < 1 << 31:
         raise NotUnderstood(NOT_UNDERSTOOD)
     client = None if client_id == "null" else client_id
     bodies = _bodies(key, name, int(version), text[match.end() :], match.re is _HEADER)
-    return _Head(key, name, int(version), int(correlation_id), client, *bodies)
+    return LineHead(key, name, int(version), int(correlation_id), client, *bodies)
 
 
 def _bodies(
