@@ -147,5 +147,13 @@ def _line(time_ns: int, width_ns: int, found: Slice) -> Line:
             for stage in STAGES
         },
         "width": width_ns,
+        **known_sizes(found.count, found.request_bytes, found.response_bytes),
     }
     return filled(Rates.COLUMNS, found, line)
+
+
+def known_sizes(count: int, request_bytes: int, response_bytes: int) -> Line:
+    """Return the bytes of both sides of some exchanges; None where all are lines of request logs,
+    which have no sizes."""
+    line: Line = {"request_bytes": request_bytes, "response_bytes": response_bytes}
+    return line if any(line.values()) or not count else dict.fromkeys(line)

@@ -22,7 +22,7 @@ from kafkascope.analyzer.model import Point
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.model import Column, Line, columns, filled, per_second, share
-from kafkascope.analyzer.statistics.rates import STAGES
+from kafkascope.analyzer.statistics.rates import STAGES, known_sizes
 from kafkascope.analyzer.statistics.simple import Breakdown
 
 
@@ -102,6 +102,7 @@ class Throughput(Breakdown[Traffic]):
             "per_second": per_second(traffic.count, traffic.first_ns, traffic.last_ns),
             "throttled_share": share(traffic.throttled, traffic.answered),
             "throttle": traffic.throttle_ms * 1_000_000,
+            **known_sizes(traffic.count, traffic.request_bytes, traffic.response_bytes),
         }
         return filled(self.COLUMNS, traffic, key | more)
 

@@ -69,7 +69,7 @@ def rates_of(lines: Sequence[Line]) -> list[Spans]:
     last, width = lines[-1], lines[-1]["width"] or 1
     seconds = width / 1_000_000_000
     counts = [line["requests"] for line in lines]
-    octets = [line["request_bytes"] + line["response_bytes"] for line in lines]
+    octets = [(line["request_bytes"] or 0) + (line["response_bytes"] or 0) for line in lines]
     excess = [line["excess"] or 0 for line in lines]
     failed = sum(line["failed"] for line in lines)
     rows = (

@@ -242,3 +242,16 @@ def test_the_next_fetch_tells_which_records_came(tmp_path: Path) -> None:
     assert first.logged.reads == {("orders", 0): (10, 25)}
     assert last.logged.reads == {("orders", 0): (25, None)}
     assert first.logged.record_sizes == {("orders", 0): 99}
+
+
+@pytest.mark.parametrize("name", ["apis", "rates", "connections"])
+def test_sizes_that_no_line_has_are_unknown(tmp_path: Path, name: str) -> None:
+    found, capture = exchanges(written(tmp_path / "log", line(1.0, METADATA)))
+    statistic: Any = STATISTICS[name]()
+    feed = Feed((statistic,))
+    for exchange in found:
+        feed.add(row_of(exchange, capture.context.names), exchange)
+    feed.settle()
+    (row,) = statistic.rows()
+    sizes = [value for column, value in row.items() if column.endswith("_bytes")]
+    assert sizes == [None] * len(sizes) != []
