@@ -25,12 +25,15 @@ _MONTHS: Final = "JanFebMarAprMayJunJulAugSepOctNovDec"
 _MONTH: Final = rf"(?P<month>{'|'.join(re.findall('...', _MONTHS))})"
 _CLOCK: Final = r"(?P<clock>\d\d:\d\d:\d\d)"
 _REST: Final = r"(?P<rest>[.,]\d{1,9})?(?P<zone> ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d)\b)?"
+_NO_MONTH: Final = r"1[3-9]|2\d|3[01]"
 _OTHER_STAMPS: Final = (
-    # log4j's COMPACT and ISO8601_BASIC, UNIX_MILLIS, DATE, and what operators use. Not
-    # `11/12/2026`, which is a day in November or December.
+    # log4j's COMPACT and ISO8601_BASIC, UNIX_MILLIS, DATE, and what operators use. Of `28/11/2026`
+    # and `11/28/2026` one number is no month; not `11/12/2026`, a day in November or December.
     r"(?P<year>\d{4})/(?P<month>\d\d)/(?P<day>\d\d) " + _CLOCK + _REST,
     r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)T?(?P<clock>\d{6})(?P<rest>[.,]?\d{3})\b",
     r"(?P<day>\d\d)\.(?P<month>\d\d)\.(?P<year>\d{4}) " + _CLOCK + _REST,
+    rf"(?P<day>{_NO_MONTH})/(?P<month>\d\d)/(?P<year>\d{{4}}) {_CLOCK}{_REST}",
+    rf"(?P<month>\d\d)/(?P<day>{_NO_MONTH})/(?P<year>\d{{4}}) {_CLOCK}{_REST}",
     rf"(?P<day>\d\d)[ /-]{_MONTH}[ /-](?P<year>\d{{4}})[ :]{_CLOCK}{_REST}",
     rf"{_MONTH} (?P<day>\d\d?), (?P<year>\d{{4}}) {_CLOCK}{_REST}",
     rf"{_MONTH} (?P<day>\d\d) {_CLOCK}(?P<zone> \w{{3,5}})? (?P<year>\d{{4}})",

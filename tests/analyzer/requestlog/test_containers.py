@@ -182,6 +182,8 @@ def doc(**fields: Any) -> bytes:
         f"\x1b[30m2026-11-28T18:18:52,136+00\x1b[m \x1b[36mDEBUG\x1b[m {MESSAGE}\n".encode(),
         f"2026-11-28 06:18:52.136 PM DEBUG {MESSAGE}\n".encode(),
         f"2026-11-28 18:18:52.136 UTC debug {MESSAGE}\n".encode(),
+        f"28/11/2026 18:18:52.136 DEBUG {MESSAGE}\n".encode(),
+        f"11/28/2026 18:18:52,136 DEBUG {MESSAGE}\n".encode(),
         f"28.11.2026 18:18:52.136 DEBUG {MESSAGE}\n".encode(),
         f"28/Nov/2026:18:18:52.136 +0000 DEBUG {MESSAGE}\n".encode(),
         f"28 Nov 2026 18:18:52.136 DEBUG {MESSAGE}\n".encode(),
