@@ -143,6 +143,8 @@ class Later(NamedTuple):
     """Of its body."""
     decode: Callable[[Frame, RequestHeader], Decoded | None]
     """Makes it of its frame and the request's header; None where it cannot be made after all."""
+    body: Callable[[], Body | None] | None = None
+    """Returns the body alone, where no frame is needed for it."""
 
 
 class _Message:
@@ -193,6 +195,9 @@ class _Message:
 
     @property
     def body(self) -> Body | None:
+        found = self._decoded
+        if type(found) is Later and found.body is not None:
+            return found.body()
         return None if self.decoded is None else self.decoded.body
 
     def _parts(self) -> tuple[Frame, RequestHeader | int | None, Decoded | None]:

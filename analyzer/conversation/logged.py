@@ -143,13 +143,13 @@ class LoggedLine:
         request = Request(
             Unmade(partial(self._frame, 0), self.place),
             header,
-            None if asked.layout is None else Later(asked.layout, _decode_request),
+            None if asked.layout is None else Later(asked.layout, _decode_request, self._request),
             spot((number, begin_ns, begin_ns, 0)),
         )
         response = Response(
             Unmade(partial(self._frame, 1), self.place + 1),
             header.correlation_id,
-            None if told.layout is None else Later(told.layout, _decode_response),
+            None if told.layout is None else Later(told.layout, _decode_response, self._response),
             spot((number, end_ns, end_ns, 0)),
             header,
         )
@@ -177,6 +177,12 @@ class LoggedLine:
             stages=Stages(server_ns=None if silent else completed.total_ns),
             logged=self.logged,
         )
+
+    def _request(self) -> Body | None:
+        return _bodies(self.line)[0].body
+
+    def _response(self) -> Body | None:
+        return _bodies(self.line)[1].body
 
     def _frame(self, side: int) -> Frame:
         """Encode the request (0) or the response (1)."""
@@ -348,7 +354,7 @@ def _forwarding_key(line: LoggedLine) -> tuple[object, ...]:
     return (*line.header[:4], line.completed.principal)
 
 
-# Who reads one message of an exchange mostly reads the other next.
+# Whoever reads one body of an exchange mostly reads both, several times, and next that of another.
 @lru_cache(1)
 def _bodies(line: LogLine) -> tuple[LoggedBody, LoggedBody]:
     """Return both bodies of a line that was parsed before."""
