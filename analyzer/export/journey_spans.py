@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from hashlib import blake2b
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from kafkascope.analyzer.export.otlp import CLIENT, CONSUMER, PRODUCER, TraceSpan, Value
 from kafkascope.analyzer.statistics.journeys.model import Fetched, Journey, Produced
@@ -20,26 +20,18 @@ _TRACE_PARENT: Final = re.compile(
 )
 
 
-class TraceParent(NamedTuple):
-    """What a header `traceparent` names."""
-
-    trace_id: bytes
-    span_id: bytes
-
-
-def trace_parent(text: str) -> TraceParent | None:
-    """Return the trace and span that a header names; None where it is none."""
+def trace_parent(text: str) -> tuple[bytes, bytes] | None:
+    """Return the ids of the trace and the span that a header names; None where it is none."""
     found = _TRACE_PARENT.fullmatch(text)
-    return None if found is None else TraceParent(*map(bytes.fromhex, found.groups()))
+    return None if found is None else (bytes.fromhex(found[1]), bytes.fromhex(found[2]))
 
 
-def spans_of(journey: Journey, parent: TraceParent | None) -> Iterator[TraceSpan]:
+def spans_of(journey: Journey, parent: tuple[bytes, bytes] | None) -> Iterator[TraceSpan]:
     """Yield the legs: sent to acknowledged; sent to fetched by each client; that to committed. Ids
     are hashes of the record, so that two exports of a capture have the same ones."""
     record = f"{journey.topic}-{journey.partition}@{journey.offset}"
     produced = journey.produced
-    trace_id = _id(record, 16) if parent is None else parent.trace_id
-    root = b"" if parent is None else parent.span_id
+    trace_id, root = parent or (_id(record, 16), b"")
     common: Values = {
         "messaging.system": "kafka",
         "messaging.destination.name": journey.topic,

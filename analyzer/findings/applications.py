@@ -32,7 +32,7 @@ MEMBERSHIP: Final = "api in {JoinGroup, SyncGroup, Heartbeat, ConsumerGroupHeart
 def findings(view: DetectorInput) -> Iterator[Finding]:
     """Yield the findings."""
     shown = AppMap(view.base.map.applications(view.names))
-    writers, readers = shown.writers(), shown.readers()
+    writers, readers = shown.sides()
     topics = {name for name in {**writers, **readers} if not _INTERNAL.fullmatch(name)}
     yield from _shared_groups(shown.applications, view)
     unread = sorted(topic for topic in topics if topic not in readers)

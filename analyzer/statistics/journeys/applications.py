@@ -206,10 +206,8 @@ class Applications(MapFacts):
 
 def edge_lines(shown: AppMap) -> list[Line]:
     """Return one line for each edge, with the applications at its topic's other side."""
-    sides: dict[str, Mapping[str, Sequence[Any]]] = {
-        "writes": shown.readers(),
-        "reads": shown.writers(),
-    }
+    writers, readers = shown.sides()
+    sides: dict[str, Mapping[str, Sequence[Any]]] = {"writes": readers, "reads": writers}
     lines = []
     for each, edge in shown.edges():
         way = "writes" if isinstance(edge, Write) else "reads"

@@ -53,7 +53,8 @@ def graph_of(shown: AppMap, most: int = LIMITS.drawn_topics) -> Graph:
         if edge.group:
             label, title = f"{edge.group}: {label}", f"{title}, group {edge.group}"
         edges.append(GraphEdge(topic, name, label, edge.bytes, title))
-    sides = (shown.writers(), "written", UNWRITTEN), (shown.readers(), "read", UNREAD)
+    writers, readers = shown.sides()
+    sides = (writers, "written", UNWRITTEN), (readers, "read", UNREAD)
     for name in topics:
         amounts = [
             f"{sum(edge.records for _, edge in side[name]):,} {verb}" if name in side else nobody
@@ -86,7 +87,7 @@ def map_lines(
 ) -> Iterator[tuple[str, str]]:
     """Yield the lines for a terminal of some columns (None: a pipe) with their styles: each
     application (or `only` one), and for each of its topics who is on the other side."""
-    writers, readers, span_ns = shown.writers(), shown.readers(), shown.span_ns
+    (writers, readers), span_ns = shown.sides(), shown.span_ns
     room = max((columns_taken(safe(name)) for name in {**writers, **readers}), default=0)
     chosen = [each for each in shown.applications if only in (None, each.name)]
     for number, each in enumerate(chosen):

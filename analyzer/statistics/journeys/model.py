@@ -73,17 +73,15 @@ class AppMap(NamedTuple):
         first = min((edge.first_ns for _, edge in self.edges()), default=0)
         return max((edge.last_ns for _, edge in self.edges()), default=0) - first
 
-    def writers(self) -> dict[str, list[tuple[Application, Write]]]:
-        """Return the applications that write to each topic."""
-        return by_key(
-            (edge.topic, (each, edge)) for each in self.applications for edge in each.writes
-        )
-
-    def readers(self) -> dict[str, list[tuple[Application, Read]]]:
-        """Return the applications that read each topic."""
-        return by_key(
-            (edge.topic, (each, edge)) for each in self.applications for edge in each.reads
-        )
+    def sides(
+        self,
+    ) -> tuple[
+        dict[str, list[tuple[Application, Write]]], dict[str, list[tuple[Application, Read]]]
+    ]:
+        """Return the applications that write to each topic, and those that read it."""
+        writers = ((edge.topic, (each, edge)) for each in self.applications for edge in each.writes)
+        readers = ((edge.topic, (each, edge)) for each in self.applications for edge in each.reads)
+        return by_key(writers), by_key(readers)
 
 
 class Produced(NamedTuple):
