@@ -145,6 +145,8 @@ class Slowness(Counts):
             return
         if row.api_key in FETCHES and (exchange.request_body is None or row.errors):
             return
+        if row.serving_ns is None and row.stalled_by == "network":
+            return  # How long the broker took is unknown.
         if any(error.name == "REQUEST_TIMED_OUT" for error in row.errors):
             return  # Its answer says itself why it took so long.
         slow = self.slow[(row.api, *client_of(row), row.broker_address)]

@@ -155,6 +155,19 @@ def test_requests_that_are_lost() -> None:
     assert states(finding.text, *parts)
 
 
+def test_lost_requests_whose_round_trip_is_unknown_are_not_slow() -> None:
+    """No handshake, and the acknowledgements of what is sent again tell no round trip."""
+    lines = []
+    for port in range(5000, 5003):
+        line = Line(port)
+        del line.segments[:]
+        data = line.asking(port)
+        line.send(0, data, MS, arrives=False).again(0, data, 1300 * MS).send(1, answer(port), MS)
+        lines.append(line)
+    assert [row.serving_ns for row, _ in rows_of(lines)] == [None] * 3
+    assert [*found(lines, *DELAYS)] == ["lost-segments"]
+
+
 def test_a_request_that_is_lost_before_the_capture_point() -> None:
     """So that those behind it wait for it at the broker, which does not read holes."""
     line = Line()
