@@ -55,9 +55,10 @@ from kafkascope.dissectors.registry import (
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.analyzer.conversation.limits import ConversationLimits
-    from kafkascope.analyzer.model import Side
+    from kafkascope.analyzer.model import Side, Spot
     from kafkascope.analyzer.requestlog.model import Completed, LoggedBody, LogLine
     from kafkascope.dissectors.codec.reader import Body
+    from kafkascope.dissectors.layout import Layout
 
 PRODUCE: Final = 0
 # The largest correlation id of a client's first request: they begin with 0 or 1.
@@ -139,20 +140,11 @@ class LoggedLine:
         """Make the exchange."""
         completed, header, connection = self.completed, self.header, self.connection
         asked, told, silent = completed.request, completed.response, self._is_silent()
-        begin_ns, end_ns, number = self.origin[0], completed.written_ns, self.line.number
-        request = Request(
-            Unmade(partial(self._frame, 0), self.place),
-            header,
-            None if asked.layout is None else Later(asked.layout, _decode_request, self._request),
-            spot((number, begin_ns, begin_ns, 0)),
-        )
-        response = Response(
-            Unmade(partial(self._frame, 1), self.place + 1),
-            header.correlation_id,
-            None if told.layout is None else Later(told.layout, _decode_response, self._response),
-            spot((number, end_ns, end_ns, 0)),
-            header,
-        )
+        frame, later, place = self._side(0, asked.layout)
+        request, response = Request(frame, header, later, place), None
+        if not silent:
+            frame, later, place = self._side(1, told.layout)
+            response = Response(frame, header.correlation_id, later, place, header)
         return Exchange(
             self.number,
             self.id,
@@ -166,7 +158,7 @@ class LoggedLine:
             header.correlation_id,
             header.client_id,
             request,
-            None if silent else response,
+            response,
             self.software,
             _user(completed.principal),
             reason=ACKS_0 if silent else "",
@@ -178,20 +170,23 @@ class LoggedLine:
             logged=self.logged,
         )
 
-    def _request(self) -> Body | None:
-        return _bodies(self.line)[0].body
+    def _side(self, side: int, layout: Layout | None) -> tuple[Unmade, Later | None, Spot]:
+        """Return what makes the request (0) or the response (1)."""
+        time_ns = self.completed.written_ns if side else self.origin[0]
+        later = None
+        if layout is not None:
+            later = Later(layout, partial(_decoded, side), partial(self._body, side))
+        frame = Unmade(partial(self._frame, side, time_ns), self.place + side)
+        return frame, later, spot((self.line.number, time_ns, time_ns, 0))
 
-    def _response(self) -> Body | None:
-        return _bodies(self.line)[1].body
+    def _body(self, side: int) -> Body | None:
+        return _bodies(self.line)[side].body
 
-    def _frame(self, side: int) -> Frame:
-        """Encode the request (0) or the response (1)."""
-        payload = _response_header(self.header) if side else _request_header(self.header)
-        logged, line = _bodies(self.line)[side], self.line
+    def _frame(self, side: int, time_ns: int) -> Frame:
+        payload, logged, line = _header(self.header, side), _bodies(self.line)[side], self.line
         if logged.layout is not None and logged.body is not None:
             with suppress(DissectError):
                 payload += write_layout(logged.layout, logged.body)
-        time_ns = self.completed.written_ns if side else self.origin[0]
         part = Part(self.file, line.offset, line.size, line.number)
         return Frame(payload, self.place + side, len(payload), time_ns, time_ns, (part,))
 
@@ -362,40 +357,32 @@ def _bodies(line: LogLine) -> tuple[LoggedBody, LoggedBody]:
     return completed.request, completed.response
 
 
-def _request_header(header: RequestHeader) -> bytes:
+def _header(header: RequestHeader, side: int) -> bytes:
     key, version, correlation_id, client_id, *_ = header
-    kind = request_header_version(key, version)
-    fields: Body = {
+    fields = {
         "request_api_key": key,
         "request_api_version": version,
         "correlation_id": correlation_id,
+        "client_id": client_id,
     }
-    if kind:
-        fields["client_id"] = client_id
-    return write_layout(layout_of("RequestHeader", kind), fields)
-
-
-def _response_header(header: RequestHeader) -> bytes:
-    kind = response_header_version(header.api_key, header.api_version)
-    fields = {"correlation_id": header.correlation_id}
-    return write_layout(layout_of("ResponseHeader", kind), fields)
+    if side:
+        layout = layout_of("ResponseHeader", response_header_version(key, version))
+    else:
+        layout = layout_of("RequestHeader", request_header_version(key, version))
+    return write_layout(layout, {slot.name: fields[slot.name] for slot in layout.body.slots})
 
 
 @lru_cache(4096)
 def _size_of_header(key: int, version: int, client_id: str | None) -> int:
-    return len(_request_header(RequestHeader(key, version, 0, client_id, [], 0)))
+    return len(_header(RequestHeader(key, version, 0, client_id, [], 0), 0))
 
 
-# A body whose texts are too long for its version is not in the frame.
-def _decode_request(frame: Frame, header: RequestHeader) -> Decoded | None:
+def _decoded(side: int, frame: Frame, header: RequestHeader) -> Decoded | None:
+    """Return a message; None where a text of its body is too long for its version."""
     with suppress(DissectError):
+        if side:
+            return decode_response(frame.payload, header.api_key, header.api_version)
         return decode_request(frame.payload, header)
-    return None
-
-
-def _decode_response(frame: Frame, header: RequestHeader) -> Decoded | None:
-    with suppress(DissectError):
-        return decode_response(frame.payload, header.api_key, header.api_version)
     return None
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 from typing import Any, Final
 
 import orjson
@@ -16,14 +15,7 @@ from kafkascope.analyzer.requestlog.fields import (
     layouts_of,
     unsupported,
 )
-from kafkascope.analyzer.requestlog.jsonbody import (
-    REFUSALS,
-    Converter,
-    body_of,
-    converter,
-    paths_of_bytes,
-    uuid_of,
-)
+from kafkascope.analyzer.requestlog.jsonbody import body_of, paths_of_bytes, uuid_of
 from kafkascope.analyzer.requestlog.limits import LIMITS
 from kafkascope.analyzer.requestlog.model import (
     CUT,
@@ -169,22 +161,12 @@ def _sides(key: int, version: int, request: Any, response: Any) -> tuple[LoggedB
 def _side(layout: Layout, value: Any) -> LoggedBody:
     if value is None or value == "":
         return LoggedBody(None, None, NOT_LOGGED)
-    convert, records = _ordinary(layout)
-    try:
-        return LoggedBody(convert(value), layout, "", records)
-    except REFUSALS:
-        pass
     try:
         body, layout, missing = body_of(layout, value)
     except DissectError as error:
         return LoggedBody(None, None, f"{error.path or 'body'}: {error.reason}")
-    return LoggedBody(body, layout, "", (*paths_of_bytes(layout, records=True), *missing))
-
-
-@cache
-def _ordinary(layout: Layout) -> tuple[Converter, tuple[str, ...]]:
-    """Return what converts nearly all bodies, and what these lack."""
-    return converter(layout), paths_of_bytes(layout, records=True)
+    records = paths_of_bytes(layout, records=True)
+    return LoggedBody(body, layout, "", (*records, *missing) if missing else records)
 
 
 def _record_sizes(
