@@ -27,11 +27,11 @@ PROXY: Final = "PROXY protocol"
 TEXT: Final = "plain text"
 WORD: Final = "ZooKeeper's four-letter word"
 
+# ZooKeeper's four-letter words that some release answers.
 WORDS: Final = frozenset(
     {"conf", "cons", "crst", "dirs", "dump", "envi", "gtmk", "hash", "isro", "kill", "lead"}
     | {"mntr", "reqs", "ruok", "srst", "srvr", "stat", "stmk", "wchc", "wchp", "wchs"}
 )
-"""ZooKeeper's four-letter words that some release answers."""
 
 
 class Signature(NamedTuple):

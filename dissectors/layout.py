@@ -147,11 +147,11 @@ class Layout:
 # Bytes of type, end and err before each operation, and behind the last one.
 OPERATION_HEAD: Final = 9
 
+# Versions that carry records of magic 0, 1 (KIP-32) and 2 (KIP-98).
 MAGICS: Final = {
     "ProduceRequest": tuple(map(Versions.parse, ("0-1", "2", "3+"))),
     "FetchResponse": tuple(map(Versions.parse, ("0-1", "2-3", "4+"))),
 }
-"""Versions that carry records of magic 0, 1 (KIP-32) and 2 (KIP-98)."""
 
 
 def magic_of(name: str, version: int) -> int:

@@ -208,8 +208,8 @@ class RequestHeader(NamedTuple):
 
 _FIXED = struct.Struct(">hhi")
 _WITH_LENGTH = struct.Struct(">hhih")
+# Makes a `RequestHeader` of a tuple without a Python frame.
 _header = partial(tuple.__new__, RequestHeader)
-"""Makes a `RequestHeader` of a tuple without a Python frame."""
 _SHORT = struct.Struct(">h")
 
 
@@ -363,8 +363,8 @@ _request_plan: Final = lru_cache(4096)(partial(_plan, "Request"))
 _response_plan: Final = lru_cache(4096)(partial(_plan, "Response"))
 
 
+# Makes a `Decoded` of a tuple without a Python frame.
 _decoded = partial(tuple.__new__, Decoded)
-"""Makes a `Decoded` of a tuple without a Python frame."""
 
 
 def decode_request(payload: bytes, head: RequestHeader | None = None) -> Decoded:

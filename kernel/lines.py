@@ -134,6 +134,7 @@ class JsonLines:
         if start is None:
             found: str = self.host.identify(pair)
             return found
+        # The hash of the input is not made anew for each line.
         hashed = start.copy()
         hashed.update(place_bytes(pair.place))
         text: str = hashed.hexdigest()
@@ -150,6 +151,7 @@ class JsonLines:
             text = self.seconds[seconds] = self.host.second(seconds)
         if not text:
             return ""
+        # A 1 before the digits, cut off again: leading zeros without a format.
         if rest % 1000 != 0:
             return text + str(SECOND + rest)[1:] + "Z"
         return text + str(1_000_000 + rest // 1000)[1:] + "Z"

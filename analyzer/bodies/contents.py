@@ -69,8 +69,8 @@ class Walk(NamedTuple):
     """Why there are no more batches."""
 
 
+# Makes a `Contents` from a tuple without a Python frame; `_walk` does the same for `Walk`.
 _contents = partial(tuple.__new__, Contents)
-"""Makes a `Contents` from a tuple without a Python frame; `_walk` does the same for `Walk`."""
 _walk = partial(tuple.__new__, Walk)
 
 

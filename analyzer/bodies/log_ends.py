@@ -43,8 +43,8 @@ class LogEnd(NamedTuple):
     last_stable: int
 
 
+# Makes a `LogEnd` from a tuple without a Python frame.
 _log_end = partial(tuple.__new__, LogEnd)
-"""Makes a `LogEnd` from a tuple without a Python frame."""
 
 
 class LogEnds(Resumable):

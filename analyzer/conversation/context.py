@@ -21,8 +21,8 @@ from kafkascope.captures.tls.sources import KeySources
 from kafkascope.dissectors.registry import RequestHeader
 from kafkascope.kernel.pairs import PairSink
 
+# Ports on which ZooKeeper is expected where the begin of a connection is not in the capture.
 ZOOKEEPER_PORTS: Final = frozenset({2181})
-"""Ports on which ZooKeeper is expected where the begin of a connection is not in the capture."""
 
 _FILE_OFFSET: Final = struct.Struct(">Q")
 

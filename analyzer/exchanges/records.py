@@ -105,8 +105,8 @@ class RecordField(NamedTuple):
                 damage.append(error.without_frames())
 
 
+# Makes a `RecordField` of a tuple without a Python frame.
 _field = partial(tuple.__new__, RecordField)
-"""Makes a `RecordField` of a tuple without a Python frame."""
 
 
 class Problem(NamedTuple):

@@ -26,8 +26,8 @@ from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.model import topic_key, topic_label
 from kafkascope.dissectors.schema import Versions
 
+# KIP-110: brokers refuse it to older ones, while the topic's compression.type says zstd.
 ZSTD_FETCHES: Final = Versions.parse("10+")
-"""KIP-110: brokers refuse it to older ones, while the topic's compression.type says zstd."""
 # UNSUPPORTED_COMPRESSION_TYPE.
 UNSUPPORTED: Final = 76
 EXTRA: Final = frozenset({"snappy", "lz4", "zstd"})

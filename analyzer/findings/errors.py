@@ -46,9 +46,10 @@ HANDLED: Final = frozenset(
     {3, 14, 15, 16, 22, 25, 27, 36, 51, 69, 70, 71, 79, 82, 94, 100, 103, 110, 117, 122, 123}
 )
 """Codes that healthy clients meet now and then and deal with: only storms of them count."""
+# CONCURRENT_TRANSACTIONS: brokers complete a transaction after they answered EndTxn, and
+# producers retry every 20 ms meanwhile (the KIP-98 design); one that never completes makes that a
+# storm.
 BUSY: Final = frozenset({51})
-"""CONCURRENT_TRANSACTIONS: brokers complete a transaction after they answered EndTxn, and producers
-retry every 20 ms meanwhile (the KIP-98 design); one that never completes makes that a storm."""
 BROKEN: Final = frozenset({-1, 2, 7, 19, 20, 21, 23, 24, 26, 41, 42, 43, 60, 63, 67, 87, 112})
 """Codes that healthy clusters and clients do not give, or meet."""
 AMONG_BROKERS: Final = frozenset({41})

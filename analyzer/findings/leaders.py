@@ -34,8 +34,8 @@ CODES: Final = "error in {5, 6, 74, 75}"
 NO_TOPIC: Final = frozenset({3, 5, 17})
 """UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, INVALID_TOPIC_EXCEPTION."""
 LOOKUPS: Final = frozenset({"Metadata", "FindCoordinator", "DescribeCluster"})
+# What the quota of topic changes holds back, with an error of its own (KIP-599).
 CHANGES_TOPICS: Final = frozenset({"CreateTopics", "DeleteTopics", "CreatePartitions"})
-"""What the quota of topic changes holds back, with an error of its own (KIP-599)."""
 
 
 @dataclass(slots=True)

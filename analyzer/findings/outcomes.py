@@ -70,8 +70,8 @@ STUCK: Final = frozenset(
 """Rules about readers that make no progress."""
 UNREADABLE: Final = frozenset({"batch-codec", "batch-damaged"})
 """Rules about records that their reader cannot get past."""
+# In the reason of a LeaveGroup (KIP-800): the application did not come back to poll().
 POLL_TIMEOUT: Final = "poll timeout"
-"""In the reason of a LeaveGroup (KIP-800): the application did not come back to poll()."""
 DATA: Final = frozenset({"Produce", "Fetch", "ShareFetch"})
 """What producers and consumers work with: a group that forms is no record read."""
 LOOKS: Final = frozenset(

@@ -43,6 +43,8 @@ class Names:
             if self.more and values[value] > values[self._worst]:
                 self._worst = value
             return
+        # Those with the smallest hashes stay (a bottom-k sample): the same ones whatever the order,
+        # and however a capture is divided.
         if not self.more:
             self._fill()
         number = rank(value)

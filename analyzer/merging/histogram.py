@@ -13,6 +13,8 @@ from typing import Any, Final
 from kafkascope.analyzer.merging import measures
 from kafkascope.analyzer.merging.measures import Measures
 
+# HdrHistogram's scale: within a power of two buckets are equally wide. Five bits are an error of
+# 3 %, and numbers of 64 bits have at most 1,920 buckets.
 SUB_BITS: Final = 5
 
 

@@ -131,7 +131,7 @@ class Conversion:
         result = runner.run_logs(files, self.output, self.options, wanted, payloads, self.used)
         rows, count = result.manifest["rows"], len(result.manifest["files"])
         batches = f"{rows['records']} records in {rows['record_batches']} batches"
-        return self._said(result, [], f"{batches} of {count} segment{'s' * (count != 1)}")
+        return self._report(result, [], f"{batches} of {count} segment{'s' * (count != 1)}")
 
     def _finish(self, result: Result) -> int:
         manifest, remarks = result.manifest, list[str]()
@@ -143,10 +143,10 @@ class Conversion:
         files, chosen = len(manifest["files"]), manifest["rows"]["exchanges"]
         exchanges = f"{chosen} of " if manifest["options"].get("filter") else ""
         exchanges += f"{manifest['exchanges']} exchanges of {manifest['packets']} packets"
-        return self._said(result, remarks, f"{exchanges} in {files} file{'s' * (files != 1)}")
+        return self._report(result, remarks, f"{exchanges} in {files} file{'s' * (files != 1)}")
 
-    def _said(self, result: Result, remarks: list[str], written: str) -> int:
-        """Say what is damaged, left out and written; return the exit code."""
+    def _report(self, result: Result, remarks: list[str], written: str) -> int:
+        """Print what is damaged, left out and written; return the exit code."""
         for damage in result.damage:
             say(damage)
         if not self.quiet:

@@ -133,8 +133,8 @@ class PartitionColumns:
 
 _COLUMNS: Final = tuple(PartitionColumns.__annotations__)
 """In the order of `PartitionRows.rows`."""
+# A `Batch` from a tuple without a Python frame.
 _batch = partial(tuple.__new__, Batch)
-"""A `Batch` from a tuple without a Python frame."""
 
 
 def _column(field: int, of_row: Callable[[Row], Any]) -> Any:

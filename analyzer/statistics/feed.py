@@ -104,6 +104,7 @@ class Feed:
             return  # It is counted where the client sent it.
         key = batch.api_key
         named = key in self._named or is_zookeeper(key)
+        # What takes a batch follows from these two: accumulators are not compared with each batch.
         about = key if named else None, is_out_of_ordinary(batch.row)
         adds = self._adds.get(about)
         if adds is None:

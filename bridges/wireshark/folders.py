@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from kafkascope.bridges.wireshark.protocol import MARK
 
 NAME: Final = "kafkascope"
+# Below the home of a user: where Wireshark looks from 4.2 on.
 PERSONAL: Final = Path(".local/lib/wireshark/extcap")
-"""Below the home of a user: where Wireshark looks from 4.2 on."""
 ASKING_S: Final = 30.0
 
 

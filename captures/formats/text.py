@@ -11,8 +11,8 @@ from typing import Final
 
 from kafkascope.captures.formats.records import CaptureRecord, Format, Found, Interface
 
+# Begins the message of each line of a broker's request log, in every release since 0.8.
 MARKER: Final = b"Completed request:"
-"""Begins the message of each line of a broker's request log, in every release since 0.8."""
 TEXT: Final = "request-log"
 """Name of the format."""
 # Bytes of a text that are looked at for a request: a starting broker prints its configuration, some

@@ -52,6 +52,7 @@ class Window:
         keep = min(self.keep, self.at)
         rest, wanted = self.end - keep, wanted + self.at - keep
         if wanted > len(self.buffer) - SLACK:
+            # Twice as large at least: records that grow by little would be copied each time.
             larger = bytearray(max(wanted, 2 * (len(self.buffer) - SLACK)) + SLACK)
             larger[:rest] = self.buffer[keep : self.end]
             self.buffer = larger

@@ -24,8 +24,8 @@ from kafkascope.captures.packets.link import (
 Header = Callable[[Data], tuple[int, int]]
 """Offset of the inner record (or a negative number), and its link type."""
 
+# LLC and SNAP before an EtherType: RFC 1042, and bridge tunnels.
 _SNAP = (b"\xaa\xaa\x03\x00\x00\x00", b"\xaa\xaa\x03\x00\x00\xf8")
-"""LLC and SNAP before an EtherType: RFC 1042, and bridge tunnels."""
 
 
 def ieee802_11(data: Data) -> int:
@@ -99,6 +99,8 @@ def _behind(size: int, follow: Callable[[Data, int], int]) -> Reader:
 
 _raw: Final = _behind(0, by_version)
 
+# Before the EtherType stand the addresses in Ethernet, and 14 bytes of types and an address in
+# Linux cooked v1; before IP's version 12 bytes of BSD's IPsec, 24 of Solaris' zones.
 _PLAIN: Final[dict[int, tuple[str, Reader]]] = {
     0: ("BSD loopback", link.loopback),
     1: ("Ethernet", _behind(12, after_type)),
@@ -123,8 +125,6 @@ _PLAIN: Final[dict[int, tuple[str, Reader]]] = {
     239: ("Linux netfilter log", link.nflog),
     276: ("Linux cooked v2", link.linux_sll2),
 }
-"""Before the EtherType stand the addresses in Ethernet, and 14 bytes of types and an address in
-Linux cooked v1; before IP's version 12 bytes of BSD's IPsec, 24 of Solaris' zones."""
 
 
 def _within(header: Header) -> Reader:

@@ -37,8 +37,8 @@ ETHERNET_INSIDE: Final = 0x6558
 ERSPAN_2: Final = 0x88BE
 ERSPAN_3: Final = 0x22EB
 PPP_INSIDE: Final = 0x880B
+# UDP ports: that of RFC 7348, and Linux' own from before it.
 VXLAN_PORTS: Final = frozenset((4789, 8472))
-"""UDP ports: that of RFC 7348, and Linux' own from before it."""
 VXLAN_GPE_PORT: Final = 4790
 GENEVE_PORT: Final = 6081
 GTP_PORT: Final = 2152

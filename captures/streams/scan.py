@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 # Share of packets that need a closer look from which on one by one is as fast.
 ODD_SHARE: Final = 0.3
 
+# Makes a `Piece` of a tuple; `Piece._make` without its Python frame.
 _piece = partial(tuple.__new__, Piece)
-"""Makes a `Piece` of a tuple; `Piece._make` without its Python frame."""
 
 
 class _Delivering:

@@ -55,11 +55,11 @@ CLIENT_HELLO: Final = 1
 SERVER_HELLO: Final = 2
 
 
+# A ClientHello in the format of SSLv2 (RFC 5246, E.2): length with the highest bit, type,
+# version, lengths of suites, session id and challenge. As a size of Kafka it would be negative.
 OLD_HELLO: Final = re.compile(
     rb"[\x80-\xff].\x01(?:\x00\x02|\x03[\x00-\x04])..\x00[\x00\x10\x20]\x00[\x10-\x20]", re.DOTALL
 )
-"""A ClientHello in the format of SSLv2 (RFC 5246, E.2): length with the highest bit, type, version,
-lengths of suites, session id and challenge. As a size of Kafka it would be negative."""
 
 
 def looks_like_tls(data: bytes) -> bool:

@@ -21,9 +21,9 @@ SECOND: Final = 1_000_000_000
 COMMON_NAME: Final = re.compile(r"(?:^|[,+])CN=((?:[^,+\\]|\\.)+)")
 """In an owner as `certificate_of` writes it."""
 HOST: Final = re.compile(r"[A-Za-z0-9*_-]+(\.[A-Za-z0-9_-]+)*\.?")
+# Before an address that a certificate has as a host name: clients look for addresses among
+# addresses only (RFC 2818, 3.1).
 NO_HOST: Final = "DNS:"
-"""Before an address that a certificate has as a host name: clients look for addresses among
-addresses only (RFC 2818, 3.1)."""
 DEFAULTS: Final = (
     (re.compile("CN=Kubernetes Ingress Controller Fake Certificate"), "the Kubernetes ingress"),
     (re.compile("CN=TRAEFIK DEFAULT CERT"), "Traefik"),

@@ -29,9 +29,9 @@ NO_FAILURE: Final = frozenset({0, 90})
 EMPTY_CERTIFICATE: Final = frozenset({25, 61, 77})
 """Bytes of a record with a Certificate without one in TLS 1.3: 8, 1 of type, a tag of 16; the same
 with a Finished behind it, as Java packs them. One with a certificate has hundreds."""
+# no_certificate (SSL 3.0), no_renegotiation and unrecognized_name: as warnings they end nothing
+# (RFC 6066, 3); older Java servers send the last and go on.
 WARNINGS: Final = frozenset({41, 100, 112})
-"""no_certificate (SSL 3.0), no_renegotiation and unrecognized_name: as warnings they end nothing
-(RFC 6066, 3); older Java servers send the last and go on."""
 # unexpected_message.
 UNEXPECTED: Final = 10
 

@@ -38,8 +38,8 @@ SSL_2: Final = 0x0002
 RETRY: Final = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 """Random of a ServerHello that is a HelloRetryRequest."""
 HEAD: Final = 4
+# Numbers that only keep servers from refusing what they do not know (RFC 8701).
 GREASED: Final = frozenset(range(0x0A0A, 0x10000, 0x1010))
-"""Numbers that only keep servers from refusing what they do not know (RFC 8701)."""
 
 
 class Malformed(ValueError):

@@ -48,6 +48,8 @@ class Search(Resumable):
     @classmethod
     def behind(cls, sequence: int, lost: int | None) -> Search:
         """Search behind `lost` missing bytes, and the record that they cut."""
+        # Records have no number on the wire (RFC 5246, 6.1; RFC 8446, 5.3). Each takes so many bytes
+        # at least: what is missing bounds how many may have passed.
         span = LIMITS.sequences if lost is None else lost // LEAST_RECORD + 4
         return cls(_first=sequence, _span=span)
 
@@ -84,6 +86,8 @@ class Search(Resumable):
             if at + HEADER > len(data):
                 self._drop(at)
                 return None
+            # The same three bytes are in ciphertext once in 16 MB. Most have no size of a record
+            # behind them, and a trial with all sequence numbers costs much more than this.
             if not LEAST_SEALED <= size <= LIMITS.tls_record_bytes:
                 self._at = at + 1
                 continue

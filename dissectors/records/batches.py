@@ -95,8 +95,8 @@ class Batch(NamedTuple):
         return self.magic == 2 and bool(self.attributes & DELETE_HORIZON)
 
 
+# Makes a `Batch` of a tuple without a Python frame.
 _batch = partial(tuple.__new__, Batch)
-"""Makes a `Batch` of a tuple without a Python frame."""
 
 
 class Partial(NamedTuple):

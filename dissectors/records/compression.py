@@ -59,6 +59,7 @@ def compress(codec: int, data: bytes) -> bytes:
     import cramjam
 
     if codec == 2:
+        # The framing of xerial's snappy-java, with its block size: Kafka's Java clients write it.
         blocks = (data[at : at + 32768] for at in range(0, len(data), 32768))
         packed = [bytes(cramjam.snappy.compress_raw(block)) for block in blocks]
         head = _XERIAL + struct.pack(">ii", 1, 1)

@@ -56,6 +56,7 @@ def open_entry(data: bytes, entry: Batch, limit: int) -> Opened:
 
 def _read(data: bytes, entry: Batch, budget: _Budget, depth: int, records: list[Record]) -> None:
     """Add the entry's messages to `records`, also those before an error."""
+    # Offset, size, checksum, magic, attributes; with magic 1 a timestamp (KIP-32).
     at = entry.at + (26 if entry.magic else 18)
     end = entry.at + entry.size
     key, at = read_sized(data, at, end, "key")
@@ -114,6 +115,7 @@ def _read_set(
 def _place(records: list[Record], first: int, wrapper: Batch, last_offset: int) -> None:
     """Make the offsets of `records[first:]` absolute: with magic 1 those inside are relative, and
     the wrapper has the absolute one of the last message. Its log append time is everybody's."""
+    # KIP-31: brokers then set the wrapper's offset alone, and need not compress the set again.
     base = wrapper.base_offset - last_offset
     time = wrapper.base_timestamp if wrapper.log_append_time else None
     records[first:] = [

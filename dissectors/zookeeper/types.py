@@ -12,8 +12,8 @@ from kafkascope.dissectors.reference.zookeeper import ZOOKEEPER
 
 # Added to a type; types are -11 and more.
 BASE: Final = 1 << 16
+# No key of Kafka's is as large, none of ZooKeeper's smaller.
 LEAST: Final = BASE - (1 << 15)
-"""No key of Kafka's is as large, none of ZooKeeper's smaller."""
 
 PREFIX: Final = "zk."
 """How names of requests begin."""

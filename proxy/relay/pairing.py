@@ -135,6 +135,8 @@ def _uvarint(data: Bytes, at: int, end: int) -> tuple[int, int]:
 def sane(view: memoryview, at: int) -> bool:
     """Whether a size at the start of a connection is plausible; those of TLS, HTTP and garbage are
     not."""
+    # As sizes, records of TLS are 336 to 386 MB: their type, then version 3.x. Letters, with which
+    # HTTP begins, are more than 512 MB.
     first = view[at]
     if first in (0x14, 0x15, 0x16, 0x17) and view[at + 1] == 3:
         return False

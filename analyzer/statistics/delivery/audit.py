@@ -38,8 +38,8 @@ from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.model import Line, TopicNames, filled, topic_label
 from kafkascope.analyzer.statistics.thresholds import limit
 
+# In client ids of consumers before 0.9.
 FETCHER: Final = "ConsumerFetcherThread-"
-"""In client ids of consumers before 0.9."""
 
 LogBounds: TypeAlias = tuple[list[tuple[int, int]], list[tuple[int, int]]]
 

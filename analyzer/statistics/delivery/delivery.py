@@ -45,8 +45,8 @@ TXN_COMMIT: Final = 28
 # Heartbeats of share groups are not here: their members commit nothing.
 KEYS: Final = frozenset({PRODUCE, FETCH, 2, 8, 9, 11, HEARTBEAT, 14, TXN_COMMIT, 68, 88})
 KEPT_CREATE, KEPT_GET, KEPT_SET = (BASE + number for number in (1, 4, 5))
+# Requests to ZooKeeper, where consumers before 0.9 keep their offsets.
 KEPT: Final = frozenset({KEPT_CREATE, KEPT_GET, KEPT_SET})
-"""Requests to ZooKeeper, where consumers before 0.9 keep their offsets."""
 # Isolation level of a Fetch.
 READ_COMMITTED: Final = 1
 

@@ -57,6 +57,7 @@ class Members:
             if member.client_id:
                 clients.setdefault((member.client_id, member.host), []).append(member)
             instance = member.instance
+            # Static members (KIP-345): a new member id takes over the place of the old one.
             if instance is not None:
                 self.instances.setdefault(instance, []).append(member)
                 latest = self._latest.setdefault(instance, member)

@@ -87,6 +87,8 @@ def _followed(lane: SequenceLane, events: list[Event]) -> SequenceLane:
         if error:
             lane.failed += 1
             lane.errors.add(error)
+        # A retry has the sequence of what it repeats (KIP-98). Where the broker has that already, it
+        # answers with its offset (last five batches), or DUPLICATE_SEQUENCE_NUMBER.
         if sequence in seen:
             lane.repeats += 1
             lane.retried += seen[sequence] not in (None, 0, DUPLICATE)
@@ -103,6 +105,8 @@ def _followed(lane: SequenceLane, events: list[Event]) -> SequenceLane:
             taken.append((place, count, event.number, event.time_ns))
             if about["answered"]:
                 acknowledged = max(acknowledged, place)
+    # What is out of order now may have been taken later: producers resend all batches in flight
+    # behind one that failed.
     lane.refused = len(out_of_order)
     if not taken:
         lane.first_sequence = lane.last_sequence = base

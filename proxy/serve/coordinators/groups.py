@@ -171,6 +171,8 @@ class Groups:
         waiting = [m for m in group.members.values() if m.joining is None or m.joining.done()]
         if group.timer is not None:
             group.timer.cancel()
+        # A broker waits for the longest rebalance timeout of the members. Where all have joined,
+        # more may come to a group that forms.
         longest = max((m.rebalance_s for m in group.members.values()), default=1.0)
         delay = self._limits.forming_s if not waiting else min(longest, 30.0)
         group.timer = asyncio.get_running_loop().call_later(delay, self._complete, group)
@@ -216,6 +218,7 @@ class Groups:
             for other in group.members.values():
                 _settle(other.syncing, 0)
         elif group.state == SYNCING:
+            # Until the leader has sent the assignment.
             member.syncing = asyncio.get_running_loop().create_future()
             error = await _waited(member.syncing, member)
             if error:
