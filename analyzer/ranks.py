@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 def rank(key: Any) -> int:
     """Return a number that depends on nothing but the key."""
+    # Python's own hash of a text is another one in each process.
     text = repr(key).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(text, digest_size=8).digest())
 

@@ -67,6 +67,7 @@ def key_of(pair: Pair) -> tuple[Any, ...] | None:
         return None
     if key == FETCH and plan.version < WHOLE:
         return None
+    # Clocks may go back between two packets.
     latency: i64 = pair.response_last_ns - pair.first_ns
     if latency < 0 or latency >= SOON:
         return None

@@ -27,6 +27,7 @@ RUN: Final[i64] = 7
 SECOND: Final[i64] = 1_000_000_000
 # Below it, floats of as many nanoseconds in milliseconds have all digits.
 PLAIN: Final[i64] = 1_000_000_000_000_000
+# Texts that pairs have in common, and seconds, that are kept for the next line.
 MOST_KNOWN: Final = 4096
 ZEROS: Final = [".", ".0", ".00", ".000", ".0000", ".00000"]
 

@@ -99,6 +99,7 @@ class Hold(Generic[Item]):
         """Number what lies before the watermark; return what leaves, in order."""
         known, new = self._begun, self._new
         new += [(*each, None) for each in begun if each[0] < watermark and tuple(each) not in known]
+        # Nothing that begins before the watermark is found any more: these ranks are final.
         new.sort(key=_START)
         self._number(self._before(watermark))
         out: list[tuple[int, Item]] = []
@@ -144,7 +145,8 @@ class Hold(Generic[Item]):
         held, size = len(self), self._bytes()
         while held > self._most_held or size > self._most_bytes:
             if not self._ready:
-                # Where an exchange was not known to begin before these, it gets a later number.
+                # Where an exchange was not known to begin before these, it gets a later number: a
+                # request that is never answered must not hold all that follow.
                 self._number(min(len(self._new), self._most_held // 8 + 1))
             item = self._ready.pop(self.next, None)
             self.next += 1

@@ -30,7 +30,7 @@ FETCH: Final[i64] = 1
 JOIN_GROUP: Final[i64] = 11
 SYNC_GROUP: Final[i64] = 14
 
-# A larger size is no frame's: as `plausible.MAX_SIZE`.
+# A larger size is no frame's: as `frame_bytes` of `ConversationLimits`, which says why.
 MAX_FRAME: Final[i64] = 512 << 20
 # Bytes of one frame that is not whole; the general conversation bounds longer ones.
 MAX_HELD: Final[i64] = 64 << 20

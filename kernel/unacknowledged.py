@@ -52,6 +52,7 @@ class Unacknowledged:
                     out.append(item)
                     continue
                 path, direction, last_ns = found
+            # All was acknowledged after its last byte: so nothing of it is sent again.
             settled_ns = path.settled1 if direction == 1 else path.settled0
             end: i64 = -1
             if last_ns >= settled_ns:

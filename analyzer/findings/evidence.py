@@ -196,7 +196,7 @@ class Evidence:
                 }:
                     found.setdefault(which, []).append(at)
         for which, parts in sorted(found.items()):
-            # A row may have two values of one case.
+            # A row may have two values of one case: a request about two topics, say.
             yield which, np.unique(np.concatenate(parts)) if len(parts) > 1 else parts[0]
 
     def _queries(self, session: Session) -> list[Query]:

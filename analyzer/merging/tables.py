@@ -67,6 +67,8 @@ class Keyed(dict[Key, M]):
             return self[short]
         dropping = self._dropping
         if len(self) >= self.limit:
+            # Most tables never fill. In one that does, each further key is compared with the worst
+            # one alone.
             if not dropping:
                 dropping += [(self._place(each), each) for each in self]
                 heapify(dropping)
@@ -89,6 +91,8 @@ class Keyed(dict[Key, M]):
         bits = (len(self) - 1).bit_length()
         changed: Iterable[M] = (made,)
         if bits > self._shared:
+            # All are shortened only when the keys have doubled, by their number alone: so it does
+            # not matter in which order they came.
             self._shared = bits
             changed = self.values()
         limits = {

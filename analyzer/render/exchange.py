@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Payloads
 
 SASL_TOKEN: Final = "SaslToken"
+# Topics and partitions on one line.
 MOST_TOPICS: Final = 20
 # Undecoded bytes that are shown without `--hex`.
 PREVIEW: Final = 64

@@ -54,6 +54,8 @@ _ABSENT: Final = {
     if column.own
 }
 """The number for "none" in columns of `OWN`; None where there always is a number."""
+# Rows that exchanges have in common, whose numbers are kept: of more than there are clients, or
+# topics that one requests in turn.
 MOST_KNOWN: Final = 4096
 
 

@@ -100,6 +100,7 @@ class DirectionState(Resumable):
         ack = self.other.ack
         if ack is None or self.next is None or self.closed:
             return 0
+        # One may be the number of a FIN that was not captured; half of all numbers lie behind.
         missing = (ack - self.next) & MASK
         return missing if 1 < missing < 1 << 30 else 0
 

@@ -183,6 +183,7 @@ def is_own_syn(direction: DirectionState, segment: Segment) -> bool:
     """Whether a SYN belongs to this connection, not to a new one with the same ports."""
     state = direction.state
     start = segment.seq + 1 & MASK
+    # One that is sent again has the number with which the stream began.
     if direction.next is not None:
         fin = direction.closed and direction.fin is not None
         return (start + direction.offset + fin) & MASK == direction.next

@@ -98,9 +98,12 @@ class Starts(dict[Key, Start], Generic[Key]):
     def leaders(self, leg: Start, head: bytes) -> tuple[list[Key], int] | None:
         """Return which connections one may be the leg of by what its client sends first, and the
         size of the PROXY protocol header before that; None as long as the header is not whole."""
+        # Clients of one library begin with the same request, so that more than one may fit.
         linked = {key: start for key, start in self.items() if start.leads(leg)}
         found = [key for key, start in linked.items() if start.sent.startswith(head)]
         size = 0
+        # A proxy that has "send-proxy" (HAProxy) puts a header with the client's address before the
+        # same bytes.
         if not found and begins(head):
             try:
                 header = read_header(head)

@@ -102,6 +102,7 @@ class Messages(Resumable):
         found: list[bytes] = []
         if self.lost:
             return found
+        # A record may hold several messages, or a part of one (RFC 8446, 5.1).
         self._data += data
         at = 0
         while at + HEAD <= len(self._data):

@@ -48,8 +48,8 @@ class Search(Resumable):
     @classmethod
     def behind(cls, sequence: int, lost: int | None) -> Search:
         """Search behind `lost` missing bytes, and the record that they cut."""
-        # Records have no number on the wire (RFC 5246, 6.1; RFC 8446, 5.3). Each takes so many bytes
-        # at least: what is missing bounds how many may have passed.
+        # Records have no number on the wire (RFC 5246, 6.1; RFC 8446, 5.3). Each takes some bytes
+        # at least, so that what is missing bounds how many may have passed.
         span = LIMITS.sequences if lost is None else lost // LEAST_RECORD + 4
         return cls(_first=sequence, _span=span)
 

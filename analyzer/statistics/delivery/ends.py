@@ -33,6 +33,8 @@ class Series(Measures):
         known = slots.get(slot)
         if known is None:
             slots[slot] = offset, -time_ns
+            # Twice as wide: slots of half the width fit into them whole, also when parts are
+            # merged.
             while len(self._slots) > LIMITS.log_slots:
                 self._widen()
         elif offset > known[0] or (offset == known[0] and -time_ns > known[1]):

@@ -59,6 +59,7 @@ def by_range(members: list[Subscriber], counts: dict[str, int]) -> Assignment:
 
 def _blocks(count: int, owners: list[T]) -> Iterator[tuple[T, range]]:
     """Yield the consecutive partitions of each owner; the first ones get one more."""
+    # Consumers of 0.8 divide in the same way, among their threads.
     each, more = divmod(count, len(owners))
     for at, owner in enumerate(owners):
         begin = each * at + min(at, more)

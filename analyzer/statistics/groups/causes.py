@@ -46,6 +46,7 @@ class Causes(GroupIndex):
             return "expired", f"{self.label(name)} disappeared"
         silence = (until_ns - seen) / SECOND
         limit = (member.session_ms or 0) / 1000
+        # A broker waits for former members until the rebalance timeout is over (KIP-62).
         waited = bool(member.rebalance_ms and end_ns - until_ns >= NEARLY * member.rebalance_ms)
         if limit and silence < limit and not waited:
             # The others had not to wait for the whole rebalance timeout: its session ended.

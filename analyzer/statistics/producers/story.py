@@ -87,7 +87,7 @@ def _followed(lane: SequenceLane, events: list[Event]) -> SequenceLane:
         if error:
             lane.failed += 1
             lane.errors.add(error)
-        # A retry has the sequence of what it repeats (KIP-98). Where the broker has that already, it
+        # A retry has the sequence of what it repeats (KIP-98). A broker that has that already
         # answers with its offset (last five batches), or DUPLICATE_SEQUENCE_NUMBER.
         if sequence in seen:
             lane.repeats += 1

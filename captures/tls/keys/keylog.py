@@ -186,6 +186,8 @@ class KeyLog:
         """Return whether the words are a line of a key log."""
         if len(words) != 3:
             return False
+        # A label with a client random (NSS), or RSA with the beginning of the encrypted premaster
+        # secret or with a session id: what Wireshark reads.
         label, name, secret = words
         kind, index = _RANDOM, LABELS.get(label, -1)
         if index < 0 and label == b"RSA":
@@ -218,6 +220,7 @@ class KeyLog:
         if self.fresh is not None and index in TRAFFIC and known.keys().isdisjoint(TRAFFIC):
             self.fresh.append(key[1:])
         known[index] = value
+        # Two generations: nothing is kept of the order of use, and forgetting is one assignment.
         if self._held >= self._most // 2:
             self.limited = self.limited or bool(self._old)
             self._old, self._new, self._held = self._new, {}, 0
