@@ -1,4 +1,5 @@
-"""What the looks at keys and values of records found, by topic; how much is looked at."""
+"""Inspection of keys and values by their schemas: which batches are sampled, the verdict on each
+key or value, and the tallies of verdicts that `schemas` makes findings of."""
 
 from __future__ import annotations
 
@@ -34,21 +35,26 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.model import PayloadError, Schema, SchemaKey
     from kafkascope.dissectors.records.records import Batch, Record
 
+# Beyond the limits one of so many batches is inspected. Topics with schemas get more, because a
+# misfit is what the rules look for; a topic without schemas may start to have some.
+#
+# Of batches of a topic without schemas.
 SOME_BARE: Final = 64
-# One of so many batches, chosen by the exchange's id and the batch's place.
+# Of batches of a topic with schemas.
 SOME_FRAMED: Final = 16
 HIDDEN: Final = "*"
-"""In place of what is no name of the schema's: the key of a map, say."""
+"""In place of a part of a path that is no name of the schema, such as the key of a map."""
 _PART: Final = re.compile(r"\[\d{1,9}\]|[^.\[\]]+")
 _WORD: Final = re.compile(r"[^\W\d][\w-]*")
 _QUOTED: Final = re.compile(r"""['"].*['"]""", re.S)
 _NAMED: Final = re.compile(
     r"(has no field|has no type|no schema has the type|no one message) .*", re.S
 )
-"""Texts with something of the payload at their end."""
+"""Begin of errors that end with a part of the payload."""
 _TYPE: Final = " is not of type "
 _BY_NAME: Final = "required"
-"""A keyword of JSON Schema whose message has a name of the schema, and nothing of the value."""
+"""The keyword of JSON Schema whose message repeats a name of the schema, and nothing of the
+value."""
 
 
 class VerdictTally(Measures):
@@ -59,28 +65,31 @@ class VerdictTally(Measures):
     """(time, number of the exchange)"""
     last_ns: int | None = most()
     record: tuple[Any, ...] | None = least()
-    """The first: (time, exchange, place, partition, offset or -1, path, text)."""
+    """The first one: (time, exchange id, batch of the partition, record of the batch, partition,
+    offset or -1, path and text of the error)."""
     certain: int | None = most()
-    """Whether the format proves that there is a schema."""
+    """Whether the bytes name a schema beyond doubt, as a header does; a zero byte and a number at
+    the begin of a value do not."""
     exchanges: Events = whole(partial(Events, LIMITS.schema_exchanges))
 
 
 class SchemaUse(Measures):
-    """A schema that was met."""
+    """A schema that keys or values name."""
 
     subjects: Names = whole(partial(Names, 16))
     sources: Names = whole(Names)
 
 
 class Uninspected(Measures):
-    """Records that were not looked at."""
+    """Records that were not inspected."""
 
     count: int = total()
 
 
 class SchemaVerdict(NamedTuple):
-    """The verdict on a key or value: `good` (word: its format), `misfit`, `unknown`, `unread` (its
-    schema cannot be used) or `plain`. Namespace and id are of the schema."""
+    """The verdict on a key or value, with namespace and id of its schema: `good` (`word`: the
+    format), `misfit` (it does not match the schema), `unknown` (no such schema), `unread` (the
+    schema cannot be used) or `plain` (no schema)."""
 
     kind: str
     namespace: str = ""
@@ -113,19 +122,19 @@ SIDES: Final[tuple[Side, ...]] = ("value", "key")
 
 
 class Inspection(NamedTuple):
-    """A key or value that was looked at."""
+    """A key or value that was inspected."""
 
     side: Side
     verdict: SchemaVerdict
     schema: Schema | None
     record: tuple[Any, ...]
-    """See `VerdictTally.record`, without time and exchange."""
+    """As `VerdictTally.record`, without time and exchange."""
     certain: bool
     type: str = ""
 
 
 class SamplingBudget:
-    """Decides which batches are looked at. It is of one process, and no part of a state."""
+    """Decides which batches are inspected. Belongs to one process, and to no state."""
 
     def __init__(self, limits: FindingLimits) -> None:
         self._limits = limits
@@ -134,26 +143,26 @@ class SamplingBudget:
         self._together = 0
 
     def takes(self, way: str, records: int, topic: Any, checksum: int) -> bool:
-        """Return whether to look at a batch, and take note of its records. Of many, its checksum
-        decides: that is known, random, and the same for every reader of the batch."""
-        topic = bounded(topic)
-        about, limits = (topic, way), self._limits
-        seen = self._seen.get(about)
+        """Return whether to inspect a batch, and count its records. Where there are too many, the
+        batch's checksum decides: it is known before the batch is expanded, random, and the same
+        for every reader of the batch."""
+        key, limits = (bounded(topic), way), self._limits
+        seen = self._seen.get(key)
         if seen is None:
             if len(self._seen) >= limits.inspected_topics:
                 return False
             seen = 0
-        much = self._together >= limits.inspected_records
-        if much or seen >= limits.plain_records:
-            framed = about in self._framed
-            if much or not framed or seen >= limits.framed_records:
+        full = self._together >= limits.inspected_records
+        if full or seen >= limits.plain_records:
+            framed = key in self._framed
+            if full or not framed or seen >= limits.framed_records:
                 return not checksum % (SOME_FRAMED if framed else SOME_BARE)
-        self._seen[about] = seen + records
+        self._seen[key] = seen + records
         self._together += records
         return True
 
     def framed(self, topic: Any, way: str) -> None:
-        """Take note that a topic has schemas."""
+        """Note that a topic has schemas."""
         if len(self._framed) < self._limits.inspected_topics:
             self._framed.add((bounded(topic), way))
 
@@ -162,7 +171,8 @@ def name_in(row: Row, topic: Any) -> str | None:
     """Return the name of the topic with a key, where the row has it."""
     if isinstance(topic, str) and not topic.startswith("\0"):
         return topic
-    # Those with ids stand behind those with names, in the order of the ids.
+    # Names of topics that the bodies give as ids are the last ones of `topics`, in the order of
+    # `topic_ids`; only where all are ids the two lists correspond.
     if len(row.topics) == len(row.topic_ids):
         for name, topic_id in zip(row.topics, row.topic_ids, strict=True):
             if topic == f"\0{topic_id.hex()}":
@@ -171,69 +181,70 @@ def name_in(row: Row, topic: Any) -> str | None:
 
 
 class SampledBatch(NamedTuple):
-    """A record batch whose keys and values are looked at."""
+    """A record batch whose keys and values are inspected."""
 
     topic: str
-    """A key: see `topic_key`."""
+    """Name or marked id: see `topic_key`."""
     name: str | None
     way: Way
     partition: int
-    at: int
-    """Its place in the partition's records of the exchange."""
+    batch_index: int
+    """Index among the batches of the partition in the exchange."""
     offset: int | None
-    """Of its first record, from the response; None without one."""
+    """Offset of its first record, from the response; None without one."""
     blob: bytes
     batch: Batch
 
 
 def inspect_batch(payloads: Payloads, sample: SampledBatch) -> list[tuple[Inspection, int]]:
-    """Return what the keys and values of a batch are, with their numbers: of those without a
-    schema, and of those that fit the same, the first one."""
+    """Inspect the keys and values of a batch; return one inspection, of the first key or value, for
+    all that have the same verdict for the same reason, with their count."""
     opened = open_batch(sample.blob, sample.batch, LIMITS.expanded_bytes)
     decode, name = payloads.decode, sample.name
-    found: dict[Any, Inspection] = {}
+    inspections: dict[Any, Inspection] = {}
     counts: dict[Any, int] = {}
     for number, record in enumerate(opened.records):
         for side, data in zip(SIDES, (record.value, record.key), strict=True):
             if data is None or len(data) > LIMITS.payload_bytes:
                 continue
             decoded = decode(name, side, data, record.headers)
-            about = side if decoded is None else _repeat_key(side, data, record, decoded)
-            key = (number, side) if about is None else about
+            repeat_key = side if decoded is None else _repeat_key(side, data, record, decoded)
+            key = (number, side) if repeat_key is None else repeat_key
             if key in counts:
                 counts[key] += 1
                 continue
             offset = -1 if sample.way == "produce" else record.offset
             if sample.way == "produce" and sample.offset is not None:
                 offset = sample.offset + number
-            place_in = (sample.at, number, sample.partition, offset)
-            found[key] = (
-                Inspection(side, PLAIN, None, (*place_in, "", ""), False)
+            position = (sample.batch_index, number, sample.partition, offset)
+            inspections[key] = (
+                Inspection(side, PLAIN, None, (*position, "", ""), False)
                 if decoded is None
-                else _look(payloads, side, data, record, decoded, place_in)
+                else _inspect(payloads, side, data, record, decoded, position)
             )
             counts[key] = 1
-    return [(look, counts[key]) for key, look in found.items()]
+    return [(inspection, counts[key]) for key, inspection in inspections.items()]
 
 
 def _repeat_key(side: Side, data: bytes, record: Record, decoded: Decoded) -> Any:
-    """Return what is equal for keys or values with the same verdict; None where each has its
-    own."""
-    found, error = decoded.found, decoded.error
-    if error is None and found is not None:
-        return side, id(found.schema), found.codec.type_name, found.key, found.at
+    """Return a value that is equal for keys or values with the same verdict; None where each has a
+    verdict of its own, as errors in the payload are."""
+    reference, error = decoded.found, decoded.error
+    if error is None and reference is not None:
+        schema, type_name = id(reference.schema), reference.codec.type_name
+        return side, schema, type_name, reference.key, reference.at
     if error is not None and error.reason == "unknown-schema":
         return side, decoded.key, bool(record.headers), data[:1]
     return None
 
 
-def _look(
+def _inspect(
     payloads: Payloads,
     side: Side,
     data: bytes,
     record: Record,
     decoded: Decoded,
-    place: tuple[int, ...],
+    position: tuple[int, ...],
 ) -> Inspection:
     schema, key = _schema_of(payloads, decoded)
     namespace, id_ = ("file", "") if key is None else (key.namespace, key.value)
@@ -246,19 +257,19 @@ def _look(
         verdict, type_ = SchemaVerdict("good", namespace, id_, word), ""
         if decoded.found is not None:
             type_ = decoded.found.codec.type_name
-        return Inspection(side, verdict, schema, (*place, "", ""), certain, type_)
+        return Inspection(side, verdict, schema, (*position, "", ""), certain, type_)
     words: tuple[str, str] = ("", "")
     if error.reason == "unknown-schema":
         kind, schema = "unknown", None
         certain = bool(record.headers) or data[:1] != b"\0"
     elif error.reason == "bad-schema":
-        # Of the schema, or of this installation, and nothing that is wrong with the record.
+        # A fault of the schema, or of this installation; nothing is wrong with the record.
         kind, certain = "unread", False
     else:
         kind, words = "misfit", complaint(error, schema)
         certain = decoded.found is not None and not decoded.found.at
     verdict = SchemaVerdict(kind, namespace, id_)
-    return Inspection(side, verdict, schema, (*place, *words), certain)
+    return Inspection(side, verdict, schema, (*position, *words), certain)
 
 
 def _schema_of(payloads: Payloads, decoded: Decoded) -> tuple[Schema | None, SchemaKey | None]:
@@ -270,22 +281,23 @@ def _schema_of(payloads: Payloads, decoded: Decoded) -> tuple[Schema | None, Sch
     return payloads.known.find(key)[0], key
 
 
-def take(judged: VerdictTally, row: Row, look: Inspection, count: int) -> None:
-    """Add keys or values of one exchange, once for each exchange; `look` is the first of them."""
-    judged.count += count
-    first, record = (row.time_ns, row.number), (row.time_ns, row.id, *look.record)
-    if judged.first is None or first < judged.first:
-        judged.first = first
-    if judged.record is None or record < judged.record:
-        judged.record = record
-    if judged.last_ns is None or row.time_ns > judged.last_ns:
-        judged.last_ns = row.time_ns
-    judged.certain = max(judged.certain or 0, int(look.certain))
-    judged.exchanges.add(Event(row.time_ns, row.id, 0, row.number, "", {}))
+def take(tally: VerdictTally, row: Row, inspection: Inspection, count: int) -> None:
+    """Add the keys or values of one exchange with one verdict; `inspection` is of the first. Called
+    once for an exchange."""
+    tally.count += count
+    first, record = (row.time_ns, row.number), (row.time_ns, row.id, *inspection.record)
+    if tally.first is None or first < tally.first:
+        tally.first = first
+    if tally.record is None or record < tally.record:
+        tally.record = record
+    if tally.last_ns is None or row.time_ns > tally.last_ns:
+        tally.last_ns = row.time_ns
+    tally.certain = max(tally.certain or 0, int(inspection.certain))
+    tally.exchanges.add(Event(row.time_ns, row.id, 0, row.number, "", {}))
 
 
 def writer(row: Row, way: str) -> tuple[str, str]:
-    """Return the client that wrote; of fetched records it is not known."""
+    """Return the client that wrote the records; for fetched records it is unknown."""
     return client_key_of(row) if way == "produce" else ("", "")
 
 
@@ -298,16 +310,16 @@ def internal(name: str | None) -> bool:
     return is_internal(name)
 
 
-# --- why a key or value does not fit, without what it holds: reports tell no values of records
+# --- errors without contents: outputs of `check` never show values of records
 
 
 def complaint(error: PayloadError, schema: Schema | None) -> tuple[str, str]:
     """Return the path and the text of an error."""
     path = error.path
     if path:
-        known = _words(schema.text) if schema is not None else frozenset[str]()
+        names = _words(schema.text) if schema is not None else frozenset[str]()
         path = _PART.sub(
-            lambda part: part[0] if part[0][0] == "[" or part[0] in known else HIDDEN, path
+            lambda part: part[0] if part[0][0] == "[" or part[0] in names else HIDDEN, path
         )
     if schema is not None and schema.format == "json":
         return path, _of_json(error.text)
@@ -328,7 +340,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _of_json(text: str) -> str:
-    """Return the keyword that a value breaks: the library's message behind it repeats the value."""
+    """Return the keyword that a value violates; the message of the library repeats the value."""
     keyword, colon, message = text.partition(": ")
     if not colon or " " in keyword or keyword == _BY_NAME:
         return text

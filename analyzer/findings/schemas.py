@@ -1,4 +1,4 @@
-"""Keys and values that do not fit their schemas, and topics that hold something else."""
+"""Findings about keys and values: misfits, unknown schemas, mixed topics, incompatible changes."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.model import Schema
 
 NO_NAMES: Final = ID_MARK + "_"
-"""What topics begin with that have an id for a name, or are perhaps Kafka's own."""
+"""First characters of topics whose name is an id, or perhaps that of an internal topic."""
 
 
 class Schemas(Counts):
     """By topic, side (key or value), verdict, and writer."""
 
     judged: Keyed[VerdictTally] = table(VerdictTally, LIMITS.verdicts)
-    """By topic, side, verdict (kind, namespace, id, word), way, client id and host."""
+    """Tallies by topic, side, verdict (kind, namespace, id, word), way, client id and host."""
     described: Keyed[SchemaUse] = table(SchemaUse, LIMITS.verdicts)
     """By namespace and id."""
     changes: Keyed[Change] = table(Change, LIMITS.few_keys)
@@ -58,27 +58,27 @@ class Schemas(Counts):
 
     def __init__(self) -> None:
         super().__init__()
-        self._met: dict[tuple[Any, str], dict[tuple[str, Any], tuple[Schema, str]]] = {}
-        """By topic and side: schemas that were met in this process and what they describe, by
-        namespace and id."""
+        self._in_use: dict[tuple[Any, str], dict[tuple[str, Any], tuple[Schema, str]]] = {}
+        """By topic and side: the schemas of good keys or values in this process, with the name of
+        the type, by namespace and id. `_compare` turns them into `changes`, which are stored."""
 
     @cached_property
     def _budget(self) -> SamplingBudget:
         return SamplingBudget(self.limits)
 
-    # --- looking
+    # --- inspection
 
     def add(self, batch: ExchangeBatch) -> None:
-        """Look at some keys and values."""
+        """Inspect a sample of the keys and values."""
         payloads = self.payloads
         if payloads is None or payloads.known.empty or batch.way == "replica":
-            return  # without any schema nothing is told
+            return  # without any schema there are no findings
         chosen: dict[int, list[SampledBatch]] = {}
         for (topic, partition, _), parts in batch.parts.items():
             if topic is not None and parts.counts:
                 self._sample(batch, topic, partition, parts, chosen)
         for number, samples in chosen.items():
-            self._look(batch.row_of(number), payloads, samples)
+            self._inspect(batch.row_of(number), payloads, samples)
 
     def _sample(
         self,
@@ -88,71 +88,76 @@ class Schemas(Counts):
         parts: PartitionColumns,
         chosen: dict[int, list[SampledBatch]],
     ) -> None:
-        """Add those record batches of a partition that the budget takes, by exchange."""
+        """Add the record batches of a partition that the budget takes to `chosen`, by exchange."""
         way, name = batch.way, None if topic[0] in NO_NAMES else topic
         for number, offset, blob, batches, counts in parts.by_records():
             if name is None:
                 name = name_in(batch.row_of(number), topic)
             if internal(name):
                 continue
-            for at, (each, count) in enumerate(zip(batches, counts, strict=True)):
-                if not each.attributes & CONTROL or not each.control:
-                    if self._budget.takes(way, count, topic, each.crc):
-                        sample = SampledBatch(topic, name, way, partition, at, offset, blob, each)
+            for index, (record_batch, count) in enumerate(zip(batches, counts, strict=True)):
+                if not record_batch.attributes & CONTROL or not record_batch.control:
+                    if self._budget.takes(way, count, topic, record_batch.crc):
+                        position = partition, index, offset
+                        sample = SampledBatch(topic, name, way, *position, blob, record_batch)
                         chosen.setdefault(number, []).append(sample)
                     else:
                         self.left[(topic,)].count += count
                 if offset is not None:
                     offset += count
 
-    def _look(self, row: Row, payloads: Payloads, samples: Iterable[SampledBatch]) -> None:
-        """Look at record batches of an exchange."""
-        found: dict[tuple[Any, ...], tuple[Inspection, int]] = {}
-        for each in samples:
-            for look, count in inspect_batch(payloads, each):
-                if look.verdict.kind != "plain":
-                    self._budget.framed(each.topic, each.way)
-                key = (each.topic, look.side, *look.verdict, each.way)
-                known = found.get(key)
-                if known is None:
-                    found[key] = look, count
-                    self._describe(each.topic, look)
+    def _inspect(self, row: Row, payloads: Payloads, samples: Iterable[SampledBatch]) -> None:
+        """Inspect record batches of an exchange, and tally each verdict once for the exchange."""
+        verdicts: dict[tuple[Any, ...], tuple[Inspection, int]] = {}
+        for sample in samples:
+            for inspection, count in inspect_batch(payloads, sample):
+                if inspection.verdict.kind != "plain":
+                    self._budget.framed(sample.topic, sample.way)
+                key = (sample.topic, inspection.side, *inspection.verdict, sample.way)
+                earlier = verdicts.get(key)
+                if earlier is None:
+                    verdicts[key] = inspection, count
+                    self._describe(sample.topic, inspection)
                 else:
-                    first = min(known[0], look, key=lambda one: one.record)
-                    certain = known[0].certain or look.certain
-                    found[key] = first._replace(certain=certain), known[1] + count
-        for key, (look, count) in found.items():
-            take(self.judged[(*key, *writer(row, key[-1]))], row, look, count)
+                    first = min(earlier[0], inspection, key=lambda one: one.record)
+                    certain = earlier[0].certain or inspection.certain
+                    verdicts[key] = first._replace(certain=certain), earlier[1] + count
+        for key, (inspection, count) in verdicts.items():
+            take(self.judged[(*key, *writer(row, key[-1]))], row, inspection, count)
 
-    def _describe(self, topic: Any, look: Inspection) -> None:
-        schema, verdict = look.schema, look.verdict
+    def _describe(self, topic: Any, inspection: Inspection) -> None:
+        """Note subjects and sources of the schema of a key or value."""
+        schema, verdict = inspection.schema, inspection.verdict
         if schema is None:
             return
-        about = verdict.namespace, verdict.id
-        described = self.described[about]
+        described = self.described[verdict.schema]
         for name, _ in schema.subjects:
             described.subjects.add(name)
         described.sources.add(schema.source)
-        if verdict.kind == "good" and len(self._met) < LIMITS.verdicts:
-            self._met.setdefault((topic, look.side), {})[about] = schema, look.type
+        if verdict.kind == "good" and len(self._in_use) < LIMITS.verdicts:
+            in_use = self._in_use.setdefault((topic, inspection.side), {})
+            in_use[verdict.schema] = schema, inspection.type
 
     def _compare(self) -> None:
+        """Compare each schema in use with the next version of its subject that is in use for the
+        same keys or values: only there a reader has to read both."""
         from kafkascope.analyzer.payloads.known import breaking_changes
 
-        for (topic, side), met in self._met.items():
+        for (topic, side), in_use in self._in_use.items():
             by_subject = by_key(
-                ((subject, type_), (version, about, schema))
-                for about, (schema, type_) in met.items()
-                # Of two nameless types nobody says that they are one.
+                ((subject, type_), (version, key, schema))
+                for key, (schema, type_) in in_use.items()
+                # Two Avro schemas without a name, unions say, need not be versions of one type.
                 if type_ or schema.format != "avro"
                 for subject, version in schema.subjects
             )
             for (subject, _), versions in by_subject.items():
                 if all(version for version, _, _ in versions):
-                    versions.sort(key=lambda each: (each[0], str(each[1])))
-                elif all(isinstance(about[1], int) for _, about, _ in versions):
-                    # Registries that do not tell the version of what they take count ids up.
-                    versions.sort(key=lambda each: (each[1][0], int(each[1][1])))
+                    versions.sort(key=lambda version: (version[0], str(version[1])))
+                elif all(isinstance(key[1], int) for _, key, _ in versions):
+                    # Without version numbers, which a response to a registration lacks, ids give
+                    # the order: registries count them upward.
+                    versions.sort(key=lambda version: (version[1][0], int(version[1][1])))
                 else:
                     continue
                 for (_, old, before), (_, new, after) in pairwise(versions):
@@ -161,46 +166,50 @@ class Schemas(Counts):
                     key = (topic, side, subject, old[0], old[1], new[1])
                     if key in self.changes:
                         continue
-                    for said in breaking_changes(before, after)[: LIMITS.changes]:
-                        self.changes[key].said.add(said)
+                    for change in breaking_changes(before, after)[: LIMITS.changes]:
+                        self.changes[key].said.add(change)
 
     # --- state
 
     def merge(self, other: Self) -> None:
         """Take in what the other one has."""
         super().merge(other)
-        for about, met in other._met.items():
-            self._met.setdefault(about, {}).update(met)
+        for key, in_use in other._in_use.items():
+            self._in_use.setdefault(key, {}).update(in_use)
 
     def dump(self) -> Any:
         """Return the state as JSON."""
         self._compare()
         return super().dump()
 
-    # --- telling
+    # --- findings
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
         """Yield findings by topic."""
         self._compare()
         topics: dict[tuple[str, str], dict[Any, list[WriterVerdict]]] = {}
-        spaces: set[str] = set()
-        for (topic, side, *said, way, client, host), judged in self.judged.items():
-            told = WriterVerdict(SchemaVerdict(*said), way, (client, host), judged)
-            # Old requests name a topic, and others have its id.
+        namespaces: set[str] = set()
+        for (topic, side, *verdict, way, client, host), tally in self.judged.items():
+            entry = WriterVerdict(SchemaVerdict(*verdict), way, (client, host), tally)
+            # One topic may have two keys: old requests have its name, newer ones its id.
             same = topics.setdefault((view.topic(topic), side), {})
-            same.setdefault(topic, []).append(told)
-            spaces |= {told.verdict.namespace} if told.verdict.kind == "good" else set()
+            same.setdefault(topic, []).append(entry)
+            namespaces |= {entry.verdict.namespace} if entry.verdict.kind == "good" else set()
         for (_, side), same in topics.items():
-            every = list(chain.from_iterable(same.values()))
-            # Of fetched records only what nobody was seen to write the like of: who wrote these is
-            # not in the capture.
-            produced = {told.verdict for told in every if told.way == "produce"}
-            written = [e for e in every if e.way == "produce" or e.verdict not in produced]
-            yield from _Topic(self, view, list(same), side, written).findings(spaces)
+            entries = list(chain.from_iterable(same.values()))
+            # Verdicts on fetched records count only where no Produce has the same one: the writers
+            # of fetched records are unknown.
+            produced = {entry.verdict for entry in entries if entry.way == "produce"}
+            written = [
+                entry
+                for entry in entries
+                if entry.way == "produce" or entry.verdict not in produced
+            ]
+            yield from _Topic(self, view, list(same), side, written).findings(namespaces)
 
 
 class _Topic:
-    """The keys or the values of a topic."""
+    """The rules on the keys, or the values, of one topic."""
 
     def __init__(
         self,
@@ -208,18 +217,18 @@ class _Topic:
         view: DetectorInput,
         topics: list[Any],
         side: str,
-        every: list[WriterVerdict],
+        entries: list[WriterVerdict],
     ) -> None:
-        """`topics`: its keys, one or two."""
+        """`topics`: the topic's keys in `Schemas`, its name or id or both. `entries`: verdicts."""
         self.detector = detector
         self.view = view
         self.topics = topics
-        # A filter by id tries the name, too.
+        # Its id where there is one: a filter by id matches the name as well.
         self.topic = min(topics, key=lambda key: not str(key).startswith(ID_MARK))
         self.side = side
-        self.every = every
+        self.entries = entries
         self.name = view.topic(self.topic)
-        self.usual = f"{self.name}-{side}"
+        self.default_subject = f"{self.name}-{side}"
         self.good = self.kind("good")
         self.plain = self.kind("plain")
         framed, plain = self.count("good", "misfit", "unknown"), self.count("plain")
@@ -229,18 +238,18 @@ class _Topic:
         """Most keys or values name a schema."""
 
     def kind(self, *kinds: str) -> list[WriterVerdict]:
-        """Return what has one of these verdicts."""
-        return [told for told in self.every if told.verdict.kind in kinds]
+        """Return the verdicts of these kinds."""
+        return [entry for entry in self.entries if entry.verdict.kind in kinds]
 
     def count(self, *kinds: str) -> int:
-        """Return how many keys or values have one of these verdicts."""
-        return sum(told.judged.count for told in self.kind(*kinds))
+        """Return the count of keys or values with verdicts of these kinds."""
+        return sum(entry.judged.count for entry in self.kind(*kinds))
 
-    def findings(self, spaces: set[str]) -> Iterator[Finding]:
-        """Yield all findings; `spaces`: namespaces of which any topic has good ids."""
-        if len(self.plain) < len(self.every):
+    def findings(self, namespaces: set[str]) -> Iterator[Finding]:
+        """Yield all findings; `namespaces`: those of good ids in any topic."""
+        if len(self.plain) < len(self.entries):
             yield from self.misfits()
-            yield from self.unknown(spaces)
+            yield from self.unknown(namespaces)
             yield from self.mixed()
             yield from self.breaks()
             yield from self.of_keys()
@@ -248,55 +257,59 @@ class _Topic:
     # --- rules
 
     def misfits(self) -> Iterator[Finding]:
-        """Yield what does not fit."""
-        for told in self.kind("misfit"):
-            if not (told.judged.certain or self.framed or self.usual in self.subjects(told)):
-                continue  # a number may begin like the id of a schema
-            *_, path, text = told.judged.record or ("", "")
+        """Yield keys or values that do not match their schema."""
+        for entry in self.kind("misfit"):
+            named = entry.judged.certain or self.default_subject in self.subjects(entry)
+            if not (named or self.framed):
+                continue  # by chance: a number may begin like the id of a schema
+            *_, path, text = entry.judged.record or ("", "")
             why = f"{spelled(path)}: {spelled(text)}" if path else spelled(text)
-            formats = {e.verdict.word for e in self.good if e.verdict.schema == told.verdict.schema}
+            key = entry.verdict.schema
+            formats = {good.verdict.word for good in self.good if good.verdict.schema == key}
             yield self.of_one(
                 "schema-misfit",
-                told,
+                entry,
                 ("does not match its", "do not match their"),
-                f"schema, {self.schema(told)}: {why}",
+                f"schema, {self.schema(entry)}: {why}",
                 milder=formats == {"json"},
             )
 
-    def unknown(self, spaces: set[str]) -> Iterator[Finding]:
+    def unknown(self, namespaces: set[str]) -> Iterator[Finding]:
         """Yield unknown schema ids."""
-        good = {told.verdict.namespace for told in self.good}
-        # Schemas of a registry or a folder are all there are. A capture may lack what clients asked
-        # for before it began.
+        good = {entry.verdict.namespace for entry in self.good}
+        # A registry or a folder has all schemas; a capture lacks those that clients looked up
+        # before it began. So without either the severity is lower.
         sources = (each.sources for _, each in self.detector.described.items())
         given = any(source != "capture" for each in sources for source in each)
-        for told in self.kind("unknown"):
-            here = told.verdict.namespace in good
-            likely = told.verdict.namespace in spaces and (told.judged.certain or not self.plain)
-            if here or likely:
+        for entry in self.kind("unknown"):
+            here = entry.verdict.namespace in good
+            certain = entry.judged.certain or not self.plain
+            if here or (certain and entry.verdict.namespace in namespaces):
                 of = "other ids of the topic are known" if here else "ids of other topics are known"
-                text = f"an unknown schema, {self.id(told)}; {of}"
-                yield self.of_one("schema-unknown", told, ("uses", "use"), text, milder=not given)
+                text = f"an unknown schema, {self.id(entry)}; {of}"
+                yield self.of_one("schema-unknown", entry, ("uses", "use"), text, milder=not given)
 
     def mixed(self) -> Iterator[Finding]:
-        """Yield what is of another kind than the rest."""
+        """Yield keys or values of another kind than most of the topic."""
         if self.plain and self.good:
-            odd = self.plain
+            exceptions = self.plain
             if not self.framed:
-                odd = self.good if any(self.usual in self.subjects(e) for e in self.good) else []
-            every = self.count("good", "misfit", "unknown", "plain")
-            for told in odd:
-                schema = "no schema" if odd is self.plain else f"a schema, {self.schema(told)}"
-                text = f"{schema}, unlike others of the {every:,}"
-                yield self.of_one("schema-mixed", told, ("has", "have"), text)
+                by_default = (self.default_subject in self.subjects(entry) for entry in self.good)
+                exceptions = self.good if any(by_default) else []
+            total = self.count("good", "misfit", "unknown", "plain")
+            for entry in exceptions:
+                plain = exceptions is self.plain
+                schema = "no schema" if plain else f"a schema, {self.schema(entry)}"
+                text = f"{schema}, unlike others of the {total:,}"
+                yield self.of_one("schema-mixed", entry, ("has", "have"), text)
         formats: Counter[str] = Counter()
-        for told in self.good:
-            formats[told.verdict.word] += told.judged.count
+        for entry in self.good:
+            formats[entry.verdict.word] += entry.judged.count
         usual = max(formats, key=lambda word: (formats[word], word), default="")
-        for told in self.good:
-            if told.verdict.word != usual:
-                text = f"{told.verdict.word}; the others are {usual}"
-                yield self.of_one("schema-mixed", told, ("is", "are"), text)
+        for entry in self.good:
+            if entry.verdict.word != usual:
+                text = f"{entry.verdict.word}; the others are {usual}"
+                yield self.of_one("schema-mixed", entry, ("is", "are"), text)
 
     def breaks(self) -> Iterator[Finding]:
         """Yield changes that break readers."""
@@ -306,7 +319,7 @@ class _Topic:
             if about[0] in self.topics and about[1] == self.side and len(change.said)
         }
         for (subject, space, old, new), change in found.items():
-            by = [told for told in self.good if told.verdict.schema == (space, new)]
+            by = [entry for entry in self.good if entry.verdict.schema == (space, new)]
             if by:
                 yield self.finding(
                     "schema-breaks",
@@ -319,33 +332,34 @@ class _Topic:
 
     def of_keys(self) -> Iterator[Finding]:
         """Yield values with schemas of keys."""
-        for told in self.kind("good", "misfit") if self.side == "value" else ():
-            subjects = self.subjects(told)
+        for entry in self.kind("good", "misfit") if self.side == "value" else ():
+            subjects = self.subjects(entry)
             if f"{self.name}-key" in subjects and all(each.endswith("-key") for each in subjects):
-                text = f"written with the schema of keys, {self.schema(told)}"
-                yield self.of_one("schema-of-key", told, ("is", "are"), text)
+                text = f"written with the schema of keys, {self.schema(entry)}"
+                yield self.of_one("schema-of-key", entry, ("is", "are"), text)
 
     # --- words
 
-    def subjects(self, told: WriterVerdict) -> list[str]:
+    def subjects(self, entry: WriterVerdict) -> list[str]:
         """Return the subjects of the schema."""
-        described = self.detector.described.get(told.verdict.schema)
+        described = self.detector.described.get(entry.verdict.schema)
         return [] if described is None else list(described.subjects)
 
-    def id(self, told: WriterVerdict) -> str:
+    def id(self, entry: WriterVerdict) -> str:
         """Return the id of the schema."""
-        return f"{told.verdict.namespace} {spelled(told.verdict.id)}"
+        return f"{entry.verdict.namespace} {spelled(entry.verdict.id)}"
 
-    def schema(self, told: WriterVerdict) -> str:
-        """Return the id of the schema and a subject."""
-        subjects = self.subjects(told)
-        usual = [one for one in (self.usual, f"{self.name}-key") if one in subjects] or subjects
-        return self.id(told) + (f" of subject {spelled(usual[0])}" if usual else "")
+    def schema(self, entry: WriterVerdict) -> str:
+        """Return the id of the schema and a subject: one of this topic, where there are several."""
+        subjects = self.subjects(entry)
+        names = (self.default_subject, f"{self.name}-key", *subjects)
+        subject = next((name for name in names if name in subjects), None)
+        return self.id(entry) + ("" if subject is None else f" of subject {spelled(subject)}")
 
     def of_one(
         self,
         rule: str,
-        told: WriterVerdict,
+        entry: WriterVerdict,
         verbs: tuple[str, str],
         text: str,
         *,
@@ -353,9 +367,9 @@ class _Topic:
     ) -> Finding:
         """Return a finding about keys or values of one verdict: how many they are, their writers,
         where the first one is; `verbs`: for one, and for more."""
-        produced, count = told.way == "produce", told.judged.count
-        who = f" by {self.view.client(*told.client)}" if produced else ""
-        partition, offset = (told.judged.record or ("",) * 8)[4:6]
+        produced, count = entry.way == "produce", entry.judged.count
+        who = f" by {self.view.client(*entry.client)}" if produced else ""
+        partition, offset = (entry.judged.record or ("",) * 8)[4:6]
         at = f"{'first ' if count > 1 else ''}partition {partition}"
         at += f", offset {offset}" if offset != -1 else ""
         at += "" if produced else "; its producer is not in the capture"
@@ -363,7 +377,7 @@ class _Topic:
         at += "; only some records were inspected" if left else ""
         of = f"{plural(count, self.side)} of topic {self.name}{who}"
         text = f"{of} {verbs[count != 1]} {text} ({at})"
-        return self.finding(rule, text, [told], milder=milder)
+        return self.finding(rule, text, [entry], milder=milder)
 
     def finding(
         self,
@@ -375,19 +389,19 @@ class _Topic:
         count: int | None = None,
     ) -> Finding:
         """Return a finding about these."""
-        firsts = [told.judged.first for told in by if told.judged.first is not None]
+        firsts = [entry.judged.first for entry in by if entry.judged.first is not None]
         numbers = {number for _, number in firsts}
-        numbers.update(event.number for told in by for event in told.judged.exchanges)
+        numbers.update(event.number for entry in by for event in entry.judged.exchanges)
         worse: Severity = "warning" if RULES[rule].severity == "error" else "note"
-        writers = (told.client for told in by if told.way == "produce")
+        writers = (entry.client for entry in by if entry.way == "produce")
         return self.view.finding(
             rule,
             text,
             all_of(self.view.of_topic(self.topic), among("number", numbers)),
-            count=sum(told.judged.count for told in by) if count is None else count,
+            count=sum(entry.judged.count for entry in by) if count is None else count,
             span=(
                 min(firsts)[0] if firsts else None,
-                max((told.judged.last_ns or 0 for told in by), default=None),
+                max((entry.judged.last_ns or 0 for entry in by), default=None),
             ),
             number=min(firsts)[1] if firsts else None,
             severity=worse if milder else None,

@@ -16,7 +16,7 @@ from kafkascope.analyzer.logdir.files import SmallFile, read_small
 from kafkascope.analyzer.logdir.model import Kind, LogBatch, RecoveryVerdict
 from kafkascope.analyzer.logdir.records import Place
 from kafkascope.analyzer.logdir.releases import family_of, index_stops, sound_at
-from kafkascope.analyzer.logdir.segment import LEAST, PREFIX, TO_MAGIC, Segment, Standing
+from kafkascope.analyzer.logdir.segment import LEAST, PREFIX, TO_MAGIC, Segment, SegmentNeighbours
 
 SEGMENT_NAME: Final = re.compile(
     r"(\d{20})\.(log|index|timeindex|txnindex|snapshot)(\.(deleted|cleaned|swap))?\Z"
@@ -92,8 +92,8 @@ class AtRest:
             final = last and path == self.files[-1]
             rebuilt = final and not (path.parent.parent / ".kafka_cleanshutdown").exists()
             stops = index_stops(path, begin, rebuilt=rebuilt)
-            place = Standing(family, behind, final, stops)
-            segment = Segment(path, self.kind, begin, place, number)
+            neighbours = SegmentNeighbours(family, behind, final, stops)
+            segment = Segment(path, self.kind, begin, neighbours, number)
             for batch, data in segment.batches():
                 number = batch.number + 1
                 yield batch, data

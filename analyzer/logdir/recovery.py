@@ -1,12 +1,15 @@
-"""What a recovering broker does beside holding checksums: entries of an index made anew, and magics
-that no release has. Stateless.
+"""Segments that a recovering broker refuses although their checksums are right. Stateless.
 
-A broker makes the index of a segment anew while it walks, with an entry for a batch behind each
-`index.interval.bytes`. An entry whose offset is not above the one before is refused
-(InvalidOffsetException), and the segment begins empty again; offsets that go back between two
-entries are not noticed. From 2.0 on an offset that does not fit the segment makes the broker split
-it, which it can only do where the last one does not fit: it does not start otherwise.
+A broker rebuilds the index of a segment while it recovers it, with an entry for a batch after each
+`index.interval.bytes`. It refuses an entry whose offset is not greater than the one before
+(InvalidOffsetException), and empties the segment; offsets that go back between two entries are not
+noticed. Since 2.0 a broker splits a segment whose offsets exceed the range of its index. It can do
+so only where the last offset exceeds the range; otherwise it does not start.
 """
+
+# Whether offsets go back "at an entry" depends on `index.interval.bytes`, which is a setting of the
+# topic and not in the segment. Existing indexes bound it (`_interval`); where the bounds leave a
+# choice, some intervals are tried, and a remark says that the verdict depends on it.
 
 from __future__ import annotations
 
@@ -28,17 +31,17 @@ from kafkascope.analyzer.logdir.releases import (
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import open_batch
 
-# `index.interval.bytes` as it comes.
+# Default of `index.interval.bytes`.
 INTERVAL: Final = 4096
-# What an old compressed entry may expand to only to learn its first offset.
+# Expanded size of an old compressed entry that is opened only for its first offset.
 OPENED: Final = 16 << 20
-# Intervals that are tried, where several can have been.
+# Intervals that are tried between the bounds.
 PROBES: Final = 9
 
 
 def known_magic(data: bytes) -> bytes:
-    """Return a batch with a magic that readers know: brokers since 0.11 take all above 2 for 2,
-    whose checksum does not cover it."""
+    """Return a batch with magic 2 in place of a larger one, as brokers since 0.11 read it: its
+    checksum does not cover the magic."""
     if NEWEST < data[MAGIC_AT] <= 127:
         return data[:MAGIC_AT] + bytes((NEWEST,)) + data[MAGIC_AT + 1 :]
     return data
@@ -49,52 +52,58 @@ class RefusedOffset(NamedTuple):
 
     text: str
     starts: bool
-    """Whether it starts, with the segment emptied."""
+    """Whether the broker starts, with the segment emptied."""
     splits: bool = False
-    """Whether it splits the segment, of which all is kept."""
+    """Whether the broker splits the segment, and keeps all of it."""
 
 
 class Refusals(NamedTuple):
-    """What brokers refuse of a segment: of the releases that wrote it, of others, and with an index
-    interval that may have been theirs."""
+    """The offsets of a segment that brokers refuse."""
 
     own: RefusedOffset | None
+    """By the releases that wrote it."""
     of: dict[Family, RefusedOffset | None]
+    """By other releases."""
     remark: str
-    """What depends on the interval, where it is not known well enough."""
+    """What depends on the interval, where its bounds leave a choice."""
 
 
 def refusals(
     file: BinaryIO, path: Path, base: int | None, family: Family, others: tuple[Family, ...]
 ) -> Refusals:
-    """Return what brokers refuse, beside batches that are damaged."""
+    """Return the offsets that brokers refuse, beside damaged batches."""
     if not _suspicious(file, base):
         return Refusals(None, dict.fromkeys(others), "")
     least, most = _interval(file, path)
-    walk = _Looking(file, base)
+    walk = _IndexRebuild(file, base)
     own = walk.refusal(family, most)
     if own is not None and own.splits:
-        return Refusals(None, _kept(walk, others, most), own.text)
+        return Refusals(None, _by_family(walk, others, most), own.text)
     remark = ""
     for part in range(PROBES if least < most else 0):
         other = walk.refusal(family, least + (most - least) * part // PROBES)
         if (other is None) != (own is None):
-            said = own or other
-            assert said is not None
-            remark = f"{said.text}; but that depends on index.interval.bytes"
+            either = own or other
+            assert either is not None
+            remark = f"{either.text}; but that depends on index.interval.bytes"
             break
-    return Refusals(own, _kept(walk, others, most), remark)
+    return Refusals(own, _by_family(walk, others, most), remark)
 
 
-def _kept(
-    walk: _Looking, families: tuple[Family, ...], interval: int
+def _by_family(
+    walk: _IndexRebuild, families: tuple[Family, ...], interval: int
 ) -> dict[Family, RefusedOffset | None]:
-    found = {each: walk.refusal(each, interval) for each in families}
-    return {each: None if told is None or told.splits else told for each, told in found.items()}
+    """Return the refusals of families; None also for a split, which loses nothing."""
+    refused = {family: walk.refusal(family, interval) for family in families}
+    return {
+        family: None if offset is None or offset.splits else offset
+        for family, offset in refused.items()
+    }
 
 
 def _suspicious(file: BinaryIO, base: int | None) -> bool:
-    """Whether offsets go back, or leave the segment: in sound ones they do not."""
+    """Return whether offsets go back or leave the range anywhere. Only then the index is rebuilt,
+    which reads the file several times."""
     last = -1
     for head in heads(file):
         if head.last_offset <= last or head.base_offset <= last:
@@ -109,15 +118,17 @@ def _fits(head: BatchHead, base: int) -> bool:
     return 0 <= head.last_offset - base <= LIMITS.relative_offset
 
 
-class _Looking:
+class _IndexRebuild:
+    """The walk of a recovering broker that rebuilds the index of a segment."""
+
     def __init__(self, file: BinaryIO, base: int | None) -> None:
         self._file = file
         self._base = base
         self._opened = 0
 
     def refusal(self, family: Family, interval: int) -> RefusedOffset | None:
-        """Return what brokers refuse, None when they cut or keep the segment."""
-        entry_at = entry = 0
+        """Return the offset that brokers refuse; None when they truncate or keep the segment."""
+        entry_at = entry = 0  # position and offset of the last entry
         first = True
         last: BatchHead | None = None
         wrong: RefusedOffset | None = None
@@ -126,7 +137,7 @@ class _Looking:
             if wrong is not None:
                 continue
             if not sound_at(self._file, head.at, head.size):
-                break  # The broker cuts before it could come to more.
+                break  # The broker truncates here, and does not read further.
             base = self._base
             if family == "2.0 and later" and base is not None and not _fits(head, base):
                 wrong = RefusedOffset(
@@ -155,6 +166,8 @@ class _Looking:
         return wrong
 
     def _entry(self, head: BatchHead, family: Family) -> int:
+        """Return the offset that an entry for a batch has: the last one of the batch since 2.0, the
+        first one before, which is inside of old compressed entries."""
         if family == "2.0 and later":
             return head.last_offset
         if head.magic >= NEWEST or not head.compressed:
@@ -172,13 +185,13 @@ class _Looking:
 
 
 def _interval(file: BinaryIO, path: Path) -> tuple[int, int]:
-    """Return the least and the most that `index.interval.bytes` can have been, as the indexes of
-    the partition show it: less than the bytes between any two entries, no less than the way from an
-    entry to the last batch that got none."""
+    """Return the minimum and maximum that `index.interval.bytes` can have had, by the indexes of
+    the partition: less than the bytes between any two entries, and at least those from an entry to
+    the last batch that got none."""
     most = INTERVAL
-    for each in (path, *islice(sorted(path.parent.glob("*.log")), LIMITS.indexes)):
+    for log in (path, *islice(sorted(path.parent.glob("*.log")), LIMITS.indexes)):
         before = 0
-        for _, position in entries_beside(each):
+        for _, position in entries_beside(log):
             most = min(most, position - before - 1)
             before = position
     marked = {position for _, position in entries_beside(path)}
@@ -189,6 +202,6 @@ def _interval(file: BinaryIO, path: Path) -> tuple[int, int]:
             break
         if head.at in marked:
             entry = head.at
-        elif head.magic >= NEWEST:  # Old ones were appended several at a time.
+        elif head.magic >= NEWEST:  # Old brokers appended several at a time, with one entry.
             least = max(least, head.at - entry)
     return min(least, most), most

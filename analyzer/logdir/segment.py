@@ -1,11 +1,11 @@
 """A log segment (or KRaft snapshot) batch by batch, and where a recovering broker would cut it.
 
 A broker that was not shut down cleanly walks the batches of a segment and keeps all before the
-first one that is cut short, smaller than any batch can be, or has a wrong checksum; it takes
+first one that is cut short, smaller than any batch can be, or has a wrong checksum. It takes
 unknown magics for 2, empties a segment whose offsets go back where its index gets an entry (see
-`recovery`), and deletes the segments after one that it cut. 0.8.0 recovers the last segment alone,
-and keeps those before it. So does `Segment`; it then goes on, to report what is sound after the
-damage. One batch at a time is held.
+`recovery`), and deletes the segments after one that it truncated. 0.8.0 recovers the last segment
+alone, and keeps those before it. `Segment` does the same, and then continues, to report batches
+that are sound after the damage. One batch at a time is in memory.
 """
 
 from __future__ import annotations
@@ -27,64 +27,71 @@ from kafkascope.dissectors.records.records import Batch, crc_ok, open_batch
 PREFIX: Final = struct.Struct(">qi")
 """Base offset and length of the rest."""
 
-# Bytes up to the magic byte: a broker takes fewer for the end of the file.
+# Size of a batch up to its magic byte. A broker takes fewer bytes for the end of the file.
 TO_MAGIC: Final = 17
 
 LEAST: Final = {0: 14, 1: 22, 2: 49}
-"""Magic -> the least that the length can be."""
+"""Minimum of the length field, by magic."""
 NEWEST: Final = 2
-# A batch of more bytes is only read where its checksum is right: brokers take 1 MB by default.
+# A larger batch is read only when its checksum is right: brokers accept 1 MB by default, so that a
+# larger length is probably damage.
 LARGE: Final = 32 << 20
 
-# What an old compressed entry may expand to only to learn its first offset.
+# Expanded size of an old compressed entry that is opened only for its first offset and count.
 COUNTING_LIMIT: Final = 128 << 20
 
 SCAN_WINDOW: Final = 1 << 20
-# Bytes behind nonsense that are searched for the next batch.
+# Bytes after damage that are searched for the next batch.
 SCAN_LIMIT: Final = 256 << 20
 
 
-class Standing(NamedTuple):
-    """Where a segment stands among those of its partition."""
+class SegmentNeighbours(NamedTuple):
+    """The segments of the partition around one, as far as they decide about its recovery."""
 
     family: Family = FAMILIES[-1]
     """The releases that wrote it."""
     behind: str = ""
-    """Name of an earlier segment that a recovering broker cuts, to delete this one then; but 0.8.0
-    does not."""
+    """Name of an earlier segment that a recovering broker truncates, after which it deletes this
+    one (0.8.0 does not); empty without one."""
     last: bool = True
     """Whether no segment of the partition follows."""
     stops: str = ""
-    """Why 0.8.0 does not start with the index of this segment."""
+    """Why 0.8.0 does not start with the index of this segment; empty where it does."""
 
 
 class Segment:
     """One walk over a file of batches; `verdict` sums up what it saw."""
 
     def __init__(
-        self, path: Path, kind: Kind, base_offset: int | None, place: Standing, first_number: int
+        self,
+        path: Path,
+        kind: Kind,
+        base_offset: int | None,
+        neighbours: SegmentNeighbours,
+        first_number: int,
     ) -> None:
         """`base_offset`: of the file's name; None when the name has none."""
         self.path = path
-        self.place = place
+        self.neighbours = neighbours
         self.kind: Kind = kind
         self.base_offset = base_offset
         self.number = first_number
         self.at = 0
         self.size = 0
-        self.found = RecoveryVerdict(path.name, kind)
+        self.result = RecoveryVerdict(path.name, kind)
         self.notes: dict[str, int] = {}
         self.epoch = -1
-        self.alone = place.family == "0.8.0" and not place.last
-        """Whether brokers of its release leave it as it is."""
+        self.alone = neighbours.family == "0.8.0" and not neighbours.last
+        """Whether brokers of its release do not recover it."""
         self.damage = ""
-        """The first thing wrong with the bytes; `problem` may stand in other files, too."""
+        """The first damage of the bytes; the verdict's `problem` may also come from other files."""
         self.damaged_at: int | None = None
         self.refused = Refusals(None, {}, "")
         self.others: tuple[Family, ...] = ()
+        # Hostile bytes can look like the head of a long batch at every offset: computing each
+        # checksum would take quadratic time.
         self.budget = 0
-        """Bytes that may still be summed up to tell a batch from chance: made-up bytes could look
-        like the head of a long batch everywhere, and the work is to stay linear."""
+        """Bytes whose checksums may still be computed in searches for the next batch."""
 
     def batches(self) -> Iterator[tuple[LogBatch, bytes]]:
         """Yield every batch with a readable frame, damaged ones too, with its bytes."""
@@ -101,11 +108,11 @@ class Segment:
             if wrong:
                 if self._zeros_to_the_end(file):
                     break
-                self._hurt(f"{wrong} at position {self.at}")
-                found = self._search(file, self.at + 1)
-                if found is None:
+                self._note_damage(f"{wrong} at position {self.at}")
+                position = self._search(file, self.at + 1)
+                if position is None:
                     break
-                self.at = found
+                self.at = position
                 continue
             data = self._read(file, self.at, 12 + self.length)
             magic, data = data[16], known_magic(data)
@@ -114,8 +121,8 @@ class Segment:
             self.at = self._next_of(file, row)
 
     def _next_of(self, file: BinaryIO, row: LogBatch) -> int:
-        """Where the batch behind this one begins. The length of a damaged one may be part of the
-        damage: when nothing begins behind it, the next sound batch may stand inside it."""
+        """Return the position of the next batch. The length of a damaged one may be part of the
+        damage: when no batch begins at its end, the next sound one may be inside it."""
         start, end = row.position, row.position + row.size
         if row.crc_ok:
             return end
@@ -129,7 +136,8 @@ class Segment:
         return file.read(size)
 
     def _framing(self, file: BinaryIO) -> str:
-        """Why no batch begins here; empty when one does, and `length` is then its own."""
+        """Return why no batch begins at `at`; empty when one does, whose length is then
+        `length`."""
         head = self._read(file, self.at, TO_MAGIC)
         left = self.size - self.at
         if len(head) < TO_MAGIC:
@@ -144,7 +152,8 @@ class Segment:
             return f"a batch of magic {magic} that claims {self.length} bytes"
         if 12 + self.length > left:
             return f"a batch of {12 + self.length} bytes, of which {left} are present"
-        # Brokers before 0.11 knew no batch of such a magic, and the checksum of theirs covers it.
+        # A larger magic is a damaged byte of a batch of magic 2, whose checksum does not cover it.
+        # The checksums of magics 0 and 1, all that brokers before 0.11 have, cover the magic.
         if magic > NEWEST and not sound_at(file, self.at, 12 + self.length):
             return f"magic {magic}, which no release writes,"
         if self.length > LARGE and not sound_at(file, self.at, 12 + self.length):
@@ -152,8 +161,8 @@ class Segment:
         return ""
 
     def _zeros_to_the_end(self, file: BinaryIO) -> bool:
-        """Whether nothing but zeros follow: a segment that was set aside in full. A few may just
-        be the head of a cut batch, whose offset begins with zeros."""
+        """Return whether only zeros follow: the rest of a preallocated segment. A few zeros may be
+        the head of a batch that is cut short, whose offset begins with zeros."""
         if self.size - self.at < TO_MAGIC:
             return False
         at = self.at
@@ -162,80 +171,81 @@ class Segment:
             if not window or window.count(0) != len(window):
                 return False
             at += len(window)
-        self.found.padding = self.size - self.at
+        self.result.padding = self.size - self.at
         return True
 
     def _judge(self, file: BinaryIO) -> None:
-        """What decides before the first batch is looked at."""
-        place, first = self.place, next(heads(file), None)
-        self.others = others(place.family, [2 if first is None else first.magic])
-        self.refused = refusals(file, self.path, self.base_offset, place.family, self.others)
+        """Note what decides about the segment before its first batch is read."""
+        neighbours, first = self.neighbours, next(heads(file), None)
+        self.others = others(neighbours.family, [2 if first is None else first.magic])
+        self.refused = refusals(file, self.path, self.base_offset, neighbours.family, self.others)
         own = self.refused.own
-        if place.family == "0.8.0" and place.stops:
-            self._blame(place.stops)
-            self.found.starts = False
-        elif place.behind and place.family != "0.8.0":
-            self._blame(f"it follows {place.behind}, which recovery truncates: deleted then")
+        if neighbours.family == "0.8.0" and neighbours.stops:
+            self._note_problem(neighbours.stops)
+            self.result.starts = False
+        elif neighbours.behind and neighbours.family != "0.8.0":
+            self._note_problem(
+                f"it follows {neighbours.behind}, which recovery truncates: deleted then"
+            )
         elif own is not None and not self.alone:
-            self._blame(own.text)
-            self.found.starts = own.starts
+            self._note_problem(own.text)
+            self.result.starts = own.starts
         if self.refused.remark:
             self.notes.setdefault(self.refused.remark, 0)
 
-    def _blame(self, problem: str) -> None:
-        """The first problem decides where a broker cuts."""
-        if not self.found.problem:
-            self.found.problem = problem
+    def _note_problem(self, problem: str) -> None:
+        """Note a problem unless there is one: the first decides where a broker truncates."""
+        if not self.result.problem:
+            self.result.problem = problem
 
-    def _hurt(self, problem: str) -> None:
+    def _note_damage(self, problem: str) -> None:
         if self.damaged_at is None:
             self.damage, self.damaged_at = problem, self.at
-        self._blame(problem)
+        self._note_problem(problem)
 
     def _search(self, file: BinaryIO, start: int) -> int | None:
-        """Position of the next sound batch of magic 2 behind nonsense."""
-        last = self.found.last_valid_offset
+        """Return the position of the next sound batch of magic 2 after damage."""
+        last = self.result.last_valid_offset
         least = (self.base_offset or 0) - 1 if last is None else last
         at, stop = start, min(self.size, start + SCAN_LIMIT)
         while at < stop:
             window = self._read(file, at, SCAN_WINDOW + TO_MAGIC - 1)
-            place = window.find(b"\2", 16)
-            while place >= 0:
-                offset, length = PREFIX.unpack_from(window, place - 16)
-                position = at + place - 16
+            magic_at = window.find(b"\2", 16)
+            while magic_at >= 0:
+                offset, length = PREFIX.unpack_from(window, magic_at - 16)
+                position = at + magic_at - 16
                 whole = LEAST[2] <= length <= self.size - position - 12
                 if whole and least < offset <= least + LIMITS.relative_offset and self.budget > 0:
                     self.budget -= length
                     if sound_at(file, position, 12 + length):
                         return position
-                place = window.find(b"\2", place + 1)
+                magic_at = window.find(b"\2", magic_at + 1)
             at += SCAN_WINDOW
         return None
 
     def _take(self, data: bytes, magic: int) -> LogBatch:
-        """The row of a whole batch, and what it means for the verdict. `magic`: as the file has
-        it."""
-        batch, found = batch_of(data), self.found
+        """Return the row of a whole batch, and update the verdict. `magic`: as in the file."""
+        batch, verdict = batch_of(data), self.result
         right = crc_ok(data, batch)
         base, count, problem = batch.base_offset, batch.record_count, ""
         if batch.magic < 2 and batch.codec:
             base, count, problem = _inside(data, batch)
         if not right:
             problem = "checksum mismatch"
-            self._hurt(f"a batch with a checksum mismatch at position {self.at}")
-        lost = bool(found.problem) and not self.alone
+            self._note_damage(f"a batch with a checksum mismatch at position {self.at}")
+        lost = bool(verdict.problem) and not self.alone
         if right and not problem:
             problem = self._anomalies(batch, base, magic)
         if not lost:
-            found.valid_bytes = self.at + batch.size
-            found.batches += 1
-            found.records += max(0, count or 0)
-            found.first_offset = base if found.first_offset is None else found.first_offset
-            found.last_valid_offset = batch.last_offset
+            verdict.valid_bytes = self.at + batch.size
+            verdict.batches += 1
+            verdict.records += max(0, count or 0)
+            verdict.first_offset = base if verdict.first_offset is None else verdict.first_offset
+            verdict.last_valid_offset = batch.last_offset
         elif right:
-            found.lost_batches += 1
-            found.lost_first = base if found.lost_first is None else found.lost_first
-            found.lost_last = batch.last_offset
+            verdict.lost_batches += 1
+            verdict.lost_first = base if verdict.lost_first is None else verdict.lost_first
+            verdict.lost_last = batch.last_offset
         self.number += 1
         return LogBatch(
             number=self.number - 1,
@@ -264,17 +274,18 @@ class Segment:
         )
 
     def _anomalies(self, batch: Batch, base: int, magic: int) -> str:
-        """What no broker writes, though the bytes are sound; noted, not cut."""
+        """Return and note what no broker writes, though the bytes are sound: it truncates
+        nothing."""
         named = self.base_offset if self.kind == "log" else None
         words = []
-        if self.found.last_valid_offset is not None and base <= self.found.last_valid_offset:
-            words.append(f"its base offset {base} is not after {self.found.last_valid_offset}")
+        if self.result.last_valid_offset is not None and base <= self.result.last_valid_offset:
+            words.append(f"its base offset {base} is not after {self.result.last_valid_offset}")
         if magic > NEWEST:
             words.append(f"magic {magic}, which no release writes: brokers read it as {NEWEST}")
-        elsewhere = named is not None and not (
+        in_range = named is None or (
             named <= base and batch.last_offset - named <= LIMITS.relative_offset
         )
-        if elsewhere:
+        if not in_range:
             words.append(f"its offsets are out of range for a segment that starts at {named}")
         if batch.last_offset < base:
             words.append(f"its last offset {batch.last_offset} is less than its base offset {base}")
@@ -287,54 +298,55 @@ class Segment:
 
     def verdict(self) -> RecoveryVerdict:
         """Return a recovering broker's verdict, once the walk is over."""
-        found, notes = self.found, list(self.notes)
-        found.total_bytes = self.size
-        if self.alone and self.damage and found.starts:
+        result, notes = self.result, list(self.notes)
+        result.total_bytes = self.size
+        if self.alone and self.damage and result.starts:
             notes.insert(0, f"0.8.0, which recovers the last segment only, keeps {self.damage}")
-        if self.alone and found.starts:
-            found.problem, found.valid_bytes = "", self.size
-        elif not found.problem:
-            found.valid_bytes = self.size - found.padding
+        if self.alone and result.starts:
+            result.problem, result.valid_bytes = "", self.size
+        elif not result.problem:
+            result.valid_bytes = self.size - result.padding
         if self.kind == "log":
-            found.elsewhere = tuple(self._elsewhere(found.valid_bytes))
+            result.elsewhere = tuple(self._elsewhere(result.valid_bytes))
         if len(notes) > LIMITS.notes:
             notes = [*notes[: LIMITS.notes], f"and {len(notes) - LIMITS.notes} more of this kind"]
-        found.notes = tuple(notes)
-        if found.elsewhere or not found.starts:
-            found.releases = self.place.family
-        return found
+        result.notes = tuple(notes)
+        if result.elsewhere or not result.starts:
+            result.releases = self.neighbours.family
+        return result
 
     def _elsewhere(self, own: int) -> Iterator[OtherVerdict]:
-        """What other releases make of it, where that is something else. `own`: what those that
-        wrote it keep."""
+        """Yield the verdicts of other releases that differ. `own`: bytes that the releases that
+        wrote the segment keep."""
         for family in self.others:
             other = self._of(family)
             if (other.starts, other.valid_bytes) != (
-                self.found.starts,
-                own if self.found.starts else None,
+                self.result.starts,
+                own if self.result.starts else None,
             ):
                 yield other
 
     def _of(self, family: Family) -> OtherVerdict:
-        place = self.place
+        neighbours = self.neighbours
         refused = self.refused.of.get(family)
-        if family == "0.8.0" and place.stops:
-            return OtherVerdict(family, False, None, f"does not start: {place.stops}")
-        if family == "0.8.0" and not place.last:
+        if family == "0.8.0" and neighbours.stops:
+            return OtherVerdict(family, False, None, f"does not start: {neighbours.stops}")
+        if family == "0.8.0" and not neighbours.last:
             text = "recovers the last segment only, and leaves this one unchanged"
             return OtherVerdict(family, True, self.size, text)
-        if family != "0.8.0" and place.behind:
-            return OtherVerdict(family, True, 0, f"deletes it: it follows {place.behind}")
+        if family != "0.8.0" and neighbours.behind:
+            return OtherVerdict(family, True, 0, f"deletes it: it follows {neighbours.behind}")
         if refused is not None:
             kept = 0 if refused.starts else None
             text = refused.text if refused.starts else f"does not start: {refused.text}"
             return OtherVerdict(family, refused.starts, kept, text)
-        kept = self.size - self.found.padding if self.damaged_at is None else self.damaged_at
+        kept = self.size - self.result.padding if self.damaged_at is None else self.damaged_at
         return OtherVerdict(family, True, kept, f"keeps {kept} bytes")
 
 
 def _inside(data: bytes, batch: Batch) -> tuple[int, int | None, str]:
-    """First offset and count of an old compressed entry: only its last offset is in its header."""
+    """Return first offset, count and problem of an old compressed entry, whose header has only its
+    last offset."""
     try:
         opened = open_batch(data, batch, COUNTING_LIMIT)
     except DissectError as error:

@@ -1,4 +1,9 @@
-"""The catalogue of schemas from all sources, by the ids in payloads; compiled on first use."""
+"""The catalogue of schemas from all sources, by the ids in payloads; compiled on first use.
+
+`find` looks an id up in this order, and stops at the first source that has it: schemas added so far
+(folder, user, registry responses), input that is still read (`grows`), the registry, and at last a
+pass over the capture (`complete`), which is made once.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +37,8 @@ if TYPE_CHECKING:
 
 RANK: Final[dict[Source, int]] = {"folder": 0, "registry": 1, "capture": 2}
 """Order in which sources are preferred for an id."""
-# Size of an evicted schema beside its text: compiled, a small one takes 20 times that.
-READY_BYTES: Final = 300
+# What an evicted schema counts beside its text: compiled, a small one takes 20 times its text.
+EVICTED_BYTES: Final = 300
 MODULES: Final[dict[Format, str]] = {
     "avro": "avro.canonical",
     "protobuf": "protobuf",
@@ -70,20 +75,20 @@ class IncomingSchemas:
     def take(self, schemas: Iterable[Schema]) -> None:
         """Add schemas, or replace them by what is known now."""
         with self._lock:
-            for each in schemas:
-                place = each.text, each.origin
-                self._schemas.pop(place, None)
-                self._schemas[place] = self.changes + 1, each
+            for schema in schemas:
+                key = schema.text, schema.origin
+                self._schemas.pop(key, None)
+                self._schemas[key] = self.changes + 1, schema
                 self.changes += 1
 
     def since(self, changes: int) -> list[Schema]:
         """Return the schemas that arrived since `changes` had this value."""
         new: list[Schema] = []
         with self._lock:
-            for when, each in reversed(self._schemas.values()):
+            for when, schema in reversed(self._schemas.values()):
                 if when <= changes:
                     break
-                new.append(each)
+                new.append(schema)
         return new[::-1]
 
 
@@ -97,39 +102,45 @@ class KnownSchemas:
         assigned: dict[tuple[str, Side], Assigned] | None = None,
         registry: Callable[[SchemaKey], Schema | None] | None = None,
         complete: Callable[[], Iterable[Schema]] | None = None,
-        tell: Callable[[str], None] = lambda text: None,
+        report: Callable[[str], None] = lambda text: None,
         limits: Limits = LIMITS,
     ) -> None:
         """`registry`: looks up ids that the schemas lack. `complete`: returns the schemas of the
-        capture, called for an id that no other source has. `tell`: called once with each sentence
-        about what is left out."""
+        capture, called for an id that no other source has. `report`: called once with each
+        sentence about what is left out."""
         self.assigned = assigned or {}
         self._registry = registry
         self._complete = complete
         self._by_key: defaultdict[SchemaKey, list[Schema]] = defaultdict(list)
         self._keyless: list[Schema] = []
-        """Schemas without an id, which others refer to."""
+        """Schemas without an id, to which others refer."""
         self._by_subject: dict[tuple[str, int], Schema] = {}
         self._by_name: defaultdict[Format, dict[str, tuple[_Order, str]]] = defaultdict(dict)
         self._unnamed: defaultdict[Format, list[Schema]] = defaultdict(list)
         """Schemas whose names are not looked up yet."""
         self._compiled: dict[tuple[Format, str], tuple[Compiled, int]] = {}
-        """With the size of the text."""
-        self._kept_bytes = self._gone_bytes = self._gone = 0
-        self._most_gone = limits.collected_chars
+        """Compiled schemas with the size of their text, the oldest first: some are evicted when
+        there are too many (`_store`)."""
+        self._text_bytes = self._evicted_bytes = self._evicted = 0
+        self._collect_at = limits.collected_chars
+        """Value of `_evicted_bytes` at which garbage is collected."""
+        # Functions that make the errors, not the errors: an exception keeps all frames of its
+        # traceback alive.
         self._refused: dict[tuple[Format, str], Callable[[], PayloadError]] = {}
-        """Make the error of a schema that does not compile; an exception would hold all frames
-        alive. Cleared by each new schema, which may be a missing reference."""
-        self._asked: set[SchemaKey] = set()
+        """The error of each schema that does not compile. Cleared by each new schema, which may be
+        a missing reference."""
+        self._looked_up: set[SchemaKey] = set()
+        """Unknown ids for which no source is left."""
         self._growing: dict[ObservedSchemas | IncomingSchemas, int] = {}
-        """Input that is still read, with the `changes` that were added already."""
+        """Input that is still read, with its `changes` when its schemas were last added."""
         self._limits: Final = limits
-        self._budget: Final = SchemaBudget(limits.schema_bytes, limits.problems, tell)
+        self._budget: Final = SchemaBudget(limits.schema_bytes, limits.problems, report)
         self._compiled_bytes = 0
         self.spaces: frozenset[str] = frozenset()
         """Namespaces of which a schema is known."""
         self.forgotten = 0
-        """Count of evicted schemas: who caches a codec should drop it."""
+        """Count of evicted schemas. A cache of codecs is to be dropped when it changes, or it keeps
+        them in memory."""
         self._changes = 0
         for each in schemas:
             self.add(each)
@@ -138,14 +149,15 @@ class KnownSchemas:
         """Yield the schemas, each once, in the order of their ids; those without one are last."""
         seen: set[int] = set()
         for _, schemas in sorted(self._by_key.items(), key=lambda item: _order(item[0])):
-            for each in schemas:
-                if id(each) not in seen:
-                    seen.add(id(each))
-                    yield each
+            for schema in schemas:
+                if id(schema) not in seen:
+                    seen.add(id(schema))
+                    yield schema
         yield from self._keyless
 
     def add(self, schema: Schema) -> None:
-        """Add a schema; one that its source gave before gets the new ids and subjects."""
+        """Add a schema. Where its source gave the same text for one of its ids before, only the new
+        ids and subjects are added."""
         twin = self._twin(schema)
         if twin is not None:
             merged = replace(
@@ -161,21 +173,21 @@ class KnownSchemas:
                     self._by_key[key].remove(twin)
             schema = merged
         else:
-            many = f"more than {self._limits.schema_bytes >> 20} MB of schemas"
-            if not self._budget.take(size_of(schema.text), f"{many}; the later ones are left out"):
+            limit = f"more than {self._limits.schema_bytes >> 20} MB of schemas"
+            if not self._budget.take(size_of(schema.text), f"{limit}; the later ones are left out"):
                 return
         rank = RANK[schema.source]
         keys = self._keys_of(schema)
         if not keys:
             self._keyless.append(schema)
         for key in keys:
-            found = self._by_key[key]
-            if len(found) >= self._limits.schemas_of_key:
-                many = f"{key} has more than {self._limits.schemas_of_key} schemas"
-                self._budget.refuse(f"{many}; the later ones are left out")
+            of_key = self._by_key[key]
+            if len(of_key) >= self._limits.schemas_of_key:
+                limit = f"{key} has more than {self._limits.schemas_of_key} schemas"
+                self._budget.refuse(f"{limit}; the later ones are left out")
                 continue
-            found.append(schema)
-            found.sort(key=lambda each: RANK[each.source])
+            of_key.append(schema)
+            of_key.sort(key=lambda other: RANK[other.source])
         for subject in schema.subjects:
             old = self._by_subject.get(subject)
             if old is None or RANK[old.source] >= rank:
@@ -188,13 +200,13 @@ class KnownSchemas:
     @property
     def changes(self) -> int:
         """Goes up with each schema: an unknown id may be known now."""
-        return self._changes + sum(each.changes for each in self._growing)
+        return self._changes + sum(growing.changes for growing in self._growing)
 
     def _twin(self, schema: Schema) -> Schema | None:
         for key in schema.keys:
-            for each in self._by_key.get(key, ()):
-                if each.text == schema.text and each.source == schema.source:
-                    return each
+            for other in self._by_key.get(key, ()):
+                if other.text == schema.text and other.source == schema.source:
+                    return other
         return None
 
     def _keys_of(self, schema: Schema) -> list[SchemaKey]:
@@ -208,36 +220,36 @@ class KnownSchemas:
     def find(self, key: SchemaKey) -> list[Schema]:
         """Return the schemas of an id, the preferred source first. Queries the registry, then reads
         the capture, where none is known."""
-        found = self._by_key.get(key)
-        if found:
-            return found
-        if self.update() and (found := self._by_key.get(key)):
-            return found
-        if key in self._asked:
+        schemas = self._by_key.get(key)
+        if schemas:
+            return schemas
+        if self.update() and (schemas := self._by_key.get(key)):
+            return schemas
+        if key in self._looked_up:
             return []
-        self._asked.add(key)
+        self._looked_up.add(key)
         if self._registry is not None and (schema := self._registry(key)) is not None:
             self.add(schema)
-            if found := self._by_key.get(key):
-                return found
+            if schemas := self._by_key.get(key):
+                return schemas
         if self._complete is not None:
             complete, self._complete = self._complete, None
-            for each in complete():
-                self.add(each)
+            for schema in complete():
+                self.add(schema)
         return self._by_key.get(key) or []
 
     def grows(self, growing: ObservedSchemas | IncomingSchemas) -> None:
-        """Look for unknown ids in input that is still read, too."""
+        """Add input that is still read as a source of schemas."""
         self._growing[growing] = 0
 
     def update(self) -> bool:
         """Add the new schemas of input that is still read; return whether there were any."""
-        new = [(each, at) for each, at in self._growing.items() if each.changes != at]
-        for growing, at in new:
+        changed = [(growing, at) for growing, at in self._growing.items() if growing.changes != at]
+        for growing, at in changed:
             self._growing[growing] = growing.changes
-            for each in growing.since(at):
-                self.add(each)
-        return bool(new)
+            for schema in growing.since(at):
+                self.add(schema)
+        return bool(changed)
 
     def knows(self, key: SchemaKey) -> bool:
         """Return whether a schema of an id is known, without a lookup elsewhere."""
@@ -246,21 +258,21 @@ class KnownSchemas:
     def settled(self, key: SchemaKey) -> bool:
         """Return whether `find` answers at once, without a registry or another look at the
         capture."""
-        nobody = self._registry is None and self._complete is None
-        return nobody or key in self._asked or self.knows(key)
+        no_source = self._registry is None and self._complete is None
+        return no_source or key in self._looked_up or self.knows(key)
 
     @property
     def empty(self) -> bool:
         """Whether no schema is known, and no source is left that could supply one."""
-        asks = self._registry or self._complete or self._growing
-        return not (self.spaces or self._keyless or self.assigned or asks)
+        sources = self._registry or self._complete or self._growing
+        return not (self.spaces or self._keyless or self.assigned or sources)
 
     def compiled(self, schema: Schema) -> Compiled:
         """Return a schema ready to decode; `PayloadError` where it cannot be."""
         key = schema.format, schema.text
-        found = self._compiled.get(key)
-        if found is not None:
-            return found[0]
+        compiled = self._compiled.get(key)
+        if compiled is not None:
+            return compiled[0]
         if key in self._refused:
             raise self._refused[key]()
         try:
@@ -269,10 +281,10 @@ class KnownSchemas:
             size = len(schema.text) + sum(map(len, dependencies.values()))
             self._compiled_bytes += size
             if self._compiled_bytes > self._limits.compiling_chars:
-                why = f"more than {self._limits.compiling_chars >> 20} MB of schemas were needed"
-                self._budget.refuse(f"{why}; the later ones are left out")
-                raise PayloadError("bad-schema", f"not read: {why}")
-            made: Compiled = compile(schema.text, dependencies, self._lookup(schema.format))
+                limit = f"more than {self._limits.compiling_chars >> 20} MB of schemas were needed"
+                self._budget.refuse(f"{limit}; the later ones are left out")
+                raise PayloadError("bad-schema", f"not read: {limit}")
+            result: Compiled = compile(schema.text, dependencies, self._lookup(schema.format))
         except PayloadError as error:
             while len(self._refused) >= self._limits.compiled:
                 self._refused.pop(next(iter(self._refused)), None)
@@ -280,55 +292,60 @@ class KnownSchemas:
                 PayloadError, error.reason, error.text, path=error.path, offset=error.offset
             )
             raise
-        self._keep(key, made, size)
-        return made
+        self._store(key, result, size)
+        return result
 
-    def _keep(self, key: tuple[Format, str], made: Compiled, size: int) -> None:
-        self._kept_bytes += size
+    def _store(self, key: tuple[Format, str], result: Compiled, size: int) -> None:
+        """Store a compiled schema, and evict the oldest ones where there are too many."""
+        self._text_bytes += size
         while self._compiled and (
             len(self._compiled) >= self._limits.compiled
-            or self._kept_bytes > self._limits.compiled_chars
+            or self._text_bytes > self._limits.compiled_chars
         ):
-            _, gone = self._compiled.pop(next(iter(self._compiled)))
-            self._kept_bytes -= gone
-            self._gone_bytes += gone + READY_BYTES
-            self._gone += 1
+            _, evicted = self._compiled.pop(next(iter(self._compiled)))
+            self._text_bytes -= evicted
+            self._evicted_bytes += evicted + EVICTED_BYTES
+            self._evicted += 1
             self.forgotten += 1
-        if self._gone_bytes > self._most_gone:
-            # Types that refer to themselves, and all of Protobuf, are in circles, which commands
-            # collect rarely. Others are gone already, and looking at all objects takes long.
-            in_circles = gc.collect() > self._gone
-            self._most_gone = self._limits.collected_chars * (1 if in_circles else 4)
-            self._gone_bytes = self._gone = 0
-        self._compiled[key] = made, size
+        # Types that refer to themselves, and all of Protobuf, are in reference cycles: they stay in
+        # memory until garbage is collected, which commands do rarely (`tui.cli.GC_THRESHOLD`).
+        # Others are freed at once, and a collection, which visits all objects, would be a waste:
+        # when one found no cycles, the next comes after four times as many bytes.
+        if self._evicted_bytes > self._collect_at:
+            in_cycles = gc.collect() > self._evicted
+            self._collect_at = self._limits.collected_chars * (1 if in_cycles else 4)
+            self._evicted_bytes = self._evicted = 0
+        self._compiled[key] = result, size
 
     def _dependencies(self, schema: Schema) -> dict[str, str]:
-        found: dict[str, str] = {}
-        waiting = list(schema.references)
-        total = looked_up = 0
-        while waiting:
-            each = waiting.pop()
-            looked_up += 1
-            if each.name in found:
+        """Return the texts of the schemas to which a schema refers, directly or not, by the names
+        of the references. Those that are missing are an error only where a type of them is used."""
+        texts: dict[str, str] = {}
+        pending = list(schema.references)
+        total = lookups = 0
+        while pending:
+            reference = pending.pop()
+            lookups += 1
+            if reference.name in texts:
                 continue
-            meant = self._by_subject.get((each.subject, each.version))
-            if meant is None:
+            target = self._by_subject.get((reference.subject, reference.version))
+            if target is None:
                 continue
-            total += len(meant.text)
-            if len(found) >= self._limits.references or total > self._limits.referred_chars:
+            total += len(target.text)
+            if len(texts) >= self._limits.references or total > self._limits.referred_chars:
                 raise PayloadError("bad-schema", "it has too many references")
-            found[each.name] = meant.text
-            waiting += meant.references
-            if looked_up + len(waiting) > self._limits.lookups:
+            texts[reference.name] = target.text
+            pending += target.references
+            if lookups + len(pending) > self._limits.lookups:
                 raise PayloadError("bad-schema", "it has too many references")
-        return found
+        return texts
 
     def _lookup(self, format: Format) -> Callable[[str], str | None]:
         def lookup(name: str) -> str | None:
             if self._unnamed[format]:
                 self._define(format)
-            found = self._by_name[format].get(name)
-            return None if found is None else found[1]
+            definition = self._by_name[format].get(name)
+            return None if definition is None else definition[1]
 
         return lookup
 
@@ -336,14 +353,14 @@ class KnownSchemas:
         """Index the names that new schemas define; of several the schema with the least id wins."""
         names = self._by_name[format]
         defined_names = function_of(format, "defined_names")
-        for each in self._unnamed.pop(format):
-            place = min(map(_order, each.keys), default=LAST), each.text
-            defined = [subject for subject, _ in each.subjects]
-            with suppress(PayloadError):  # its subject may be referred to all the same
-                defined += defined_names(each.text)
+        for schema in self._unnamed.pop(format):
+            definition = min(map(_order, schema.keys), default=LAST), schema.text
+            defined = [subject for subject, _ in schema.subjects]
+            with suppress(PayloadError):  # others may still refer to its subject
+                defined += defined_names(schema.text)
             for name in defined:
-                if name not in names or place[0] < names[name][0]:
-                    names[name] = place
+                if name not in names or definition[0] < names[name][0]:
+                    names[name] = definition
 
 
 _Order: TypeAlias = tuple[str, int, str]
@@ -352,8 +369,8 @@ LAST: Final[_Order] = ("\U0010ffff", 0, "")
 
 
 def field_paths(schema: Schema) -> Iterator[Path]:
-    """Yield the paths of the fields that values of a schema may have, as far as its own text
-    defines them."""
+    """Yield the paths of the fields that values of a schema may have. Fields of referred schemas
+    are left out."""
     try:
         yield from function_of(schema.format, "field_paths")(schema.text)
     except PayloadError:

@@ -1,4 +1,9 @@
-"""Merges observations of schemas: an id here, a text there, subjects later. No I/O."""
+"""Merges observations of schemas into schemas. No I/O.
+
+Messages show parts of a schema: a registration the subject and the text, its response the id, a
+later lookup the id and the text. An entry collects the parts that share a token: a key (an id with
+its namespace), or a subject with its version. An observation with two tokens joins their entries.
+"""
 
 from __future__ import annotations
 
@@ -48,12 +53,12 @@ class SchemaObservation(NamedTuple):
     subjects: tuple[tuple[str, int], ...] = ()
     references: tuple[Reference, ...] = ()
     firm: bool = True
-    """The text is the registry's own, and not what a client asked it to register."""
+    """Whether the text is from the registry, not from a client's registration, which the registry
+    may refuse or normalize."""
     missing: bool = False
-    """The registry says that it has no such schema."""
+    """Whether the registry responded that it has no such schema."""
     context: str = ""
-    """Where in the registry: ids of one context or tenant mean nothing in another; empty for the
-    usual one."""
+    """Context or tenant of the registry, within which ids are unique; empty for the default one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -69,8 +74,8 @@ class _Entry:
 
     def extent(self) -> tuple[object, ...]:
         """Return a value that changes with each observation that has something new."""
-        much = len(self.keys), len(self.subjects), len(self.texts), len(self.references)
-        return (*much, self.format, self.missing)
+        counts = len(self.keys), len(self.subjects), len(self.texts), len(self.references)
+        return (*counts, self.format, self.missing)
 
 
 Form: TypeAlias = tuple[bool, bytes]
@@ -80,7 +85,7 @@ Token: TypeAlias = SchemaKey | tuple[str, int]
 
 
 def _versions(subjects: Iterable[tuple[str, int]]) -> list[Token]:
-    return [each for each in subjects if each[1] > 0]
+    return [subject for subject in subjects if subject[1] > 0]
 
 
 class ObservedSchemas:
@@ -103,21 +108,24 @@ class ObservedSchemas:
         """Sentences about what was left out."""
         return self._budget.problems
 
-    def add(self, place: str, origin: str, observation: SchemaObservation) -> None:
-        """`place`: the scope of ids, such as a registry's address. `origin`: for people."""
+    def add(self, scope: str, origin: str, observation: SchemaObservation) -> None:
+        """Add an observation. `scope`: within which ids are unique, such as a registry's address.
+        `origin`: the name of the source for people."""
         text = observation.text
         if not self._fits(observation, origin):
             return
         tokens = [*observation.keys, *_versions(observation.subjects)]
-        many = len(self._entries)
-        entry = self._entry(place, origin, tokens)
+        count = len(self._entries)
+        entry = self._entry(scope, origin, tokens)
         if entry is None:
             return
-        joined = len(self._entries) < many
+        joined = len(self._entries) < count
         before = entry.extent()
-        names = [each[0] for each in observation.subjects if each not in entry.subjects]
+        names = [
+            name for name, version in observation.subjects if (name, version) not in entry.subjects
+        ]
         if not entry.references:
-            names += [name for each in observation.references for name in each[:2]]
+            names += [name for reference in observation.references for name in reference[:2]]
         self._budget.used += sum(NAME_BYTES + size_of(name) for name in names)
         self._merge(entry, observation)
         if text is not None and self._take(entry, _form(text), (text, observation.firm)):
@@ -128,7 +136,7 @@ class ObservedSchemas:
             self._changed[id(entry)] = self.changes, entry
 
     def _merge(self, entry: _Entry, other: _Entry | SchemaObservation) -> None:
-        """Add what another entry or an observation says, but for texts."""
+        """Add the parts of another entry or an observation, except texts."""
         entry.missing = entry.missing or other.missing
         entry.format = entry.format or other.format
         entry.references = entry.references or other.references
@@ -173,32 +181,33 @@ class ObservedSchemas:
         most = self._limits.texts_of_entry
         self._budget.refuse(f"{name} has more than {most} schemas; the later ones are left out")
 
-    def _entry(self, place: str, origin: str, tokens: list[Token]) -> _Entry | None:
+    def _entry(self, scope: str, origin: str, tokens: list[Token]) -> _Entry | None:
         """Return the entry of all these tokens; entries that they connect are joined."""
-        found = [self._by_token.get((place, token)) for token in tokens]
-        known = list({id(each): each for each in found if each is not None}.values())
-        if known:
-            # The smaller ones go: what joins again and again would be moved each time.
-            entry = max(known, key=lambda each: len(each.keys) + len(each.subjects))
+        of_tokens = [self._by_token.get((scope, token)) for token in tokens]
+        entries = list({id(entry): entry for entry in of_tokens if entry is not None}.values())
+        if entries:
+            # Smaller entries are moved into the largest (union by size): an entry that grows by
+            # one join after another would be moved each time.
+            entry = max(entries, key=lambda entry: len(entry.keys) + len(entry.subjects))
         elif tokens and len(self._entries) < self._limits.schemas:
             entry = _Entry(origin)
             self._entries[id(entry)] = entry
         else:
             return None
-        for other in known:
+        for other in entries:
             if other is not entry:
-                self._join(place, entry, other)
+                self._join(scope, entry, other)
         for token in tokens:
-            self._by_token[place, token] = entry
+            self._by_token[scope, token] = entry
         return entry
 
-    def _join(self, place: str, entry: _Entry, other: _Entry) -> None:
+    def _join(self, scope: str, entry: _Entry, other: _Entry) -> None:
         self._changed.pop(id(other), None)
         self._merge(entry, other)
         for form, text in other.texts.items():
             self._take(entry, form, text)
         for token in (*other.keys, *_versions(other.subjects)):
-            self._by_token[place, token] = entry
+            self._by_token[scope, token] = entry
         del self._entries[id(other)]
 
     def schemas(self) -> list[Schema]:
@@ -215,28 +224,33 @@ class ObservedSchemas:
         return self._schemas(reversed(new))
 
     def _schemas(self, entries: Iterable[_Entry]) -> list[Schema]:
-        out: list[list[Schema]] = []
-        places: dict[SchemaKey, dict[Form, list[Schema]]] = {}
+        # Entries of several registries may have one key with the same text: they are one schema.
+        groups: list[list[Schema]] = []
+        by_key: dict[SchemaKey, dict[Form, list[Schema]]] = {}
         for entry in entries:
             for form, schema in self._of(entry):
-                there = [places.setdefault(key, {}) for key in schema.keys]
-                same = next((one for each in there if (one := _same(form, each))), None)
+                texts = [by_key.setdefault(key, {}) for key in schema.keys]
+                same = next((group for forms in texts if (group := _same(form, forms))), None)
                 if same is None:
-                    if any(len(each) >= self._limits.texts_of_entry for each in there):
+                    if any(len(forms) >= self._limits.texts_of_entry for forms in texts):
                         self._too_many(str(schema.keys[0]))
                         continue
                     same = []
-                    out.append(same)
+                    groups.append(same)
                 same.append(schema)
-                for each in there:
-                    each.setdefault(form, same)
-        return [_merged(each) for each in out]
+                for forms in texts:
+                    forms.setdefault(form, same)
+        return list(map(_merged, groups))
 
     def _of(self, entry: _Entry) -> Iterator[tuple[Form, Schema]]:
         own = {form: text for form, (text, firm) in entry.texts.items() if firm}
         texts = own or {form: text for form, (text, _) in list(entry.texts.items())[:1]}
-        known = {subject for subject, version in entry.subjects if version > 0}
-        subjects = tuple(each for each in entry.subjects if each[1] > 0 or each[0] not in known)
+        versioned = {name for name, version in entry.subjects if version > 0}
+        subjects = tuple(
+            (name, version)
+            for name, version in entry.subjects
+            if version > 0 or name not in versioned
+        )
         for form, text in texts.items():
             kind = entry.format or format_of(text)
             if kind is not None:
@@ -244,8 +258,8 @@ class ObservedSchemas:
                 yield form, Schema(kind, text, *names, self._source, entry.origin)
 
     def missing(self) -> dict[SchemaKey, str]:
-        """Return the keys that a registry does not know, with the origin of its response; without
-        those that it had at another time."""
+        """Return the keys of which a registry responded that it has no schema, with the origin of
+        the response; without those that it had at another time."""
         return {
             key: entry.origin
             for entry in self._entries.values()
@@ -255,13 +269,13 @@ class ObservedSchemas:
 
 
 def _merged(schemas: list[Schema]) -> Schema:
-    origins = list(dict.fromkeys(each.origin for each in schemas))
+    origins = list(dict.fromkeys(schema.origin for schema in schemas))
     more = len(origins) - LIMITS.origins
     return replace(
         schemas[0],
-        keys=tuple(dict.fromkeys(key for each in schemas for key in each.keys)),
-        subjects=tuple(dict.fromkeys(one for each in schemas for one in each.subjects)),
-        references=next((each.references for each in schemas if each.references), ()),
+        keys=tuple(dict.fromkeys(key for schema in schemas for key in schema.keys)),
+        subjects=tuple(dict.fromkeys(one for schema in schemas for one in schema.subjects)),
+        references=next((schema.references for schema in schemas if schema.references), ()),
         origin=", ".join(origins[: LIMITS.origins]) + (f" and {more:,} more" if more > 0 else ""),
     )
 
@@ -283,8 +297,9 @@ def _same(form: Form, texts: Mapping[Form, _T]) -> _T | None:
     """Return the value of the same schema in `texts`; None without one."""
     if form in texts:
         return texts[form]
-    # A descriptor may be what source text was compiled to.
-    return next((found for (source, _), found in texts.items() if source != form[0]), None)
+    # A descriptor may be the compiled form of a source text: without compiling, one of each counts
+    # as the same schema.
+    return next((value for (source, _), value in texts.items() if source != form[0]), None)
 
 
 def format_of(text: str) -> Format | None:
@@ -324,13 +339,14 @@ def _json_format(value: Any) -> Format | None:
 
 
 def _are_of_avro(items: Any) -> bool:
-    """Return whether items of an array are of Avro: JSON Schema has no texts and such types."""
+    """Return whether the items of an array are Avro's: those of JSON Schema are never texts, and
+    have none of these types."""
     while isinstance(items, dict) and items.get("type") == "array":
         items = items.get("items")
     if isinstance(items, dict):
         return items.get("type") in _OF_AVRO or "logicalType" in items
-    each = items if isinstance(items, list) else [items]
-    return any(isinstance(one, str) for one in each)
+    branches = items if isinstance(items, list) else [items]
+    return any(isinstance(branch, str) for branch in branches)
 
 
 # --- parts of messages, as far as they have the right form
@@ -410,14 +426,14 @@ def confluent_schema(value: Any, keys: tuple[SchemaKey, ...] = ()) -> SchemaObse
 def references_of(value: Any) -> tuple[Reference, ...]:
     """Return the references of a list: Confluent's, or Apicurio's by group and artifact."""
     out = []
-    for each in value[: LIMITS.listed] if isinstance(value, list) else ():
-        if not isinstance(each, dict) or not isinstance(each.get("name"), str):
+    for item in value[: LIMITS.listed] if isinstance(value, list) else ():
+        if not isinstance(item, dict) or not isinstance(item.get("name"), str):
             continue
-        subject = each.get("subject")
+        subject = item.get("subject")
         if not isinstance(subject, str):
-            subject = artifact_name(each.get("groupId"), each.get("artifactId"))
-        if len(each["name"]) <= LIMITS.name_chars and len(subject) <= LIMITS.name_chars:
-            out.append(Reference(each["name"], subject, number_of(each.get("version")) or 0))
+            subject = artifact_name(item.get("groupId"), item.get("artifactId"))
+        if len(item["name"]) <= LIMITS.name_chars and len(subject) <= LIMITS.name_chars:
+            out.append(Reference(item["name"], subject, number_of(item.get("version")) or 0))
     return tuple(out)
 
 
@@ -452,5 +468,5 @@ def artifact_name(group: Any, artifact: Any) -> str:
     """Return the name of an Apicurio artifact, used as its subject."""
     if not isinstance(artifact, str):
         return ""
-    usual = not isinstance(group, str) or group in ("", "default", "null", "__$GROUPID$__")
-    return artifact if usual else f"{group}/{artifact}"
+    default = not isinstance(group, str) or group in ("", "default", "null", "__$GROUPID$__")
+    return artifact if default else f"{group}/{artifact}"

@@ -116,7 +116,7 @@ def known_of(
         assigned=assigned,
         complete=complete,
         registry=None if ask is None else registry,
-        tell=lambda text: _print_problems((text,), quiet=quiet),
+        report=lambda text: _print_problems((text,), quiet=quiet),
     )
     return known
 

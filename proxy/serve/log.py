@@ -1,5 +1,11 @@
-"""A partition's log as the capture shows it: batches in the order of their offsets, and aborted
-transactions. Sans-I/O."""
+"""A partition's log: batches of the capture in the order of their offsets, those that clients
+append while kafkascope serves, and transactions. Sans-I/O.
+
+While the capture is read, batches come in any order: a Fetch has offsets, a Produce gets its offset
+from the response, or has none (`unplaced`). `finish` puts them in order, and adds the markers of
+transactions that ended, but whose markers were never fetched: by its marker an aborted transaction
+is listed for readers.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +37,10 @@ _OFFSET: Final = struct.Struct(">q")
 _MARKER_KEY: Final = struct.Struct(">hh")
 _MARKER_VALUE: Final = struct.Struct(">hi")
 NO_TIME: Final = -1
-# That a batch takes beside its data.
+# Memory of a batch beside its data, and of an aborted transaction.
 ENTRY_BYTES: Final = 300
-# That an aborted transaction takes.
 ABORTED_BYTES: Final = 250
-# No offset is larger: whatever a damaged capture tells, sums of offsets stay representable.
+# Offsets of a damaged capture that are larger are ignored, so that sums of offsets fit an int64.
 LAST_OFFSET: Final = 1 << 62
 
 
@@ -62,18 +67,15 @@ class PendingMarker(NamedTuple):
 
 
 class ReadBatches(NamedTuple):
-    """What a reader gets: whole batches."""
+    """The batches for a reader."""
 
     data: bytes
     entries: list[Entry]
 
 
 class Log:
-    """The batches of a partition, each offset once. What the capture never showed is missing:
-    offsets have gaps.
-
-    While the capture is read, batches come in any order and wait; `finish` puts them in order.
-    Since then batches only come behind all others."""
+    """The batches of a partition, each offset once; offsets that the capture lacks are gaps. Call
+    `finish` when the capture is read; from then on batches are only appended."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -85,19 +87,20 @@ class Log:
         self._pending: list[PendingMarker] = []
         self._unplaced: list[bytes] = []
         self._writers: dict[int, int] = {}
-        """Producers of transactions -> the last offset of what they wrote since one ended, while
-        the capture is read."""
+        """Last offset of each producer's open transaction, while the capture is read."""
         self._fresh: set[int] = set()
-        """Those of whom nobody was told."""
+        """Producers that wrote in a transaction since `writers` was last called."""
         self._entries: list[Entry] = []
         self._latest: list[int] = []
         """The largest timestamp of all batches up to each."""
-        # A dict looks for its first key behind all that were deleted before it.
+        # Not a plain dict: `stable` looks up the first key, which a dict finds by walking over the
+        # slots of all keys that were deleted before it.
         self._open: OrderedDict[int, int] = OrderedDict()
-        """Producer -> the first offset of its transaction, in their order. What the capture left
-        open keeps no reader waiting: it is not here."""
+        """First offset of each producer's open transaction, in their order. Transactions that the
+        capture leaves open are not here: no client will end them, and readers would wait."""
         self._aborted: dict[int, list[tuple[int, int]]] = {}
-        """Producer -> (first offset, offset of the marker) of each transaction, in order."""
+        """(First offset, offset of the marker) of each producer's aborted transactions, in
+        order."""
         self._listed: dict[tuple[int, int], None] = {}
         """(Producer, first offset) as the capture's Fetch responses list them; in order since
         `finish`."""
@@ -114,19 +117,20 @@ class Log:
 
     @property
     def next(self) -> int:
-        """The largest offset that a reader may be at: a client of the capture was there."""
+        """The offset of the next appended record: behind all offsets that the capture mentions, at
+        which a client may continue to read."""
         return max(self.end, self._captured_end)
 
     @property
     def stable(self) -> int:
-        """The last stable offset: before transactions that have been open since we serve."""
+        """The last stable offset: the first one of the oldest open transaction."""
         return next(iter(self._open.values()), self.end)
 
     # --- reading the capture
 
     def add(self, data: bytes, base: int | None = None) -> None:
-        """Add the records of a Fetch, or those of a Produce that the captured broker put at `base`;
-        batches that are known change nothing."""
+        """Add the records of a Fetch, or of a Produce that the captured broker appended at `base`.
+        Batches whose base offset is known are ignored."""
         with suppress(DissectError):
             for entry in _fetched(data) if base is None else _placed(data, base):
                 if entry.base in self._captured:
@@ -162,15 +166,16 @@ class Log:
             self._pending.append(PendingMarker(producer, last, COMMIT if committed else ABORT))
 
     def finish(self) -> None:
-        """Put all in order, once all of the capture was read: batches, those without an offset
-        behind them, and the markers that were never fetched."""
+        """Put all of the capture in order: batches, those without an offset behind them, and the
+        markers that were never fetched."""
         entries: list[Entry] = []
         for entry in sorted(self._captured.values(), key=_BASE):
-            if not entries or entry.base > entries[-1].last:  # else others have one of its offsets
+            if not entries or entry.base > entries[-1].last:  # not two batches of one offset
                 entries.append(entry)
         at = max(entries[-1].last + 1 if entries else self._captured_start, self._captured_end)
-        # Checksums do not cover offsets: what was fetched is known by them.
-        known = {
+        # A Produce without a known offset may have been fetched, too. Its checksum tells, because
+        # the CRC of a batch does not cover the base offset, which the broker sets.
+        fetched = {
             batch.crc
             for entry in (entries if self._unplaced else ())
             for batch, _ in islice(_whole(entry.data), 1)
@@ -178,12 +183,12 @@ class Log:
         for data in self._unplaced:
             with suppress(DissectError):
                 for batch, piece in _whole(data):
-                    if batch.crc not in known:
+                    if batch.crc not in fetched:
                         for entry in _placed(piece, at):
                             entries.append(entry)
                             at = entry.last + 1
         self.bytes = ABORTED_BYTES * len(self._listed)
-        # All at once: there may be as many as batches.
+        # One sort for all: there may be as many markers as batches.
         for entry in sorted([*entries, *_markers(entries, self._pending)], key=_BASE):
             self._put(entry)
         self._open.clear()
@@ -191,7 +196,7 @@ class Log:
         for part in (self._captured, self._unplaced, self._pending, self._writers, self._fresh):
             part.clear()
 
-    # --- since we serve
+    # --- serving
 
     def _put(self, entry: Entry) -> None:
         self._entries.append(entry)
@@ -208,8 +213,7 @@ class Log:
             self._aborted.setdefault(entry.producer, []).append((first, entry.base))
 
     def append(self, data: bytes) -> int:
-        """Append what a producer sent. Returns the offset of the first record, -1 when there is
-        none."""
+        """Append the records of a Produce; return the offset of the first, or -1 without any."""
         first = self.next
         with suppress(DissectError):
             for entry in _placed(data, first):
@@ -219,7 +223,7 @@ class Log:
         return first if self.end > first else -1
 
     def writers(self) -> set[int]:
-        """The producers whose transactions wrote something since the last call."""
+        """Return the producers that wrote in a transaction since the last call."""
         fresh, self._fresh = self._fresh, set()
         return fresh
 
@@ -229,8 +233,8 @@ class Log:
             self._put(_marker(self.next, producer, epoch, kind, now_ms))
 
     def read(self, offset: int, most: int, magic: int, before: int | None = None) -> ReadBatches:
-        """Whole batches from the one with `offset` on, at least one, up to `most` bytes and to the
-        offset `before`. Old clients (`magic` 0 or 1) get message sets."""
+        """Return whole batches from the one with `offset` on, at least one, up to `most` bytes and
+        to the offset `before`. Old clients (`magic` 0 or 1) get message sets."""
         out: list[bytes] = []
         entries: list[Entry] = []
         size = 0
@@ -246,19 +250,19 @@ class Log:
         return ReadBatches(b"".join(out), entries)
 
     def entries(self, offset: int) -> Iterator[Entry]:
-        """The batches from the one with `offset` on, or behind it when there is none."""
-        at = bisect_right(self._entries, offset, key=_BASE)
-        if at and self._entries[at - 1].last >= offset:
-            at -= 1
-        for index in range(at, len(self._entries)):
+        """Yield the batches from the one with `offset` on; where none has it, from the next one."""
+        first = bisect_right(self._entries, offset, key=_BASE)
+        if first and self._entries[first - 1].last >= offset:
+            first -= 1
+        for index in range(first, len(self._entries)):
             yield self._entries[index]
 
     def offset_for(self, timestamp: int) -> tuple[int, int]:
-        """(offset, time) of the first batch that is not older; (-1, -1) when there is none."""
-        at = bisect_left(self._latest, timestamp)
-        if at == len(self._entries):
+        """Return (offset, time) of the first batch that is not older; (-1, -1) without one."""
+        index = bisect_left(self._latest, timestamp)
+        if index == len(self._entries):
             return -1, NO_TIME
-        return self._entries[at].base, self._entries[at].max_timestamp
+        return self._entries[index].base, self._entries[index].max_timestamp
 
     def newest(self) -> tuple[int, int]:
         if not self._entries:
@@ -273,26 +277,26 @@ class Log:
         One whose marker lies before them must not be listed: the reader would drop what the
         producer wrote afterwards.
         """
-        for producer in dict.fromkeys(each.producer for each in read if each.producer >= 0):
+        for producer in dict.fromkeys(entry.producer for entry in read if entry.producer >= 0):
             start, end = read[0].base, read[-1].last
-            known = self._aborted.get(producer)
-            if known is None:
+            aborted = self._aborted.get(producer)
+            if aborted is None:
                 yield from self._listed_in(producer, start, end)
                 continue
-            at = bisect_left(known, start, key=itemgetter(1))  # the marker
-            while at < len(known) and known[at][0] <= end:
-                yield producer, known[at][0]
-                at += 1
+            index = bisect_left(aborted, start, key=itemgetter(1))  # by offset of the marker
+            while index < len(aborted) and aborted[index][0] <= end:
+                yield producer, aborted[index][0]
+                index += 1
 
     def _listed_in(self, producer: int, start: int, end: int) -> Iterator[tuple[int, int]]:
         """Yield the transactions of a producer without captured markers that begin in these
         offsets, and the last one before them, which may still be open."""
-        at = bisect_right(self._ordered, (producer, start)) - 1
-        if at < 0 or self._ordered[at][0] != producer:
-            at += 1
-        while at < len(self._ordered) and self._ordered[at] <= (producer, end):
-            yield self._ordered[at]
-            at += 1
+        index = bisect_right(self._ordered, (producer, start)) - 1
+        if index < 0 or self._ordered[index][0] != producer:
+            index += 1
+        while index < len(self._ordered) and self._ordered[index] <= (producer, end):
+            yield self._ordered[index]
+            index += 1
 
 
 def _whole(data: bytes) -> Iterator[tuple[Batch, bytes]]:
@@ -306,7 +310,7 @@ def _fetched(data: bytes) -> Iterator[Entry]:
         base, last = batch.base_offset, batch.last_offset
         if not 0 <= last < LAST_OFFSET:
             continue
-        if batch.magic != 2:  # a message set's entry says the last one
+        if batch.magic != 2:  # an entry of a message set has the offset of its last message
             records = open_batch(data, batch).records
             base = records[0].offset if records else last
         yield _entry(base, last, batch, piece)
@@ -343,10 +347,10 @@ def _entry(base: int, last: int, batch: Batch, piece: bytes) -> Entry:
 
 
 def _markers(entries: list[Entry], pending: list[PendingMarker]) -> list[Entry]:
-    """The markers that are pending, in the order in which they were, each at the first free offset
-    behind its transaction, where the broker will have put it. None where the producer's next batch
-    is the marker, or lies before that offset."""
-    # Where a batch begins -> an offset behind it, up to which there is no gap.
+    """Return the pending markers in their order, each at the first free offset behind its
+    transaction, where the broker probably wrote it. None where the producer's next batch is the
+    marker, or lies before that offset."""
+    # Base offset of a batch -> an offset up to which there is no gap behind it.
     ends = {entry.base: entry.last + 1 for entry in entries} if pending else {}
 
     def free(offset: int) -> int:
@@ -354,35 +358,36 @@ def _markers(entries: list[Entry], pending: list[PendingMarker]) -> list[Entry]:
         while offset in ends:
             passed.append(offset)
             offset = ends[offset]
-        ends.update(dict.fromkeys(passed, offset))  # else each looks at all batches again
+        # Shortcuts, as in union-find: without them each marker would walk over all batches again.
+        ends.update(dict.fromkeys(passed, offset))
         return offset
 
-    of: dict[int, list[int]] = {}
+    bases_of: dict[int, list[int]] = {}
     for entry in entries if pending else ():
         if entry.producer >= 0:
-            of.setdefault(entry.producer, []).append(entry.base)
+            bases_of.setdefault(entry.producer, []).append(entry.base)
     fetched = {entry.base for entry in entries if entry.marker is not None}
-    made = []
-    for each in pending:
-        place, bases = free(each.last + 1), of.get(each.producer, [])
-        at = bisect_right(bases, each.last)
-        if at < len(bases) and (bases[at] < place or bases[at] in fetched):
+    markers = []
+    for ended in pending:
+        offset, bases = free(ended.last + 1), bases_of.get(ended.producer, [])
+        index = bisect_right(bases, ended.last)
+        if index < len(bases) and (bases[index] < offset or bases[index] in fetched):
             continue
-        ends[place] = place + 1
-        bases.insert(at, place)
-        made.append(_marker(place, each.producer, 0, each.marker, 0))
-    return made
+        ends[offset] = offset + 1
+        bases.insert(index, offset)
+        markers.append(_marker(offset, ended.producer, 0, ended.marker, 0))
+    return markers
 
 
-def _marker(place: int, producer: int, epoch: int, kind: int, now_ms: int) -> Entry:
-    record = Record(place, now_ms, _MARKER_KEY.pack(0, kind), _MARKER_VALUE.pack(0, 0), ())
+def _marker(offset: int, producer: int, epoch: int, kind: int, now_ms: int) -> Entry:
+    record = Record(offset, now_ms, _MARKER_KEY.pack(0, kind), _MARKER_VALUE.pack(0, 0), ())
     more = {"producer_id": producer, "producer_epoch": epoch}
     data = encode_batch([record], attributes=TRANSACTIONAL | CONTROL, **more)
-    return Entry(place, place, now_ms, 2, data, producer, kind)
+    return Entry(offset, offset, now_ms, 2, data, producer, kind)
 
 
 def _older(entry: Entry, magic: int) -> bytes:
-    """A batch as messages of an older format; control batches have none."""
+    """Return a batch as messages of an older format; nothing for control batches."""
     batch = next(iter(batches(entry.data)))
     if isinstance(batch, Partial) or (batch.magic == 2 and batch.attributes & CONTROL):
         return b""

@@ -157,7 +157,7 @@ def refusal(schemas: KnownSchemas, schema: Schema) -> str:
 
 def test_schemas_are_compiled_until_that_takes_too_long() -> None:
     told: list[str] = []
-    schemas = KnownSchemas(tell=told.append, limits=Limits(compiling_chars=1000))
+    schemas = KnownSchemas(report=told.append, limits=Limits(compiling_chars=1000))
     made = [Schema("avro", enum(number), (SchemaKey("id", number),)) for number in range(100)]
     said = [refusal(schemas, each) for each in made]
     assert 10 < said.count("") < 30
@@ -216,7 +216,7 @@ def test_a_schema_inside_that_says_its_draft_is_bounded_as_well(draft: str) -> N
 def test_schemas_of_an_id_that_a_folder_has_without_end_are_limited() -> None:
     told: list[str] = []
     made = [Schema("avro", enum(number), (ONE,)) for number in range(2_000)]
-    schemas = KnownSchemas(made, tell=told.append)
+    schemas = KnownSchemas(made, report=told.append)
     assert len(schemas.find(ONE)) == LIMITS.schemas_of_key
     assert told == [
         f"id 1 has more than {LIMITS.schemas_of_key} schemas; the later ones are left out"

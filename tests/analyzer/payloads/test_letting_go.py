@@ -32,7 +32,7 @@ def collections_of(kind: Format, monkeypatch: pytest.MonkeyPatch) -> int:
         return found[-1]
 
     monkeypatch.setattr(known, "gc", SimpleNamespace(collect=collect))
-    schemas = KnownSchemas(limits=Limits(compiled=5, collected_chars=20 * known.READY_BYTES))
+    schemas = KnownSchemas(limits=Limits(compiled=5, collected_chars=20 * known.EVICTED_BYTES))
     schemas.compiled(schema(kind, MANY))  # What is imported for it is no circle of its own.
     gc.collect()
     gc.freeze()  # What other tests left in this process is not looked at a hundred times.
