@@ -36,8 +36,8 @@ PYTHON: Final[dict[str, str]] = {
     "kafkascope.spark": "import kafkascope.spark",
     "TLS decryption in a Spark worker": (
         "from kafkascope.analyzer.pipeline.tables.collect import TableOptions; "
-        "from kafkascope.analyzer.pipeline.tasks import Setting, Task; "
-        "Task(Setting(TableOptions(), [], {}, keys=b''), print)"
+        "from kafkascope.analyzer.pipeline.tasks import TaskConfig, Task; "
+        "Task(TaskConfig(TableOptions(), [], {}, keys=b''), print)"
     ),
 }
 """Each raises `MissingExtra`."""

@@ -58,7 +58,7 @@ class Conversations(Resumable):
         ]
         return {**super().dump(), "connections": connections}
 
-    def forget_over(self, tracked: Container[int]) -> None:
+    def forget_ended(self, tracked: Container[int]) -> None:
         """Forget ended connections that reassembly does not track: no late packet can come."""
         self._open = {
             number: current

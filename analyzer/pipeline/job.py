@@ -31,7 +31,8 @@ Parts: TypeAlias = "Mapping[str, Sequence[Path]]"
 T = TypeVar("T")
 R = TypeVar("R")
 
-# Bytes from which on a file that cannot be split keeps one core busy for long.
+# Size from which on a compressed file gets a note: it cannot be split, and one task reads it for
+# long.
 LARGE_COMPRESSED: Final = 1 << 30
 
 
@@ -51,23 +52,23 @@ class File:
     shift_ns: int = 0
     """To add to its times."""
     latest_ns: int | None = None
-    """Latest time of the packets that are read, where `pieces` tells which."""
+    """Latest time of the packets that are read, where `pieces` selects some."""
 
     @property
     def splits(self) -> list[Split]:
         """Its parts, with the numbers that files and packets have in this run."""
         if self.pieces is None:
             return [
-                replace(each, file=self.id, first=each.first + self.first_frame - 1)
-                for each in self.index.splits
+                replace(split, file=self.id, first=split.first + self.first_frame - 1)
+                for split in self.index.splits
             ]
         begins = [first for first, _, _ in self.pieces]
         parts = []
-        for each in self.index.splits:
-            begin = each.first - 1
+        for split in self.index.splits:
+            begin = split.first - 1
             low = max(bisect_right(begins, begin) - 1, 0)
-            mine = tuple(self.pieces[low : bisect_left(begins, begin + each.packets)])
-            parts.append(replace(each, file=self.id, pieces=mine, shift_ns=self.shift_ns))
+            pieces = tuple(self.pieces[low : bisect_left(begins, begin + split.packets)])
+            parts.append(replace(split, file=self.id, pieces=pieces, shift_ns=self.shift_ns))
         return parts
 
     @property
@@ -122,7 +123,7 @@ class Job:
     options: TableOptions
     before: Before = field(default_factory=Before)
     keep: Keep | None = None
-    """Whether and how long open connections are carried on; None ends them with the input."""
+    """How long open connections continue in later batches; None ends them with the input."""
     keys: KeyLog | None = field(default=None, repr=False)
     """What TLS is decrypted with, besides the key logs inside the files."""
     schemas: KnownSchemas | None = field(default=None, repr=False)
@@ -130,7 +131,7 @@ class Job:
     order: Order | None = None
     """The order of the packets where files hold the same ones."""
     given: list[Any] = field(default_factory=list)
-    """Tells the schemas that the user gave from others."""
+    """Identity of the schemas that the user gave: part of the batch's id."""
     limits: CaptureLimits = CAPTURE_LIMITS
 
     @property
@@ -148,8 +149,8 @@ class Job:
 
     @property
     def by_hosts(self) -> bool:
-        """Whether a task has all connections between two hosts, not single ones: with TLS they
-        resume each other's sessions, and of the batches of `--follow` any may have a key log."""
+        """Whether a shard is all connections between two hosts, not a single connection: with TLS
+        they resume each other's sessions, and any later batch of `--follow` may have a key log."""
         inside = any(file.index.secrets for file in self.files)
         following = self.keep is not None or bool(self.before.carried)
         return following or self.keys is not None or inside
@@ -160,9 +161,8 @@ class Job:
             [file.name.rpartition("/")[2], file.size, file.fingerprint.hex()] for file in self.files
         ]
         keep = None if self.keep is None else asdict(self.keep)
-        found = [files, self.options.to_json(), self.before.batch, keep]
-        found += self.given
-        return found if self.keys is None else [*found, self.keys.identity()]
+        parts = [files, self.options.to_json(), self.before.batch, keep, *self.given]
+        return parts if self.keys is None else [*parts, self.keys.identity()]
 
     @property
     def last_ns(self) -> int:
@@ -174,8 +174,8 @@ class Engine:
 
     name = "plain"
     few: int | None = None
-    """Rows up to which one process finishes the tables: starting others would take longer. None:
-    always one does."""
+    """Count of rows up to which one process finishes the tables, because starting others would take
+    longer; None: one process always does."""
 
     def rows(self, job: Job, earlier: TableFacts | None, folder: Path) -> Parts:
         """Make the rows of all tables, and the facts, in files below a folder. `earlier`: the facts
@@ -183,7 +183,8 @@ class Engine:
         raise NotImplementedError
 
     def map(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """Return what `work` makes of each item, in order; these may be far apart."""
+        """Return the result of `work` for each item, in order. Items may be processed on other
+        machines."""
         return list(map(work, items))
 
     def index(self, names: list[str], split_bytes: int) -> list[Index]:
@@ -218,12 +219,12 @@ def job_of(
     before = before or Before()
     first_frame = before.packets + 1
     files = []
-    known: dict[bytes, None] = {}
+    secrets: dict[bytes, None] = {}
     for number, name in enumerate(order, before.files):
-        # Rotated files may each have the whole key log.
+        # Each rotated file may have the whole key log: blocks of earlier files are dropped.
         own = indexes[name].secrets
-        indexes[name].secrets = [each for each in own if each[1] not in known]
-        known.update(dict.fromkeys(data for _, data in own))
+        indexes[name].secrets = [(kind, data) for kind, data in own if data not in secrets]
+        secrets.update(dict.fromkeys(data for _, data in own))
         file = File(number, name, size_of(name), fingerprint_of(name), indexes[name], first_frame)
         if file.index.pieces is not None:
             file.latest_ns = file.index.last_ns
@@ -245,11 +246,11 @@ def job_of(
 def _put_in_order(files: list[File], order: Order, before: int) -> None:
     """Set which packets of the files are read, after the packets of batches `before`."""
     pieces = order.pieces([file.index.packets for file in files])
-    for number, (file, mine) in enumerate(zip(files, pieces, strict=True)):
-        file.pieces = [(first, count, frame + before) for first, count, frame in mine]
+    for number, (file, of_file) in enumerate(zip(files, pieces, strict=True)):
+        file.pieces = [(first, count, frame + before) for first, count, frame in of_file]
         file.first_frame = min((frame for _, _, frame in file.pieces), default=0)
         file.shift_ns = order.shifts[number]
-        shared = number in order.lasts or not mine
+        shared = number in order.lasts or not of_file
         file.latest_ns = order.lasts.get(number) if shared else file.index.last_ns
 
 
@@ -315,21 +316,21 @@ def split_rows(job: Job) -> list[tuple[Any, ...]]:
 
 
 def damage_rows(job: Job) -> list[tuple[Any, ...]]:
-    """Return rows of `diagnostics` about damaged files: one for each place."""
+    """Return rows of `diagnostics` about damaged files: one for each damaged place."""
     rows: list[tuple[Any, ...]] = []
     for file in job.files:
-        about = file.index
+        damaged = file.index
         places: list[tuple[str, int | None, int | None]] = [
             (gap.reason, gap.at, skipped_bytes([gap]) if gap.resume is not None else None)
-            for gap in about.gaps
+            for gap in damaged.gaps
         ]
         if len(places) == 1:
-            # The file's own sentence names the place, too.
-            places = [(about.damage, *places[0][1:])]
-        elif about.damage and not places:
-            places = [(about.damage, about.damage_at, None)]
-        for reason, at, skipped in places:
-            said = ("read", "error", "damaged", reason)
-            ts = None if about.last_ns is None else about.last_ns // 1000
-            rows.append((ts, about.last_ns, *said, file.id, at, None, None, None, skipped))
+            # The message of the file names the place, too.
+            places = [(damaged.damage, *places[0][1:])]
+        elif damaged.damage and not places:
+            places = [(damaged.damage, damaged.damage_at, None)]
+        for reason, offset, skipped in places:
+            columns = ("read", "error", "damaged", reason)
+            ts = None if damaged.last_ns is None else damaged.last_ns // 1000
+            rows.append((ts, damaged.last_ns, *columns, file.id, offset, None, None, None, skipped))
     return rows

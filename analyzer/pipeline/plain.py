@@ -1,5 +1,10 @@
 """The steps of a run, whichever engine makes the rows; and the plain engine, which makes them in
-this process, in the order of the packets."""
+this process, in the order of the packets.
+
+    rows      raw rows of all tables and facts, by tasks: with places in place of numbers
+    _facts    what crosses connections, of all tasks; a fact that tasks lacked means another round
+    finish    numbers are the ranks of places, names come from the facts, sums are added up
+"""
 
 from __future__ import annotations
 
@@ -47,25 +52,26 @@ from kafkascope.analyzer.pipeline.tables.schemas import (
     measured,
 )
 from kafkascope.analyzer.pipeline.tables.schemas import SEGMENTS as SEGMENTS_TABLE
-from kafkascope.analyzer.pipeline.tasks import Task, carried, setting_of
+from kafkascope.analyzer.pipeline.tasks import Task, carried, task_config
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.inflate import ByteStream
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.tables.schemas import Table
-    from kafkascope.analyzer.pipeline.tasks import Setting
+    from kafkascope.analyzer.pipeline.tasks import TaskConfig
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.captures.parts.split import Split
 
-# In each round connections know what others learned before, and tasks have the schemas that others
-# lacked; two rounds suffice except for contrived input.
+# In each round tasks have the topic names and schemas that they lacked in the round before; two
+# rounds suffice except for contrived input.
 MOST_ROUNDS: Final = 4
 GROUP_ROWS: Final = 65_536
-# Limits of a row group: a reader skips some, and a writer holds one.
+# Limits of a row group: the unit that readers skip by its statistics, and that a writer has in
+# memory.
 GROUP_BYTES: Final = 4 << 20
-# Connections whose memory is worth a look at everything there is.
+# Count of connections from which on garbage is collected after reading.
 MANY: Final = 5_000
-# Cells that are summed at a time, which takes Arrow twenty times their memory.
+# Cells that are summed at a time: Arrow takes twenty times their memory.
 SUM_ROWS: Final = 16_384
 QUICK: Final = "lz4"
 """Compression of files that are read once more and deleted."""
@@ -116,8 +122,8 @@ class Writers:
                 path / self._file,
                 schema,
                 compression=self._compression,
-                # A state is large and there once: a dictionary, and the least and most of a column,
-                # would each hold it once more.
+                # A state is one large value: a dictionary, and the minimum and maximum of the
+                # column, would each contain it once more.
                 write_statistics=table not in STATES and measured(schema),
                 use_dictionary=table not in STATES,
             )
@@ -147,8 +153,8 @@ class Writers:
         self._abandon()
 
     def _abandon(self) -> None:
-        """Close unfinished files. Otherwise writers write their footers when they are collected,
-        and print errors on a full disk."""
+        """Close unfinished files. Otherwise writers would write their footers when they are
+        garbage collected, and print errors on a full disk."""
         for writer in self._open.values():
             with suppress(OSError):
                 writer.close()
@@ -157,12 +163,12 @@ class Writers:
 
 
 def task_rows(
-    setting: Setting, folder: Path, file: str, read: Callable[[Task], object]
+    config: TaskConfig, folder: Path, file: str, read: Callable[[Task], object]
 ) -> dict[str, Path]:
-    """Run a task, which takes what `read` gives it; return its files by table. The same in this
-    process and in those of Spark."""
+    """Run a task that `read` feeds; return its files by table. Runs in this process, and in Spark's
+    workers."""
     writers = Writers(folder, file, QUICK)
-    task = Task(setting, writers.write)
+    task = Task(config, writers.write)
     read(task)
     task.finish()
     return writers.close()
@@ -189,7 +195,7 @@ class Plain(Engine):
                 return together(
                     [
                         task_rows(
-                            setting_of(job, earlier), folder, FILE, lambda task: task.logs(source)
+                            task_config(job, earlier), folder, FILE, lambda task: task.logs(source)
                         )
                     ]
                 )
@@ -201,44 +207,44 @@ class Plain(Engine):
                 source.reads_once = False  # what comes with other addresses is another task's
                 task.read(source)
                 if source.statistics.connections > MANY:
-                    # The two directions of a connection know each other. What they took is needed
-                    # again soon.
+                    # The two directions of a connection refer to each other, so that only a
+                    # garbage collection frees their memory, and `finish` needs it.
                     gc.collect()
 
-        return together([task_rows(setting_of(job, earlier), folder, FILE, read)])
+        return together([task_rows(task_config(job, earlier), folder, FILE, read)])
 
 
 def shard_rows(
     job: Job, earlier: TableFacts | None, folder: Path, tasks: int = 1, rows: int = 4096
 ) -> Parts:
-    """Make the rows by shards, whose segments are in memory together: what a shuffle does for
-    `tasks` of Spark."""
+    """Make the rows by shards, for batches that continue connections of earlier ones. Segments are
+    sorted in memory, as a shuffle sorts them for `tasks` of Spark."""
     parts = [carried(job)]
     for file in job.files:
         for split in file.splits:
             parts += segments(file.name, split, by_hosts=job.by_hosts)
     table = pa.Table.from_batches(parts, SEGMENTS)
     flows = table.column("flow_id").to_numpy() % tasks
-    found = []
+    files = []
     for number in range(tasks):
-        mine = table.filter(pa.array(flows == number))
-        mine = mine.sort_by([("flow_id", "ascending"), ("packet", "ascending")])
-        batches = sized(iter(mine.to_batches()), rows, 16 << 20)
+        shards = table.filter(pa.array(flows == number))
+        shards = shards.sort_by([("flow_id", "ascending"), ("packet", "ascending")])
+        batches = sized(iter(shards.to_batches()), rows, 16 << 20)
         read = methodcaller("run", batches)
-        found.append(task_rows(setting_of(job, earlier), folder, f"{number}.parquet", read))
-    return together(found)
+        files.append(task_rows(task_config(job, earlier), folder, f"{number}.parquet", read))
+    return together(files)
 
 
 def run(job: Job, staging: Path, engine: Engine) -> tuple[Path, TableFacts]:
     """Make all tables; return their folder and the facts across connections. Rows are made again
-    with the facts of the round before, until a round learns nothing that would change them."""
+    with the facts of the round before, until a round has no new facts that change rows."""
     earlier: TableFacts | None = None
     for number in range(1, MOST_ROUNDS + 1):
         rows = Plain().rows if job.of_logs else engine.rows
         parts = rows(job, earlier, staging / "raw" / str(number))
         facts = _facts(job, parts)
-        news = job.schemas is not None and learned(job.schemas, facts.missing)
-        if not facts.unsettled() and not news:
+        new_schemas = job.schemas is not None and learned(job.schemas, facts.missing)
+        if not facts.unsettled() and not new_schemas:
             break
         earlier = facts
     made = staging / "made"
@@ -271,23 +277,24 @@ class _Finisher:
     topics: dict[bytes, str]
 
     def rows(self, part: tuple[str, str, Sequence[Path]]) -> None:
-        """Make a file of a table, with this name, of files with raw rows."""
+        """Make a file of a table from files with raw rows."""
         table, file, paths = part
         ranks, names = Ranks(np.load(self.ranks, "r")), names_of(self.topics)
         self._write(table, file, _groups(_numbered(batches_of(paths), ranks, names)))
 
     def segments(self, part: tuple[str, Sequence[tuple[str, Split]]]) -> None:
-        """Make a file of the table of all segments, of parts of the input: they are read again,
-        because they are not kept."""
+        """Make a file of the table of all segments from parts of the input. They are read again:
+        tasks do not store them."""
         file, splits = part
-        found = (segment_rows(each) for of in splits for each in segments(*of))
-        self._write(SEGMENTS_TABLE.name, file, chain([SEGMENTS_TABLE.schema.empty_table()], found))
+        rows = (segment_rows(batch) for split in splits for batch in segments(*split))
+        self._write(SEGMENTS_TABLE.name, file, chain([SEGMENTS_TABLE.schema.empty_table()], rows))
 
     def _write(self, table: str, file: str, rows: Iterable[pa.RecordBatch | pa.Table]) -> None:
-        """Write a file; one of an attempt that failed does not count."""
+        """Write a file in a folder of its own, and move it when it is complete: Spark may start a
+        task twice, and a failed attempt must leave nothing."""
         writers = Writers(self.attempts / uuid4().hex)
-        for each in rows:
-            writers.write(table, each)
+        for batch in rows:
+            writers.write(table, batch)
         folder = self.made / table
         folder.mkdir(parents=True, exist_ok=True)
         for path in writers.close().values():
@@ -295,9 +302,9 @@ class _Finisher:
 
 
 def finish(job: Job, facts: TableFacts, raw: Parts, made: Path, engine: Engine) -> None:
-    """Make the tables of raw rows: each one file where there are few rows, else as many as there
-    are files with raw rows or parts of the input. The numbers take 24 bytes of memory for each
-    exchange, and later 16 of a file."""
+    """Make the tables from raw rows: one file for each where there are few rows, otherwise as many
+    as there are files with raw rows or parts of the input. Numbering takes 24 bytes of memory for
+    each exchange, and then a file with 16."""
     made = made.resolve()
     staging, writers = made.parent, Writers(made)
     ranks = _ranks(raw, job.before)
@@ -318,15 +325,15 @@ def finish(job: Job, facts: TableFacts, raw: Parts, made: Path, engine: Engine) 
             for cells in _cells_apart(paths, facts.names(), staging / "cells"):
                 writers.write(table.name, summed(cells))
         else:
-            apart = [[path] for path in paths] if spread else [paths]
-            parts += [(table.name, _file(at), some) for at, some in enumerate(apart)]
-    each_here = engine.map if spread else Engine().map
-    each_here(finisher.rows, parts)
+            groups = [[path] for path in paths] if spread else [paths]
+            parts += [(table.name, _file(index), group) for index, group in enumerate(groups)]
+    run_each = engine.map if spread else Engine().map
+    run_each(finisher.rows, parts)
     if job.options.segments:
         # At least one file, which may have no rows.
-        some_splits = [[each] for each in splits] if spread and splits else [splits]
-        files = [(_file(at), some) for at, some in enumerate(some_splits)]
-        each_here(finisher.segments, files)
+        split_groups = [[split] for split in splits] if spread and splits else [splits]
+        files = [(_file(index), group) for index, group in enumerate(split_groups)]
+        run_each(finisher.segments, files)
     damage = Writers(made, "damage.parquet")
     for name, small in fixed_tables(job, facts, ranks.one):
         if name not in raw:
@@ -340,15 +347,16 @@ def finish(job: Job, facts: TableFacts, raw: Parts, made: Path, engine: Engine) 
         places = batch.column("places").to_pylist()
         index = batch.schema.get_field_index("ranks")
         field = batch.schema.field(index)
-        numbers = [list(map(ranks.one, some)) for some in places]
+        numbers = [list(map(ranks.one, of_row)) for of_row in places]
         writers.write(CARRY.name, batch.set_column(index, field, pa.array(numbers, field.type)))
     writers.close()
-    wanted = set(filter(job.options.makes, TABLES))
-    assert {each.name for each in made.iterdir()} - {CARRY.name} == wanted
+    expected = set(filter(job.options.makes, TABLES))
+    assert {path.name for path in made.iterdir()} - {CARRY.name} == expected
 
 
 def batches_of(paths: Iterable[Path]) -> Iterator[pa.RecordBatch]:
-    """Yield rows as they were written: a batch over several row groups may take much memory."""
+    """Yield rows by row groups, as they were written: a batch over several of them may take much
+    memory."""
     for path in paths:
         with pq.ParquetFile(path) as file:
             for number in range(file.num_row_groups):
@@ -370,12 +378,12 @@ def _numbered(
 
 
 def _cells_apart(paths: Sequence[Path], names: TopicNames, folder: Path) -> Iterator[pa.Table]:
-    """Yield the cells of histograms, those of one key together: as many keys at a time as sums take
-    little memory of."""
-    about = [pq.read_metadata(path) for path in paths]
-    groups = [each.row_group(number) for each in about for number in range(each.num_row_groups)]
-    rows = sum(each.num_rows for each in groups)
-    size = sum(each.total_byte_size for each in groups)
+    """Yield the cells of histograms in parts, all of one key in the same part, so that a part can
+    be summed in bounded memory."""
+    metadata = [pq.read_metadata(path) for path in paths]
+    groups = [file.row_group(number) for file in metadata for number in range(file.num_row_groups)]
+    rows = sum(group.num_rows for group in groups)
+    size = sum(group.total_byte_size for group in groups)
     parts = 1 + max(rows // SUM_ROWS, size // GROUP_BYTES)
     writers = Writers(folder, compression=QUICK)
     for batch in batches_of(paths):
@@ -409,21 +417,21 @@ def _ranks(raw: Parts, before: Before) -> Ranks:
     tables = (EXCHANGES, UNWANTED)
     exchanges = in_order(_column(raw, tables, "number"), _column(raw, tables, "record_offset"))
     connections = _column(raw, (CONNECTIONS,), "connection")
-    left = [pq.read_table(path, columns=["places"]) for path in raw.get(CARRY.name, ())]
-    places = [each.column("places").combine_chunks().flatten().to_numpy() for each in left]
-    known = before.ranks
-    old = np.array(list(known), np.int64)
+    carried_rows = [pq.read_table(path, columns=["places"]) for path in raw.get(CARRY.name, ())]
+    places = [rows.column("places").combine_chunks().flatten().to_numpy() for rows in carried_rows]
+    carried_ranks = before.ranks
+    old = np.array(list(carried_ranks), np.int64)
     new = np.concatenate([connections[connections >= CONNECTION], *places])
     new = np.setdiff1d(new, old)
     numbers = (
         np.arange(len(exchanges)) + before.exchanges + 1,
         np.arange(len(new)) + before.connections,
-        np.array(list(known.values()), np.int64),
+        np.array(list(carried_ranks.values()), np.int64),
     )
     return ranks_of(np.concatenate([exchanges, new, old]), np.concatenate(numbers))
 
 
 def _column(raw: Parts, tables: Iterable[Table], name: str) -> Any:
     paths = [path for table in tables for path in raw.get(table.name, ())]
-    found = [pq.read_table(path, columns=[name]).column(0).to_numpy() for path in paths]
-    return np.concatenate([np.zeros(0, np.int64), *found])
+    columns = [pq.read_table(path, columns=[name]).column(0).to_numpy() for path in paths]
+    return np.concatenate([np.zeros(0, np.int64), *columns])

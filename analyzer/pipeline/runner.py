@@ -62,8 +62,8 @@ def run(
     used: Used = "refuse",
     limits: CaptureLimits = CAPTURE_LIMITS,
 ) -> Result:
-    """Put the tables of the inputs into the folder `out`. `used`: what becomes of those that are
-    there."""
+    """Write the tables of the inputs to the folder `out`. `used`: what to do where it has
+    tables."""
     names = listed(inputs)
 
     def job_after(before: Before) -> Job:
@@ -77,7 +77,7 @@ def run(
             schemas=schemas,
             limits=limits,
         )
-        again = [each.name for each in job.files if each.fingerprint in before.fingerprints]
+        again = [file.name for file in job.files if file.fingerprint in before.fingerprints]
         if again:
             raise CaptureError(f"{out} already contains the tables of {again[0]}")
         return job
@@ -93,15 +93,15 @@ def run_logs(
     payloads: Payloads | None = None,
     used: Used = "refuse",
 ) -> Result:
-    """Put `records` and `record_batches` of Kafka's own files into the folder `out`; other tables
-    are empty."""
+    """Write the tables `records` and `record_batches` of Kafka's own files to the folder `out`;
+    other tables are empty."""
 
     def job_after(before: Before) -> Job:
-        made = [
+        inputs = [
             File(number, path, size_of(path), fingerprint_of(path), Index(path, "log"))
             for number, path in enumerate(segments_of(files), before.files)
         ]
-        return Job(made, options, before)
+        return Job(inputs, options, before)
 
     return _run(out, used, _Logs(files, wanted, payloads), job_after)
 
@@ -113,7 +113,7 @@ def _run(out: str | Path, used: Used, engine: Engine, job_after: Callable[[Befor
         manifests = store.manifests()
         check_use(out, manifests, used)
         job = job_after(before_of(store, manifests) if used == "append" else Before())
-        replaced = [each["batch_id"] for each in manifests] if used == "replace" else []
+        replaced = [old["batch_id"] for old in manifests] if used == "replace" else []
         return make(store, job, engine, replaced)
 
 
@@ -142,11 +142,11 @@ class _Logs(Engine):
 
 
 def check_use(out: str | Path, manifests: Sequence[dict[str, Any]], used: Used) -> None:
-    """Raise `CaptureError` for a folder with tables that are to stay as they are."""
+    """Raise `CaptureError` for a folder with tables that must not change."""
     if manifests and manifests[-1]["keep"] is not None:
         raise CaptureError(f"{out} was written with --follow: continue with --follow")
     if manifests and used == "refuse":
-        files = sum(len(each["files"]) for each in manifests)
+        files = sum(len(manifest["files"]) for manifest in manifests)
         raise CaptureError(
             f"{out} has the tables of {files} file{'s' * (files != 1)}: add to them with --append, "
             "or put others in their place with --replace"
@@ -174,7 +174,7 @@ def before_of(store: Store, manifests: Sequence[dict[str, Any]]) -> Before:
 
 
 def make(store: Store, job: Job, engine: Engine, replaces: Sequence[str] = ()) -> Result:
-    """Make the batch of a job, in the place of others."""
+    """Make and commit the batch of a job; `replaces`: ids of the batches that it replaces."""
     batch = store.name(job.identity())
     staging = store.begin(batch)
     try:
@@ -232,14 +232,16 @@ def manifest_of(job: Job, facts: TableFacts, batch: str, made: Path, engine: str
 
 
 def _opened(job: Job, made: Path) -> int:
+    """Return the count of connections that began in this batch: those that ended, and those that
+    are carried on."""
     ranks = [np.zeros(0, np.int64)]
     for path in (made / "connections").glob("*.parquet"):
         ranks.append(pq.read_table(path, columns=["connection"]).column(0).to_numpy())
     for path in (made / CARRY.name).glob("*.parquet"):
-        for each in pq.read_table(path, columns=["ranks"]).column(0):
-            ranks.append(each.values.to_numpy())
-    found = np.unique(np.concatenate(ranks))
-    return int((found >= job.before.connections).sum())
+        for of_shard in pq.read_table(path, columns=["ranks"]).column(0):
+            ranks.append(of_shard.values.to_numpy())
+    unique = np.unique(np.concatenate(ranks))
+    return int((unique >= job.before.connections).sum())
 
 
 def _version() -> str:

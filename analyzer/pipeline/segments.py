@@ -1,9 +1,9 @@
 """Parts of captures to TCP segments as Arrow: the rows that are shuffled to bring the connections
-of each shard together. Whole blocks are processed at once, where `packets.columns` knows their
+of each shard together. Whole blocks are processed at once, where `packets.columns` can read their
 headers.
 
-A row holds the segments of one shard in one block: a thousand packets cost the shuffle as much as
-one.
+A row has the segments of one shard in one block, because the shuffle costs as much for a row with a
+thousand packets as for a row with one.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ PACKET: Final = np.dtype(
 Key = Callable[[bytes], int]
 """Returns the key of a flow's shard."""
 COMMON: Final = ("interface", "length", "seq", "ack", "flags", "window", "scale")
-"""Fields that `Columns` has, too."""
+"""Fields with the same name in `Columns`."""
 # Bytes of a file per block: larger blocks give fewer rows.
 BLOCK_BYTES: Final = 4 << 20
 # In place of the first packet: the payload is the state that the previous batch left.
 STATE: Final = -1
 # In place of the first packet: the payload is a host name with its addresses, as JSON.
 NAMES: Final = -2
-# Limit of flows whose keys are kept.
+# Flows whose keys are cached.
 KNOWN_FLOWS: Final = 200_000
 
 
@@ -119,14 +119,14 @@ def _others(block: Block, columns: Columns | None) -> list[Packet]:
 
 
 def _names(block: Block, others: list[Packet]) -> Iterator[pa.RecordBatch]:
-    found = [each for packet in others for each in in_packet(packet)]
-    found += block.format.names
+    names = [resolved for packet in others for resolved in in_packet(packet)]
+    names += block.format.names
     block.format.names.clear()
-    if found:
-        keys = [_digest(each.name.encode("utf-8", "surrogatepass")) for each in found]
+    if names:
+        keys = [_digest(resolved.name.encode("utf-8", "surrogatepass")) for resolved in names]
         rows = [
-            (key, NAMES, b"", b"", dumps(each).encode())
-            for key, each in zip(keys, found, strict=True)
+            (key, NAMES, b"", b"", dumps(resolved).encode())
+            for key, resolved in zip(keys, names, strict=True)
         ]
         yield record_batch(rows, SCHEMA)
 
@@ -139,29 +139,29 @@ def name_of(row: SegmentRow) -> Resolved:
 def _of_block(
     block: Block, columns: Columns | None, others: list[Packet], key_of: Key, fragments: Fragments
 ) -> Iterator[pa.RecordBatch]:
-    found = [each for packet in others for each in fragments.segments_of(packet)]
+    results = [result for packet in others for result in fragments.segments_of(packet)]
     if columns is not None:
-        if not any(isinstance(each, Segment) for each in found):
+        if not any(isinstance(result, Segment) for result in results):
             yield _at_once(block, columns, key_of)
             return
-        found += map(segment_of, compress(block.packets(), columns.tcp.tolist()))
-    odd = [each for each in found if isinstance(each, Segment)]
-    # Fragments that waited may be of an earlier block: they get rows of their own, so that rows
-    # stay in order.
-    for each in odd:
-        if each.packet < block.number:
-            yield _one_by_one([each], key_of)
-    yield _one_by_one([each for each in odd if each.packet >= block.number], key_of)
+        results += map(segment_of, compress(block.packets(), columns.tcp.tolist()))
+    found = [result for result in results if isinstance(result, Segment)]
+    # A reassembled packet has the number of its first fragment, which may be in an earlier block.
+    # Such packets get rows of their own, so that rows can be sorted by their first packet.
+    for segment in found:
+        if segment.packet < block.number:
+            yield _one_by_one([segment], key_of)
+    yield _one_by_one([segment for segment in found if segment.packet >= block.number], key_of)
 
 
 def _one_by_one(found: list[Segment], key_of: Key) -> pa.RecordBatch:
     packets = np.zeros(len(found), PACKET)
     for name in ("packet", "time_ns", "at", "file", *COMMON):
-        packets[name] = [getattr(each, name) for each in found]
-    packets["copy"] = np.array([each.copy for each in found], np.uint64).view(np.int64)
-    payloads = pa.array([bytes(each.payload) for each in found], pa.binary())
-    packets["captured"] = [len(each.payload) for each in found]
-    return _packed(packets, [each.flow for each in found], payloads, 1, key_of)
+        packets[name] = [getattr(segment, name) for segment in found]
+    packets["copy"] = np.array([segment.copy for segment in found], np.uint64).view(np.int64)
+    payloads = pa.array([bytes(segment.payload) for segment in found], pa.binary())
+    packets["captured"] = [len(segment.payload) for segment in found]
+    return _packed(packets, [segment.flow for segment in found], payloads, 1, key_of)
 
 
 def _at_once(block: Block, columns: Columns, key_of: Key) -> pa.RecordBatch:
@@ -185,8 +185,9 @@ def _at_once(block: Block, columns: Columns, key_of: Key) -> pa.RecordBatch:
 
 
 def _between(buffer: bytearray, start: Any, end: Any) -> pa.Array:
-    """Return the bytes between each start and end, alternating with those up to the next start. The
-    offsets ascend, so that the whole buffer is such an array."""
+    """Return the bytes between each start and end, alternating with those up to the next start. An
+    Arrow array is a buffer with ascending offsets, so that the block's buffer needs no copy; every
+    second element is a payload (`step` of `_packed`)."""
     offsets = np.empty(2 * len(start), np.int32)
     offsets[0::2], offsets[1::2] = start, end
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(buffer)]
@@ -197,6 +198,8 @@ def _packed(
     packets: Any, flows: list[bytes], payloads: pa.Array, step: int, key_of: Key
 ) -> pa.RecordBatch:
     """Return rows of packets. The payload of each is `payloads[step * index]`."""
+    # Shards are numbered in the order of their keys (`row`), packets are sorted by shard, and each
+    # row gets its range of them, and of their payloads, by offsets.
     if not flows:
         return pa.RecordBatch.from_pylist([], SCHEMA)
     directions = sorted(set(flows), key=lambda flow: (key_of(flow), flow))
@@ -206,8 +209,8 @@ def _packed(
     row_of = np.cumsum(first) - 1
     heads = first.nonzero()[0]
 
-    places = {flow: place for place, flow in enumerate(directions)}
-    direction = np.array([places[flow] for flow in flows], np.int64)
+    number_of = {flow: number for number, flow in enumerate(directions)}
+    direction = np.array([number_of[flow] for flow in flows], np.int64)
     row = row_of[direction]
     packets["flow"] = direction - heads[row]
     order = np.lexsort((packets["packet"], row))
@@ -263,8 +266,8 @@ def rows_in(batch: pa.RecordBatch) -> Iterator[SegmentRow]:
             end = at + 1 + head[at]
             flows.append(head[at + 1 : end])
             at = end
-        few = np.frombuffer(packets.as_buffer(), PACKET)
-        yield SegmentRow(flow_id, first, flows, few, memoryview(payload.as_buffer()))
+        array = np.frombuffer(packets.as_buffer(), PACKET)
+        yield SegmentRow(flow_id, first, flows, array, memoryview(payload.as_buffer()))
 
 
 def segments_of(row: SegmentRow) -> Iterator[Segment]:
@@ -283,53 +286,54 @@ def segments_of(row: SegmentRow) -> Iterator[Segment]:
 
 def events_of(row: SegmentRow, reassembler: Reassembler) -> list[StreamEvent]:
     """Return the events of a row's packets, as `streams.scan` does for a block."""
-    found, flows = row.packets, row.flows
-    plain = (found["flags"] & QUIET_MASK == ACK) & (found["captured"] == found["length"])
-    ends = np.cumsum(found["captured"], dtype=np.int64)
-    kept: list[Segment] = []
+    array, flows = row.packets, row.flows
+    plain = (array["flags"] & QUIET_MASK == ACK) & (array["captured"] == array["length"])
+    ends = np.cumsum(array["captured"], dtype=np.int64)
+    made: list[Segment] = []
 
     def segment(index: int) -> Segment:
-        if not kept:
-            kept.extend(segments_of(row))
-        return kept[index]
+        """Return a segment as an object: made for all packets of the row when one is needed."""
+        if not made:
+            made.extend(segments_of(row))
+        return made[index]
 
     packets = Packets(
         bytes(row.payload),
-        int(found["file"][0]),
-        found["packet"].tolist(),
-        found["time_ns"].tolist(),
-        (ends - found["captured"]).tolist(),
-        found["at"].tolist(),
-        found["length"].tolist(),
-        [flows[each] for each in found["flow"].tolist()],
-        found["seq"].tolist(),
-        found["ack"].tolist(),
-        found["window"].tolist(),
+        int(array["file"][0]),
+        array["packet"].tolist(),
+        array["time_ns"].tolist(),
+        (ends - array["captured"]).tolist(),
+        array["at"].tolist(),
+        array["length"].tolist(),
+        [flows[number] for number in array["flow"].tolist()],
+        array["seq"].tolist(),
+        array["ack"].tolist(),
+        array["window"].tolist(),
         plain.tolist(),
     )
-    marks = found["copy"].tolist(), found["interface"].tolist()
-    few = streams_scan.events_of(packets, marks, reassembler, segment, packets.numbers[-1])
-    return [event for events in few for event in events]
+    marks = array["copy"].tolist(), array["interface"].tolist()
+    scanned = streams_scan.events_of(packets, marks, reassembler, segment, packets.numbers[-1])
+    return [event for events in scanned for event in events]
 
 
 def segment_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
     rows = [
         (
             row.flow_id,
-            each.packet,
-            each.time_ns // 1000,
-            each.time_ns,
-            *_addresses(each.flow),
-            each.seq,
-            each.ack,
-            each.flags,
-            each.length,
-            len(each.payload),
-            each.file,
-            each.at,
+            segment.packet,
+            segment.time_ns // 1000,
+            segment.time_ns,
+            *_addresses(segment.flow),
+            segment.seq,
+            segment.ack,
+            segment.flags,
+            segment.length,
+            len(segment.payload),
+            segment.file,
+            segment.at,
         )
         for row in rows_in(batch)
-        for each in segments_of(row)
+        for segment in segments_of(row)
     ]
     rows.sort(key=itemgetter(1))
     return record_batch(rows, SEGMENTS.schema)

@@ -1,8 +1,8 @@
 """A task: the packets of some connections to rows of all tables. One process takes a whole input as
 it reads it, `--follow` and Spark take segments that were brought together by shard (`segments`).
 
-Tasks do not communicate: what is known of several connections (numbers, topic names, statistics)
-is in their rows and facts, and merged when all are there.
+Tasks do not communicate (decision 0036). Numbers, topic names and statistics cross connections:
+tasks put them into rows and facts, which are merged when all tasks are done.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
     from kafkascope.captures.streams.connection import ConnectionState
     from kafkascope.captures.tls.keys.keylog import KeyLog
 
-# Carried shards in a batch of rows.
-LEFT_AT_ONCE: Final = 64
+# States of carried shards in a batch of rows.
+CARRIED_AT_ONCE: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TaskConfig:
     """Values that all tasks of a run share."""
 
     options: TableOptions
@@ -78,17 +78,17 @@ class Setting:
         return self.comments.get((file, interface), "")
 
 
-def setting_of(job: Job, earlier: TableFacts | None = None) -> Setting:
-    """Return the setting of a job, with the facts of an earlier round."""
+def task_config(job: Job, earlier: TableFacts | None = None) -> TaskConfig:
+    """Return the configuration of the tasks of a job, with the facts of an earlier round."""
     topics = job.before.topics if earlier is None else earlier.topics
     schemas = None if job.schemas is None else sent(job.schemas)
     comments = {
-        (file.id, each.number): each.comment
+        (file.id, interface.number): interface.comment
         for file in job.files
-        for each in file.index.interfaces
-        if each.comment
+        for interface in file.index.interfaces
+        if interface.comment
     }
-    return Setting(
+    return TaskConfig(
         job.options,
         [*job.before.fingerprints, *(file.fingerprint for file in job.files)],
         comments,
@@ -127,34 +127,35 @@ class Task:
     """Reads connections by `read` or `run`, and puts rows of all tables, at `finish` the last ones
     and the facts."""
 
-    def __init__(self, setting: Setting, put: Callable[[str, pa.RecordBatch], None]) -> None:
-        self._setting, self._put = setting, put
-        context = self._context = Context(setting.options.decode_as)
-        context.fingerprints = setting.fingerprints
-        context.names.learn_all(setting.topics)
-        context.remarks = Remarks(setting.remarks)
+    def __init__(self, config: TaskConfig, put: Callable[[str, pa.RecordBatch], None]) -> None:
+        self._config, self._put = config, put
+        context = self._context = Context(config.options.decode_as)
+        context.fingerprints = config.fingerprints
+        context.names.learn_all(config.topics)
+        context.remarks = Remarks(config.remarks)
         self._log: KeyLog | None = None
-        if setting.keys is not None:
+        if config.keys is not None:
             require("TLS decryption in a Spark worker")
             from kafkascope.captures.tls.keys.keylog import KeyLog
 
             self._log = KeyLog()
-            self._log.add(setting.keys)
+            self._log.add(config.keys)
             self._log.finish()
         self._collector = TableCollector(
-            context, setting.options, put, setting.last_ns, setting.schemas, setting.limits
+            context, config.options, put, config.last_ns, config.schemas, config.limits
         )
         self._keys = KeySources(self._log)
         self._last_ns = 0
         """Time of the shard's latest packet."""
-        self._left: list[tuple[Any, ...]] = []
-        self._both = setting.options.both_legs
+        self._carried: list[tuple[Any, ...]] = []
+        """Rows of shards whose connections continue in the next batch."""
+        self._both = config.options.both_legs
         self._begin()
 
     def read(self, source: Source) -> None:
         """Read all connections of an input, in the order of its packets."""
-        take, assembly = self._take, Assembly.of(source, self._setting.limits)
-        with suppress(CutShort):  # the index has told it
+        take, assembly = self._take, Assembly.of(source, self._config.limits)
+        with suppress(CutShort):  # the index has reported it
             for block in batches(source, assembly, named=self._collector.named):
                 for events in block:
                     for event in events:
@@ -164,19 +165,19 @@ class Task:
 
     def logs(self, source: Source) -> None:
         """Read request logs of brokers, in the order of time."""
-        capture = OpenInput(source, zone=self._setting.options.zone)
+        capture = OpenInput(source, zone=self._config.options.zone)
         capture.context = self._context
         capture.first_file = len(self._context.fingerprints) - len(source.names)
-        known: set[int] = set()
+        opened: set[int] = set()
         for exchange in capture.exchanges():
             assert exchange.logged is not None
             connection = exchange.connection
-            # Its lines have no places in common with those of other files.
+            # The rank within one file is not unique among files; the number is.
             exchange.logged.rank = exchange.number
             if connection.number < CONNECTION:
                 connection.number = connection_place(connection.number)
-            if connection.number not in known:
-                known.add(connection.number)
+            if connection.number not in opened:
+                opened.add(connection.number)
                 self._collector.saw(Opened(connection))
             self._add(exchange)
         self._collector.settle()
@@ -205,21 +206,22 @@ class Task:
             self._leave(current)
 
     def finish(self) -> None:
-        if self._left:
-            self._put_left()
+        if self._carried:
+            self._put_carried()
         self._collector.finish()
 
     def _begin(self) -> None:
-        """Begin another shard, without state of those before: which shards share a task is
-        chance."""
+        """Begin another shard, without state of those before: which shards share a task depends on
+        the number of tasks, and rows must not."""
         context = self._context
         context.brokers, context.zookeepers = Endpoints(), Endpoints()
         context.keys = self._keys = self._keys.next_shard()
         self._conversations = Conversations(context)
-        self._reassembler = Reassembler(self._setting.comment, limits=self._setting.limits)
+        self._reassembler = Reassembler(self._config.comment, limits=self._config.limits)
         self._last_ns = 0
         self._unacknowledged = Unacknowledged(response_of)
-        self._told: list[Item] = []
+        self._complete: list[Item] = []
+        """Exchanges whose responses may still be sent again: see `Unacknowledged`."""
         self._reassembler.number_of = connection_place
 
     def _take(self, event: StreamEvent) -> None:
@@ -228,19 +230,20 @@ class Task:
             return
         if type(event) is Chunk:
             if not event.offset:
-                for each in in_chunk(event):
-                    self._collector.named(each)
+                for resolved in in_chunk(event):
+                    self._collector.named(resolved)
         elif isinstance(event, Opened | Closed) and not connection.forwarded:
             if self._collector.crowded:
                 self._settle()
                 self._collector.settle_ended()
             self._collector.saw(event)
-        self._told += self._conversations.feed(event)
+        self._complete += self._conversations.feed(event)
 
     def _settle(self, now_ns: int = 0) -> None:
-        """Add exchanges whose responses are acknowledged, or are not to be any more at a time."""
-        told, self._told = self._told, []
-        for exchange in self._unacknowledged.passed(told, now_ns):
+        """Add the exchanges whose responses are acknowledged, or have waited for it long enough at
+        a time."""
+        complete, self._complete = self._complete, []
+        for exchange in self._unacknowledged.passed(complete, now_ns):
             self._add(exchange_of(exchange))
 
     def _add(self, exchange: Exchange) -> None:
@@ -250,25 +253,26 @@ class Task:
 
     def _end(self) -> None:
         """End what is still open: no packet follows."""
-        self._told += self._conversations.finish()
+        self._complete += self._conversations.finish()
         self._add_rest()
         self._collector.settle()
 
     def _add_rest(self) -> None:
-        told, self._told = self._told, []
-        for exchange in self._unacknowledged.rest() + told:
+        complete, self._complete = self._complete, []
+        for exchange in self._unacknowledged.rest() + complete:
             self._add(exchange_of(exchange))
 
     def _leave(self, key: int) -> None:
         """Leave a shard: all its segments were read."""
-        keep, last_ns = self._setting.keep, self._setting.last_ns
+        keep, last_ns = self._config.keep, self._config.last_ns
         if keep is None:
             events = self._reassembler.finish(last_ns)
         else:
             events = self._reassembler.end(partial(_is_over, keep=keep, last_ns=last_ns), last_ns)
         for event in events:
             self._take(event)
-        # Sessions of TLS may be resumed when all of them are over.
+        # A shard with a key log is carried on even when all of its connections are over: later ones
+        # may resume their TLS sessions.
         idle_ns = -1 if keep is None or self._log is None else keep.idle_ns
         if self._reassembler.flows or last_ns - self._last_ns <= idle_ns:
             self._carry(key)
@@ -279,26 +283,26 @@ class Task:
 
     def _carry(self, key: int) -> None:
         self._add_rest()
-        open_ = {each.connection for each in self._reassembler.flows.values()}
-        seen = self._collector.suspend(open_)
-        places = sorted({each.number for each in open_})
-        self._conversations.forget_over(frozenset(places))
+        open_ = {flow.connection for flow in self._reassembler.flows.values()}
+        totals = self._collector.suspend(open_)
+        places = sorted({connection.number for connection in open_})
+        self._conversations.forget_ended(frozenset(places))
         parts = self._reassembler, self._conversations, self._keys
-        left = state.write([*(each.dump() for each in parts), seen, self._last_ns])
-        self._left.append((key, places, [], left))
-        if len(self._left) >= LEFT_AT_ONCE:
-            self._put_left()
+        data = state.write([*(part.dump() for part in parts), totals, self._last_ns])
+        self._carried.append((key, places, [], data))
+        if len(self._carried) >= CARRIED_AT_ONCE:
+            self._put_carried()
 
-    def _put_left(self) -> None:
-        self._put(CARRY.name, record_batch(self._left, CARRY.schema))
-        self._left.clear()
+    def _put_carried(self) -> None:
+        self._put(CARRY.name, record_batch(self._carried, CARRY.schema))
+        self._carried.clear()
 
     def _resume(self, data: bytes) -> None:
-        packets, conversations, keys, seen, self._last_ns = state.read(data)
+        packets, conversations, keys, totals, self._last_ns = state.read(data)
         self._reassembler.load(packets)
         self._keys.load(keys)
         self._conversations.load(conversations)
-        self._collector.resume(seen)
+        self._collector.resume(totals)
 
 
 def _is_over(connection: ConnectionState, *, keep: Keep, last_ns: int) -> bool:

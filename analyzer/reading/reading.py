@@ -1,4 +1,13 @@
-"""One reading of captures: filter, range, count, progress, and the exit code."""
+"""One reading of captures: filter, range, count, progress, and the exit code.
+
+A command takes exchanges in one of three ways, which the options and the input decide between:
+
+- `rows`: one process, one exchange after the other, after filter, range and count; - `batches`: one
+process, as they were read, where all are selected (`takes_all`): the kernel's pairs are printed
+without an object for each exchange; - `divided`, then `rest`: several processes with some of the
+connections each. Where they turn out to need one process after all, `rest` reads from the start,
+and skips what was already yielded.
+"""
 
 from __future__ import annotations
 
@@ -76,8 +85,8 @@ class Reading:
         once: bool = False,
     ) -> None:
         """`known`: marks and comments, if any. `records`: the filter chooses records, see
-        `chosen`. `once`: exchanges that a proxy or another broker sent on are left out, as they are
-        for `records`."""
+        `chosen`. `once`: exchanges that a proxy or another broker forwarded are left out, as they
+        are for `records`."""
         self.options = options
         # A wrong filter is reported before anything is opened.
         self._known = known or Known()
@@ -89,13 +98,15 @@ class Reading:
                 lambda: self.payloads, lambda: self.capture.context.names
             )
         names = (lambda: self.capture.context.names) if records else None
-        self._filter, asked = _filter_of(options.filter_text, self._known, names)
-        self._asked = asked
-        word = min(asked.notes, default="")
-        if known is None and word:
-            raise click.UsageError(f"{word} is available in the terminal UI only (kafkascope open)")
+        self._filter, uses = _filter_of(options.filter_text, self._known, names)
+        self._filter_uses = uses
+        field = min(uses.notes, default="")
+        if known is None and field:
+            raise click.UsageError(
+                f"{field} is available in the terminal UI only (kafkascope open)"
+            )
         self.stored = _stored(options)
-        """Tables in place of captures: see `counting.count`."""
+        """Tables in place of captures: see `counting.count`; None for captures."""
         self.rows_suffice = False
         """Set by callers that need no messages: rows can then come from tables."""
         self.every: Callable[[Row, Exchange], None] | None = None
@@ -104,37 +115,37 @@ class Reading:
         self._expected: ExpectedErrors | None = None
         """Decides about expected errors, where the filter asks and the input can be read twice."""
         twice = self.stored is None and not any(map(is_once, options.inputs))
-        if asked.findings or ("expected" in asked.fields and twice):
+        if uses.findings or ("expected" in uses.fields and twice):
             from kafkascope.analyzer.findings.evidence import Evidence, ExpectedErrors
 
             findings = findings_of(options)
             self._expected = ExpectedErrors(findings)
-            if asked.findings:
+            if uses.findings:
                 self._evidence = Evidence(findings)
         self.capture: OpenInput
         if self.stored is not None:
             self.capture = cast("OpenInput", self.stored)
         else:
-            kept = Spool() if spool else None
+            copy = Spool() if spool else None
             try:
                 self.capture = open_capture(
                     options.inputs,
                     decode_as=options.ports,
                     legs="both" if options.both_legs else "client",
-                    spool=kept,
+                    spool=copy,
                     keylog=options.keylog,
                     zone=options.zone,
                 )
             except BaseException:
-                if kept is not None:
-                    kept.close()
+                if copy is not None:
+                    copy.close()
                 raise
             if self.capture.source.size >= LARGE_INPUT:
                 large_apart()
         self.live = any(map(is_live, options.inputs))
         """Whether packets arrive during the reading, so that lines are shown at once."""
-        if asked.decoded:
-            _ = self.payloads  # What is wrong with a schema is said before the reading.
+        if uses.decoded:
+            _ = self.payloads  # Errors in schemas are reported before the reading.
         self.code = 0
         self._shown = 0
         """Number of matching exchanges."""
@@ -143,16 +154,16 @@ class Reading:
         self.first_ns = 0 if self.stored is None else self.stored.first_ns
         self._last_ns = 0
         """Time of the last exchange, when a range is relative to it."""
-        self._heard = CapturedSides()
+        self._sides = CapturedSides()
         self.pooled: Pool | None = None
-        """The processes that have read all."""
+        """The processes that have read all of the input; None where one process reads."""
         self._empty: list[str] = []
-        """What the tables without rows would list."""
+        """Nouns of the tables that have no rows."""
         self._records = records
         self._once = once or records
         self._done: tuple[int, set[int]] = (1, set())
-        """What several processes have told of, before one had to go on: the first number that they
-        have not, and those before it."""
+        """Numbers that several processes had yielded before one process had to read from the start:
+        those below the first value, except the set."""
         self._progress = Progress(options, self)
 
     def __enter__(self) -> Self:
@@ -177,20 +188,21 @@ class Reading:
             )
 
     def rows(self) -> Iterator[RowAndExchange]:
-        """Yield the matching exchanges, of files in the order of their numbers. Ends at ctrl+c,
-        too."""
+        """Yield the matching exchanges, those of files in the order of their numbers. ctrl+c ends
+        the reading, with the requests in flight."""
         pairs: Iterable[RowAndExchange] = self._all()
         begin, end = self.options.begin, self.options.end
         early = [None if mark is None or mark.kind == "end" else mark for mark in (begin, end)]
         if any(early):
             pairs = self._between(pairs, *early)
         if self._needs_end():
-            found = list(pairs)
-            self._last_ns = max((row.time_ns for row, _ in found), default=0)
-            pairs = self._between(found, begin, end)
+            # A range relative to the end is known at the end: all exchanges are in memory.
+            everything = list(pairs)
+            self._last_ns = max((row.time_ns for row, _ in everything), default=0)
+            pairs = self._between(everything, begin, end)
         if self._filter is not None:
-            wanted = self._filter
-            pairs = (pair for pair in pairs if wanted(*pair))
+            matches = self._filter
+            pairs = (pair for pair in pairs if matches(*pair))
         count = self.options.count
         try:
             if not self.options.selects:
@@ -214,25 +226,25 @@ class Reading:
     def shaped(
         self,
         shape: Callable[[Row, Exchange | None], bytes],
-        asked: Iterable[str] | None = (),
+        fields: Iterable[str] | None = (),
         batch: Callable[[Rows, list[Item]], bytes] | None = None,
     ) -> Iterator[bytes]:
-        """Yield what `shape` makes of the matching exchanges: of one or of many at once. `asked`:
-        the fields that it takes, other than usual columns; None: one process has to print. `batch`
-        makes the same of exchanges as they were read."""
+        """Yield the results of `shape` for the matching exchanges, one or many at a time. `fields`:
+        those that it prints beside ordinary columns; None: one process has to print. `batch` gives
+        the same result for exchanges as they were read."""
         if batch is not None and self.takes_all:
-            # One process writes four times as much as a worker makes of objects, and the parent has
-            # to write it again.
+            # Printing pairs takes one process a quarter of the time that a worker needs for
+            # objects, and the output of workers has to be copied by their parent.
             yield from starmap(batch, self.batches())
             return
-        if asked is not None and self.jobs and _in_parts(asked):
+        if fields is not None and self.jobs and _in_parts(fields):
             blocks = self.divided(lambda row, exchange, *_: shape(row, exchange))
-            yield from (each.data for each in blocks)
+            yield from (block.data for block in blocks)
         yield from starmap(shape, self.rest())
 
     def divided(self, shape: Shape) -> Iterator[ShapedBlock]:
-        """Yield what several processes make of the matching exchanges, as far as they can; `rest`
-        has the others. `shape`: as that of `Work`."""
+        """Yield the blocks that several processes make of the matching exchanges, as far as they
+        can; `rest` has the other exchanges. `shape`: as that of `Work`."""
         if not (jobs := self.jobs):
             return
         from kafkascope.analyzer.pool.messages import Work
@@ -240,20 +252,22 @@ class Reading:
 
         work = Work(self._filter, shape)
         with suppress(NeedsSingleProcess):
-            for each in self.together(jobs, work):
-                if each.exchanges:
-                    yield each
+            for block in self.together(jobs, work):
+                if block.exchanges:
+                    yield block
 
     def rest(self) -> Iterator[RowAndExchange]:
+        """Yield the matching exchanges that several processes have not yielded: all, where one
+        process reads."""
         if self.pooled is None:
-            begin, behind = self._done
+            begin, skipped = self._done
             for row, exchange in self.rows():
-                if row.number >= begin or row.number in behind:
+                if row.number >= begin or row.number in skipped:
                     yield row, exchange
 
     def together(self, jobs: int, work: Work) -> Iterator[ShapedBlock]:
-        """Yield what several processes make of the exchanges; `pooled` has what they counted then.
-        Raises `NeedsSingleProcess` when one has to read, from the start."""
+        """Yield the blocks that several processes make of the exchanges; then `pooled` has their
+        counts. Raises `NeedsSingleProcess` when one process has to read, from the start."""
         from kafkascope.analyzer.pool.processes import Pool
         from kafkascope.captures.streams.shares import NeedsSingleProcess
 
@@ -274,7 +288,7 @@ class Reading:
             self._done = merge.order.done()
             raise
         summary = pool.conclude(self.capture)
-        self._heard = summary.heard
+        self._sides = summary.heard
         self.exchanges_read, self.first_ns = merge.exchanges, summary.first[1]
         self._shown = merge.wanted
         self.pooled = pool
@@ -294,8 +308,8 @@ class Reading:
         if options.count or options.begin or options.end:
             return 0
         if options.schemas.registry:
-            return 0  # which is asked once, not by each
-        if not _in_tasks(self._asked):
+            return 0  # each process would look the same schemas up
+        if not _in_tasks(self._filter_uses):
             return 0
         from kafkascope.analyzer.pool.jobs import jobs_for
 
@@ -320,10 +334,10 @@ class Reading:
                 self.exchanges_read += 1
                 yield pair
             return
-        made = self._made
+        row_maker = self._rows
         evidence, expected, every = self._evidence, self._expected, self.every
         for item in chain.from_iterable(self._batches()):
-            row, exchange = made.both(item)
+            row, exchange = row_maker.both(item)
             if expected is not None and row.errors:
                 row = replace(row, expected=expected(row, exchange))
             if evidence is not None:
@@ -334,53 +348,54 @@ class Reading:
                 yield row, exchange
 
     def _batches(self) -> Iterator[list[Item]]:
-        """Yield the same, those that few packets complete at a time."""
-        heard = self._heard
+        """Yield all exchanges, those that a few packets complete at a time."""
+        sides = self._sides
         for batch in self.capture.batches():
             if not self.exchanges_read:
                 exchange = exchange_of(batch[0])
                 self.first_ns = min(exchange.time_ns, exchange.connection.first_ns)
             self.exchanges_read += len(batch)
             for item in batch:
-                heard.note(item)
+                sides.note(item)
             self._progress.tick()
             yield batch
 
     def batches(self) -> Iterator[tuple[Rows, list[Item]]]:
-        """Yield all exchanges as they were read, those that few packets complete at a time, and
-        what makes rows of them; for who `takes_all`. Ends at ctrl+c, too."""
+        """Yield all exchanges as they were read, those that a few packets complete at a time, with
+        the maker of their rows. Only where `takes_all`. ctrl+c ends it, with the requests in
+        flight."""
         try:
             for items in self._batches():
                 self._shown += len(items)
-                yield self._made, items
+                yield self._rows, items
         except KeyboardInterrupt:
             self.code = INTERRUPTED
-            yield self._made, [*self.capture.in_flight()]
+            yield self._rows, [*self.capture.in_flight()]
 
     @cached_property
-    def _made(self) -> Rows:
+    def _rows(self) -> Rows:
         return Rows(self.capture.context)
 
     @property
     def takes_all(self) -> bool:
-        """Whether all exchanges are selected, and none is looked at on the way."""
+        """Whether all exchanges are selected, and no step in between needs rows."""
         options = self.options
-        looked_at = self._filter or self._evidence or self._expected or self.every or self.stored
+        needs_rows = self._filter or self._evidence or self._expected or self.every or self.stored
         ranged = options.begin is not None or options.end is not None or self._needs_end()
-        return not (looked_at or ranged or options.selects)
+        return not (needs_rows or ranged or options.selects)
 
     def _is_cut(self) -> bool:
-        """Return whether the snaplen, or a mirror, cut bytes of Kafka."""
+        """Return whether the snaplen, or a mirror port, cut off bytes of Kafka."""
         if not self.capture.source.statistics.cut_packets:
             return False
         return (
-            not self.exchanges_read or self._heard.holes or self.capture.context.skipped_bytes > 0
+            not self.exchanges_read or self._sides.holes or self.capture.context.skipped_bytes > 0
         )
 
     @cached_property
     def payloads(self) -> Payloads | None:
-        """What decodes keys and values by their schemas; None when that is not wanted. Ask before
-        the exchanges are read."""
+        """The decoder of keys and values by their schemas; None without decoding. To be called
+        before the exchanges are read, so that it sees the schemas in them."""
         from kafkascope.analyzer.reading.schemas import payloads_of
 
         return payloads_of(self.options, self.capture)
@@ -393,17 +408,17 @@ class Reading:
 
     @property
     def is_piece(self) -> bool:
-        """Whether only some exchanges are read: those chosen, now or when tables were made."""
+        """Whether only a selection of exchanges is read, by the options or in stored tables."""
         return self.options.selects if self.stored is None else bool(self.stored.filter)
 
     @property
     def filter(self) -> Filter | RecordFilter | None:
-        """What tells whether an exchange is wanted; None: all are."""
+        """The compiled filter; None without one."""
         return self._filter
 
     @property
     def bound_filter(self) -> Bound | None:
-        """The filter; None without one."""
+        """The bound expression of the filter; None without one."""
         return None if self._filter is None else self._filter.bound
 
     def times(self) -> Times:
@@ -415,8 +430,7 @@ class Reading:
     def span(self) -> tuple[int | None, int | None]:
         begin, end = self.options.begin, self.options.end
         if not self.exchanges_read:
-            # There is nothing to be relative to.
-            return None, None
+            return None, None  # there are no times for a relative range
         first, last = self.first_ns, self._last_ns
         return (
             None if begin is None else begin.of(first, last),
@@ -437,7 +451,7 @@ class Reading:
                 yield row, exchange
 
     def lacks(self, things: str) -> None:
-        """Note that a table has no rows: `finish` says that there are no such things."""
+        """Note that a table has no rows, so that `finish` reports it; `things`: its noun."""
         if things not in self._empty:
             self._empty.append(things)
 
@@ -467,18 +481,18 @@ class Reading:
         """Return the sentence that there are no such exchanges; all must have been read."""
         total = self.exchanges_read
         among = " among the matching ones" if self.options.selects else ""
-        there = f"; {where} has 1 to {total}" if total else ""
-        return f"there is no exchange {numbers}{among}{there}"
+        range_ = f"; {where} has 1 to {total}" if total else ""
+        return f"there is no exchange {numbers}{among}{range_}"
 
     def finish(self, *, tls: bool = True) -> int:
-        """Write the remarks about the capture to stderr and return the exit code. `tls`: whether
-        exchanges that cannot be decrypted would have been shown."""
+        """Write messages about the capture to stderr, and return the exit code. `tls`: whether
+        exchanges that cannot be decrypted are missing in the output."""
         self._progress.clear()
         damage = self.capture.source.statistics.damage
         if self.capture.damage is not None and self.capture.damage not in damage:
             damage = [*damage, self.capture.damage]
-        for each in damage:
-            say(f"{each}")
+        for place in damage:
+            say(f"{place}")
         cut = self._is_cut()
         if (damage or cut) and not self.code:
             self.code = PARTIAL
@@ -492,31 +506,31 @@ class Reading:
             elif self.code != INTERRUPTED:
                 for line in self._nothing_shown():
                     say(line)
-            if len(self._heard.sides) == 1 and self.options.count is None:
-                say(f"{one_way(*self._heard.sides)}")
+            if len(self._sides.sides) == 1 and self.options.count is None:
+                say(f"{one_way(*self._sides.sides)}")
             tls &= not (self._shown and (self.options.filter_text or self.options.count))
             for line in remarks(self.capture, verbose=self.options.verbose, tls=tls):
                 say(f"{line}")
         return self.code
 
 
-def _in_tasks(asked: _FilterFields) -> bool:
-    """Return whether a process with some of the connections can judge a filter."""
-    if not asked.fields:
+def _in_tasks(uses: _FilterFields) -> bool:
+    """Return whether a process with some of the connections can evaluate a filter."""
+    if not uses.fields:
         return True
     from kafkascope.analyzer.filter.bind import IN_TASKS
 
-    return asked.fields <= IN_TASKS
+    return uses.fields <= IN_TASKS
 
 
-def _in_parts(asked: Iterable[str]) -> bool:
-    """Return whether a process that has some of the connections can print fields."""
-    if not asked:
+def _in_parts(names: Iterable[str]) -> bool:
+    """Return whether a process with some of the connections can print fields."""
+    if not names:
         return True
     from kafkascope.analyzer.filter.bind import IN_TASKS, NUMBERS, resolve
 
-    found = [field for name in asked if (field := resolve(name)) is not None]
-    return all(path or field.name in IN_TASKS | NUMBERS for field, path in found)
+    fields = [field for name in names if (field := resolve(name)) is not None]
+    return all(path or field.name in IN_TASKS | NUMBERS for field, path in fields)
 
 
 class _FilterFields(NamedTuple):
@@ -543,24 +557,24 @@ def _filter_of(
     from kafkascope.analyzer.filter.fields import DECODED, FOUND, MARKS
     from kafkascope.analyzer.filter.language import compile_filter
 
-    made: Filter | RecordFilter
+    compiled: Filter | RecordFilter
     if records is None:
-        made = compile_filter(text, known)
+        compiled = compile_filter(text, known)
     else:
         from kafkascope.analyzer.filter.backends.records import compile_records
 
-        made = compile_records(text, records, known)
-    asked = frozenset(fields_of(made.bound))
-    decoded = bool(asked & DECODED)
-    return made, _FilterFields(asked, asked & MARKS, asked & FOUND, decoded)
+        compiled = compile_records(text, records, known)
+    fields = frozenset(fields_of(compiled.bound))
+    decoded = bool(fields & DECODED)
+    return compiled, _FilterFields(fields, fields & MARKS, fields & FOUND, decoded)
 
 
 def _stored(options: ReadOptions) -> Stored | None:
     """Return the tables of the pipeline, when they are the input."""
     if len(options.inputs) != 1 or not (Path(options.inputs[0]) / "_manifest").is_dir():
         return None
-    for option, given in (("-d", options.ports), ("--keylog", options.keylog)):
-        if given:
+    for option, value in (("-d", options.ports), ("--keylog", options.keylog)):
+        if value:
             text = f"holds tables: {option} applies only when tables are made"
             raise click.UsageError(f"{options.inputs[0]} {text}")
     require("reading tables of kafkascope spark")

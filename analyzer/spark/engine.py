@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 from kafkascope.analyzer.pipeline.job import Engine, Job, Parts
 from kafkascope.analyzer.pipeline.places import is_remote, open_anywhere, size_of
 from kafkascope.analyzer.pipeline.tables.facts import TableFacts
-from kafkascope.analyzer.pipeline.tasks import setting_of
+from kafkascope.analyzer.pipeline.tasks import task_config
 from kafkascope.analyzer.spark import stages
 from kafkascope.captures.merge.groups import Sketch, sketch_of
 from kafkascope.captures.parts.split import Index
@@ -58,7 +58,7 @@ class Spark(Engine):
     def rows(self, job: Job, earlier: TableFacts | None, folder: Path) -> Parts:
         """Shuffle the segments to their shards, and make the rows of these in workers."""
         tasks = self.tasks or max(2 * stages.parallelism(self.session), job.size // PARTITION_BYTES)
-        return stages.rows(self.session, job, tasks, setting_of(job, earlier), folder)
+        return stages.rows(self.session, job, tasks, task_config(job, earlier), folder)
 
 
 def _sketch(count: int, name: str) -> Sketch:

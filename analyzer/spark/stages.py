@@ -16,7 +16,7 @@ from kafkascope.analyzer.pipeline.places import open_anywhere, size_of
 from kafkascope.analyzer.pipeline.plain import task_rows, together
 from kafkascope.analyzer.pipeline.segments import SCHEMA, segments, sized
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
-from kafkascope.analyzer.pipeline.tasks import Setting, carried
+from kafkascope.analyzer.pipeline.tasks import TaskConfig, carried
 from kafkascope.captures.parts.split import Index, index
 from kafkascope.captures.parts.stretches import bounds, head_of, joined, walked
 
@@ -100,7 +100,7 @@ def results(session: Any, items: Sequence[T], work: Callable[[T], R]) -> list[R]
 # --- rows ---------------------------------------------------------------------------------------
 
 
-def rows(session: Any, job: Job, tasks: int, setting: Setting, raw: Path) -> Parts:
+def rows(session: Any, job: Job, tasks: int, config: TaskConfig, raw: Path) -> Parts:
     """Make the rows of all tables: files below `raw`, one for each table and task. The files of a
     task count only after it has succeeded, when its list of files is read."""
     from pyspark.sql import functions as F
@@ -119,7 +119,7 @@ def rows(session: Any, job: Job, tasks: int, setting: Setting, raw: Path) -> Par
         # Messages make hardly any cycles; looking for them took a sixth of the time.
         gc.set_threshold(GC_THRESHOLD, 8, 20)
         file = f"{uuid4().hex}.parquet"
-        found = task_rows(setting, folder, file, lambda task: task.run(batches))
+        found = task_rows(config, folder, file, lambda task: task.run(batches))
         yield pa.RecordBatch.from_arrays(
             [pa.array(found, pa.string()), pa.array(map(str, found.values()), pa.string())],
             names=["table", "path"],

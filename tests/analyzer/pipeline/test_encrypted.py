@@ -254,10 +254,10 @@ def test_no_secret_is_in_a_text_about_a_job() -> None:
     logs = [CAPTURES / "tls12-tickets.keys"]
     log = read_key_logs(logs)
     job = job_of([str(CAPTURES / "tls12-tickets.pcap.gz")], TableOptions(), keys=log)
-    setting = tasks.setting_of(job)
+    config = tasks.task_config(job)
     secret = logs[0].read_text().split()[2]
-    assert secret[:16].encode() in (setting.keys or b"")
-    for each in (job, setting, log):
+    assert secret[:16].encode() in (config.keys or b"")
+    for each in (job, config, log):
         assert secret[:16] not in repr(each)
 
 
