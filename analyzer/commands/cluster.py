@@ -1,4 +1,4 @@
-"""`kafkascope cluster` and `stats zookeeper`: what brokers and ZooKeeper told of the cluster."""
+"""`kafkascope cluster` and `stats zookeeper`: the cluster as brokers and ZooKeeper describe it."""
 
 from __future__ import annotations
 
@@ -84,37 +84,37 @@ def cluster(options: ReadOptions, only: str | None, hosts: tuple[Resolved, ...])
     """
     only = one_table(only, "nodes", options)
     with Reading(options) as reading:
-        found, keeper = Cluster(), ZooKeeper()
-        count(reading, found, keeper, watch=not options.filter_text, hosts=hosts)
+        brokers, zk = Cluster(), ZooKeeper()
+        count(reading, brokers, zk, watch=not options.filter_text, hosts=hosts)
         names = reading.capture.context.names
         lines = (
-            found.rows(names),
-            found.coordinators(),
-            found.leaders(names),
-            keeper.elections(),
-            keeper.topics(),
+            brokers.rows(names),
+            brokers.coordinators(),
+            brokers.leaders(names),
+            zk.elections(),
+            zk.topics(),
         )
-        several = len(keeper.stories()) > 1
+        several = len(zk.stories()) > 1
         tables = [
-            _by_ensemble(table, several)._replace(lines=given)
-            for table, given in zip(CLUSTER, lines, strict=True)
+            _by_ensemble(table, several)._replace(lines=table_lines)
+            for table, table_lines in zip(CLUSTER, lines, strict=True)
         ]
         if only is None and not any(lines):
             reading.lacks("advertised brokers")
         with Output(options) as output:
             if options.form == "table" and only is None:
-                output.line(_title(found))
+                output.line(_title(brokers))
             print_tables(tables, only, output, reading, begun=True)
         return reading.finish()
 
 
 def _by_ensemble(table: CommandTable, several: bool) -> CommandTable:
-    """Return a table that shows ensembles of ZooKeeper where there are several."""
+    """Return a table with a column of ZooKeeper ensembles, where there are several."""
     return table._replace(columns=shown(table.columns, "ensemble")) if several else table
 
 
-def _title(found: Cluster) -> str:
-    ids, controller = list(found.facts.ids), found.facts.controller
+def _title(brokers: Cluster) -> str:
+    ids, controller = list(brokers.facts.ids), brokers.facts.controller
     words = [f"cluster {safe(', '.join(ids))}"] if ids else ["cluster ID unknown"]
     if controller is not None:
         words.append(f"controller {controller[1]} (last advertised)")
@@ -137,20 +137,20 @@ def zookeeper(options: ReadOptions, only: str | None, under: str) -> int:
     """
     only = one_table(only, "sessions", options)
     with Reading(options) as reading:
-        found = ZooKeeper()
-        count(reading, found)
-        made: tuple[Callable[[], list[Line]], ...] = (
-            found.session_lines,
-            found.elections,
-            found.rows,
-            found.history,
-            found.slowest,
+        zk = ZooKeeper()
+        count(reading, zk)
+        makers: tuple[Callable[[], list[Line]], ...] = (
+            zk.session_lines,
+            zk.elections,
+            zk.rows,
+            zk.history,
+            zk.slowest,
         )
-        stories, tables = found.stories(), []
-        for table, make in zip(ZOOKEEPER, made, strict=True):
+        stories, tables = zk.stories(), []
+        for table, make in zip(ZOOKEEPER, makers, strict=True):
             name = table.name
-            wanted = only == name or (only is None and name != "history")
-            lines, of = make() if wanted else [], ""
+            shows = only == name or (only is None and name != "history")
+            lines, of = make() if shows else [], ""
             if under and name in ("nodes", "history"):
                 lines = [line for line in lines if is_below(line["path"], under)]
                 of = f" at or below {safe(under)}"
@@ -160,19 +160,19 @@ def zookeeper(options: ReadOptions, only: str | None, under: str) -> int:
         if only is None and not any(table.lines for table in tables):
             reading.lacks("ZooKeeper traffic")
         with Output(options) as output:
-            if only is None and options.form == "table" and found.span.first_ns is not None:
-                for line in _summary(found, stories):
+            if only is None and options.form == "table" and zk.span.first_ns is not None:
+                for line in _summary(zk, stories):
                     output.line(line)
             print_tables(tables, only, output, reading, begun=True)
         return reading.finish()
 
 
-def _summary(found: ZooKeeper, stories: list[TreeStory]) -> Iterator[str]:
-    span = found.span
+def _summary(zk: ZooKeeper, stories: list[TreeStory]) -> Iterator[str]:
+    span = zk.span
     words = (
         plural(span.requests, "request"),
         plural(span.events, "watch event"),
-        plural(len(found.sessions), "session"),
+        plural(len(zk.sessions), "session"),
         plural(sum(story.size for story in stories), "node"),
     )
     yield ", ".join(words)

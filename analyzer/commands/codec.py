@@ -26,26 +26,25 @@ from kafkascope.dissectors import registry
 from kafkascope.dissectors.codec.jsonform import dumps, dumps_indented
 
 BATCHES: Final = {"recordbatch": (2,), "messageset": (0, 1)}
-"""Names of what a records field holds, and their magics."""
+"""Names of the contents of a records field, and their magics."""
 NO_VERSION: Final = "NAME and VERSION are missing: write, for example, Fetch 12 --request"
 # Bytes read at once of a batch; a pipe gives what it has.
 READ: Final = 1 << 20
 
 
-def read_input(text: str | None, wanted: str, most: int = LIMITS.message_bytes) -> bytes:
-    """The argument itself, the content of the file that it names, or stdin (`-`, or nothing)."""
-    data = _read(text, wanted, most + 1)
+def read_input(text: str | None, noun: str, most: int = LIMITS.message_bytes) -> bytes:
+    """Return the argument itself, the content of the file that it names, or stdin (`-`, or no
+    argument); `noun`: the argument's name in errors."""
+    data = _read(text, noun, most + 1)
     if len(data) > most:
-        raise click.UsageError(f"{wanted} is larger than the limit of {most:,} bytes")
+        raise click.UsageError(f"{noun} is larger than the limit of {most:,} bytes")
     return data
 
 
-def _read(text: str | None, wanted: str, most: int) -> bytes:
+def _read(text: str | None, noun: str, most: int) -> bytes:
     if text is None or text == "-":
         if text is None and sys.stdin.isatty():
-            raise click.UsageError(
-                f"{wanted} is missing: write it, name a file, or pipe it to stdin"
-            )
+            raise click.UsageError(f"{noun} is missing: write it, name a file, or pipe it to stdin")
         return sys.stdin.buffer.read(most)
     try:
         path = Path(text)
@@ -95,28 +94,28 @@ def message_option(text: str) -> Callable[[Function], Function]:
 
 
 def full_name(name: str, side: str | None) -> str:
-    """The message that NAME and the side mean: `Fetch --request`, `FetchRequest`,
+    """Return the name of the message for NAME and a side: `Fetch --request`, `FetchRequest`,
     `OffsetCommitValue`."""
     from kafkascope.analyzer.filter.errors import nearest
 
-    known = {each.lower(): each for each in registry.message_names()}
-    wanted = name.lower()
-    exact = known.get(wanted + (side or "")) or known.get(wanted)
+    messages = {message.lower(): message for message in registry.message_names()}
+    lower = name.lower()
+    exact = messages.get(lower + (side or "")) or messages.get(lower)
     if exact is not None:
         if side and not exact.lower().endswith(side):
             raise click.UsageError(f"{exact} is no {side}: leave out --{side}")
         return exact
     if name.isdecimal() and int(name) in registry.APIS:
         return full_name(registry.APIS[int(name)].name, side)
-    if f"{wanted}request" in known:
+    if f"{lower}request" in messages:
         raise click.UsageError(f"{name} has a request and a response: add --request or --response")
-    near = nearest(name, [*known.values(), *(api.name for api in registry.APIS.values())])
+    near = nearest(name, [*messages.values(), *(api.name for api in registry.APIS.values())])
     hint = f"; did you mean {near}?" if near else ""
     raise click.UsageError(f'there is no message "{name}"{hint} (list: kafkascope grammar)')
 
 
 def print_json(value: Any, pretty: bool | None) -> None:
-    """One line when piped, indented on a terminal."""
+    """Print JSON, on one line or indented; None: indented on a terminal."""
     if pretty is None:
         pretty = sys.stdout.isatty()
     json_out(dumps_indented(value) if pretty else dumps(value))
@@ -188,8 +187,8 @@ def decode(
     if whole.note:
         say(f"note: {whole.note}", bare=True)
     if whole.end < len(raw):
-        left = len(raw) - whole.end
-        say(f"{left} bytes left over from byte {whole.end} on")
+        rest = len(raw) - whole.end
+        say(f"{rest} bytes left over from byte {whole.end} on")
         return 4
     return 0
 
@@ -211,8 +210,8 @@ def _decode_batches(
 
     magics = BATCHES[name.lower()]
     if version is not None and version not in map(str, magics):
-        known = " and ".join(map(str, magics))
-        raise click.UsageError(f"{name} has magic {known}, not {version}: leave out VERSION")
+        possible = " and ".join(map(str, magics))
+        raise click.UsageError(f"{name} has magic {possible}, not {version}: leave out VERSION")
     code = 0
     if tree:
         from kafkascope.analyzer.render.records import lines_inside
@@ -227,12 +226,12 @@ def _decode_batches(
             continue
         opened, right = open_batch(raw, batch), crc_ok(raw, batch)
         other = "RecordBatch" if batch.magic == 2 else "MessageSet"
-        wrong = {
+        problems = {
             f" has magic {batch.magic}: it is a {other}": batch.magic not in magics,
             " has a wrong checksum": not right,
             f": {opened.error and opened.error.reason}": opened.error is not None,
         }
-        for text in (text for text, is_so in wrong.items() if is_so):
+        for text in (text for text, present in problems.items() if present):
             say(f"the batch at byte {batch.at}{text}")
             code = 4
         if not tree:

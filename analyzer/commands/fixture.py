@@ -20,7 +20,7 @@ from kafkascope.dissectors.registry import api_named
 WRONG: Final = 1
 SHOWN: Final = 20
 FROM: Final = "from"
-"""The command that is meant where `check` and `new` are not; users leave it out."""
+"""The default command of the group, which users leave out."""
 
 
 @click.group(cls=CommandGroup, default=FROM)
@@ -78,10 +78,10 @@ def from_captures(options: ReadOptions, per_version: int | None, redact: Any) ->
                 making.add(exchange)
         except KeyboardInterrupt:
             reading.code = INTERRUPTED
-        made = making.fixtures()
-        _write(made, target, redact)
+        fixtures = making.fixtures()
+        _write(fixtures, target, redact)
         if not options.quiet:
-            say(f"{len(made)} message{'s' * (len(made) != 1)} written to {target}")
+            say(f"{len(fixtures)} message{'s' * (len(fixtures) != 1)} written to {target}")
             for reason, count in sorted(making.left_out.items()):
                 say(f"{count} messages left out: {reason}")
             for remark in redaction.names.remarks:
@@ -101,17 +101,17 @@ def check_fixtures(places: tuple[str, ...], quiet: bool) -> int:
     from kafkascope.analyzer.fixtures.folder import BadFixtures, read
 
     wrong = count = 0
-    for place in places:
+    for path in places:
         try:
-            for found in read(Path(place)):
+            for stored in read(Path(path)):
                 count += 1
-                remarks = list(check(found))
+                remarks = list(check(stored))
                 wrong += bool(remarks)
                 for remark in remarks:
                     if not quiet:
                         out(f"{remark.name}: {remark.text}")
         except FileNotFoundError:
-            say(f"{place}: there is no such file or folder")
+            say(f"{path}: there is no such file or folder")
             return 3
         except (BadFixtures, OSError) as error:
             say(f"{error}")
@@ -163,7 +163,7 @@ def new(
                 raise click.UsageError(
                     "--matrix makes all versions and forms: leave out VERSION, --form and --set"
                 )
-            made = list(making.matrix([chosen] if chosen else []))
+            fixtures = list(making.matrix([chosen] if chosen else []))
         else:
             if chosen is None or version is None:
                 raise click.UsageError(
@@ -177,34 +177,34 @@ def new(
                 )
             side: Any = "response" if response else "request"
             if settings:
-                made = [making.fixture_with(chosen, version, side, settings)]
+                fixtures = [making.fixture_with(chosen, version, side, settings)]
             else:
-                made = [making.fixture_of(chosen, version, side, form or "default")]
+                fixtures = [making.fixture_of(chosen, version, side, form or "default")]
     except DissectError as error:
         field = f"{error.path}: " if error.path else ""
         raise click.UsageError(f"{field}{error.reason}") from None
     if output is None or output == "-":
-        _print(made)
+        _print(fixtures)
     else:
         target = Path(output)
-        _write(made, target, "none")
-        say(f"{len(made)} message{'s' * (len(made) != 1)} written to {target}")
+        _write(fixtures, target, "none")
+        say(f"{len(fixtures)} message{'s' * (len(fixtures) != 1)} written to {target}")
     return 0
 
 
-def _write(made: list[Fixture], target: Path, redaction: str) -> None:
+def _write(fixtures: list[Fixture], target: Path, redaction: str) -> None:
     from kafkascope.analyzer.fixtures.folder import MANIFEST, write_folder, write_lines
 
     if target.suffix.lower() == ".jsonl":
-        write_lines(made, target)
+        write_lines(fixtures, target)
         return
     strange = target.is_dir() and any(target.iterdir()) and not (target / MANIFEST).exists()
     if strange or (target.exists() and not target.is_dir()):
         raise click.UsageError(f"{target} exists and holds no fixtures: choose another -o")
-    write_folder(made, target, redaction)
+    write_folder(fixtures, target, redaction)
 
 
-def _print(made: list[Fixture]) -> None:
+def _print(fixtures: list[Fixture]) -> None:
     from kafkascope.analyzer.fixtures.folder import line_of
 
-    stdout_lines(stdout_bytes(), "jsonl").writelines(map(line_of, made))
+    stdout_lines(stdout_bytes(), "jsonl").writelines(map(line_of, fixtures))

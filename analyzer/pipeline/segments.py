@@ -146,8 +146,8 @@ def _of_block(
             return
         results += map(segment_of, compress(block.packets(), columns.tcp.tolist()))
     found = [result for result in results if isinstance(result, Segment)]
-    # A reassembled packet has the number of its first fragment, which may be in an earlier block.
-    # Such packets get rows of their own, so that rows can be sorted by their first packet.
+    # A fragment that waited for the first one of its packet may be in an earlier block. Such
+    # fragments get rows of their own, so that rows can be sorted by their first packet.
     for segment in found:
         if segment.packet < block.number:
             yield _one_by_one([segment], key_of)

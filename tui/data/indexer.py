@@ -1,11 +1,19 @@
-"""The reading process of the terminal UI: reads the inputs and hands over, ten times a second, what
-its session has grown by. Knows nothing of screens.
+"""The reading process of the terminal UI: reads the inputs and sends, ten times a second, the rows
+that its session has gained. Knows nothing of screens.
 
 `tui.data.feed` starts it as a program of its own, so that parsing never shares an interpreter with
-the keyboard. Messages go through a pipe, each a size and a pickle; a second pipe brings commands.
-
-Bodies are read short (`Context.whole`): what a screen shows of a message, it reads again.
+the keyboard. Messages go through a pipe, each a size and a pickle; commands come through a second
+one. Only columns are sent: a screen that shows a message reads it again.
 """
+
+# Three threads, because reading blocks on input that has no end:
+#
+#   main      _read: exchanges -> _waiting -> (_put) columns of the session
+#   hand over _hand_over: every 0.1 s _put, and send the delta of the session
+#   listen    _listen: the command to stop; the end of its pipe ends the process
+#
+# `_lock` guards the session and `_ended`. `_pipe` is held from taking a delta until it is written,
+# so that deltas are sent whole and in order.
 
 from __future__ import annotations
 
@@ -31,15 +39,17 @@ if TYPE_CHECKING:
     from kafkascope.captures.inputs.spool import Spool
     from kafkascope.captures.model import Closed, Opened
 
-# Seconds until the first rows are handed over.
+# Seconds between two sends until there are rows: a small file is listed at once.
 FIRST: Final = 0.02
+# Seconds between two sends afterwards.
 TICK: Final = 0.1
 # Seconds without a new exchange after which a stopped reader counts as waiting for input.
 GRACE: Final = 0.3
-# Exchanges that go into the columns together, from how many bytes of the input at most.
+# Exchanges that go into the columns together.
 TOGETHER: Final = 256
+# Bytes of input after which exchanges go into the columns, also fewer: large ones hold memory.
 HELD: Final = 1 << 22
-# What a connection takes in both processes, beyond its bytes in the pipe.
+# Memory of a connection in both processes, beyond its bytes in the pipe.
 CONNECTION_BYTES: Final = 1_500
 ENOUGH: Final = (
     "there is more: the list holds the first {:,} exchanges, the other screens count all; "
@@ -62,14 +72,14 @@ class Indexer:
         self.spool = _spool(options)
         self._limit: int = options.get("limit", 0)
         self._most: int = options.get("most", 0)
-        """Bytes that may be handed over, of input with an end; 0: any number."""
+        """Bytes that may be sent, of input with an end; 0: any number."""
         self._sent = 0
-        self._enough = False
+        self._full = False
         """Whether reading ended because the UI has as much as it may keep."""
         self.capture = _opened(options, self.spool)
         self._plaintext = self.capture.plaintext(options["plaintext"])
         self.pace: Pace | None = None
-        """What follows files that are still being written."""
+        """Reads files that are still being written; None for other inputs."""
         self._follow(options)
         self.session = Session(
             self.capture.context, self.capture.source.read, plaintext=self.capture.plaintext
@@ -81,21 +91,21 @@ class Indexer:
 
             self._seen = listen(self.capture)
         self._schemas: list[Schema] | None = None
-        """Schemas that were seen, where the UI has not been told yet."""
+        """Schemas that have not been sent yet."""
         self._schemas_seen = 0
         self._texts: list[str] = []
         self._waiting: deque[Item] = deque()
-        """Exchanges on the way to the columns."""
+        """Exchanges that were read, and are not in the columns yet."""
         self._ends: deque[tuple[int, int | None, str, int]] = deque()
-        """(connection, side, how, when) of ends of connections: for captures that are exported."""
+        """Ends of connections for exported captures: (connection, direction, how, time)."""
         self.capture.watch = self._watch
         self._lock = threading.Lock()
         self._pipe = threading.Lock()
-        """Held from taking a batch until it is written: batches go out whole and in order."""
         self._ended = False
         self.stopped = False
         self._damage = -1
-        """How much damage there was when reading was stopped, which adds some; -1: it was not."""
+        """Count of damaged places when reading was stopped: the stop itself looks like a truncated
+        file. -1 while it was not stopped."""
 
     def _follow(self, options: dict[str, Any]) -> None:
         """Follow the last input while it is being written."""
@@ -149,8 +159,8 @@ class Indexer:
         self._put()
 
     def _look_for_schemas(self) -> None:
-        """Keep the schemas that came, for the next batch. Called only by the reader of bodies,
-        which owns the collected schemas."""
+        """Take new schemas for the next batch. Called only by the main thread, which adds to them
+        while it reads bodies."""
         if self._seen is not None and self._seen.changes != self._schemas_seen:
             new = self._seen.since(self._schemas_seen)
             self._schemas_seen = self._seen.changes
@@ -158,9 +168,10 @@ class Indexer:
 
     def _put(self) -> None:
         with self._lock:
-            some = [self._waiting.popleft() for _ in range(len(self._waiting))]
-            if some and not self._ended:
-                self._texts += self.session.extend(some)
+            # The main thread may append meanwhile, so that iterating and clearing would lose some.
+            items = [self._waiting.popleft() for _ in range(len(self._waiting))]
+            if items and not self._ended:
+                self._texts += self.session.extend(items)
 
     def _stop_reading(self) -> None:
         """Let the reader end at the next block."""
@@ -172,7 +183,7 @@ class Indexer:
     # --- the end ----------------------------------------------------------------------------
 
     def end(self, *, rest: bool) -> None:
-        """Hand over what is left, with remarks. `rest`: also requests in flight."""
+        """Send the last rows, with messages about the capture. `rest`: also requests in flight."""
         with self._pipe:
             for message in self._last(rest):
                 self._send(message)
@@ -190,16 +201,16 @@ class Indexer:
                 return []
             self._ended = True
             batch = self._batch()
-            found = list(capture.source.statistics.damage)
+            places = list(capture.source.statistics.damage)
             if self._damage >= 0:
-                found = found[: self._damage]
-            elif capture.damage is not None and capture.damage not in found:
-                found.append(capture.damage)
-            said = [*remarks(capture, verbose=False)]
-            if self._enough:
-                said.insert(0, ENOUGH.format(self.session.rows_told))
-        damage = [str(each) for each in found]
-        done = {"kind": "done", "damage": damage, "remarks": said, "stopped": self.stopped}
+                places = places[: self._damage]
+            elif capture.damage is not None and capture.damage not in places:
+                places.append(capture.damage)
+            texts = [*remarks(capture, verbose=False)]
+            if self._full:
+                texts.insert(0, ENOUGH.format(self.session.rows_told))
+        damage = list(map(str, places))
+        done = {"kind": "done", "damage": damage, "remarks": texts, "stopped": self.stopped}
         return [batch, done]
 
     # --- handing over -----------------------------------------------------------------------
@@ -209,12 +220,12 @@ class Indexer:
 
         texts, self._texts = self._texts, []
         schemas, self._schemas = self._schemas, None
-        source, told = self.capture.source, self.session.rows_told
+        source, rows = self.capture.source, self.session.rows_told
         return {
             "kind": "rows",
             "delta": self._growth.take(self._limit),
-            "told": told,
-            "empty": "" if told else nothing_found(self.capture, so_far=not self._ended),
+            "told": rows,
+            "empty": "" if rows else nothing_found(self.capture, so_far=not self._ended),
             "texts": texts,
             "ends": [self._ends.popleft() for _ in range(len(self._ends))],
             "read": source.statistics.captured_bytes,
@@ -238,14 +249,14 @@ class Indexer:
                 self._send(batch)
             self._sent += CONNECTION_BYTES * len(batch["delta"].get("connections", ()))
             if self._sent > self._most > 0 and not self.stopped:
-                self._enough = self.stopped = True
+                self._full = self.stopped = True
                 if self.pace is not None:
                     self._stop_reading()
             if batch["told"]:
                 wait = TICK
 
     def fail(self, text: str, code: int) -> None:
-        """Tell why nothing more comes, not in the middle of what another thread hands over."""
+        """Send why nothing more comes, after a batch that another thread may be sending."""
         with self._pipe:
             self._send(_failure(text, code))
 
@@ -270,7 +281,7 @@ class Indexer:
                 while before != self.session.rows_told:
                     before = self.session.rows_told
                     time.sleep(GRACE)
-                # The main thread waits for packets that may never come.
+                # Not by the main thread: it may wait for packets that never come.
                 self.end(rest=True)
                 os._exit(0)
 
@@ -282,7 +293,7 @@ def _failure(text: str, code: int) -> dict[str, Any]:
 def _spool(options: dict[str, Any]) -> Spool:
     from kafkascope.captures.inputs.spool import Spool
 
-    # One object for a descriptor: the first that goes would close it for the other.
+    # One object for the descriptor: of two, the first that is freed would close it for the other.
     if not options.get("output"):
         return Spool(descriptor=options["spool"])
     from kafkascope.captures.inputs.private import PrivateFile
@@ -320,9 +331,9 @@ def main() -> None:
     except Exception as error:
         from kafkascope.analyzer.commands.failures import explain
 
-        found = explain(error)
-        text = f"the reader failed: internal error ({error})" if found is None else found.text
-        code = 1 if found is None else found.code
+        failure = explain(error)
+        text = f"the reader failed: internal error ({error})" if failure is None else failure.text
+        code = 1 if failure is None else failure.code
         if indexer is not None:
             indexer.fail(text, code)
         else:
