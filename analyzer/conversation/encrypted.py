@@ -1,4 +1,5 @@
-"""One connection with TLS: the stream that decrypts it, and what is inside. State without I/O."""
+"""One connection with TLS: the stream that decrypts it, and the connection of its plaintext. State
+without I/O."""
 
 from __future__ import annotations
 
@@ -29,16 +30,18 @@ class Encrypted(Resumable):
         self._context = context
         self.stream = TlsStream(connection, client, context.keys)
         self.outer: Undecided | None = None
-        """What makes the row that says why nothing can be read; None when it is no more due."""
+        """Makes the row that says why nothing can be decrypted; None once that row is made, or is
+        not needed."""
         self.inside: Conversation | Undecided | HttpConversation | None = None
-        """What takes the plaintext: None before it comes, and where nobody wants it."""
+        """Receives the plaintext; None before the first of it, and for protocols without a
+        consumer."""
         self.fresh = True
-        """No plaintext came yet."""
+        """Whether no plaintext came yet."""
         self._closed = [False, False]
         self._ended = False
-        """The end of a direction was on the wire."""
+        """Whether a FIN or RST was seen."""
         self.later: list[StreamEvent] = []
-        """What came while the stream waits for a secret."""
+        """Events that came while the stream waits for a secret."""
 
     def dump(self) -> Dump:
         """Return the state, without keys."""
@@ -63,18 +66,18 @@ class Encrypted(Resumable):
         return self
 
     def begin(self, undecided: Undecided) -> None:
-        """Begin with what was held while it was not known that this is TLS."""
+        """Begin; `undecided` has the events before it was known to be TLS."""
         self.outer = undecided
         self.stream.begin()
 
     def trim(self) -> None:
-        """Forget what was held, but for the first bytes, which a row may show."""
+        """Drop the events before it was known to be TLS, except the first bytes for a row."""
         if self.outer is not None:
             self.outer.keep_first()
 
     @property
     def synchronized(self) -> bool:
-        """Whether the frames inside are found one behind the other."""
+        """Whether the frames inside follow each other: see `Conversation.synchronized`."""
         inside = self.inside
         return isinstance(inside, Conversation) and inside.synchronized and self.stream.synchronized
 
@@ -87,12 +90,12 @@ class Encrypted(Resumable):
         return self.stream.held + (0 if self.inside is None else self.inside.held)
 
     def evict(self) -> None:
-        """Give up what waits for more bytes: other connections need the memory."""
+        """Evict what waits for more bytes, because all connections take too much memory."""
         self.stream.evict()
 
     def decrypt_fast(self, chunk: Chunk) -> list[Exchange] | None:
-        """Return the exchanges that a chunk completes which is whole records with bytes of Kafka;
-        None for any other, of which nothing is taken."""
+        """Return the exchanges that a chunk of whole records of Kafka completes, without the
+        general steps; None for any other chunk, which has to be fed."""
         inside = self.inside
         if type(inside) is not Conversation:
             return None
@@ -110,7 +113,7 @@ class Encrypted(Resumable):
         return self.stream.feed(event)
 
     def _answered(self, chunk: Chunk) -> None:
-        """Keep what a server speaks that answers a ClientHello without TLS."""
+        """Note the protocol of a server that answers a ClientHello without TLS."""
         stream, first = self.stream, chunk.data[0]
         foreign = not (CHANGE_CIPHER_SPEC <= first <= HEARTBEAT or first & 0x80)
         if foreign and stream.client is not None and chunk.direction != stream.client:
@@ -118,7 +121,7 @@ class Encrypted(Resumable):
 
     @property
     def _failed(self) -> bool:
-        """Whether the handshake failed, as far as the server was captured."""
+        """Whether the handshake failed, as far as the capture shows."""
         tls, connection = self.stream.tls, self.connection
         if tls.result is not None:
             return tls.result.outcome != "established"
@@ -126,8 +129,8 @@ class Encrypted(Resumable):
         return bool(tls.answer) or (silent and self._ended)
 
     def unsettled(self, begun: list[Origin]) -> int:
-        """Do as `Conversation.unsettled` does: for what is inside, and the row that may represent
-        all of it."""
+        """Return what `Conversation.unsettled` does, for the plaintext, and for the row about TLS
+        that may still be made."""
         first = self.stream.first_waiting
         if self.outer is not None:
             first = min(first, self.outer.first_packet)
@@ -137,14 +140,14 @@ class Encrypted(Resumable):
         return min(first, inside.first_packet) if isinstance(inside, Undecided) else first
 
     def describe(self, what: str) -> None:
-        """Keep what is inside, where it is not Kafka."""
+        """Note the protocol of the plaintext, where it is not Kafka."""
         tls = self.stream.tls
         if what != EMPTY:
             tls.inside = what.removesuffix(", not Kafka")
             self._context.not_kafka(f"{tls.inside} inside TLS", self.connection)
 
     def unreadable(self) -> list[Exchange]:
-        """Return the row that says why nothing can be read, as soon as that is certain."""
+        """Return the row that says why nothing can be decrypted, as soon as that is certain."""
         outer, stream = self.outer, self.stream
         if outer is None:
             return []
@@ -153,7 +156,7 @@ class Encrypted(Resumable):
             return []
         log = self._context.keys.log
         if not stream.readable and (log is not None or stream.over or self.over):
-            # Not before the handshake has ended: no key log reads a connection on which it failed.
+            # Not before the end of the handshake: if it fails, that is the reason, not the key log.
             self.outer = None
             reason = outer.reason if log is None else f"{TLS}: {stream.tls.note}"
             if self._failed:

@@ -1,4 +1,10 @@
-"""A connection of which it is not known yet what it speaks: held until its bytes tell. Sans-I/O."""
+"""A connection whose protocol is not known yet: its events are held until its bytes show it.
+
+From the begin of a connection the client's first bytes decide (`detect.look`): brokers never speak
+first. Midstream there are three ways, in this order: one end is a known broker or has a port of
+Kafka's; one end is a known ZooKeeper server; a search of the bytes finds a whole request
+(`_probe`). Sans-I/O.
+"""
 
 from __future__ import annotations
 
@@ -29,15 +35,15 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
 
 
-# What an event takes beside its bytes, with the piece that says where these were.
+# Memory of an event beside its bytes, with the piece that has their place.
 EVENT_BYTES: Final = 400
-# Bytes are in their event and where a first request is looked for.
+# Bytes are held twice: in their event, and where a first request is searched for.
 BYTES_TWICE: Final = 2
 
 LOOKED_AT: Final = WHOLE_FIRST + 4
-"""Of the first bytes, as many as `look` wants at most before it decides."""
+"""First bytes of a direction that are held for `look`."""
 
-# Of the first bytes, as many as a row shows.
+# First bytes that a row shows.
 SHOWN: Final = 64
 
 NOT_KAFKA: Final = "not Kafka"
@@ -46,7 +52,7 @@ HEADER_ALONE: Final = "a PROXY protocol header alone"
 
 
 class Undecided(Resumable):
-    """A connection of which it is not known yet what it speaks."""
+    """A connection whose protocol is not known yet."""
 
     synchronized: Final = False
     """Whether chunks may be joined, as those of a `Conversation`."""
@@ -68,10 +74,10 @@ class Undecided(Resumable):
     def __init__(self, connection: Connection, context: Context) -> None:
         self.connection = connection
         self.events: list[StreamEvent] = []
-        """All of them, to be told again to the Conversation."""
+        """All events, which the conversation is fed with when it is one."""
         self._context = context
         self._heads: tuple[bytearray, bytearray] = (bytearray(), bytearray())
-        """The first bytes of each direction, as long as no hole is among them."""
+        """The first bytes of each direction, up to the first gap."""
         self._holes = [False, False]
         self.midstream = not connection.handshake
         """The first bytes may be missing."""
@@ -94,11 +100,11 @@ class Undecided(Resumable):
         return super().load(state)
 
     def feed(self, event: StreamEvent) -> Conversation | str | None:
-        """Return a conversation, the description of something else, or None while it cannot be
-        told."""
+        """Return a conversation, the description of another protocol, or None while it is not
+        known."""
         self.events.append(event)
         if isinstance(event, Chunk):
-            # One by one: how many come at once is a matter of reading.
+            # Packet by packet, so that the result does not depend on how many a chunk has.
             first = min(piece.packet for piece in event.pieces)
             self.first_packet = min(self.first_packet, first)
             for packet in event.by_piece():
@@ -119,30 +125,30 @@ class Undecided(Resumable):
         return self._bytes * BYTES_TWICE + self._happened * EVENT_BYTES
 
     def keep_first(self) -> None:
-        """Forget all but what `row` shows: of the first packet of each direction, size and first
-        bytes."""
-        kept: dict[int, StreamEvent] = {}
+        """Drop all events but what `row` shows: size and first bytes of the first packet of each
+        direction."""
+        first: dict[int, StreamEvent] = {}
         for event in self.events:
-            if isinstance(event, Chunk) and event.direction not in kept:
-                kept[event.direction] = replace(
+            if isinstance(event, Chunk) and event.direction not in first:
+                first[event.direction] = replace(
                     event, data=event.data[:SHOWN], pieces=_first_piece(event)
                 )
-        self.events = list(kept.values())
+        self.events = list(first.values())
         self._bytes = self._happened = 0
 
     def give_up(self) -> Conversation | str:
-        """Decide when others need the memory."""
+        """Decide now, because all connections together take too much memory."""
         return self._forced() or GIVEN_UP
 
     def _late(self) -> Conversation | str | None:
-        """Decide when too much has happened without a sign."""
+        """Decide when the limits are reached."""
         self._happened += 1
         if self._bytes <= LIMITS.undecided_bytes and self._happened <= LIMITS.undecided_events:
             return None
         return self._forced() or NOT_KAFKA
 
     def _forced(self) -> Conversation | None:
-        """Return a conversation where Kafka is to be expected, whatever the bytes are."""
+        """Return a conversation where Kafka is expected, whatever the bytes are."""
         for direction in (0, 1):
             if self._expected(direction) and self._bytes:
                 return self._conversation(direction)
@@ -159,7 +165,7 @@ class Undecided(Resumable):
         return self._conversation(client, ZooKeeperSession())
 
     def _expected(self, direction: int, *, final: bool = True) -> bool:
-        """Return whether Kafka is to be expected at the far end of a direction. `final`: see
+        """Return whether Kafka is expected at the end that a direction leads to. `final`: see
         `Context.is_broker`."""
         end = self.connection.b if direction == 0 else self.connection.a
         return self._context.is_broker(end, final=final)
@@ -177,32 +183,33 @@ class Undecided(Resumable):
         if self.midstream:
             return self._look_midstream(chunk)
         if direction == 1:
-            # A broker never speaks first; the client's first bytes may be missing, though. Another
-            # server may greet, which says nothing of what the client wants: SSH, SMTP and MySQL
-            # greet clients of Kafka as well.
+            # A broker never speaks first, though the client's first bytes may be missing. Servers
+            # of SSH, SMTP and MySQL greet every client, so that a greeting says nothing about the
+            # client, which may speak Kafka to the wrong port.
             wait = self._heads[0] or look(self._heads[1], False) == "other"
             return None if wait else self._other(1)
-        usual = self._context.is_broker_port(self.connection.b.port)
-        found = look(head, usual)
-        if found != "kafka" and not usual:
-            # What shows Kafka anywhere shows it here, and needs nobody's word; nor does TLS.
-            there = look(head, True)
-            if there != found and self._expected(0, final=found != "short"):
-                found = there
-        if found != "kafka" or usual:
+        kafka_port = self._context.is_broker_port(self.connection.b.port)
+        verdict = look(head, kafka_port)
+        if verdict != "kafka" and not kafka_port:
+            # Other connections are consulted only where a known broker would make a difference: in
+            # one of several processes each such lookup is a cross check (`Context.cross_checks`).
+            at_broker = look(head, True)
+            if at_broker != verdict and self._expected(0, final=verdict != "short"):
+                verdict = at_broker
+        if verdict != "kafka" or kafka_port:
             greeting = look_zookeeper(head)
-            if greeting == "zookeeper" and (found != "kafka" or look(head, False) != "kafka"):
+            if greeting == "zookeeper" and (verdict != "kafka" or look(head, False) != "kafka"):
                 return self._zookeeper(0)
-            if greeting == "short" and found == "other":
+            if greeting == "short" and verdict == "other":
                 return None
-        if found == "short":
+        if verdict == "short":
             return None
-        return self._other(0) if found == "other" else self._conversation(0)
+        return self._other(0) if verdict == "other" else self._conversation(0)
 
     def _skip_header(self) -> bool:
-        """Take the headers of load balancers away from what the client sent; return whether more
-        bytes have to come. Behind several the last one tells the client: each balancer puts its
-        own before what it got."""
+        """Remove the PROXY protocol headers of load balancers from the client's bytes; return
+        whether more bytes are needed. Of several headers the last one names the client, because
+        each balancer puts its own before the bytes that it received."""
         head, connection = self._heads[0], self.connection
         while begins(head):
             try:
@@ -212,7 +219,7 @@ class Undecided(Resumable):
             if header is None:
                 return True
             if connection.proxy_header[1] > CAPTURE_LIMITS.proxy_header_bytes:
-                return False  # as many as no chain of balancers has
+                return False  # more than any chain of balancers has
             del head[: header.size]
             self._cut(header.size)
             self.midstream = False  # nothing comes before it
@@ -222,7 +229,7 @@ class Undecided(Resumable):
         return not head
 
     def _cut(self, size: int) -> None:
-        """Cut the first bytes off what the client sent."""
+        """Cut off the first bytes of the client."""
         events: list[StreamEvent] = []
         for event in self.events:
             if size and isinstance(event, Chunk) and not event.direction:
@@ -241,9 +248,9 @@ class Undecided(Resumable):
         direction, head = gap.direction, self._heads[gap.direction]
         whole = not (self.midstream or direction or self._holes[0] or gap.size is None)
         if whole and look_cut(head, gap.size or 0, self._expected(0)):
-            return self._conversation(0)  # frames can be followed over the hole
+            return self._conversation(0)  # the gap is inside a frame whose size is known
         self.midstream = True
-        self._holes[direction] = gap.size is not None  # else nothing was seen before it
+        self._holes[direction] = gap.size is not None  # unknown size: nothing was seen before it
         probe = self._probes[direction]
         return None if probe is None else self._probed(direction, probe.gap(gap))
 
@@ -257,7 +264,7 @@ class Undecided(Resumable):
             reason = describe(head, "client")
             if reason.startswith(("TLS", "HTTP", "SSH")):
                 return reason
-            # The end tells: a payload that goes on may look like a line of text, but not for long.
+            # Bytes that look like text may be part of a record's value: later ones will show it.
             wait = words_amid(head, "client") if head else self.connection.server
             return None if wait else self._conversation(client)
         ends = (self.connection.b, self.connection.a)
@@ -280,15 +287,16 @@ class Undecided(Resumable):
                 continue
             data = unit.size.to_bytes(4, "big") + unit.payload
             if unit.cut:
-                # Answers look like a Produce, and what would tell is missing.
+                # The head of a response may look like that of a Produce, whose key is 0; the rest,
+                # which would show the difference, is missing.
                 missing = unit.size - len(unit.payload)
                 sure = self.connection.handshake or unit.payload[:2] != b"\0\0"
-                # A part of our own recording begins where a frame begins.
+                # Our own recordings begin at the begin of a frame.
                 sure = sure or self.connection.interface_comment.startswith(OURS)
-                found = sure and look_cut(data, missing, kafka_port=False)
+                is_kafka = sure and look_cut(data, missing, kafka_port=False)
             else:
-                found = look(data, kafka_port=False, first=False) == "kafka"
-            if found:
+                is_kafka = look(data, kafka_port=False, first=False) == "kafka"
+            if is_kafka:
                 return self._conversation(direction)
         return None
 
@@ -320,7 +328,7 @@ class Undecided(Resumable):
         return NOT_KAFKA
 
     def row(self, reason: str) -> list[Exchange]:
-        """Return the one row of a connection that should have been Kafka."""
+        """Return the one row of a connection on which Kafka was expected."""
         first = next((e for e in self.events if isinstance(e, Chunk)), None)
         if first is None or reason in (NOT_KAFKA, EMPTY, GIVEN_UP):
             return []
@@ -329,10 +337,10 @@ class Undecided(Resumable):
             return []
         chunks = [e for e in self.events if isinstance(e, Chunk) and e.direction == direction]
         if not chunks and (self.connection.server or not self.midstream):
-            return []  # the other side greeted, and nobody replied
+            return []  # the server greeted, and the client sent nothing
         first = chunks[0] if chunks else first
         piece = first.pieces[0]
-        # Of the first packet only: how many come at once is a matter of reading.
+        # Of the first packet alone, so that it does not depend on how many a chunk has.
         size = _first_piece(first)[1].start
         frame = Frame(
             without_credentials(first.data[: min(size, SHOWN)]),
@@ -374,15 +382,15 @@ def _first_piece(chunk: Chunk) -> list[Piece]:
 
 
 def loaded(kind: str, state: Dump, context: Context) -> Conversation | Undecided:
-    """Return a conversation or a connection of which it is not known yet, from the name of its
-    class and what its `dump` gave."""
+    """Return a conversation, or a connection whose protocol is not known yet, from the name of its
+    class and its dump."""
     connection = state["connection"]
     if kind == Conversation.__name__:
-        spoken = None if state["zookeeper"] is None else ZooKeeperSession()
-        return Conversation(connection, context, state["client"], zookeeper=spoken).load(state)
+        zookeeper = None if state["zookeeper"] is None else ZooKeeperSession()
+        return Conversation(connection, context, state["client"], zookeeper=zookeeper).load(state)
     return Undecided(connection, context).load(state)
 
 
 def _probe() -> FrameBuffer:
-    """Looks for a request in a direction, of whose client nothing is known."""
+    """Return a search for the first request of an unknown client."""
     return FrameBuffer(RequestHeuristic())

@@ -1,5 +1,5 @@
-"""Batches of files that a capture daemon has closed, each with the connections that the batch
-before left open."""
+"""Batches of files that a capture daemon has closed. Each batch continues the connections that the
+one before left open."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ POLL_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ClosedRule:
-    """When a file counts as closed: its folder has a younger one, or it was not written to for
+    """When a file counts as closed: its folder has a younger file, or it was not written to for
     `settle_s` seconds."""
 
     settle_s: float = SETTLE_S
     last: bool = False
-    """Whether the last files count as closed, too: no more will come."""
+    """Whether all files count as closed, because no more will come."""
 
 
 def closed(names: Sequence[str], rule: ClosedRule, now: float) -> list[str]:
@@ -79,7 +79,7 @@ def catch_up(
         manifests = store.manifests()
         if manifests and manifests[-1]["keep"] is None:
             raise CaptureError(f"{out} is complete: its last batch ended all connections")
-        taken = {file["fingerprint"] for each in manifests for file in each["files"]}
+        taken = {file["fingerprint"] for manifest in manifests for file in manifest["files"]}
         new = [
             name
             for name in closed(_listed(inputs), rule, time.time())
@@ -110,8 +110,7 @@ def _listed(inputs: Sequence[str]) -> list[str]:
     try:
         return listed(inputs)
     except NotACapture:
-        # There are no files yet.
-        return []
+        return []  # no files yet
 
 
 def _by_time(names: list[str]) -> list[str]:
@@ -136,20 +135,23 @@ def _batches(names: list[str], size: int) -> Iterator[list[str]]:
     batch: list[str] = []
     filled = 0
     for name in names:
-        here = size_of(name)
-        if batch and filled + here > size:
+        bytes_ = size_of(name)
+        if batch and filled + bytes_ > size:
             yield batch
             batch, filled = [], 0
         batch.append(name)
-        filled += here
+        filled += bytes_
     if batch:
         yield batch
 
 
 def follow(
-    catch: Callable[[], Iterator[Result]], told: Callable[[Result], object], poll_s: float = POLL_S
+    catch: Callable[[], Iterator[Result]],
+    report: Callable[[Result], object],
+    poll_s: float = POLL_S,
 ) -> None:
+    """Call `catch` for new batches every `poll_s` seconds, and `report` for each, without end."""
     while True:
         for result in catch():
-            told(result)
+            report(result)
         time.sleep(poll_s)

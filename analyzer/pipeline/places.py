@@ -46,10 +46,10 @@ def _connected(uri: str) -> tuple[Any, str]:
 
 
 def _parts(uri: str) -> tuple[str, str, str]:
-    """Return what comes before the path, the path, and the options after it."""
-    found = _QUERY.search(uri)
-    place, query = (uri, "") if found is None else (uri[: found.start()], uri[found.end() :])
-    head, _, path = place.partition("://")
+    """Return scheme and host, path, and options of a URI."""
+    match = _QUERY.search(uri)
+    address, query = (uri, "") if match is None else (uri[: match.start()], uri[match.end() :])
+    head, _, path = address.partition("://")
     host, _, path = path.partition("/")
     return f"{head}://{host}/", path, f"?{query}" if query else ""
 
@@ -116,9 +116,9 @@ def listed(inputs: Iterable[str]) -> list[str]:
     """Return the files that inputs name, each once: for folders and globs those that are captures.
     Raises `NotACapture` when there are none."""
     names: dict[str, None] = {}
-    for each in inputs:
-        found = _remote(each) if is_remote(each) else _local(each.removeprefix("file://"))
-        names.update(dict.fromkeys(found))
+    for text in inputs:
+        files = _remote(text) if is_remote(text) else _local(text.removeprefix("file://"))
+        names.update(dict.fromkeys(files))
     if not names:
         raise NotACapture("no input")
     return list(names)
@@ -127,16 +127,16 @@ def listed(inputs: Iterable[str]) -> list[str]:
 def _local(text: str) -> list[str]:
     path = Path(text)
     if path.is_dir():
-        found = _captures(sorted(str(each) for each in path.iterdir() if each.is_file()))
-        if not found:
+        captures = _captures(sorted(str(file) for file in path.iterdir() if file.is_file()))
+        if not captures:
             raise NotACapture(f"{text} is a folder without captures")
-        return found
+        return captures
     if _MAGIC & set(text) and not path.exists():
         files = [name for name in sorted(glob.glob(text, recursive=True)) if Path(name).is_file()]  # noqa: PTH207
-        found = _captures(files)
-        if not found:
+        captures = _captures(files)
+        if not captures:
             raise NotACapture(f"{text} matches no captures")
-        return found
+        return captures
     if not is_regular(text):
         raise NotACapture(f"{text} is not a regular file: tables need input that can be read twice")
     stream, head, _ = open_stream(text, open_anywhere(text, 0))
@@ -146,7 +146,7 @@ def _local(text: str) -> list[str]:
 
 
 def absolute(name: str) -> str:
-    """Return a local name as workers with another current folder find it."""
+    """Return a name that is valid in another working directory, such as a worker's."""
     return name if "://" in name else str(Path(name).absolute())
 
 
@@ -174,18 +174,18 @@ def _remote(uri: str) -> list[str]:
         fixed = "/".join(parts[:plain])
     try:
         system, base = _connected(f"{front}{fixed}{query}")
-        about = system.get_file_info(base)
-        if about.type == fs.FileType.File:
+        info = system.get_file_info(base)
+        if info.type == fs.FileType.File:
             return [uri]
-        if about.type == fs.FileType.NotFound:
+        if info.type == fs.FileType.NotFound:
             raise NotACapture(f"{uri}: no such file or folder")
         selector = fs.FileSelector(base, recursive=fixed != path)
-        found = sorted(each.path for each in system.get_file_info(selector) if each.is_file)
+        files = sorted(file.path for file in system.get_file_info(selector) if file.is_file)
     except (OSError, ValueError) as error:
         raise _unreadable(uri, error) from None
-    # A file system's own path begins where the URI's path does, or with the bucket.
-    own = base.removesuffix(fixed)
-    names = [each.removeprefix(own).lstrip("/") for each in found]
+    # Paths of a file system begin like the path of the URI, or have the bucket before it.
+    bucket = base.removesuffix(fixed)
+    names = [file.removeprefix(bucket).lstrip("/") for file in files]
     if fixed != path:
         names = [name for name in names if _fits(name, path)]
     out = _captures([f"{front}{name}{query}" for name in names])

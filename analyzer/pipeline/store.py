@@ -1,12 +1,12 @@
 """The output folder: batches of tables, and manifests that list the valid ones.
 
-    OUT/_manifest/<batch>.json             written last, by rename
-    OUT/<table>/batch_id=<batch>/*.parquet
-    OUT/_staging/<batch>/                  while it is made
-    OUT/_lock                              held while a batch is made
+OUT/_manifest/<batch>.json             written last, by rename
+OUT/<table>/batch_id=<batch>/*.parquet OUT/_staging/<batch>/                  while it is made
+OUT/_lock                              held while a batch is made
 
-Batches without a manifest are invalid, and the next run removes them. A manifest names those that
-it replaces: they count until it is there, and not from then on.
+Batches without a manifest are invalid, and the next run removes them. A manifest names the batches
+that it replaces: they are valid until it exists, so that a reader never finds a folder without
+tables.
 """
 
 from __future__ import annotations
@@ -49,48 +49,56 @@ class Store:
     def locked(self) -> Iterator[None]:
         """Lock the folder for writing; `InUse` when another run holds the lock. A killed run holds
         no lock. What fails before it writes anything leaves no folder."""
-        there = self.path.exists()
+        existed = self.path.exists()
         self.path.mkdir(parents=True, exist_ok=True)
         lock = self.path / LOCK
         with lock.open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                mine = os.fstat(file.fileno()).st_ino == lock.stat().st_ino
+                # A run that failed may have removed the file in between: then the lock is on
+                # another.
+                locked = os.fstat(file.fileno()).st_ino == lock.stat().st_ino
             except OSError:
-                mine = False
-            if not mine:
+                locked = False
+            if not locked:
                 raise InUse(f"{self.path}: another run is writing there")
             try:
                 yield
             except BaseException:
-                if {each.name for each in self.path.iterdir()} == {LOCK}:
+                if {path.name for path in self.path.iterdir()} == {LOCK}:
                     lock.unlink()
-                    if not there:
+                    if not existed:
                         self.path.rmdir()
                 raise
 
     def manifests(self) -> list[dict[str, Any]]:
         """Return the manifests of all valid batches, in order."""
-        told = []
+        all_ = []
         for path in sorted((self.path / MANIFEST).glob("*.json")):
             manifest = loads(path.read_bytes())
             if manifest["schema_version"] > VERSION:
                 raise CaptureError(f"{path} was written by a newer kafkascope")
-            told.append(manifest)
-        gone = {batch for each in told for batch in each.get("replaces", ())}
-        found = {each["previous"]: each for each in told if each["batch_id"] not in gone}
+            all_.append(manifest)
+        replaced = {batch for manifest in all_ for batch in manifest.get("replaces", ())}
+        # Each names the one before: batches behind a missing one are not valid.
+        by_previous = {
+            manifest["previous"]: manifest
+            for manifest in all_
+            if manifest["batch_id"] not in replaced
+        }
         out: list[dict[str, Any]] = []
         last = ""
-        while last in found:
-            out.append(found.pop(last))
+        while last in by_previous:
+            out.append(by_previous.pop(last))
             last = out[-1]["batch_id"]
         return out
 
     def name(self, *parts: Any) -> str:
-        """Return the name of a batch that is not there yet: what is replaced counts meanwhile."""
+        """Return the name of a new batch. Names of replaced batches are taken as well: their
+        folders exist until the new manifest does."""
         manifests = self.manifests()
-        taken = {each["batch_id"] for each in manifests}
-        taken.update(batch for each in manifests for batch in each.get("replaces", ()))
+        taken = {manifest["batch_id"] for manifest in manifests}
+        taken.update(batch for manifest in manifests for batch in manifest.get("replaces", ()))
         for again in itertools.count():
             batch = batch_id(*parts, again) if again else batch_id(*parts)
             if batch not in taken:
@@ -98,7 +106,7 @@ class Store:
         return batch
 
     def begin(self, batch: str) -> Path:
-        """Return an empty folder to make the batch in; removes what dead runs left behind."""
+        """Return an empty folder to make the batch in; removes remains of killed runs."""
         shutil.rmtree(self.path / STAGING, ignore_errors=True)
         self._sweep()
         staging = self.path / STAGING / batch
@@ -106,20 +114,20 @@ class Store:
         return staging
 
     def discard(self) -> None:
-        """Remove what a run left that failed; its tables do not count."""
+        """Remove the tables of a failed run."""
         shutil.rmtree(self.path / STAGING, ignore_errors=True)
 
     def _sweep(self) -> None:
-        known = {manifest["batch_id"] for manifest in self.manifests()}
+        """Remove batches that are not valid."""
+        valid = {manifest["batch_id"] for manifest in self.manifests()}
         for path in (self.path / MANIFEST).glob("*"):
-            if path.stem not in known or path.suffix != ".json":
+            if path.stem not in valid or path.suffix != ".json":
                 path.unlink()
         for name in (*TABLES, CARRY.name):
             for old in (self.path / name).glob("batch_id=*"):
-                if old.name.partition("=")[2] not in known:
+                if old.name.partition("=")[2] not in valid:
                     shutil.rmtree(old)
-            with suppress(OSError):
-                # Of a table that nobody asked for any more.
+            with suppress(OSError):  # not empty: a batch has the table
                 (self.path / name).rmdir()
 
     def commit(self, batch: str, made: Path, manifest: dict[str, Any]) -> None:
@@ -128,11 +136,11 @@ class Store:
         names.mkdir(exist_ok=True)
         final = names / f"{batch}.json"
         for name in (*TABLES, CARRY.name):
-            place = self.path / name / f"batch_id={batch}"
-            shutil.rmtree(place, ignore_errors=True)
+            folder = self.path / name / f"batch_id={batch}"
+            shutil.rmtree(folder, ignore_errors=True)
             if (made / name).is_dir():
-                place.parent.mkdir(exist_ok=True)
-                (made / name).rename(place)
+                folder.parent.mkdir(exist_ok=True)
+                (made / name).rename(folder)
         text = dumps_indented(manifest)
         temporary = names / f"{batch}.new"
         with temporary.open("wb") as file:

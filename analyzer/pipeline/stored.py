@@ -85,8 +85,8 @@ class Stored:
         return [str(path) for path in self._store.files(table, manifest["batch_id"])]
 
     def merge_into(self, statistic: Any, name: str = "") -> None:
-        """Merge the stored states of a statistic into it; of another name than its own those that
-        are complete in themselves."""
+        """Merge the stored states of a statistic into it. `name`: of the states, where it is not
+        the statistic's; such states include those of the statistics below."""
         if self._states is None:
             self._states = {}
             for manifest in self._manifests:
@@ -96,20 +96,20 @@ class Stored:
                         self._states.setdefault(row["statistic"], []).append(row["state"])
         states = self._states.get(name or statistic.NAME)
         if not states:
-            told = name or statistic.NAME
-            raise OnlyTables(f"{self.path} has no state of {told}: read the captures")
+            missing = name or statistic.NAME
+            raise OnlyTables(f"{self.path} has no state of {missing}: read the captures")
         for state in states:
             try:
                 statistic.merge(type(statistic)().load(loads(state)))
             except ValueError as error:
                 raise OnlyTables(f"{self.path}: {error}; read the captures") from None
         if isinstance(statistic, Findings) and not name:
-            # The statistics that findings use are stored once.
-            for each in statistic.base:
-                self.merge_into(each)
+            # The statistics that findings read have states of their own.
+            for base in statistic.base:
+                self.merge_into(base)
 
     def merge_whole(self, findings: Findings) -> None:
-        """Merge what was found among all exchanges into `findings`, of tables of a selection."""
+        """Merge the findings about all exchanges into `findings`, where tables have a selection."""
         self.merge_into(findings, WHOLE)
 
     def demand_rows(self, statistic: Any) -> None:
@@ -126,10 +126,11 @@ class Stored:
         round_trips: dict[str, int] = {}
         for manifest in self._manifests:
             for path in self._files("connections", manifest):
-                there = pq.read_schema(path).names
-                known = "round_trip_ns" if "round_trip_ns" in there else "handshake_ns"
-                read = pq.read_table(path, columns=["connection_id", known]).drop_null()
-                round_trips.update(zip(*(each.to_pylist() for each in read.columns), strict=True))
+                names = pq.read_schema(path).names
+                name = "round_trip_ns" if "round_trip_ns" in names else "handshake_ns"  # older
+                table = pq.read_table(path, columns=["connection_id", name]).drop_null()
+                columns = (column.to_pylist() for column in table.columns)
+                round_trips.update(zip(*columns, strict=True))
         for manifest in self._manifests:
             for path in self._files("exchanges", manifest):
                 with pq.ParquetFile(path) as file:
@@ -159,26 +160,26 @@ _LOADED: Final[dict[str, Callable[[Any], Any]]] = {
     "undecoded": lambda values: tuple([Undecoded(**each) for each in values]),
     "notes": lambda values: tuple([Note(**each) for each in values]),
 }
-"""What makes a row's value of a table's, by type; others are the same."""
+"""Conversion of values of tables to values of rows, by type; others are equal."""
 
 
 def row_of_table(values: dict[str, Any]) -> Row:
     """Return the row for the values of the table of exchanges, by column name; tables that were
     written before a column was declared lack it."""
-    known: dict[str, Any] = {}
-    for name, about in columns_of(Row):
-        value, load = values.get(about.table or name), _LOADED.get(about.kind.arrow)
+    attributes: dict[str, Any] = {}
+    for name, column in columns_of(Row):
+        value, load = values.get(column.table or name), _LOADED.get(column.kind.arrow)
         if value is None:
-            value = about.kind.empty
+            value = column.kind.empty
         elif load is not None:
             value = load(value)
-        known[name] = value
-    known["topic_ids"] = tuple(map(Uuid.parse, known["topic_ids"]))
-    known["flexible"] = is_flexible(known["api_key"], known["api_version"])
-    if known["tls"] is not None:
-        known["tls"] = _summary_of_table(values)
-    known["zookeeper"] = _zookeeper_of_table(values)
-    return Row(**known)
+        attributes[name] = value
+    attributes["topic_ids"] = tuple(map(Uuid.parse, attributes["topic_ids"]))
+    attributes["flexible"] = is_flexible(attributes["api_key"], attributes["api_version"])
+    if attributes["tls"] is not None:
+        attributes["tls"] = _summary_of_table(values)
+    attributes["zookeeper"] = _zookeeper_of_table(values)
+    return Row(**attributes)
 
 
 def _summary_of_table(values: dict[str, Any]) -> TlsSummary:
