@@ -64,6 +64,7 @@ def missing(size: int) -> bool:
     """Bytes that a lossy network may have had under way before the capture began."""
     wire = Wire(handshake=False).client(request("Metadata", 8, 1))
     wire.connection.gap_bytes, wire.connection.retransmissions = (0, size), (0, 1)
+    wire.connection.bytes = [100, size]
     return severity([wire.close()], "capture-gaps") == "warning"
 
 

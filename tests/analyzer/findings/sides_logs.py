@@ -17,7 +17,9 @@ from kafkascope.analyzer.requestlog.model import (
     LoggedConnection,
     LogLine,
 )
+from kafkascope.analyzer.requestlog.printing import line_of
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
+from kafkascope.captures.formats.text import MARKER
 from kafkascope.dissectors.registry import APIS, example, layout_of
 from tests.analyzer.findings.sides import Side
 from tests.analyzer.wire import MS, START
@@ -70,8 +72,9 @@ def reported(entries: Iterable[Completed], rule: str) -> bool:
     context, findings = Context(), Findings(only=[rule])
     connections = LoggedConnections(context)
     for number, each in enumerate(entries, 1):
-        line = LogLine(number, 1, number, b"", "", "", "")
-        exchange = connections.take(0, line, each)
+        text = line_of(each)
+        line = LogLine(number, 1, number, text[text.index(MARKER) :], "", "", "")
+        exchange = connections.take(0, line, each).exchange()
         findings.add(ExchangeBatch.of(row_of(exchange, context.names), exchange))
     return rule in {each.name for each in findings.reported(context.names)}
 
