@@ -144,7 +144,7 @@ def cut(
                 composed.write(file, read, rewrite=rewrite, comments=comments, mss=mss or MSS)
         if not options.quiet:
             written = original(originals, path) if secrets else composed_of(composed, others, path)
-            remarks = rewrite.redaction.names.remarks if isinstance(rewrite, Anonymous) else ()
+            remarks = rewrite.redaction.names.remarks
             rest = in_wireshark(cutting.ports, secrets=secrets)
             for line in (*written, *left_out(cutting.others), *remarks, *rest):
                 say(line)

@@ -42,6 +42,7 @@ from kafkascope.dissectors.records.records import (
     crc_ok,
     open_batch,
 )
+from kafkascope.dissectors.records.redaction import masked_records
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
@@ -57,10 +58,6 @@ BY_SCHEMA = tuple(
 PRODUCE = 0
 FETCH = 1
 FETCH_SNAPSHOT = 59
-# Limit in bytes for the search for secrets in a field, which is searched once for each of them:
-# about a second. A thousand credentials in a megabyte are found; of a field beyond the limit
-# nothing is shown.
-SEARCHED = 1 << 30
 SHARE_FETCH = 78
 # Bytes of JSON per piece that is yielded: the JSON of a batch may take gigabytes.
 PIECE = 1 << 20
@@ -432,34 +429,14 @@ def internal_of(
 
 
 def shareable(field: RecordField) -> bytes | None:
-    """Return the field's bytes with asterisks in place of secrets in Kafka's internal records; None
-    when secrets lie in a compressed batch, where they cannot be masked, or when there are too
-    many."""
-    data = field.data
-    if not is_internal(field.topic, field.topic_id):
+    """Return the field's bytes with asterisks in place of secrets in Kafka's internal records,
+    checksums as they were; None when they lie in a compressed batch, which would get another
+    size."""
+    data, topic, topic_id = field.data, field.topic, field.topic_id
+    if not is_internal(topic, topic_id):
         return data
-    searched = 0
-    try:
-        for batch in field.batches():
-            if isinstance(batch, Partial) or batch.control:
-                continue
-            for record in open_batch(field.data, batch).records:
-                hidden = _hidden(field, record)
-                if hidden != record.value and record.value is not None and hidden is not None:
-                    searched += len(data)
-                    if batch.codec or searched > SEARCHED:
-                        return None
-                    # The whole value is searched for: a password may be a single letter.
-                    data = data.replace(record.value, hidden)
-    except DissectError:
-        # What cannot be read cannot be searched for secrets.
-        return None
-    return data
-
-
-def _hidden(field: RecordField, record: Record) -> bytes | None:
-    found = decode(field.topic, record.key, record.value, topic_id=field.topic_id)
-    return record.value if found is None else without_secrets(found, record.value)
+    clean = masked_records(data, topic, topic_id, seals=False, unaligned=not field.aligned)
+    return clean if len(clean) == len(data) else None
 
 
 def _content(content: Content | None) -> dict[str, Any] | None:

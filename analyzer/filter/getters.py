@@ -123,7 +123,7 @@ def body_values(exchange: Exchange | None, path: filter_paths.Path) -> Values:
     side = exchange.request if path[0] == "request" else exchange.response
     if side is None or side.decoded is None:
         return ()
-    from kafkascope.dissectors.embedded.masking import masked
+    from kafkascope.dissectors.records.redaction import masked_body
 
-    body = masked(side.decoded.layout, side.decoded.body)
+    body = masked_body(side.decoded.layout, side.decoded.body)
     return tuple(filter_paths.values(body, path[1:]))

@@ -270,12 +270,12 @@ high_watermarks: Final = _integers(frozenset({"high_watermark"}))
 
 def anywhere(exchange: Exchange, name: str) -> Values:
     """Return the values of all fields of a name in either body, without secrets."""
-    from kafkascope.dissectors.embedded.masking import masked
+    from kafkascope.dissectors.records.redaction import masked_body
 
     found: list[Any] = []
     for side in (exchange.request, exchange.response):
         if side is not None and side.decoded is not None:
-            body = masked(side.decoded.layout, side.decoded.body)
+            body = masked_body(side.decoded.layout, side.decoded.body)
             for value in _named(body, frozenset({name})):
                 if isinstance(value, list):
                     found += (each for each in value if not isinstance(each, dict))

@@ -9,7 +9,7 @@ from kafkascope.analyzer.render.values import PLAIN, Labels, plain_text
 from kafkascope.analyzer.text import escaped
 from kafkascope.dissectors.codec.jsonform import dumps
 from kafkascope.dissectors.codec.tree import REST, Node, annotate
-from kafkascope.dissectors.embedded.masking import asterisks, is_secret
+from kafkascope.dissectors.embedded.masked_tree import masked_tree
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, Slot
 from kafkascope.dissectors.values import Uuid
 
@@ -63,7 +63,7 @@ class TreeText:
         """Offset behind the message that was printed last."""
 
     def message(self, layout: Layout, at: int) -> Iterator[str]:
-        root = annotate(layout, self.data, at)
+        root = (masked_tree if self.mask else annotate)(layout, self.data, at)
         self.end = root.end
         yield from self._line(root, 0, layout.title, leaf=False)
         for child in root.children:
@@ -80,7 +80,6 @@ class TreeText:
             yield from self._line(node, depth, text, leaf=False)
             return
         path = path_of(around, node.name)
-        secret = self.mask and slot is not None and is_secret(slot.field, beside)
         if not self.show_hex and is_noise(node):
             return
         if is_list(node):
@@ -92,13 +91,10 @@ class TreeText:
         elif is_struct(node):
             yield from self._line(node, depth, node.name, leaf=False)
         else:
-            value = node.value
-            if secret and isinstance(value, str | bytes):
-                value = asterisks(value)
-            of = slot or array
-            label = "" if of is None or secret else self.labels.of(of.field, value, beside)
+            value, of = node.value, slot or array
+            label = "" if of is None or node.secret else self.labels.of(of.field, value, beside)
             text = f"{node.name}: {shown(value)}{' ' if label else ''}{label}"
-            yield from self._line(node, depth, text, leaf=not node.children, secret=secret)
+            yield from self._line(node, depth, text, leaf=not node.children)
             if self.inside is not None and isinstance(node.value, bytes) and slot is not None:
                 blank = " " * (12 + 3 * HEX_COLUMN) if self.show_hex else ""
                 for line in self.inside(node, path):
@@ -106,8 +102,8 @@ class TreeText:
             if not self.show_hex and not _has_fields(node):
                 return
         for child in node.children:
-            if secret and not child.children and child.name not in ("length", "marker"):
-                yield from self._line(child, depth + 1, child.name, leaf=True, secret=True)
+            if child.secret and node.secret:
+                yield from self._line(child, depth + 1, child.name, leaf=True)
             else:
                 inner = node.value if isinstance(node.value, dict) else beside
                 of = slot if child.name.startswith("[") else None
@@ -122,9 +118,7 @@ class TreeText:
         versions = low.value if low.value == high.value else f"{low.value}-{high.value}"
         return f"{name} {versions}"
 
-    def _line(
-        self, node: Node, depth: int, text: str, *, leaf: bool, secret: bool = False
-    ) -> Iterator[str]:
+    def _line(self, node: Node, depth: int, text: str, *, leaf: bool) -> Iterator[str]:
         if not self.show_hex:
             yield "  " * depth + text
             return
@@ -132,7 +126,7 @@ class TreeText:
         place = f"{node.start}-{node.end - 1}" if size > 1 else str(node.start) if size else "-"
         octets = self.data[node.start : node.end] if leaf else b""
         beside = octets.hex(" ") if len(octets) <= HEX_COLUMN else ""
-        if secret:
+        if node.secret:
             beside = "** " * min(len(octets), HEX_COLUMN)
         yield f"{place:<11} {beside:<{3 * HEX_COLUMN}}{'  ' * depth}{text}"
         if octets and not beside:

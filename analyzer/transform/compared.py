@@ -9,7 +9,8 @@ from kafkascope.analyzer.model import Exchange, Request, Response
 from kafkascope.analyzer.transform.diff import Decode, differences
 from kafkascope.dissectors.codec.tree import Node, annotate
 from kafkascope.dissectors.embedded.internal import is_internal
-from kafkascope.dissectors.embedded.masking import has_secrets, masked
+from kafkascope.dissectors.embedded.masking import has_secrets
+from kafkascope.dissectors.records.redaction import masked_body
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.payloads.decoding import Decoded, Payloads
@@ -57,7 +58,7 @@ def _messages(
             yield {"side": side, "path": "", "left": words[0], "right": words[1]}
         return
     one, two = a.decoded, b.decoded
-    bodies = masked(one.layout, one.body), masked(two.layout, two.body)
+    bodies = masked_body(one.layout, one.body), masked_body(two.layout, two.body)
     spans: tuple[Any, Any] = (None, None)
     if show_hex:
         spans = _octets_of(a), _octets_of(b)

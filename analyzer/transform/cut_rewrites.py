@@ -12,7 +12,6 @@ from kafkascope.analyzer.transform import secrets
 from kafkascope.analyzer.transform.redaction import Redaction
 from kafkascope.captures.model import Endpoint, Resolved
 from kafkascope.captures.packets.resolved import canonical
-from kafkascope.dissectors.zookeeper.types import is_zookeeper
 
 TOKEN: Final = -2
 # In the column of api keys: a raw SASL token, and bytes without a readable header.
@@ -22,19 +21,16 @@ OPAQUE: Final = -1
 class Masked:
     """What becomes of frames and addresses on their way out: everything stays, but for secrets."""
 
+    redaction = Redaction("none")
+
     def frame(self, payload: bytes, side: int, key: int, version: int) -> bytes | None:
         """The payload to write; None to leave out a frame that cannot be identified."""
         if key == TOKEN:
             return HIDDEN * len(payload)
         if key < 0:
-            return _orphan(payload) if side else None
-        return self._message(payload, side, key, version)
-
-    def _message(self, payload: bytes, side: int, key: int, version: int) -> bytes | None:
-        if is_zookeeper(key):
-            return secrets.masked_zookeeper(payload, key, "response" if side else "request")
-        hide = secrets.masked_response if side else secrets.masked_request
-        return hide(bytes(4) + payload, key, version)[4:]
+            kept = secrets.ID_BYTES
+            return payload[:kept] + HIDDEN * (len(payload) - kept) if side else None
+        return self.redaction.frame(payload, "response" if side else "request", key, version)
 
     def other(self, head: bytes) -> bytes:
         """Mask the first bytes of a direction that is not Kafka's, at the same length; the
@@ -64,17 +60,6 @@ class Anonymous(Masked):
 
     def __init__(self) -> None:
         self.redaction = Redaction("all")
-
-    def _message(self, payload: bytes, side: int, key: int, version: int) -> bytes | None:
-        made = self.redaction
-        if side:
-            found = made.response(payload, key, version)
-            if found is None and is_zookeeper(key):
-                return secrets.unread_zookeeper(payload, key, "response")
-            return found or _orphan(payload)
-        # The empty payload of a ping's answer is one, too.
-        found = made.request(payload, key)
-        return made.unread_request(payload, key) if found is None else found
 
     def other(self, head: bytes) -> bytes:
         """Keep the protocol's signature; of TLS types and sizes, and alerts."""
@@ -107,10 +92,6 @@ class Anonymous(Masked):
             else anonymized(each)
             for each in text.split(BETWEEN)
         )
-
-
-def _orphan(payload: bytes) -> bytes:
-    return payload[: secrets.ID_BYTES] + HIDDEN * (len(payload) - secrets.ID_BYTES)
 
 
 HIDDEN: Final = b"*"

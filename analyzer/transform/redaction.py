@@ -15,40 +15,30 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from ipaddress import ip_address
 from typing import Any, Final, Literal, TypeAlias
 
+from kafkascope.analyzer.model import Side
 from kafkascope.analyzer.transform import secrets
 from kafkascope.analyzer.transform.names.pseudonyms import NOUNS, Pseudonyms
 from kafkascope.analyzer.transform.names.znodes import NAMELESS, renamed_node, renamed_path
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.dissectors.codec.walk import UNKNOWN_TAGS, changed
 from kafkascope.dissectors.embedded.groups import (
     CONNECT_ASSIGNMENT,
     CONNECT_SUBSCRIPTION,
     STICKY_USER_DATA,
 )
-from kafkascope.dissectors.embedded.masking import CONFIG_VALUE, asterisks, masked
+from kafkascope.dissectors.embedded.masking import CONFIG_VALUE, Policy, asterisks, redacted
 from kafkascope.dissectors.embedded.table import FORMATS, Format
 from kafkascope.dissectors.errors import DissectError, Malformed, Truncated
-from kafkascope.dissectors.keyed import decode_request, decode_response, read_header
-from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, Slot, UuidWire, Wire, resolve
+from kafkascope.dissectors.keyed import read_header
+from kafkascope.dissectors.layout import BytesWire, Layout, Slot, UuidWire, Wire, resolve
 from kafkascope.dissectors.records.compression import compress
-from kafkascope.dissectors.records.redaction import redacted_records
+from kafkascope.dissectors.records.redaction import Change, masked_body, redacted_records
 from kafkascope.dissectors.reference.words import WORDS, Words, of_enum, own_part, words_of
-from kafkascope.dissectors.registry import (
-    Decoded,
-    layout_of,
-    message,
-    read_layout,
-    read_request_header,
-    request_header_version,
-    write_layout,
-)
+from kafkascope.dissectors.registry import message, read_layout, write_layout
 from kafkascope.dissectors.schema import Field, Message
 from kafkascope.dissectors.values import Uuid
-from kafkascope.dissectors.zookeeper.types import is_zookeeper
 
 Level: TypeAlias = Literal["none", "values", "keys", "all"]
 
@@ -69,60 +59,45 @@ class Redaction:
     records: bool = True
     """Whether records are written anew; not for those who never look into them."""
 
+    @property
+    def policy(self) -> Policy | None:
+        """None: nothing but secrets is hidden."""
+        return None if self.level == "none" else self
+
+    @property
+    def keeps_unknown_tags(self) -> bool:
+        """Whether tagged fields stay of which the layout knows nothing."""
+        return self.level != "all"
+
     def body(self, layout: Layout, body: Body) -> Body:
         """The body as it may leave."""
-        safe = masked(layout, body)
         if self.level == "none":
-            return safe
-        out = changed(layout, safe, partial(self._leaf, layout.message.name))
-        if self.level == "all":
-            _drop_unknown_tags(out)
-        return out
+            return masked_body(layout, body)
+        return redacted(layout, body, self)
 
     def request(self, payload: bytes, key: int | None = None) -> bytes | None:
         """The redacted payload of a request; None when it cannot be decoded. `key`: of a ZooKeeper
         request; its handshake carries no key."""
         try:
-            return self._payload(decode_request(payload, read_header(payload, key)), payload)
+            head = read_header(payload, key)
         except DissectError:
             return None
+        key, version = head.api_key, head.api_version
+        return secrets.redacted_payload(payload, "request", key, version, self.policy)
 
     def response(self, payload: bytes, key: int, version: int) -> bytes | None:
         """The redacted payload of a response to a request of that key and version."""
-        try:
-            return self._payload(decode_response(payload, key, version), payload)
-        except DissectError:
-            return None
+        return secrets.redacted_payload(payload, "response", key, version, self.policy)
 
-    def unread_request(self, payload: bytes, key: int | None = None) -> bytes | None:
-        """A request of which only the header can be read, because the rest is missing or wrong:
-        asterisks in place of its body; None when not even that can be."""
-        if is_zookeeper(key):
-            assert key is not None
-            return secrets.unread_zookeeper(payload, key, "request")
-        try:
-            head = read_request_header(payload)
-            layout = layout_of("RequestHeader", request_header_version(*head[:2]))
-            header, end = read_layout(layout, payload)
-            written = write_layout(layout, self.body(layout, header))
-        except DissectError:
-            return None
-        return written + b"*" * (len(payload) - end)
+    def frame(self, payload: bytes, side: Side, key: int, version: int) -> bytes | None:
+        """The redacted payload of either; of one that cannot be decoded the header and asterisks,
+        and None when not even the header can be."""
+        return secrets.any_payload(payload, side, key, version, self.policy)
 
-    def _payload(self, decoded: Decoded, payload: bytes) -> bytes | None:
-        surplus = payload[decoded.end :]
-        rest = surplus if self.level == "none" else b"*" * len(surplus)
-        header = self.body(decoded.header_layout, decoded.header)
-        body = self.body(decoded.layout, decoded.body)
-        if (header, body, rest) == (decoded.header, decoded.body, surplus):
-            return payload  # not written anew: odd encodings stay as they were
-        written = write_layout(decoded.header_layout, header)
-        return written + write_layout(decoded.layout, body) + rest
-
-    def _leaf(self, message: str, slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
-        if not isinstance(value, str | bytes) or slot.field.secret:
-            return value  # secrets are hidden already
-        wire = _leaf_wire(slot.wire)
+    def value(
+        self, message: str, slot: Slot, wire: Wire, value: Any, around: Mapping[str, Any]
+    ) -> Any:
+        """The replacement of a value; see `Policy`."""
         if isinstance(wire, BytesWire) and wire.records and isinstance(value, bytes):
             if not self.records:
                 return value
@@ -202,24 +177,6 @@ def _is_standard_value(value: str, around: Mapping[str, Any]) -> bool:
     return own and _NUMBER.fullmatch(value) is not None
 
 
-def _leaf_wire(wire: Wire) -> Wire:
-    while isinstance(wire, ArrayWire):
-        wire = wire.element
-    return wire
-
-
-def _drop_unknown_tags(value: Any) -> None:
-    """In place: bodies may be large, and this one is a copy already."""
-    if isinstance(value, dict):
-        value.pop(UNKNOWN_TAGS, None)
-        for each in value.values():
-            _drop_unknown_tags(each)
-    elif isinstance(value, list) and value and isinstance(value[0], dict | list):
-        for each in value:
-            _drop_unknown_tags(each)
-
-
-Change: TypeAlias = Callable[[Layout, Body], Body]
 Around: TypeAlias = Mapping[str, Any]
 FormatWriter: TypeAlias = Callable[[bytes, Change, Pseudonyms, Around], bytes]
 """(bytes, what becomes of a body, names, the struct around) -> the bytes to write; `DissectError`

@@ -32,6 +32,8 @@ class Node:
     children: list[Node] = field(default_factory=list)
     inside: Inside | None = None
     """Expanded content, where the node's bytes are compressed."""
+    secret: bool = False
+    """Whether the node's bytes must not be shown; see `embedded.masked_tree`."""
 
     def leaves(self) -> Iterator[Node]:
         if not self.children:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.layout import (
@@ -66,29 +66,100 @@ def _leaf(
         yield Leaf(path, slot, value, around)
 
 
-def changed(layout: Layout, body: Body, change: Change) -> Body:
-    """Return a copy of the body in which `change` has replaced each leaf that is not null."""
-    copy: Body = _changed(layout.body, body, change)
-    return copy
+class _Pick(NamedTuple):
+    """A field that is picked, or that contains some."""
+
+    slot: Slot
+    depth: int
+    """Of arrays around what it holds."""
+    inside: tuple[_Pick, ...] | None
+    """Of its struct; None for a leaf."""
 
 
-def _changed(wire: StructWire, value: Mapping[str, Any], change: Change) -> dict[str, Any]:
-    out = dict(value)
-    for slot in (*wire.slots, *wire.tags):
-        out[slot.name] = _changed_leaf(slot, slot.wire, value[slot.name], value, change)
+class Picks:
+    """The fields of any layout that `accepts` returns True for, found once for each. What holds
+    none of them is not looked into: a replay does this for every message."""
+
+    def __init__(self, accepts: Callable[[Slot], bool]) -> None:
+        self._accepts = accepts
+        self._known: dict[Layout, tuple[_Pick, ...]] = {}
+
+    def of(self, layout: Layout) -> tuple[_Pick, ...]:
+        found = self._known.get(layout)
+        if found is None:
+            found = self._known[layout] = self._struct(layout.body)
+        return found
+
+    def _struct(self, wire: StructWire) -> tuple[_Pick, ...]:
+        found = []
+        for slot in (*wire.slots, *wire.tags):
+            depth, inner = innermost(slot.wire)
+            if isinstance(inner, StructWire):
+                inside = self._struct(inner)
+                if inside:
+                    found.append(_Pick(slot, depth, inside))
+            elif self._accepts(slot):
+                found.append(_Pick(slot, depth, None))
+        return tuple(found)
+
+    def changed(self, layout: Layout, body: Body, change: Change) -> Body:
+        """Return the body in which `change` has replaced each picked leaf that is not null; the
+        same object when nothing is different."""
+        return cast(Body, _changed(self.of(layout), body, change))
+
+    def values(self, layout: Layout, body: Body) -> list[Any]:
+        """Return all picked leaves that are not null, in wire order."""
+        found: list[Any] = []
+
+        def note(slot: Slot, value: Any, around: Any) -> Any:
+            found.append(value)
+            return value
+
+        self.changed(layout, body, note)
+        return found
+
+
+def innermost(wire: Wire) -> tuple[int, Wire]:
+    """Return how many arrays a wire is, one in the other, and what they hold."""
+    depth = 0
+    while isinstance(wire, ArrayWire):
+        depth, wire = depth + 1, wire.element
+    return depth, wire
+
+
+def _changed(picks: tuple[_Pick, ...], body: Mapping[str, Any], change: Change) -> Any:
+    out: Any = body
+    for pick in picks:
+        name = pick.slot.name
+        old = body[name]
+        if old is None:
+            continue
+        new = _changed_value(pick, pick.depth, old, body, change)
+        if new is not old:
+            if out is body:
+                out = dict(body)
+            out[name] = new
     return out
 
 
-def _changed_leaf(
-    slot: Slot, wire: Wire, value: Any, around: Mapping[str, Any], change: Change
+def _changed_value(
+    pick: _Pick, depth: int, old: Any, around: Mapping[str, Any], change: Change
 ) -> Any:
-    if value is None:
+    if old is None:
         return None
-    if isinstance(wire, StructWire):
-        return _changed(wire, value, change)
-    if isinstance(wire, ArrayWire):
-        return [_changed_leaf(slot, wire.element, each, around, change) for each in value]
-    return change(slot, value, around)
+    if depth:
+        made = [_changed_value(pick, depth - 1, each, around, change) for each in old]
+        same = all(new is each for new, each in zip(made, old, strict=True))
+        return old if same else made
+    if pick.inside is not None:
+        return _changed(pick.inside, old, change)
+    new = change(pick.slot, old, around)
+    return old if new == old else new
+
+
+changed: Final = Picks(lambda slot: True).changed
+"""Returns the body in which `change` has replaced each leaf that is not null; the same object when
+nothing is different."""
 
 
 def fitted(layout: Layout, body: Body) -> Body:

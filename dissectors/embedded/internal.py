@@ -74,9 +74,14 @@ class Internal(NamedTuple):
 
 def is_internal(topic: str | None, topic_id: bytes | None = None) -> bool:
     """Whether the records of the topic are Kafka's own."""
-    if topic_id == CLUSTER_METADATA_ID:
+    if is_metadata_log(topic, topic_id):
         return True
     return topic in COORDINATOR_TOPICS or topic in FRAMED_TOPICS
+
+
+def is_metadata_log(topic: str | None, topic_id: bytes | None = None) -> bool:
+    """Whether the records of the topic are KRaft's metadata log."""
+    return topic_id == CLUSTER_METADATA_ID or topic == "__cluster_metadata"
 
 
 def decode(
@@ -93,11 +98,9 @@ def decode(
         return decode_control(key, value)
     if topic in COORDINATOR_TOPICS:
         return _coordinator(str(topic), key, value)
-    if topic in FRAMED_TOPICS:
-        return _framed(FRAMED_TOPICS[str(topic)], value)
-    if topic_id == CLUSTER_METADATA_ID:
+    if is_metadata_log(topic, topic_id):
         return _framed("cluster_metadata", value)
-    return None
+    return _framed(FRAMED_TOPICS[topic], value) if topic in FRAMED_TOPICS else None
 
 
 @cache

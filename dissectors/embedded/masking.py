@@ -1,4 +1,5 @@
-"""Masks secrets in bodies: they become asterisks of the same length.
+"""The visitor that redacts bodies: secrets become asterisks of the same length, and a policy says
+what becomes of all else.
 
 Secret are the values of fields that are declared `secret=True`, values of configs whose names or
 contents say so (`config_secrets`: passwords, keys and tokens go to brokers as plain text in
@@ -8,18 +9,16 @@ AlterConfigs, too), and those of which the broker says that they are sensitive.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.dissectors.codec.walk import leaves, visits
-from kafkascope.dissectors.layout import ArrayWire, Layout, StructWire, Wire
+from kafkascope.dissectors.codec.walk import UNKNOWN_TAGS, leaves, visits
+from kafkascope.dissectors.layout import ArrayWire, Layout, NumberWire, Slot, StructWire, Wire
 from kafkascope.dissectors.reference.config_secrets import holds_secret, is_sensitive
-from kafkascope.dissectors.schema import Field
 from kafkascope.dissectors.zookeeper.nodes import holds_credentials
 
 CONFIG_VALUE: Final = "configValue"
 """`Field.subject` of a config's value; its `name` or `key` stands beside it."""
-
 
 NODE_DATA: Final = "znodeData"
 """The same of what is in a node of ZooKeeper, whose `path` may stand beside it."""
@@ -30,22 +29,18 @@ SUBJECTS: Final = frozenset({CONFIG_VALUE, NODE_DATA, NODE_IDENTITY})
 """Marks of values that may be secret."""
 
 
-def is_secret(field: Field, around: Mapping[str, Any]) -> bool:
-    """Return whether the field's value must not be shown; `around` is the struct that contains
-    it."""
-    if field.subject == NODE_DATA:
-        return holds_credentials(around.get(field.name), around.get("path"))
-    if field.subject == NODE_IDENTITY:
-        return around.get("scheme") == "digest"
-    if field.subject != CONFIG_VALUE or field.secret:
-        return field.secret
-    name = around.get("name", around.get("key"))
-    return _is_sensitive(around) or is_sensitive(name) or holds_secret(around.get(field.name))
+class Policy(Protocol):
+    """What becomes of values that are no secrets."""
 
+    @property
+    def keeps_unknown_tags(self) -> bool:
+        """Whether tagged fields stay of which the layout knows nothing."""
 
-def _is_sensitive(around: Mapping[str, Any]) -> bool:
-    """Whether the broker says that a config is sensitive, whatever its name."""
-    return around.get("is_sensitive") is True
+    def value(
+        self, message: str, slot: Slot, wire: Wire, value: Any, around: Mapping[str, Any]
+    ) -> Any:
+        """Return the replacement of a text or of bytes, which may be an element of an array.
+        `wire`: its own; `around`: the struct that contains it."""
 
 
 def has_secrets(layout: Layout) -> bool:
@@ -59,7 +54,13 @@ def _may_hold_secrets(wire: StructWire) -> bool:
 
 def masked(layout: Layout, body: Body) -> Body:
     """Return the body without its secrets; the very same body when the layout has none."""
-    return _masked(layout.body, body) if has_secrets(layout) else body
+    return redacted(layout, body) if has_secrets(layout) else body
+
+
+def redacted(layout: Layout, body: Body, policy: Policy | None = None) -> Body:
+    """Return a copy of the body without its secrets, in which the policy has replaced all other
+    texts and bytes."""
+    return _Visitor(layout.message.name, policy).struct(layout.body, body, False)
 
 
 def secrets_of(layout: Layout, body: Body) -> list[bytes]:
@@ -68,24 +69,54 @@ def secrets_of(layout: Layout, body: Body) -> list[bytes]:
     return [_on_wire(one.value) for one, other in both if one.value != other.value]
 
 
-def _masked(wire: Wire, value: Any, sensitive: bool = False) -> Any:
-    """Mask a struct; `sensitive`: it is part of a config that is, such as one of its synonyms."""
-    if value is None:
-        return None
-    if isinstance(wire, ArrayWire):
-        return [_masked(wire.element, each, sensitive) for each in value]
-    if not isinstance(wire, StructWire):
-        return value
-    sensitive = sensitive or _is_sensitive(value)
-    out = dict(value)
-    for slot in (*wire.slots, *wire.tags):
-        old = value[slot.name]
-        hides = sensitive and slot.field.subject == CONFIG_VALUE
-        if isinstance(old, str | bytes) and (hides or is_secret(slot.field, value)):
-            out[slot.name] = asterisks(old)
-        else:
-            out[slot.name] = _masked(slot.wire, old, sensitive)
-    return out
+class _Visitor:
+    def __init__(self, message: str, policy: Policy | None) -> None:
+        self._message, self._policy = message, policy
+        self._bare = policy is not None and not policy.keeps_unknown_tags
+
+    def struct(self, wire: StructWire, value: Mapping[str, Any], sensitive: bool) -> Body:
+        """`sensitive`: it is part of a config that is, such as one of its synonyms."""
+        sensitive = sensitive or value.get("is_sensitive") is True
+        out = dict(value)
+        if self._bare:
+            out.pop(UNKNOWN_TAGS, None)
+        for slot in (*wire.slots, *wire.tags):
+            old = value[slot.name]
+            if old is not None and not isinstance(old, int):
+                out[slot.name] = self._part(slot, slot.wire, old, value, sensitive)
+        return out
+
+    def _part(
+        self, slot: Slot, wire: Wire, value: Any, around: Mapping[str, Any], sensitive: bool
+    ) -> Any:
+        if value is None:
+            return None
+        if isinstance(wire, StructWire):
+            return self.struct(wire, value, sensitive)
+        if isinstance(wire, ArrayWire):
+            element = wire.element
+            if isinstance(element, NumberWire):
+                return value
+            return [self._part(slot, element, each, around, sensitive) for each in value]
+        if not isinstance(value, str | bytes):
+            return value
+        field = slot.field
+        if field.secret or (
+            field.subject in SUBJECTS and _is_secret(field.subject, value, around, sensitive)
+        ):
+            return asterisks(value)
+        policy = self._policy
+        return value if policy is None else policy.value(self._message, slot, wire, value, around)
+
+
+def _is_secret(
+    subject: str, value: str | bytes, around: Mapping[str, Any], sensitive: bool
+) -> bool:
+    if subject == NODE_DATA:
+        return isinstance(value, bytes) and holds_credentials(value, around.get("path"))
+    if subject == NODE_IDENTITY:
+        return around.get("scheme") == "digest"
+    return sensitive or is_sensitive(around.get("name", around.get("key"))) or holds_secret(value)
 
 
 def asterisks(value: str | bytes) -> str | bytes:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.payloads.model import PayloadError
 from kafkascope.dissectors.codec.jsonform import body_from_json, dumps, loads
-from kafkascope.dissectors.embedded.masking import masked
 from kafkascope.dissectors.errors import DissectError, Malformed
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, StructWire, Wire
 from kafkascope.dissectors.records.compression import name_of
@@ -31,6 +30,7 @@ from kafkascope.dissectors.records.records import (
     crc_ok,
     open_batch,
 )
+from kafkascope.dissectors.records.redaction import masked_body
 from kafkascope.dissectors.records.writer import encode_batch, encode_like, with_right_crc
 
 if TYPE_CHECKING:
@@ -250,10 +250,10 @@ def _content(value: Any) -> bytes | None:
 def shown(decoded: Decoded, payloads: Payloads | None = None, topic: str = "") -> dict[str, Any]:
     """The body as JSON, secrets hidden, records spelled out; keys and values by their schemas, as
     far as these are known. `topic`: of the records, where it is a single one."""
-    layout, body = decoded.layout, decoded.body
-    hidden = loads(dumps(masked(layout, body)))
+    layout = decoded.layout
+    hidden = masked_body(layout, decoded.body)
     out: dict[str, Any] = change_records(
-        layout.body, hidden, body, lambda _, data: spelled(data, payloads, topic)
+        layout.body, loads(dumps(hidden)), hidden, lambda _, data: spelled(data, payloads, topic)
     )
     return out
 
@@ -270,14 +270,16 @@ def edited(
     if decoded is None:
         raise DissectError("the frame cannot be decoded, so it cannot be edited")
     layout = decoded.layout
-    plain = change_records(
-        layout.body,
-        body,
-        decoded.body,
-        lambda value, original: unspelled(value, original, payloads, topic),
-    )
-    new = _restored(body_from_json(layout, plain), masked(layout, decoded.body), decoded.body)
-    return intercepted.with_body(new)
+    hidden = masked_body(layout, decoded.body)
+
+    def changed(value: Any, seen: bytes | None) -> Any:
+        octets = unspelled(value, seen, payloads, topic)
+        if octets is not None and hidden is not decoded.body and octets != _text(seen or b""):
+            raise DissectError("records of the metadata log cannot be edited: secrets are hidden")
+        return octets
+
+    plain = change_records(layout.body, body, hidden, changed)
+    return intercepted.with_body(_restored(body_from_json(layout, plain), hidden, decoded.body))
 
 
 def _restored(new: Any, shown: Any, real: Any) -> Any:

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.codec.walk import Picks, innermost
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import BytesWire, Layout, Slot, UuidWire
 from kafkascope.dissectors.records.records import Partial, batches, crc_of
 from kafkascope.dissectors.values import Uuid
 from kafkascope.proxy.limits import LIMITS, remember
-from kafkascope.proxy.replay.split import Picks, innermost
 
 # Of a group: what JoinGroup or ConsumerGroupHeartbeat told.
 GENERATIONS: Final = frozenset({"generation_id", "generation_id_or_member_epoch", "member_epoch"})

@@ -9,105 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from copy import copy
 from functools import cache
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.dissectors.codec.walk import Change
+from kafkascope.dissectors.codec.walk import Picks
 from kafkascope.dissectors.layout import ArrayWire, Layout, NumberWire, Slot, StructWire, Wire
-
-Wanted: TypeAlias = Callable[[Slot], bool]
-
-
-class _Pick(NamedTuple):
-    """A field that is wanted, or that contains some."""
-
-    slot: Slot
-    depth: int
-    """Of arrays around what it holds."""
-    inside: tuple[_Pick, ...] | None
-    """Of its struct; None for a leaf."""
-
-
-class Picks:
-    """The fields of any layout that `wanted` accepts, found once for each. What holds none of
-    them is not looked into: a replay does this for every message."""
-
-    def __init__(self, accepts: Wanted) -> None:
-        self._accepts = accepts
-        self._known: dict[Layout, tuple[_Pick, ...]] = {}
-
-    def of(self, layout: Layout) -> tuple[_Pick, ...]:
-        found = self._known.get(layout)
-        if found is None:
-            found = self._known[layout] = self._struct(layout.body)
-        return found
-
-    def _struct(self, wire: StructWire) -> tuple[_Pick, ...]:
-        found = []
-        for slot in (*wire.slots, *wire.tags):
-            depth, inner = innermost(slot.wire)
-            if isinstance(inner, StructWire):
-                inside = self._struct(inner)
-                if inside:
-                    found.append(_Pick(slot, depth, inside))
-            elif self._accepts(slot):
-                found.append(_Pick(slot, depth, None))
-        return tuple(found)
-
-    def changed(self, layout: Layout, body: Body, change: Change) -> Body:
-        """The body with each wanted leaf that is not null replaced by what `change` says; the same
-        object when nothing is different."""
-        return cast(Body, _changed(self.of(layout), body, change))
-
-    def values(self, layout: Layout, body: Body) -> list[Any]:
-        """All wanted leaves that are not null, in wire order."""
-        found: list[Any] = []
-
-        def note(slot: Slot, value: Any, around: Any) -> Any:
-            found.append(value)
-            return value
-
-        self.changed(layout, body, note)
-        return found
-
-
-def innermost(wire: Wire) -> tuple[int, Wire]:
-    """Return how many arrays a wire is, one in the other, and what they hold."""
-    depth = 0
-    while isinstance(wire, ArrayWire):
-        depth, wire = depth + 1, wire.element
-    return depth, wire
-
-
-def _changed(picks: tuple[_Pick, ...], body: Mapping[str, Any], change: Change) -> Any:
-    out: Any = body
-    for pick in picks:
-        name = pick.slot.name
-        old = body[name]
-        if old is None:
-            continue
-        new = _changed_value(pick, pick.depth, old, body, change)
-        if new is not old:
-            if out is body:
-                out = dict(body)
-            out[name] = new
-    return out
-
-
-def _changed_value(
-    pick: _Pick, depth: int, old: Any, around: Mapping[str, Any], change: Change
-) -> Any:
-    if old is None:
-        return None
-    if depth:
-        made = [_changed_value(pick, depth - 1, each, around, change) for each in old]
-        same = all(new is each for new, each in zip(made, old, strict=True))
-        return old if same else made
-    if pick.inside is not None:
-        return _changed(pick.inside, old, change)
-    new = change(pick.slot, old, around)
-    return old if new == old else new
-
 
 PARTITION_NAMES: Final = ("partition", "partition_index", "index")
 

@@ -35,10 +35,10 @@ from kafkascope.analyzer.render.values import Labels, embedded_lines
 from kafkascope.analyzer.text import safe
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Packet
-from kafkascope.dissectors.codec.tree import Node, annotate
+from kafkascope.dissectors.codec.tree import Node
 from kafkascope.dissectors.embedded import Embedded
 from kafkascope.dissectors.embedded.internal import is_internal
-from kafkascope.dissectors.embedded.masking import asterisks, is_secret
+from kafkascope.dissectors.embedded.masked_tree import masked_tree
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout, Slot
 from kafkascope.dissectors.records.tree import NodeBudget, record_nodes
@@ -233,10 +233,11 @@ class _Side:
         end = 0
         for layout, at, path in self._layouts(side, prefix):
             try:
-                root = annotate(layout, self.data, at)
+                root = masked_tree(layout, self.data, at)
             except DissectError:
                 break
             end = root.end
+            self.secret_spans += [(leaf.start, leaf.end) for leaf in root.leaves() if leaf.secret]
             roots.append(Item(layout.title, "", root.start, root.end, open=bool(path)))
             roots[-1].adopt(self.made(root, path, root.value))
         if side.decoded is not None and side.decoded.note:
@@ -283,7 +284,6 @@ class _Side:
     def _item(self, node: Node, around: str, beside: Any) -> Item:
         slot = node.slot
         dotted = path_of(around, node.name)
-        secret = slot is not None and is_secret(slot.field, beside)
         path = "" if node.name.startswith("[") or not around else _without_indexes(dotted)
         item = Item(node.name, "", node.start, node.end)
         if is_list(node):
@@ -292,21 +292,13 @@ class _Side:
             item.value = _telling(node, self._named)
         else:
             item.path = path
-            value = node.value
-            if secret and isinstance(value, str | bytes):
-                value = asterisks(value)
-                self.secret_spans += [
-                    (leaf.start, leaf.end)
-                    for leaf in node.leaves()
-                    if leaf.name not in ("length", "marker")
-                ]
-            item.raw = value
-            item.value = shown(value, full=False) + self._named(slot, value, beside)
-            if slot is not None and slot.name == "error_code" and value:
+            item.raw = node.value
+            item.value = shown(node.value, full=False) + self._named(slot, node.value, beside)
+            if slot is not None and slot.name == "error_code" and node.value:
                 item.kind = "error"
             self._below(item, node, dotted)
         inner = node.value if isinstance(node.value, dict) else beside
-        if not secret and not (slot is not None and isinstance(node.value, bytes | str)):
+        if slot is None or not isinstance(node.value, bytes | str):
             item.adopt(self.made(node, dotted, inner))
         return item
 
@@ -399,14 +391,13 @@ def _is_control(node: Node) -> bool:
 
 def _telling(node: Node, named: Callable[[Any, Any, Any], str]) -> str:
     """Describe a struct on its line, by a few of its plain fields."""
-    around = node.value if isinstance(node.value, dict) else {}
     leaves = {
         child.name: child
         for child in node.children
         if child.slot is not None
         and not (is_list(child) or is_struct(child) or isinstance(child.value, bytes))
         and child.value not in (None, "")
-        and not is_secret(child.slot.field, around)
+        and not child.secret
     }
     names = [name for name in TELLING if name in leaves]
     if "error_code" in leaves and leaves["error_code"].value:

@@ -8,11 +8,16 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.records import RecordField, shareable
+from kafkascope.analyzer.filter.getters import body_values
+from kafkascope.analyzer.transform.redaction import LEVELS, Redaction
 from kafkascope.analyzer.transform.secrets import masked_response
 from kafkascope.dissectors.records.records import Record, batches, crc_ok, open_batch
 from kafkascope.dissectors.records.writer import encode_batch
+from kafkascope.dissectors.registry import decode_response
 from kafkascope.tui.cli import main
 from tests.analyzer.capture_files import capture_file
+from tests.analyzer.fixtures.test_secrets import unpadded
 from tests.analyzer.metadata_logs import CONFIGS, SECRETS, answer, framed, log, snapshot
 from tests.analyzer.wire import request
 
@@ -64,3 +69,56 @@ def test_what_is_cut_or_unreadable_becomes_asterisks(cut_at: int) -> None:
         for payload, key, version in ((answer(12, data)[4:], 1, 12), (snapshot(data)[4:], 59, 1)):
             written = masked_response(bytes(4) + payload, key, version)
             assert not [secret for secret in SECRETS if secret in written]
+
+
+def capture_of(path: Path, data: bytes) -> Path:
+    turns = [("client", request("Fetch", 12, 1)), ("broker", answer(12, data))]
+    return capture_file(path, turns)
+
+
+@pytest.mark.parametrize("codec", [0, 1])
+def test_no_fixture_has_its_secrets_at_any_level(codec: int) -> None:
+    payload = answer(12, log(codec))[4:]
+    for level in LEVELS:
+        made = Redaction(level).response(payload, 1, 12)
+        assert made is not None
+        (topic,) = decode_response(made, 1, 12).body["responses"]
+        records = records_in(topic["partitions"][0]["records"])
+        assert not [each for each in records for secret in SECRETS if secret in (each.value or b"")]
+        assert (records[2].value == records_in(log(codec))[2].value) is (level == "none")
+
+
+@pytest.mark.parametrize("cut_at", [100, 200, 250, -1])
+def test_bytes_that_are_shown_have_none_behind_damage_either(cut_at: int) -> None:
+    whole = log(0)
+    damaged = whole[:cut_at] + b"\xff" * 5 + whole[cut_at + 5 :]
+    for data in (whole[:cut_at], damaged, whole + whole[:cut_at], damaged + whole, whole[7:]):
+        for aligned in (True, False):
+            field = RecordField("fetch", "__cluster_metadata", None, 0, data, None, aligned)
+            shown = shareable(field) or b""
+            assert not [secret for secret in SECRETS if secret in shown]
+
+
+def test_a_diff_a_filter_and_json_have_none(tmp_path: Path) -> None:
+    one = capture_of(tmp_path / "one.pcapng", log(0))
+    data = encode_batch([Record(0, 1, None, framed("ConfigRecord", CONFIGS[1]), ())] * 3)
+    two = capture_of(tmp_path / "two.pcapng", data)
+    found = "response.responses.partitions.records"
+    for words in (
+        ("diff", str(one), str(two), "--json"),
+        ("diff", str(one), str(two)),
+        ("show", str(one), "1", "--hex"),
+        ("show", str(one), "1", "--json"),
+        ("ls", str(one), "--json", "--columns", f"number,{found}"),
+        ("records", str(one), "--json"),
+    ):
+        done = CliRunner().invoke(main, list(words))
+        assert done.exit_code in (0, 1), done.output
+        texts = (done.output.encode(), *unpadded(done.output.encode()))
+        assert not [text for text in texts for secret in SECRETS if secret in text], words
+    with open_capture([one]) as capture:
+        (exchange,) = capture.exchanges()
+    (shown,) = body_values(exchange, ("response", "responses", "partitions", "records"))
+    assert isinstance(shown, bytes)
+    assert not [secret for secret in SECRETS if secret in shown]
+    assert len(shown) == len(log(0))

@@ -7,9 +7,12 @@ import json
 import pytest
 
 from kafkascope.dissectors import registry
+from kafkascope.dissectors.codec.tree import REST
 from kafkascope.dissectors.embedded.internal import decode, without_secrets
+from kafkascope.dissectors.embedded.masked_tree import masked_tree
 from kafkascope.dissectors.embedded.masking import has_secrets, is_sensitive, masked, secrets_of
 from kafkascope.dissectors.layout import ArrayWire, StructWire, Wire
+from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.reference.config_secrets import CONFIG_NAMES
 from kafkascope.dissectors.schema import Array, Field, Message
 from kafkascope.dissectors.zookeeper.nodes import holds_credentials
@@ -76,6 +79,36 @@ def test_values_that_the_broker_calls_sensitive_are_masked_whatever_their_name()
     assert [each["value"] for each in found] == ["****", "open"]
     assert [each["synonyms"][0]["value"] for each in found] == ["****", "open"]
     assert list(secrets_of(layout, {**body, "results": [result]})) == [b"open", b"open"]
+
+
+def described() -> bytes:
+    body = registry.example("DescribeConfigsResponse", 4)
+    synonym = {"name": "plugin.thing", "value": "open", "source": 5}
+    config = synonym | {"read_only": False, "config_source": 5, "is_sensitive": True}
+    config = {name: config[name] for name in config if name != "source"}
+    config |= {"synonyms": [synonym], "config_type": 2, "documentation": None}
+    result = {"error_code": 0, "error_message": None, "resource_type": 2, "resource_name": "t"}
+    body["results"] = [result | {"configs": [config]}] * 50
+    return registry.encode_body("DescribeConfigsResponse", 4, body)
+
+
+def test_nodes_of_a_tree_hold_no_secret_and_say_which_bytes_do() -> None:
+    layout, data = registry.layout_of("DescribeConfigsResponse", 4), described()
+    root = masked_tree(layout, data)
+    assert "'open'" not in repr(root)
+    shown = bytearray(data)
+    for leaf in root.leaves():
+        if leaf.secret:
+            shown[leaf.start : leaf.end] = b"*" * (leaf.end - leaf.start)
+    assert bytes(shown) == data.replace(b"open", b"****")
+
+
+def test_elements_without_nodes_of_their_own_count_as_secret() -> None:
+    layout, data = registry.layout_of("DescribeConfigsResponse", 4), described()
+    root = masked_tree(layout, data, limits=LIMITS._replace(nodes=300))
+    hidden = [leaf for leaf in root.leaves() if leaf.secret]
+    assert hidden[-1].name == REST
+    assert data.rindex(b"open") < hidden[-1].end
 
 
 SUSPECT = ("password", "secret", "token", "hmac", "salt", "credential", "stored_key", "server_key")

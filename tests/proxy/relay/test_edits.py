@@ -10,6 +10,7 @@ import pytest
 from kafkascope.analyzer.payloads.decoding import Payloads
 from kafkascope.analyzer.payloads.known import KnownSchemas
 from kafkascope.analyzer.payloads.model import Schema, SchemaKey
+from kafkascope.dissectors.codec.jsonform import dumps
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Batch, Record, batches, crc_ok, open_batch
 from kafkascope.dissectors.records.writer import encode_batch
@@ -17,7 +18,8 @@ from kafkascope.dissectors.registry import decode_request
 from kafkascope.proxy.relay.edits import edited, shown
 from kafkascope.proxy.relay.pairing import PendingRequest
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
-from kafkascope.proxy.rules.verdicts import CLIENT
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
+from tests.analyzer.metadata_logs import SECRETS, answer, log
 from tests.proxy.kit import PRODUCE, Bench, request
 
 RECORDS = [
@@ -204,3 +206,23 @@ def test_a_decoded_value_that_does_not_fit_is_refused(
     records(body)["batches"][0]["records"][0].update(change)
     with pytest.raises(DissectError, match=sentence):
         edited(frame, body, by_schema(), "t")
+
+
+def fetched_log() -> InterceptedFrame:
+    whole = answer(12, log(0))
+    pending = PendingRequest(1, 12, 1, 0)
+    return InterceptedFrame(Bench().context, BROKER, pending, len(whole) - 4, 0, whole)
+
+
+def test_secrets_of_the_metadata_log_are_hidden_and_pass_on_untouched() -> None:
+    frame = fetched_log()
+    body = view(frame)
+    text = dumps(body)
+    shown_records = body["responses"][0]["partitions"][0]["records"]["batches"][0]["records"]
+    assert not [secret for secret in SECRETS if secret in text]
+    assert not [each for each in shown_records if isinstance(each["value"], dict)]
+    assert answer(12, log(0))[4:] == edited(frame, body)
+    assert all(secret in edited(frame, body | {"throttle_time_ms": 7}) for secret in SECRETS)
+    shown_records[2]["value"] = "other"
+    with pytest.raises(DissectError, match="secrets are hidden"):
+        edited(frame, body)
