@@ -152,6 +152,26 @@ def test_produce_has_sizes_at_trace() -> None:
     assert [topic["name"] for topic in found.request.body["topic_data"]] == ["a-b", "c"]
 
 
+def test_produce_of_0_10_0_is_a_struct() -> None:
+    buffers = (
+        "java.nio.HeapByteBuffer[pos=0 lim=259 cap=556]",
+        "java.nio.Bits[pos=9 lim=12 cap=12]",
+    )
+    data = ",".join(f"{{partition={n},record_set={each}}}" for n, each in enumerate(buffers))
+    text = (
+        "Completed request:{api_key=0,api_version=2,correlation_id=5,client_id=java} -- "
+        f"{{acks=-1,timeout=30000,topic_data=[{{topic=t,data=[{data}]}}]}}"
+        " from connection 10.0.0.1:9092-10.0.0.2:40206;totalTime:24,requestQueueTime:0,"
+        "localTime:23,remoteTime:0,responseQueueTime:0,sendTime:1,securityProtocol:PLAINTEXT,"
+        "principal:User:ANONYMOUS (kafka.request.logger)"
+    )
+    found = parse_text(text.encode(), 0, False, "TRACE")
+    partitions = [{"index": 0, "records": None}, {"index": 1, "records": None}]
+    topics = [{"name": "t", "partition_data": partitions}]
+    assert found.request.body == {"acks": -1, "timeout_ms": 30000, "topic_data": topics}
+    assert found.record_sizes == {("t", 0): 259, ("t", 1): 3}
+
+
 def test_a_line_that_ends_within_its_last_fields_is_cut() -> None:
     tail = TAIL.format(
         principal="User:alice",
