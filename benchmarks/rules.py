@@ -32,7 +32,7 @@ def serve(rule: str) -> None:
     sys.path.insert(0, str(Path.cwd()))
     from kafkascope.proxy.rules.faults import parse_fault
     from kafkascope.proxy.rules.rules import Chain
-    from tests.proxy.kit import (
+    from tests.kit.proxy import (
         FETCH,
         HEARTBEAT,
         PRODUCE,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import inspect
 import os
 import signal
 import sys
@@ -37,6 +39,27 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from tests.distribution import Groups
 
     return Groups(config, log)
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Whose certificates brokers and clients have."""
+    from tests.kit.authority import Authority
+
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine, for five minutes at most."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    given = {
+        name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters
+    }
+    with asyncio.Runner(loop_factory=pyfuncitem.funcargs.get("loop")) as runner:
+        runner.run(asyncio.wait_for(pyfuncitem.obj(**given), 300))
+    return True
 
 
 PACKAGES = frozenset(

@@ -31,8 +31,6 @@ from typing import Final
 
 from tests.outcomes import KINDS, Difference, Numbers, Outcome, compare, matched
 
-__all__ = ["COMMANDS", "main"]
-
 LIST: Final = "ls @ --json"
 COMMANDS: Final = f"""
 {LIST}
@@ -200,7 +198,7 @@ def _text(path: Path) -> str:
 
 def _made(samples: Path, folder: Path) -> Iterator[Path]:
     """Captures cut off, with a wrong length, with holes; a partition with a wrong checksum."""
-    from tests.analyzer.logdir.test_opening import SEGMENT, batch
+    from tests.analyzer.logdir.segments import SEGMENT, batch
 
     def kept(path: Path, data: bytes) -> Path:
         # What is there stays: the cache knows it by its time.

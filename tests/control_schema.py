@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.validators import validator_for
 
-__all__ = ["PATH", "check_answer", "check_event", "check_request", "names"]
+from tests.kit.samples import DOCS
 
-PATH = Path(__file__).parents[1] / "docs" / "control.schema.json"
+PATH = DOCS / "control.schema.json"
 CLOSED = ("request.", "answer.", "event.", "refused", "rule", "connection", "held", "verdict")
 """What may have no further members: in the schema itself they may come."""
 

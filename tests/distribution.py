@@ -15,8 +15,6 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-__all__ = ["Groups", "following", "group"]
-
 SHARES = {
     "test_mitmproxy": "clusters",
     "test_proxy": "clusters",

@@ -12,8 +12,6 @@ from tests.explosion.schemas import asked, broker, told, value, write_http
 from tests.explosion.turns import Turn, fetch, produce, uvarint
 from tests.hostile import EVIL
 
-__all__ = ["write_hostile_schemas"]
-
 
 def write_hostile_schemas(path: Path, evil: str = EVIL, before: str = "=") -> Path:
     """Write a capture of HTTP with a registry, and of records by its schemas and by none."""

@@ -10,8 +10,6 @@ from tests.explosion.encrypted import Talked, certificate, records_of, write_enc
 from tests.explosion.tls import random_of
 from tests.hostile import EVIL
 
-__all__ = ["write_hostile_tls"]
-
 
 def write_hostile_tls(path: Path, evil: str = EVIL, before: str = "=") -> Path:
     """Write a capture of handshakes with names for a server, protocols and certificates, one of

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["each_nth", "mostly_slow", "pairs"]
-
 
 def mostly_slow(values: Iterable[Any], fast: Callable[[Any], bool]) -> list[Any]:
     """Return parameters for all values; those that are not `fast` are marked `slow`. A value that

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).parents[1]
+from kafkascope.extras import EXTRAS
+from tests.kit.samples import ROOT
+
 CAPTURE: Final = str(ROOT / "captures" / "samples" / "sasl-old.pcap")
 TLS: Final = ROOT / "tests" / "analyzer" / "captures" / "tls"
 KEYS_INSIDE: Final = str(TLS / "tls13-dsb.pcapng.gz")
@@ -65,3 +66,13 @@ NOTES: Final[dict[str, str]] = {
     ),
 }
 """Each goes on, with the message among its notes; with the extra there are none."""
+
+
+USES = [(name, use) for name, extra in EXTRAS.items() for use in extra.uses]
+
+
+def message(name: str, use: str) -> str:
+    return (
+        f"{use} needs the extra '{name}': pip install 'kafkascope[{name}]', "
+        f"or pipx inject kafkascope 'kafkascope[{name}]'"
+    )

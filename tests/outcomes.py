@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-__all__ = ["KINDS", "Difference", "Numbers", "Outcome", "compare", "matched", "renumbered"]
-
 Outcome = dict[str, str]
 """What a command left: stdout, stderr, exit code, and each file as text."""
 

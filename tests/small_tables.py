@@ -4,7 +4,6 @@ of what is left."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,8 +11,9 @@ import pytest
 
 from kafkascope.analyzer.merging import tables
 from kafkascope.analyzer.merging.limits import LIMITS
+from tests.kit.samples import ROOT
 
-SAMPLES = sorted((Path(__file__).parents[1] / "captures" / "samples").glob("*.pcap*"))
+SAMPLES = sorted((ROOT / "captures" / "samples").glob("*.pcap*"))
 
 FEW = [
     path

@@ -6,12 +6,11 @@ import subprocess
 import sys
 import time
 import uuid
-from pathlib import Path
 from typing import Self
 
 from tests.interop.needs import need
+from tests.kit.samples import ROOT
 
-ROOT = Path(__file__).parents[1]
 PROGRAM = f"env -u COLUMNS -u LINES {sys.executable} -P -m kafkascope.tui.cli"
 LONG = 120.0
 """Seconds: a busy machine is slow, and nothing is lost by waiting for what comes."""

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.kit.samples import ROOT
+
 HEALTHY = ROOT / "captures" / "samples" / "sasl-old.pcap"
 PACKAGES = ("analyzer", "bridges", "captures", "dissectors", "kernel", "library", "proxy", "tui")
 HEAVY = ("scapy", "construct", "mitmproxy", "textual", "pyspark", "numpy", "pyarrow", "pandas")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.distribution import NEWEST, SHARES, following, group
 from tests.interop.drivers import CLIENT_LIST
-from tests.interop.test_clients import DIAGONAL, marks
+from tests.interop.scenarios import DIAGONAL, marks
 
 INTEROP = Path(__file__).parent / "interop"
 

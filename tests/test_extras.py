@@ -13,21 +13,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from kafkascope.extras import EXTRAS, MissingExtra, installed, missing
-from kafkascope.tui.cli import main
-from tests.missing_extras import CAPTURE, COMMANDS, NOTES, PYTHON, ROOT
+from tests.kit.run import run
+from tests.kit.samples import ROOT
+from tests.missing_extras import CAPTURE, COMMANDS, NOTES, PYTHON, USES, message
 
 DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-USES = [(name, use) for name, extra in EXTRAS.items() for use in extra.uses]
-
-
-def message(name: str, use: str) -> str:
-    return (
-        f"{use} needs the extra '{name}': pip install 'kafkascope[{name}]', "
-        f"or pipx inject kafkascope 'kafkascope[{name}]'"
-    )
 
 
 def test_the_table_has_the_extras_of_the_package_and_a_test_for_each_use() -> None:
@@ -56,7 +48,7 @@ def test_without_the_extra_one_message_says_what_to_install(
     if use in COMMANDS:
         (tmp_path / "stored" / "_manifest").mkdir(parents=True)
         before = sorted(tmp_path.rglob("*"))
-        done = CliRunner().invoke(main, COMMANDS[use])
+        done = run(*COMMANDS[use])
         text = done.output.partition(". Without it: kafkascope ")[0].rstrip("\n")
         assert (text, done.exit_code) == (wanted, 5)
         assert sorted(tmp_path.rglob("*")) == before, "nothing was written"
@@ -160,7 +152,7 @@ def test_a_mere_folder_of_the_name_is_no_module(
 
 def test_doctor_lists_missing_extras_and_what_they_enable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mitmproxy", None)
-    done = CliRunner().invoke(main, ["doctor", "--format", "tsv"])
+    done = run("doctor", "--format", "tsv")
     lines = {line.split("\t")[0]: line.split("\t")[1:] for line in done.stdout.splitlines()}
     assert {f"extra {name}" for name in EXTRAS} <= lines.keys()
     state, found, advice = lines["extra proxy"]

@@ -21,7 +21,7 @@ from kafkascope.tui.cli import main
 from kafkascope.tui.controllers.table import KEYS as CONTROLLER_KEYS
 from kafkascope.tui.keys import BOARD_KEYS, FOOTER, Key
 from kafkascope.tui.screens import SCREENS, TABS
-from tests.test_links import ROOT
+from tests.kit.samples import ROOT
 
 FINDINGS: Final = (
     "analyzer/findings",

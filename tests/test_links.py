@@ -4,20 +4,16 @@ from a page that is not in the repository."""
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from kafkascope.tui.cli import main
+from tests.kit.run import run
+from tests.kit.samples import DOCUMENTS, FOLDERS, ROOT
 
-ROOT = Path(__file__).parents[1]
-FOLDERS = ("docs", "captures", "tests", "benchmarks", "proxy", "bindings")
-DOCUMENTS = [
-    *sorted(ROOT.glob("*.md")),
-    *(path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.md"))),
-]
 LINK = re.compile(r"\]\(([^()\s]+)\)|^\[[^\]]+\]: (\S+)$", re.MULTILINE)
 NAMED = re.compile(
     rf"`((?:analyzer|bridges|dissectors|kernel|library|tui|{'|'.join(FOLDERS)})/[\w./-]+\.(?:py|md|json|txt))`"
@@ -103,6 +99,40 @@ def test_packages_name_places_that_are_there(folder: Path) -> None:
 
 def test_the_version_is_documented_and_told() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    told = CliRunner().invoke(main, ["--version"], prog_name="kafkascope").output
+    told = run("--version", prog_name="kafkascope").output
     assert told == f"kafkascope {version}\n"
     assert "`kafkascope --version`" in (ROOT / "docs" / "commands.md").read_text()
+
+
+# --- the README prints what its commands print on a terminal of 80 columns ------------------------
+
+
+GOLDEN = ROOT / "tests" / "analyzer" / "commands" / "terminals"
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def test_it_has_120_lines_at_most() -> None:
+    assert README.count("\n") <= 120
+
+
+def test_answers_are_what_the_commands_print() -> None:
+    answers = re.findall(r"^    \$ kafkascope (.*)\n((?:    .*\n)+)", README, re.MULTILINE)
+    assert len(answers) == 3
+    for command, answer in answers:
+        name = "-".join(re.findall(r"\w+", command.replace("-", " ")))
+        printed = (GOLDEN / f"{name}-80.txt").read_text("utf-8").splitlines()
+        at = 0
+        for line in (line[4:] for line in answer.splitlines() if line.strip() != "..."):
+            at = printed.index(line, at) + 1
+
+
+# --- the site of docs/ builds without warnings: no dead link or anchor, no page outsi -------------
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "index.html").read_text("utf-8")
+    assert "https://github.com/kafkascope/kafkascope/blob/main/CHANGELOG.md" in page

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.kit.samples import ROOT
+
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PINNED = re.compile(r"([a-z0-9-]+)==(\S+)( ; [^\\]+)? \\")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_links import DOCUMENTS, ROOT
+from tests.kit.samples import DOCUMENTS, ROOT
 
 PACKAGES = ("captures", "dissectors", "analyzer", "kernel", "proxy", "library", "bridges", "tui")
 FOLDERS = (

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.kit.samples import ROOT
+
 PACKAGES = ("analyzer", "bridges", "captures", "dissectors", "kernel", "library", "proxy", "tui")
 CATALOGUES = {"messages", "commands", "findings", "screens"}
 """Flat lists of equals."""

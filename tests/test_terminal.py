@@ -19,9 +19,9 @@ from kafkascope.analyzer.logs import Formatter
 from kafkascope.analyzer.terminal import indented, stdout_blocks
 from kafkascope.tui.cli import main
 from tests.hostile import EVIL, forged, hostile
-from tests.proxy.served import with_server
+from tests.kit.samples import ROOT
+from tests.kit.served import serving
 
-ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "captures" / "samples"
 SHOP = ROOT / "tests" / "analyzer" / "captures" / "shop.pcap.zst"
 PACKAGES = ("analyzer", "bridges", "captures", "dissectors", "kernel", "library", "proxy", "tui")
@@ -279,10 +279,11 @@ def test_the_proxy_logs_through_the_one_formatter() -> None:
     assert "log_to" in called
 
 
-def test_replay_names_missing_topics_without_what_a_terminal_obeys(named: str) -> None:
+async def test_replay_names_missing_topics_without_what_a_terminal_obeys(named: str) -> None:
     """Against a broker that has none of the topics."""
 
-    async def replayed(host: str, port: int, told: list[str]) -> None:
+    said: list[str] = []
+    async with serving("libraries.pcap") as (host, port, _):
         words = [
             sys.executable,
             "-m",
@@ -298,9 +299,6 @@ def test_replay_names_missing_topics_without_what_a_terminal_obeys(named: str) -
         )
         out, error = await process.communicate()
         said.append(out.decode() + error.decode())
-
-    said: list[str] = []
-    asyncio.run(with_server("libraries.pcap", replayed))
     assert "the target has no topic" in said[0]
     assert "[red]" in said[0]
     assert not forged(said[0])

@@ -5,17 +5,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from io import BytesIO
-from pathlib import Path
 
 from hypothesis import strategies as st
 
 from kafkascope.captures.build import Composer
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.model import Endpoint
+from tests.kit.samples import SAMPLES
 
 __all__ = ["SAMPLES", "broken", "conversation", "heard_from"]
 
-SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 SMALL = ("sasl-old.pcap", "transactions.pcap", "rebalance.pcap", "java-old.pcap")
 TIME = 1_700_000_000_000_000_000
 HUGE = struct.pack(">i", 2**31 - 1)

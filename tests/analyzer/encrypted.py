@@ -13,8 +13,6 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.model import Frame
 from kafkascope.captures.model import Closed, Connection, Opened
 
-__all__ = ["Encrypted", "differences", "read"]
-
 WAYS = ("client_to_server", "server_to_client")
 
 

@@ -9,9 +9,7 @@ from kafkascope.dissectors.layout import implied_default, resolve
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import example, layout_of, message, write_layout
-from tests.analyzer.wire import response
-
-__all__ = ["CONFIGS", "SECRETS", "answer", "framed", "log", "snapshot"]
+from tests.kit.wire import response
 
 SECRETS = (b"stored-key-hunter2", b"server-key-hunter2", b"salt-hunter2", b"config-hunter2")
 CREDENTIALS = {

@@ -13,10 +13,9 @@ from kafkascope.dissectors.records.batches import HEADER_SIZE, Batch, Partial, b
 from kafkascope.dissectors.records.compression import decompress
 from kafkascope.dissectors.records.message_sets import open_entry
 from kafkascope.dissectors.registry import Decoded
+from tests.kit.samples import ROOT
 
-__all__ = ["fields_of", "told_of", "unpacked"]
-
-TRUTH = Path(__file__).parents[1] / "interop" / "truth"
+TRUTH = ROOT / "tests" / "interop" / "truth"
 
 
 def fields_of(decoded: Decoded) -> Iterator[tuple[bytes, Batch]]:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.fixtures.check import check
 from kafkascope.analyzer.fixtures.folder import read
 from kafkascope.tui.cli import main
-from tests.analyzer.broken import HELLO, HUGE, SAMPLES, broken, conversation, heard_from
+from tests.analyzer.broken import HELLO, HUGE, broken, conversation, heard_from
+from tests.kit.samples import SAMPLES
 
 
 def run(*arguments: object) -> Result:

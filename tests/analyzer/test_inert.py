@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from kafkascope.analyzer.text import inert, inert_json
-from kafkascope.tui.cli import main
 from tests.hostile import hostile
+from tests.kit.run import run
+from tests.kit.samples import SAMPLES
 
-SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "transactions.pcap"
+SAMPLE = SAMPLES / "transactions.pcap"
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_a_log_of_a_job_holds_no_commands_of_traffic(
     if arguments[0] != "check":
         monkeypatch.setenv("GITHUB_ACTIONS", "true")
     name, *rest = arguments
-    done = CliRunner().invoke(main, [name, str(evil), *rest])
+    done = run(name, evil, *rest)
     assert done.exit_code in (0, 1), done.output
     own = "github" in arguments
     assert not [

@@ -17,9 +17,9 @@ from kafkascope.analyzer.filter.syntax import parse
 from kafkascope.analyzer.render.records import octets
 from kafkascope.analyzer.render.tree import shown
 from kafkascope.tui.cli import main
-from tests.analyzer.batches import batch
-from tests.analyzer.capture_files import capture_file
-from tests.analyzer.wire import request, response
+from tests.kit.batches import batch
+from tests.kit.captures import capture_file
+from tests.kit.wire import request, response
 
 OBEYED = "\x1b]0;mine\x07\x9b31m\r"
 """A title, a colour, and back to the start of the line."""

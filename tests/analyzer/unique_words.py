@@ -239,3 +239,12 @@ def leaks_of_records(value: Any) -> set[bytes]:
     except Exception:  # bytes of something else
         pass
     return found
+
+
+BASE64 = re.compile(rb"[A-Za-z0-9+/]{8,}={0,2}")
+
+
+def unpadded(data: bytes) -> Iterator[bytes]:
+    for match in BASE64.findall(data):
+        text = match.rstrip(b"=")
+        yield text[: len(text) - (len(text) % 4 == 1)]

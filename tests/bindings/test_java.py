@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from pathlib import Path
 
-JAVA = Path(__file__).parents[2] / "bindings" / "java"
+from tests.kit.samples import ROOT
+
+JAVA = ROOT / "bindings" / "java"
 EXAMPLES = re.findall(r"```java\n(.*?)```", (JAVA / "README.md").read_text(), re.DOTALL)
 
 

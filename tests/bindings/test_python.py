@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-TESTS = Path(__file__).parents[1]
+from tests.kit.samples import ROOT
+
+TESTS = ROOT / "tests"
 PLUGIN = TESTS.parent / "bindings" / "python" / "pytest_kafkascope.py"
 CAUSES = TESTS / "analyzer" / "captures" / "causes"
 KAFKASCOPE = Path(sys.executable).with_name("kafkascope")

@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator, ValidationError
 from kafkascope.analyzer.filter.language import bind
 from kafkascope.proxy.answers import PROTOCOL
 from kafkascope.proxy.rules.faults import parse_fault
+from tests.kit.samples import ROOT
 
-ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "bindings" / "scenarios"
 SCENARIOS = sorted(p for p in FOLDER.glob("*.json") if p.name != "scenario.schema.json")
 SCHEMA = json.loads((FOLDER / "scenario.schema.json").read_text())

@@ -13,9 +13,10 @@ from kafkascope.bridges.following import NOT_SEEN, TOKEN, ByteFollower, Followed
 from kafkascope.captures import open_inputs
 from kafkascope.captures.model import Chunk, Endpoint, Gap
 from kafkascope.captures.streams.streams import streams
-from tests.analyzer.wire import beat, heartbeat, produce
+from tests.kit.samples import ROOT
+from tests.kit.wire import beat, heartbeat, produce
 
-SAMPLES = sorted((Path(__file__).parents[2] / "captures" / "samples").glob("*.pcap*"))
+SAMPLES = sorted((ROOT / "captures" / "samples").glob("*.pcap*"))
 CLIENT, BROKER = Endpoint("10.0.0.1", 50000), Endpoint("10.0.0.2", 9092)
 
 

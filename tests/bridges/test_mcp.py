@@ -15,8 +15,12 @@ import pytest
 
 import kafkascope as ks
 from kafkascope.bridges.mcp.toolbox import ABOUT, MOST, TOOLS, Toolbox, answer, description
+from kafkascope.errors import Error
+from kafkascope.library.capture import open as open_capture
+from kafkascope.library.tables import TABLES
+from tests.kit.samples import ROOT
+from tests.small_tables import FEW, small_tables  # noqa: F401  (a fixture)
 
-ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "captures" / "samples"
 DEMO = SAMPLES / "demo.pcap.zst"
 
@@ -174,3 +178,20 @@ def test_it_ends_in_order_and_says_what_is_wrong(tmp_path: Path) -> None:
     done = subprocess.run([*command, "-"], capture_output=True, cwd=ROOT)
     assert done.returncode == 2
     assert b"stdin carries the protocol" in done.stderr
+
+
+# --- the tools of assistants with tables that dropped most of what was counted --------------------
+
+
+@pytest.mark.usefixtures("small_tables")
+@pytest.mark.parametrize("path", FEW, ids=lambda path: path.name)
+def test_tools_answer_with_what_small_tables_kept(path: Path) -> None:
+    with open_capture([path]) as capture:
+        box = Toolbox(capture)
+        answers = [box.overview(), box.findings("chat"), box.exchanges("finding")]
+        answers += [box.table(name) for name in TABLES]
+        try:
+            answers.append(box.exchange(1))
+        except Error:
+            assert '"exchanges":0' in answers[0]
+    assert all("data" in json.loads(each) for each in answers)

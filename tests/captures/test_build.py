@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kafkascope.captures import Endpoint, Gap
 from kafkascope.captures.build import Composer, checksum
-from tests.captures.wires import A, B, Tape, bytes_of, conversation, read
+from tests.kit.captures import A, B, Tape, bytes_of, conversation, read
 
 logging.getLogger("scapy.runtime").setLevel(logging.ERROR)
 

@@ -6,7 +6,7 @@ import pytest
 
 from kafkascope.captures.build import Composer
 from kafkascope.captures.describe import describe
-from tests.captures.wires import A, B, packet
+from tests.kit.captures import A, B, packet
 
 FRAME = Composer(A, B).send(0, b"secret")[0]
 SNAP = b"\xaa\xaa\x03\0\0\0" + FRAME[12:]

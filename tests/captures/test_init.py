@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 from kafkascope import captures
+from tests.kit.samples import ROOT
 
 
 def test_every_public_name_is_there() -> None:
@@ -17,7 +17,7 @@ def test_every_public_name_is_there() -> None:
 def test_importing_loads_neither_scapy_nor_numpy() -> None:
     program = "import kafkascope.captures, sys\n"
     program += "print(sorted({'scapy', 'numpy'} & set(sys.modules)))"
-    root = Path(__file__).parents[2]
+    root = ROOT
     run = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=root
     )

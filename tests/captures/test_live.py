@@ -9,7 +9,7 @@ import pytest
 
 from kafkascope.captures import CaptureError, NotAllowed, Source
 from kafkascope.captures.live import _Program, capture_command, refusal
-from tests.captures.wires import conversation
+from tests.kit.captures import conversation
 
 
 def test_prefers_dumpcap_then_tcpdump(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from docs.print_coverage import TARGET, document, load
 from kafkascope.dissectors import registry, schema
 from kafkascope.dissectors.layout import (
     ArrayWire,
@@ -20,8 +21,9 @@ from kafkascope.dissectors.layout import (
     resolve,
 )
 from kafkascope.dissectors.values import Uuid
+from tests.kit.samples import ROOT
 
-FACTS = Path(__file__).parents[1] / "facts" / "layouts.txt"
+FACTS = ROOT / "tests" / "facts" / "layouts.txt"
 
 
 def word(wire: Wire) -> str:
@@ -121,3 +123,15 @@ def test_every_module_of_the_folder_is_on_the_list() -> None:
     modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "record_batch"}
     listed = {api.module for api in registry.APIS.values()} | set(registry.DATA.values())
     assert modules == listed
+
+
+# --- docs/coverage.md is what docs/print_coverage.py prints ---------------------------------------
+
+
+def test_the_committed_document_is_the_printed_one() -> None:
+    assert TARGET.read_text() == document(load())
+
+
+def test_what_was_met_is_declared() -> None:
+    for name, version in load():
+        assert version in registry.api_named(name).versions

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.keyed import api_name, decode, error_name, read_header
 from kafkascope.dissectors.zookeeper.types import BY_NAME
+from tests.kit.samples import SAMPLES
 
-SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 GET_DATA = BY_NAME["zk.getdata"]
 
 

@@ -13,12 +13,11 @@ from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.merge.inputs import open_inputs
 from kafkascope.captures.model import Packet
 from kafkascope.library.capture import open as open_capture
-
-__all__ = ["SAMPLES", "write_again"]
+from tests.kit.samples import ROOT
 
 SAMPLES: Final = {
     path.name.partition(".")[0]: path
-    for path in sorted((Path(__file__).parents[2] / "captures" / "samples").glob("*.pcap*"))
+    for path in sorted((ROOT / "captures" / "samples").glob("*.pcap*"))
 }
 _PORTS: Final = struct.Struct(">HH")
 _IP: Final = {1: 14, 113: 16, 276: 20, 101: 0, 0: 4}

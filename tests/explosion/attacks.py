@@ -13,8 +13,6 @@ from tests.explosion.packets import write_blocks, write_packets, write_slowly
 from tests.explosion.schemas import write_http
 from tests.explosion.turns import Turn, write_capture
 
-__all__ = ["ATTACKS", "Attack", "write_attack"]
-
 
 def write_conversations(path: Path, made: list[Turn] | Iterator[list[Turn]]) -> None:
     """A pcapng with one connection, or with several."""

@@ -7,8 +7,8 @@ from typing import Any
 
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
-from tests.analyzer.wire import framed, request, response
 from tests.explosion.turns import Turn, exchange, uvarint
+from tests.kit.wire import framed, request, response
 
 
 def _topic(name: str = "") -> dict[str, Any]:

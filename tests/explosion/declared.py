@@ -19,10 +19,8 @@ from kafkascope.dissectors.layout import (
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import APIS, layout_of
-from tests.analyzer.wire import request, response
 from tests.explosion.turns import Turn
-
-__all__ = ["arrays", "long_arrays", "names", "often"]
+from tests.kit.wire import request, response
 
 Path = tuple[str, ...]
 BITS: Final = {"b": 7, "h": 15, "i": 31, "q": 63, "H": 16, "I": 32}

@@ -13,13 +13,11 @@ from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.tls.keys.derive import next_secret
 from kafkascope.captures.tls.keys.suites import suite_of
-from tests.analyzer.wire import request, response
 from tests.captures.tls import writer
 from tests.captures.tls.writer import CLIENT, DATA, HANDSHAKE, SERVER, Talk
 from tests.explosion.tls import CLIENT_0, LABELS, random_of, secret_of
 from tests.explosion.turns import TIME, Turn
-
-__all__ = ["Talked", "write_encrypted"]
+from tests.kit.wire import request, response
 
 BROKER: Final = Endpoint("10.255.0.2", 9093)
 MODERN, OLD, RSA = 0x1301, 0xC02F, 0x009C

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["MEMORY_MB", "Taken", "measured"]
+from tests.kit.samples import ROOT
 
-ROOT: Final = Path(__file__).parents[2]
 MEMORY_MB: Final = 500
 """What a command may take for any input."""
 ADDRESS_BYTES: Final = 8 << 30

@@ -13,31 +13,8 @@ from kafkascope.captures.formats.pcapng import COMMENT, INTERFACE
 from kafkascope.captures.formats.remarks import OURS
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.model import Endpoint
-from tests.analyzer.wire import request, response
 from tests.explosion.turns import TIME, produce
-
-__all__ = [
-    "brokers",
-    "comments",
-    "descending",
-    "descending_on_many",
-    "dns_answers",
-    "every_second",
-    "fragments",
-    "hellos",
-    "one_byte",
-    "options",
-    "outages",
-    "outages_of_many",
-    "overlaps",
-    "resolved_names",
-    "scan",
-    "tunnels",
-    "unreachable",
-    "write_blocks",
-    "write_packets",
-    "write_slowly",
-]
+from tests.kit.wire import request, response
 
 CLIENT: Final = Endpoint("10.0.0.4", 40_000)
 BROKER: Final = Endpoint("10.255.0.2", 9092)

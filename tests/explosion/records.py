@@ -13,8 +13,8 @@ from kafkascope.dissectors.records.writer import (
     encode_message_set,
     varint,
 )
-from tests.analyzer.wire import request, response
 from tests.explosion.turns import Turn, batch_of, fetch, produce, record
+from tests.kit.wire import request, response
 
 
 def headers(n: int) -> list[Turn]:

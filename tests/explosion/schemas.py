@@ -17,8 +17,6 @@ from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
 from tests.explosion.turns import TIME, Turn, fetch, produce, uvarint
 
-__all__ = ["write_http"]
-
 REGISTRY = 8081
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from kafkascope.analyzer.bodies.fetch_sessions import LISTED
 from kafkascope.analyzer.conversation.limits import ConversationLimits
@@ -34,8 +33,6 @@ from kafkascope.dissectors.records.records import Batch, Header, Record, batches
 from kafkascope.dissectors.records.redaction import redacted_records
 from kafkascope.dissectors.records.writer import encode_batch, varint
 from kafkascope.library import capture as library_capture
-from kafkascope.tui.cli import main
-from tests.analyzer.wire import request, response
 from tests.explosion.again import SAMPLES, write_again
 from tests.explosion.attacks import write_attack
 from tests.explosion.bodies import produced_topics
@@ -44,6 +41,8 @@ from tests.explosion.measuring import MEMORY_MB, measured
 from tests.explosion.packets import hellos, write_packets
 from tests.explosion.records import bomb, scram_records
 from tests.explosion.turns import Turn, batch_of, exchange, fetch, produce, record, write_capture
+from tests.kit.run import run
+from tests.kit.wire import request, response
 
 
 @pytest.mark.slow
@@ -85,13 +84,13 @@ def test_a_large_session_is_counted_not_listed_with_each_request(tmp_path: Path)
     for count, listed in ((LISTED, True), (LISTED + 1, False)):
         path, out = tmp_path / f"{count}.pcapng", tmp_path / f"{count}.jsonl"
         write_capture(path, iter([sessions(count)[:8]]))
-        result = CliRunner().invoke(main, ["export", str(path), "--full", "-o", str(out)])
+        result = run("export", path, "--full", "-o", out)
         assert result.exit_code == 0, result.output
         *_, last = map(json.loads, out.read_text().splitlines())
         told = last["fetch_session"]
         assert (told["partitions"] is not None) == listed
         assert told.get("partition_count") == (None if listed else count)
-        shown = CliRunner().invoke(main, ["show", str(path), "3"]).output
+        shown = run("show", path, "3").output
         assert (f"{count:,} partitions, not listed" in shown) != listed
 
 
@@ -134,7 +133,7 @@ def test_records_of_an_exchange_beyond_the_limit_are_left_out_with_a_sentence(
     path, out = tmp_path / "a.pcapng", tmp_path / "a.jsonl"
     value = batch_of(4, 1, record(b"\0\0\0\x01" + varint(2 << 20) + b"x" * (2 << 20) + b"\0"))
     write_capture(path, iter([fetch(1, *[value] * 5)]))
-    result = CliRunner().invoke(main, ["export", str(path), "--full", "-o", str(out)])
+    result = run("export", path, "--full", "-o", out)
     assert "records omitted" in result.output
     (line,) = map(json.loads, out.read_text().splitlines())
     parts = [each["records"] for each in line["response"]["responses"][0]["partitions"]]
@@ -169,7 +168,7 @@ def test_what_is_too_long_of_a_record_is_told_as_left_out(tmp_path: Path) -> Non
         Record(2, 1, b"k" * (9 << 20), None, [("h", b"x")]),
     ]
     write_capture(path, iter([fetch(1, encode_batch(made))]))
-    result = CliRunner().invoke(main, ["records", str(path), "--json"])
+    result = run("records", path, "--json")
     first, whole, last = map(json.loads, result.output.splitlines())
     assert first["key"] == "key"
     assert first["value"] == {"left_out": f"{size} bytes of a record with more than 8 MB"}
@@ -178,7 +177,7 @@ def test_what_is_too_long_of_a_record_is_told_as_left_out(tmp_path: Path) -> Non
     assert last["value"] is None
     assert last["headers"] == [["h", "x"]]
     for form in (["--headers", "--value"], ["--format", "csv"]):
-        shown = CliRunner().invoke(main, ["records", str(path), *form]).output
+        shown = run("records", path, *form).output
         assert f"(left out: {size} bytes of a record with more than 8 MB)" in shown
 
 
@@ -264,7 +263,7 @@ def test_connections_that_are_counted_together_are_no_connection_to_tell_of(
     monkeypatch.setitem(STATISTICS, "connections", few)
     path = tmp_path / "a.pcapng"
     write_packets(path, hellos(8))
-    result = CliRunner().invoke(main, ["check", str(path), "--json"])
+    result = run("check", path, "--json")
     assert result.exit_code == 1, result.output
     told = [json.loads(line) for line in result.output.splitlines() if line.startswith("{")]
     # One trouble of many hosts is one finding.
@@ -376,7 +375,7 @@ def test_late_names_beyond_those_that_are_remembered(
     monkeypatch.setattr(late, "MOST_IDS", 3)
     path, out = tmp_path / "a.pcapng", tmp_path / "a.jsonl"
     write_capture(path, iter([late_names(10)]))
-    result = CliRunner().invoke(main, ["export", str(path), "-o", str(out)])
+    result = run("export", path, "-o", out)
     assert result.exit_code == 0, result.output
     rows = list(map(json.loads, out.read_text().splitlines()))
     assert [row["topics"] for row in rows[:10]] == [[f"topic{number}"] for number in range(10)]
@@ -387,7 +386,7 @@ def test_a_large_cell_gets_its_name_late(tmp_path: Path) -> None:
     path, out = tmp_path / "a.pcapng", tmp_path / "a.csv"
     write_capture(path, iter([late_names(2, size=200_000)]))
     arguments = ["export", str(path), "--table", "records", "-o", str(out)]
-    result = CliRunner().invoke(main, arguments)
+    result = run(*arguments)
     assert result.exit_code == 0, result.output
     rows = cells(out)
     assert [row["topic"] for row in rows] == ["topic0", "topic1"]

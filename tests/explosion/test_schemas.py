@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from kafkascope.analyzer.payloads import json_schema, known
 from kafkascope.analyzer.payloads.decoding import Payloads
@@ -17,7 +16,6 @@ from kafkascope.analyzer.payloads.known import IncomingSchemas, KnownSchemas
 from kafkascope.analyzer.payloads.limits import LIMITS, Limits
 from kafkascope.analyzer.payloads.model import PayloadError, Reference, Schema, SchemaKey
 from kafkascope.analyzer.payloads.observed import ObservedSchemas, SchemaObservation
-from kafkascope.tui.cli import main
 from tests.explosion.measuring import MEMORY_MB, measured
 from tests.explosion.schemas import (
     http_list,
@@ -32,6 +30,7 @@ from tests.explosion.schemas import (
     written,
 )
 from tests.explosion.turns import Turn, write_capture
+from tests.kit.run import run
 
 ONE = SchemaKey("id", 1)
 LEFT_OUT = f"id 1 has more than {LIMITS.texts_of_entry} schemas; the later ones are left out"
@@ -255,7 +254,7 @@ def test_a_command_says_what_it_leaves_out(tmp_path: Path) -> None:
     said = journal(schema(1, enum(each), subject=f"s{each}") for each in range(40))
     write_capture(path, iter([said + written(1, b"\0", 3)]))
     for command in ("records", "schemas"):
-        result = CliRunner().invoke(main, [command, str(path)])
+        result = run(command, path)
         assert result.exit_code == 0, result.output
         assert LEFT_OUT in result.output
 
@@ -263,7 +262,7 @@ def test_a_command_says_what_it_leaves_out(tmp_path: Path) -> None:
 def test_very_many_schemas_are_all_used(tmp_path: Path) -> None:
     path = tmp_path / "a.pcapng"
     write_capture(path, iter([subjects(300)]))
-    result = CliRunner().invoke(main, ["schemas", str(path), "--json"])
+    result = run("schemas", path, "--json")
     assert len(result.output.splitlines()) == 300
 
 
@@ -308,7 +307,7 @@ def test_values_that_are_decoded_take_no_gigabyte(
 def test_json_of_too_many_values_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "a.pcapng"
     write_http(path, http_list(2_000_000))
-    result = CliRunner().invoke(main, ["schemas", str(path)])
+    result = run("schemas", path)
     assert "10.64.0.0:8081: JSON of 5 MB is left out" in result.output
 
 

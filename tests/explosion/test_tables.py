@@ -7,18 +7,17 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 
 from kafkascope.analyzer.pipeline import plain
 from kafkascope.analyzer.pipeline.tables import arrow, buffers, collect
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
-from kafkascope.tui.cli import main
 from tests.explosion.attacks import write_attack
 from tests.explosion.many import clients, growing_sessions
 from tests.explosion.measuring import MEMORY_MB, measured
 from tests.explosion.records import fetched_records, large_record
 from tests.explosion.turns import fetch, write_capture
+from tests.kit.run import run
 
 
 @pytest.mark.slow
@@ -53,7 +52,7 @@ def test_rows_with_large_bodies_are_written_before_they_are_many(
     monkeypatch.setattr(buffers, "MOST_BYTES", 100_000)
     path, out = tmp_path / "a.pcapng", tmp_path / "a.parquet"
     write_capture(path, iter([large_record(50_000)] * 10))
-    result = CliRunner().invoke(main, ["export", str(path), "--full", "-o", str(out)])
+    result = run("export", path, "--full", "-o", out)
     assert result.exit_code == 0, result.output
     found = pq.ParquetFile(out)
     assert found.metadata.num_rows == 10
@@ -75,7 +74,7 @@ def test_records_of_one_exchange_become_columns_before_they_are_many(
     monkeypatch.setattr(buffers, "record_batch", noted)
     out = tmp_path / "out"
     arguments = ["spark", str(path), "-o", str(out), "--engine", "plain", "--records"]
-    result = CliRunner().invoke(main, arguments)
+    result = run(*arguments)
     assert result.exit_code == 0, result.output
     assert 100 < max(sizes) <= collect.ROWS
     files = list((out / "records").rglob("*.parquet"))
@@ -85,7 +84,7 @@ def test_records_of_one_exchange_become_columns_before_they_are_many(
 
 def tabled(path: Path, out: Path, *options: str) -> None:
     arguments = ["spark", str(path), "-o", str(out), "--engine", "plain", *options]
-    result = CliRunner().invoke(main, arguments)
+    result = run(*arguments)
     assert result.exit_code == 0, result.output
 
 
@@ -133,7 +132,7 @@ def test_rows_with_long_lists_are_written_before_they_are_many(
     monkeypatch.setattr(plain, "GROUP_BYTES", 100_000)
     path, out = tmp_path / "a.pcapng", tmp_path / "a.parquet"
     write_capture(path, iter([growing_sessions(300)]))
-    assert CliRunner().invoke(main, ["export", str(path), "-o", str(out)]).exit_code == 0
+    assert run("export", path, "-o", out).exit_code == 0
     tabled(path, tmp_path / "out")
     (file,) = (tmp_path / "out" / "exchanges").rglob("*.parquet")
     for each in map(pq.ParquetFile, (out, file)):

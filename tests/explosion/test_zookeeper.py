@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.zookeeper import paths
 from kafkascope.dissectors.zookeeper.paths import place_of
-from kafkascope.tui.cli import main
 from tests.explosion.attacks import ATTACKS
+from tests.kit.run import run
 
 NAMES = [name for name in ATTACKS if name.startswith("ZooKeeper")]
 COMMANDS = ("stats zookeeper", "check", "groups", "cluster", "show --json -Y number>0")
@@ -22,13 +21,13 @@ def test_attacks_are_read(name: str, tmp_path: Path) -> None:
     path, out = tmp_path / "in.pcapng", tmp_path / "out.pcapng"
     ATTACKS[name].write(path, ATTACKS[name].make(60))
     for command in COMMANDS:
-        result = CliRunner().invoke(main, [*command.split(), str(path)])
+        result = run(*command.split(), path)
         assert result.exit_code in (0, 1), result.output
         assert result.exception is None or isinstance(result.exception, SystemExit)
-    read = [CliRunner().invoke(main, ["ls", str(path), "--json"]).output]
-    cut = CliRunner().invoke(main, ["cut", str(path), "--anonymize", "-o", str(out)])
+    read = [run("ls", path, "--json").output]
+    cut = run("cut", path, "--anonymize", "-o", out)
     assert cut.exit_code == 0, cut.output
-    read.append(CliRunner().invoke(main, ["ls", str(out), "--json"]).output)
+    read.append(run("ls", out, "--json").output)
     before, after = (each.count('"protocol":"zookeeper"') for each in read)
     assert before == after > 0
 

@@ -14,19 +14,7 @@ from kafkascope.captures.model import Endpoint
 from kafkascope.dissectors.records.compression import compress
 from kafkascope.dissectors.records.records import Batch, Record, batches
 from kafkascope.dissectors.records.writer import encode_batch, varint, with_right_crc
-from tests.analyzer.wire import request, response
-
-__all__ = [
-    "TIME",
-    "Turn",
-    "batch_of",
-    "exchange",
-    "fetch",
-    "produce",
-    "record",
-    "uvarint",
-    "write_capture",
-]
+from tests.kit.wire import request, response
 
 Turn = tuple[int, bytes]
 """Direction (0 from the client) and bytes."""

@@ -7,9 +7,9 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from tests.analyzer.wire import framed
-from tests.analyzer.zookeeper_wire import ACL, PASSWORD, stat, text
 from tests.explosion.turns import Turn
+from tests.kit.wire import framed
+from tests.kit.zookeeper import ACL, PASSWORD, stat, text
 
 SESSION = 0x100
 CREATE, DELETE, GET, SET, MULTI, CHILDREN, CREATE_2, WATCHES = 1, 2, 4, 5, 14, 8, 15, 101

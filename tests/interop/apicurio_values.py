@@ -11,8 +11,6 @@ import orjson
 from kafkascope.analyzer.payloads import protobuf
 from tests.analyzer.payloads.protobuf_values import mapped
 
-__all__ = ["CITIES", "JSON_SCHEMA", "ORDER", "ORDERS", "city", "order"]
-
 CITY = {
     "type": "record",
     "name": "City",

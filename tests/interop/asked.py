@@ -5,8 +5,6 @@ import subprocess
 import tempfile
 from typing import Any, Self
 
-__all__ = ["Asked"]
-
 
 class Asked:
     """`java/PROGRAM.java`, compiled, on a class path; a context manager."""

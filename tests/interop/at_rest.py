@@ -15,8 +15,6 @@ from tests.interop.brokers import Cluster, KRaftCluster
 from tests.interop.maven import CLIENTS, Artifact, classpath, jars
 from tests.interop.zookeeper import ZooKeeperCluster, admin_of, older
 
-__all__ = ["RELEASES", "Recovered", "Release", "dumped", "recovered", "written"]
-
 TIME_MS: Final = 1_700_000_000_000
 COUNT: Final = 120
 SEGMENT_BYTES: Final = 1500

@@ -15,20 +15,8 @@ from typing import Any, NamedTuple
 
 from tests import control_schema
 from tests.interop.maven import CACHE, locked
+from tests.kit.samples import ROOT
 
-__all__ = [
-    "LANGUAGES",
-    "SCENARIOS",
-    "Binding",
-    "Conformance",
-    "column",
-    "expected",
-    "once",
-    "table",
-    "update",
-]
-
-ROOT = Path(__file__).parents[2]
 BINDINGS = ROOT / "bindings"
 FOLDER = BINDINGS / "scenarios"
 CAPTURE = ROOT / "captures" / "samples" / "libraries.pcap"

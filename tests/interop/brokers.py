@@ -20,8 +20,6 @@ from types import TracebackType
 
 from tests.interop.maven import BROKERS, classpath, compiled, jars
 
-__all__ = ["Cluster", "KRaftCluster", "Node", "free_base", "free_ports"]
-
 JVM = (
     "-Xmx400m",
     "-Xms64m",

@@ -14,8 +14,6 @@ from tests.interop.drivers import Story
 from tests.interop.known import Row
 from tests.interop.wire import Asked, asked
 
-__all__ = ["NOT_DECODED", "Recording", "differences", "kafkascope"]
-
 # APIs whose bodies stay bytes for now. Whoever adds a name here says why.
 NOT_DECODED: frozenset[str] = frozenset()
 # librdkafka sends three bytes behind the end of a Metadata request of version 10 and later.

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.authority import Authority
 from tests.interop import scenarios
 from tests.interop.brokers import Cluster, KRaftCluster
 from tests.interop.compare import Recording
@@ -15,6 +14,7 @@ from tests.interop.drivers import CLIENT_LIST, Driver, Story
 from tests.interop.needs import need
 from tests.interop.proxied import SecuredCluster
 from tests.interop.sniff import sniff
+from tests.kit.authority import Authority
 
 Brokers = Callable[[str], Cluster]
 
@@ -71,12 +71,6 @@ def brokers(java: None) -> Iterator[Brokers]:
             return running[version]
 
         yield of
-
-
-@pytest.fixture(scope="session")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Whose certificates brokers and clients have."""
-    return Authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-__all__ = ["DAMAGES", "chance", "damaged"]
-
 PAGE: Final = 4096
 SUFFIXES: Final = (".log", ".index", ".timeindex", ".snapshot", ".txnindex")
 

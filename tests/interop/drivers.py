@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.interop.known import Row
-from tests.interop.maven import BROKERS, CACHE, CLIENTS, ROOT, JavaClasses, compiled, jars, locked
+from tests.interop.maven import BROKERS, CACHE, CLIENTS, JavaClasses, compiled, jars, locked
 from tests.interop.needs import need
-
-__all__ = ["CLIENT_LIST", "Client", "Driver", "Story", "java_classes"]
+from tests.kit.samples import ROOT
 
 HERE = Path(__file__).parent
 STEP_SECONDS = 240.0

@@ -13,8 +13,6 @@ from typing import Self
 from tests.interop.brokers import START_SECONDS, free_ports
 from tests.interop.maven import KEEPERS, classpath, jars
 
-__all__ = ["Keeper"]
-
 JAAS = """Server {
   org.apache.zookeeper.server.auth.DigestLoginModule required user_alice="alice-secret";
 };

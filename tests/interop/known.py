@@ -6,8 +6,6 @@ This file is also imported by the client programs, so it knows only the standard
 import base64
 from typing import NamedTuple
 
-__all__ = ["EPOCH_MS", "Known", "Row", "known", "payload"]
-
 EPOCH_MS = 1_700_000_000_000
 
 Payload = str | dict[str, str] | None

@@ -15,14 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import Any, Final, NamedTuple
 
-from tests.analyzer import batches
-from tests.analyzer.wire import request
 from tests.interop.brokers import KRaftCluster
 from tests.interop.drivers import CLIENT_LIST, Driver
 from tests.interop.make_findings_kit import Raw, producer
 from tests.interop.network import BROKER, POINTS, Half, Network, Path
-
-__all__ = ["RUNS", "Bench", "DistantCluster", "Run"]
+from tests.kit import batches
+from tests.kit.wire import request
 
 CLIENT_ID: Final = "shop"
 PRODUCE, FETCH = 0, 1

@@ -13,8 +13,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Measured", "measured"]
-
 FIELDS = (
     *("tcp.stream", "frame.time_epoch", "tcp.srcport", "tcp.dstport", "tcp.flags.syn"),
     *("tcp.seq", "tcp.window_size", "tcp.payload"),

@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-__all__ = ["Link", "joined", "whole_frames"]
-
 ALL_FRAMES: Final = 3
 SIOCETHTOOL: Final = 0x8946
 OFFLOADS: Final = (0x17, 0x1F, 0x24, 0x2C)

@@ -11,7 +11,6 @@ from contextlib import closing
 
 from confluent_kafka import TopicPartition
 
-from tests.analyzer.wire import request
 from tests.interop.brokers import KRaftCluster
 from tests.interop.make_findings_kit import (
     PORT,
@@ -26,6 +25,7 @@ from tests.interop.make_findings_kit import (
     scenario,
     topics,
 )
+from tests.kit.wire import request
 
 
 @scenario(PROXY, PROXY + 1)

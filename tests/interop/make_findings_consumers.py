@@ -24,7 +24,7 @@ from tests.interop.make_findings_kit import (
     scenario,
     topics,
 )
-from tests.interop.maven import ROOT
+from tests.kit.samples import ROOT
 
 
 @scenario()

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.analyzer import batches
-from tests.analyzer.wire import request
 from tests.interop.brokers import KRaftCluster
-from tests.interop.maven import ROOT
+from tests.kit import batches
+from tests.kit.samples import ROOT
+from tests.kit.wire import request
 
 HOME = Path("/var/tmp/kafka")  # its name is on the wire
 TARGET = ROOT / "tests" / "analyzer" / "captures"

@@ -215,6 +215,3 @@ def restarted_member(cluster: KRaftCluster) -> None:
         again.end()
     told["committed"] = committed(group)
     keep("restarted-member", told)
-
-
-__all__ = ["FAST"]

@@ -9,7 +9,6 @@ from contextlib import closing
 
 from confluent_kafka.admin import NewPartitions
 
-from tests.analyzer.wire import request
 from tests.interop.brokers import KRaftCluster
 from tests.interop.make_findings_kit import (
     PORT,
@@ -26,6 +25,7 @@ from tests.interop.make_findings_kit import (
     topics,
 )
 from tests.interop.make_groups import Member, folder, spread
+from tests.kit.wire import request
 
 LONG = 61
 """Seconds: a little longer than the thresholds of a minute."""

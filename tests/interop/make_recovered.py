@@ -13,12 +13,13 @@ from typing import Any
 
 from tests.interop.at_rest import RELEASES, recovered, written
 from tests.interop.damages import chance, damaged
+from tests.kit.samples import ROOT
 
 CHOSEN = ("0.8.0", "0.9.0.1", "1.1.1", "3.9.2", "4.4.0")
 TOPICS = ("c-none", "c-gzip")
 BY_CHANCE = 12
 SUFFIXES = (".log", ".index", ".timeindex")
-TARGET = Path(__file__).parents[1] / "analyzer" / "logdir" / "recovered.tar.xz"
+TARGET = ROOT / "tests" / "analyzer" / "logdir" / "recovered.tar.xz"
 SAME = 64 << 20
 """How far back the compression looks: folders are copies of each other."""
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from tests.interop import scenarios
 from tests.interop.brokers import Cluster, KRaftCluster
 from tests.interop.drivers import CLIENT_LIST, Driver, Story
-from tests.interop.maven import ROOT
 from tests.interop.scenarios import Scenario
 from tests.interop.sniff import sniff
+from tests.kit.samples import ROOT
 
 SAMPLES = ROOT / "captures" / "samples"
 TRUTH = ROOT / "tests" / "interop" / "truth"

@@ -20,10 +20,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.authority import Authority
 from tests.interop.brokers import free_ports
-from tests.interop.maven import ROOT
 from tests.interop.tls_cases import CASES, Made, TlsCluster, derive, early_data, https, make
+from tests.kit.authority import Authority
+from tests.kit.samples import ROOT
 
 TARGET = ROOT / "tests" / "analyzer" / "captures" / "tls"
 KEPT = (

@@ -25,9 +25,8 @@ import threading
 import time
 from pathlib import Path
 
-from tests.analyzer.statistics.cluster.test_cluster import metadata
-from tests.analyzer.wire import framed, request, response
-from tests.analyzer.zookeeper_wire import ACL, text
+from tests.kit.wire import framed, metadata, request, response
+from tests.kit.zookeeper import ACL, text
 
 PORT = 21811
 STUB = 9292

@@ -13,18 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = [
-    "BROKERS",
-    "CLIENTS",
-    "KEEPERS",
-    "JavaClasses",
-    "classpath",
-    "compiled",
-    "jars",
-    "locked",
-]
+from tests.kit.samples import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SOURCES = Path(__file__).parent / "java"
 CACHE = Path(os.environ.get("KAFKASCOPE_CACHE", ROOT / ".cache"))
 

@@ -7,8 +7,6 @@ from typing import NoReturn
 
 import pytest
 
-__all__ = ["CI", "need", "need_namespaces"]
-
 CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 

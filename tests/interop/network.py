@@ -29,9 +29,7 @@ from typing import Any, Final, NamedTuple
 
 from tests.interop.demo.network import inside
 from tests.interop.link import whole_frames
-from tests.interop.maven import ROOT
-
-__all__ = ["BROKER", "CLIENT", "POINTS", "Event", "Half", "Network", "Path", "Recorded"]
+from tests.kit.samples import ROOT
 
 CLIENT, BROKER = "10.60.0.2", "10.60.0.1"
 POINTS: Final = ("client", "between", "broker")

@@ -16,19 +16,10 @@ from typing import Any
 
 from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.recording import watch
-from tests.authority import Authority
 from tests.interop.brokers import Cluster, KRaftCluster
 from tests.interop.compare import Recording, kafkascope
 from tests.interop.drivers import Story
-
-__all__ = [
-    "CLIENT_LISTENERS",
-    "Proxied",
-    "SecuredCluster",
-    "Visitors",
-    "checked",
-    "visitors",
-]
+from tests.kit.authority import Authority
 
 CLIENT_LISTENERS = ("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL")
 

@@ -22,8 +22,6 @@ from tests.interop.asked import Asked
 from tests.interop.brokers import free_ports
 from tests.interop.maven import CACHE, Artifact, compiled, jars, locked
 
-__all__ = ["SERDES", "Apicurio", "go_writer", "java_serializers", "js_writer", "serializers"]
-
 # Of 3.x the newest that runs on Java 17; it has the paths of 2.x, too.
 ARCHIVES = {"2.6.13.Final": "zip", "3.0.9": "tar.gz"}
 SERDES: dict[str, tuple[Artifact, ...]] = {

@@ -2,22 +2,11 @@
 
 from collections.abc import Callable
 
+import pytest
+
+from tests.distribution import NEWEST
 from tests.interop.brokers import USERS, Cluster
 from tests.interop.drivers import Driver, Story
-
-__all__ = [
-    "PREPARED",
-    "Scenario",
-    "administration",
-    "codecs",
-    "everything",
-    "make_topics",
-    "mistakes",
-    "prepare",
-    "rebalance",
-    "sasl",
-    "transactions",
-]
 
 Scenario = Callable[[Driver, Story, Cluster], None]
 
@@ -173,3 +162,19 @@ def everything(driver: Driver, story: Story, cluster: Cluster) -> None:
     rebalance(driver, story, cluster)
     transactions(driver, story, cluster)
     sasl(driver, story, cluster)
+
+
+DIAGONAL = (
+    ("3.9.2", "java-0.10.2.2"),
+    ("3.9.2", "java-1.1.1"),
+    ("3.9.2", "kafka-python"),
+    ("3.9.2", "java-3.9.2"),
+    ("4.4.0", "java-4.4.0"),
+    ("4.4.0", "librdkafka"),
+    ("4.4.0", "aiokafka"),
+)
+
+
+def marks(broker: str) -> tuple[pytest.MarkDecorator, ...]:
+    """Mark the clients of the newest broker, three libraries, for `make test`."""
+    return (pytest.mark.broker,) if broker == NEWEST else ()

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["sniff"]
-
 REST_SECONDS = 3.0  # for what is still on its way to tcpdump: the kernel hands it on each second
 LAST_SECONDS = 60.0
 TAIL = 1 << 20

@@ -17,7 +17,6 @@ from kafkascope.proxy.answers import PROTOCOL
 from tests.interop.bound import (
     KAFKASCOPE,
     LANGUAGES,
-    ROOT,
     SCENARIOS,
     Conformance,
     column,
@@ -28,6 +27,7 @@ from tests.interop.bound import (
 )
 from tests.interop.brokers import KRaftCluster
 from tests.interop.needs import need
+from tests.kit.samples import ROOT
 
 pytestmark = pytest.mark.interop
 

@@ -5,23 +5,14 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.distribution import NEWEST
 from tests.interop.compare import Recording, differences
 from tests.interop.drivers import CLIENT_LIST
+from tests.interop.scenarios import DIAGONAL, marks
 
 pytestmark = pytest.mark.interop
 
 Record = Callable[[str, str], Recording]
 
-DIAGONAL = (
-    ("3.9.2", "java-0.10.2.2"),
-    ("3.9.2", "java-1.1.1"),
-    ("3.9.2", "kafka-python"),
-    ("3.9.2", "java-3.9.2"),
-    ("4.4.0", "java-4.4.0"),
-    ("4.4.0", "librdkafka"),
-    ("4.4.0", "aiokafka"),
-)
 # 4.x closes the connection of clients as old as 0.10.
 REST = tuple(
     (broker, client)
@@ -38,11 +29,6 @@ APIS = {
     *("AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit", "CreateTopics"),
     "GetTelemetrySubscriptions",
 }
-
-
-def marks(broker: str) -> tuple[pytest.MarkDecorator, ...]:
-    """Mark the clients of the newest broker, three libraries, for `make test`."""
-    return (pytest.mark.broker,) if broker == NEWEST else ()
 
 
 @pytest.fixture(

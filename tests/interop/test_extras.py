@@ -18,9 +18,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from kafkascope.extras import EXTRAS
-from tests.interop.test_wheel import build
-from tests.missing_extras import CAPTURE, COMMANDS, NOTES, PYTHON, ROOT, TLS
-from tests.test_extras import USES, message
+from tests.interop.wheels import build
+from tests.kit.samples import ROOT
+from tests.missing_extras import CAPTURE, COMMANDS, NOTES, PYTHON, TLS, USES, message
 
 pytestmark = pytest.mark.interop
 

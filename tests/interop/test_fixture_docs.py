@@ -14,8 +14,8 @@ from jsonschema import Draft202012Validator
 
 from kafkascope.analyzer.commands.fixture import fixture
 from tests.interop.needs import need
+from tests.kit.samples import DOCS
 
-DOCS = Path(__file__).parents[2] / "docs"
 SAMPLES = sorted((DOCS.parent / "captures" / "samples").glob("*.pcap*"))
 
 PROGRAMS = dict(

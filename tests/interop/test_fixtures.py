@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,11 +21,11 @@ from kafkascope.analyzer.transform.names.pseudonyms import Pseudonyms
 from kafkascope.analyzer.transform.redaction import Redaction
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.layout import ArrayWire, Layout, StructWire, Wire
-from tests.dissectors.codec.test_kio import CLASSES, _from_kio
-from tests.interop.oracle import Oracle
-from tests.interop.test_oracle import RENAMED, compare
+from tests.dissectors.codec.kio_bodies import CLASSES, from_kio
+from tests.interop.oracle import RENAMED, Oracle, compare
+from tests.kit.samples import ROOT
 
-SAMPLES = sorted((Path(__file__).parents[2] / "captures" / "samples").glob("*.pcap*"))
+SAMPLES = sorted((ROOT / "captures" / "samples").glob("*.pcap*"))
 SAMPLES = [path for path in SAMPLES if path.stem != "zookeeper"]  # Kafka's classes know none of it.
 FORMS = ("default", "null", "empty", "full", "tagged")
 OTHER_LAYOUT = {("3.9.2", "ReadShareGroupStateSummaryResponse", 0)}
@@ -136,7 +135,7 @@ def test_kio_reads_every_fixture_with_equal_values(made: Any) -> None:
         except Exception as error:
             wrong.append(f"{each.name}: {error!r}")
             continue
-        found = _from_kio(decoded.layout.body, entity)
+        found = from_kio(decoded.layout.body, entity)
         if end != len(body) or found != plain(decoded.layout.body, decoded.body):
             wrong.append(f"{each.name}: {found} is not {decoded.body}")
     assert wrong == [], "\n".join(each[:600] for each in wrong)

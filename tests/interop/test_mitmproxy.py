@@ -22,10 +22,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafkascope.bridges.mitmproxy.brokers import free_port
 from tests.interop.maven import CACHE
 from tests.interop.proxied import SecuredCluster
+from tests.kit.samples import ROOT
 
 pytestmark = pytest.mark.interop
 
-ROOT = Path(__file__).parents[2]
 TWELVE = "12.3.1"
 PATIENCE_S = 60.0
 RECORDS = 60

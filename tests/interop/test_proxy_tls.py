@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from kafkascope.proxy import ClientTls, UpstreamTls
-from tests.authority import Authority
 from tests.interop.brokers import USERS
 from tests.interop.compare import differences
 from tests.interop.drivers import CLIENT_LIST, Driver, Story
 from tests.interop.proxied import Proxied, SecuredCluster, checked, visitors
 from tests.interop.scenarios import make_topics
+from tests.kit.authority import Authority
 
 pytestmark = pytest.mark.interop
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests.interop.needs import CI
+from tests.kit.samples import ROOT
 
 pytestmark = pytest.mark.interop
 
-ROOT = Path(__file__).parents[2]
 SOURCES = {"kafkascope": ROOT, "pytest_kafkascope": ROOT / "bindings" / "python"}
 TOOLS = ("twine", "readme-renderer[md]", "pipx", "uv")
 RENDER = (

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.interop.scenarios import make_topics
+from tests.kit.samples import ROOT
 
-ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "bindings" / "python"
 SAMPLES = ROOT / "captures" / "samples"
 KAFKASCOPE = Path(sys.executable).with_name("kafkascope")

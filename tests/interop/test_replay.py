@@ -1,21 +1,14 @@
 """Captures of real clients, sent to fresh clusters again: the same answers, but for what the
 releases do differently."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.interop.brokers import Cluster, KRaftCluster
-
-SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
+from tests.interop.replays import SAFE, found, replay, summary
 
 pytestmark = pytest.mark.interop
-
-SAFE = ("--speed", "max", "--create-topics", "--allow-writes", "--group-prefix", "again-")
 
 
 @pytest.fixture
@@ -24,24 +17,6 @@ def fresh(java: None, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     version, nodes = request.param
     with KRaftCluster(version, nodes=nodes) as cluster:
         yield cluster
-
-
-def replay(name: str, cluster: Cluster, *options: str) -> tuple[int, list[dict], str]:
-    """Exit code, lines and remarks."""
-    command = [sys.executable, "-m", "kafkascope.tui.cli", "replay", str(SAMPLES / name)]
-    command += ["--to", cluster.bootstrap(), "--json", *options]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    return run.returncode, [json.loads(line) for line in run.stdout.splitlines()], run.stderr
-
-
-def found(lines: list[dict]) -> set[tuple[str, str]]:
-    """API and path of each difference."""
-    return {(e["api"], e["path"]) for e in lines if e["schema"] == "replay-difference/1"}
-
-
-def summary(lines: list[dict]) -> dict:
-    (line,) = (each for each in lines if each["schema"] == "replay/1")
-    return line
 
 
 @pytest.mark.parametrize("fresh", [("3.9.2", 3)], indirect=True, ids=["three nodes"])

@@ -15,8 +15,8 @@ import pytest
 from tests.interop.brokers import Cluster, KRaftCluster
 from tests.interop.drivers import CLIENT_LIST, Driver, Story
 from tests.interop.needs import need
+from tests.interop.replays import SAFE, found, replay, summary
 from tests.interop.sniff import sniff
-from tests.interop.test_replay import SAFE, found, replay, summary
 
 pytestmark = [pytest.mark.interop, pytest.mark.soak]
 

@@ -23,7 +23,6 @@ from kafkascope.analyzer.requestlog.parsing import parse
 from kafkascope.analyzer.requestlog.times import LogClock
 from kafkascope.captures.formats.text import is_log
 from tests.analyzer.requestlog.samples import lines_of, without
-from tests.authority import Authority
 from tests.interop.brokers import USERS, Cluster, Node
 from tests.interop.maven import BROKERS, LOGGING, Artifact, jars
 from tests.interop.needs import need
@@ -31,6 +30,7 @@ from tests.interop.proxied import SecuredCluster
 from tests.interop.scenarios import make_topics
 from tests.interop.sniff import sniff
 from tests.interop.zookeeper import ZooKeeperCluster, admin_of, older
+from tests.kit.authority import Authority
 
 pytestmark = pytest.mark.interop
 

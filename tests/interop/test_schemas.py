@@ -16,12 +16,12 @@ from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
 from kafkascope.analyzer.payloads.model import SchemaKey
 from kafkascope.analyzer.payloads.registry import Registry
 from kafkascope.tui.cli import main
-from tests.analyzer.schema_samples import by_key, form
 from tests.interop.brokers import Cluster
 from tests.interop.conftest import Brokers
 from tests.interop.needs import need
 from tests.interop.registries import Apicurio, go_writer, js_writer, serializers
 from tests.interop.sniff import sniff
+from tests.kit.schemas import by_key, form
 
 pytestmark = pytest.mark.interop
 

@@ -17,11 +17,11 @@ import pytest
 
 from kafkascope.dissectors.registry import example
 from kafkascope.proxy.replay.peer import Peer, Reach
-from tests.authority import Authority
 from tests.interop.compare import Recording
 from tests.interop.drivers import CLIENT_LIST, Driver, Story
+from tests.kit.authority import Authority
+from tests.kit.samples import ROOT
 
-ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "captures" / "samples"
 TRUTH = Path(__file__).parent / "truth"
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from tests.analyzer.encrypted import differences
-from tests.authority import Authority
 from tests.interop.brokers import free_ports
 from tests.interop.compare import kafkascope
 from tests.interop.needs import need
@@ -26,6 +25,7 @@ from tests.interop.tls_cases import (
     https,
     make,
 )
+from tests.kit.authority import Authority
 
 pytestmark = [pytest.mark.interop, pytest.mark.tshark]
 

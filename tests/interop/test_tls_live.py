@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.analyzer.wire import beat, heartbeat
+from tests.kit.wire import beat, heartbeat
 
 pytestmark = [
     pytest.mark.interop,

@@ -2,31 +2,19 @@
 
 import os
 import subprocess
-import sys
 import venv
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests.interop.wheels import build
+from tests.kit.samples import ROOT
+
 pytestmark = pytest.mark.interop
 
-ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "captures" / "samples" / "sasl-old.pcap"
 PACKAGES = ("analyzer", "bridges", "captures", "dissectors", "kernel", "library", "proxy", "tui")
-
-
-def build(kind: str, source: Path, out: Path) -> Path:
-    """The one file that hatchling makes of a source tree: `wheel` or `sdist`."""
-    out.mkdir()
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", str(out)],
-        cwd=source,
-        check=True,
-        capture_output=True,
-    )
-    (made,) = out.iterdir()
-    return made
 
 
 def contents(wheel: Path) -> dict[str, bytes]:

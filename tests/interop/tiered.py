@@ -6,8 +6,6 @@ from typing import Final
 from tests.interop.brokers import KRaftCluster
 from tests.interop.maven import Artifact, classpath, compiled, jars
 
-__all__ = ["TieredCluster"]
-
 # Kafka's test jars; 4.4.0 has none among its artifacts. What they ask for is with the broker.
 _STORAGE: Final = {
     "3.9.2": Artifact("org.apache.kafka:kafka-storage:3.9.2:test", ("*:*",)),

@@ -27,8 +27,6 @@ from typing import Any
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from tests.analyzer.wire import request
-from tests.authority import Authority
 from tests.interop import tls_truth
 from tests.interop.brokers import USERS, Node, free_ports
 from tests.interop.drivers import CLIENT_LIST, Driver
@@ -37,8 +35,8 @@ from tests.interop.proxied import SecuredCluster
 from tests.interop.scenarios import make_topics
 from tests.interop.sniff import sniff
 from tests.interop.tls_forwarder import Forwarder, Front, configuration
-
-__all__ = ["CASES", "Case", "Made", "TlsCluster", "agent", "derive", "early_data", "https", "make"]
+from tests.kit.authority import Authority
+from tests.kit.wire import request
 
 COUNT = 16
 """Records of a case: captures are to be small."""
@@ -265,60 +263,78 @@ def failing(name: str, cause: str, what: str, client: str, **more: Any) -> Case:
 
 
 KEY_LIMITS = "AES/GCM/NoPadding KeyUpdate 2^10"
-SMALL = {
-    "java": {
-        "conf.batch.size": "250",
-        "conf.linger.ms": "0",
-        "conf.max.partition.fetch.bytes": "300",
-    },
-    "librdkafka": {
-        "conf.batch.num.messages": "3",
-        "conf.message.max.bytes": "1000",
-        "conf.fetch.message.max.bytes": "300",
-    },
+SMALL_JAVA = {
+    "conf.batch.size": "250",
+    "conf.linger.ms": "0",
+    "conf.max.partition.fetch.bytes": "300",
+}
+SMALL_LIBRDKAFKA = {
+    "conf.batch.num.messages": "3",
+    "conf.message.max.bytes": "1000",
+    "conf.fetch.message.max.bytes": "300",
 }
 """Settings with which clients send many requests."""
 
 OLD_RSA = "jdk.tls.disabledAlgorithms=SSLv3"
 JAVA_12 = {"conf.ssl.enabled.protocols": "TLSv1.2"}
+ANY_SUITE = {"conf.ssl.cipher.suites": "ALL:@SECLEVEL=0"}
+JAVA, JAVA_39, JAVA_24 = "java-4.4.0", "java-3.9.2", "java-2.4.1"
+SCRAM, MUTUAL = "SASL_SSL with SCRAM", "client certificates"
+EXPIRED = "certificate-expired", "the server's certificate has expired"
+OTHER_NAME = "certificate-name", "the server's certificate is for another host"
+STRANGER = "certificate-issuer", "nobody knows who signed the server's certificate"
+MISSING = (
+    "client-certificate-missing",
+    "the broker wants a client certificate, the client has none",
+)
+RETRY = "the server wants another group: HelloRetryRequest"
+AGAIN = "the server asks for a new handshake again and again"
+MIDSTREAM = "the capture begins while a Java consumer is connected"
+
+
+def suite(name: str, client: str, ciphers: str, what: str = "", **more: Any) -> Case:
+    """A case with a suite of TLS 1.2, whose forwarder logs."""
+    dhe = ciphers.startswith("DHE")
+    front = old(ciphers, diffie_hellman=True) if dhe else old(ciphers)
+    return Case(name, what, client, front=front, keys="front", **more)
+
+
+def changed(name: str, change: str, of: str, client: str, what: str) -> Case:
+    """A case that is made of another one's capture."""
+    return Case(name, what, client, change=change, of=of)
+
 
 CASES = {
     case.name: case
     for case in (
         # TLS 1.3, the broker's own TLS.
-        Case("tls13-java", "kafka-clients 4.4.0", "java-4.4.0"),
-        Case("tls13-java-39", "kafka-clients 3.9.2", "java-3.9.2"),
+        Case("tls13-java", "kafka-clients 4.4.0", JAVA),
+        Case("tls13-java-39", "kafka-clients 3.9.2", JAVA_39),
         Case("tls13-librdkafka", "librdkafka", "librdkafka", keys="broker"),
         Case("tls13-kafka-python", "kafka-python", "kafka-python"),
         Case("tls13-aiokafka", "aiokafka", "aiokafka"),
         Case("tls13-franz", "franz-go", "franz-go"),
         Case("tls13-kafkajs", "kafkajs", "kafkajs"),
-        Case("tls13-mutual", "client certificates", "kafkajs", "SSL"),
-        Case("tls13-mutual-java", "client certificates", "java-4.4.0", "SSL"),
-        Case("tls13-sasl", "SASL_SSL with SCRAM", "aiokafka", "SASL_SSL", settings=ALICE),
-        Case("tls13-sasl-java", "SASL_SSL with SCRAM", "java-4.4.0", "SASL_SSL", settings=ALICE),
+        Case("tls13-mutual", MUTUAL, "kafkajs", "SSL"),
+        Case("tls13-mutual-java", MUTUAL, JAVA, "SSL"),
+        Case("tls13-sasl", SCRAM, "aiokafka", "SASL_SSL", settings=ALICE),
+        Case("tls13-sasl-java", SCRAM, JAVA, "SASL_SSL", settings=ALICE),
         # TLS 1.2, the broker's own TLS.
-        Case("tls12-java", "kafka-clients 2.4.1: lines with session ids", "java-2.4.1"),
-        Case("tls12-java-44", "kafka-clients 4.4.0", "java-4.4.0", settings=JAVA_12),
+        Case("tls12-java", "kafka-clients 2.4.1: lines with session ids", JAVA_24),
+        Case("tls12-java-44", "kafka-clients 4.4.0", JAVA, settings=JAVA_12),
         Case("tls12-librdkafka", "librdkafka", "librdkafka", "TLS12", keys="broker"),
         Case("tls12-kafka-python", "kafka-python", "kafka-python", "TLS12"),
         Case("tls12-aiokafka", "aiokafka", "aiokafka", "TLS12"),
         Case("tls12-franz", "franz-go", "franz-go", "TLS12"),
         Case("tls12-kafkajs", "kafkajs", "kafkajs", "TLS12"),
-        Case("tls12-mutual", "client certificates", "librdkafka", "SSL12", keys="broker"),
-        Case("tls12-mutual-java", "client certificates", "java-2.4.1", "SSL"),
-        Case(
-            "tls12-sasl",
-            "SASL_SSL with SCRAM",
-            "java-3.9.2",
-            "SASL_SSL",
-            settings=ALICE | JAVA_12,
-        ),
+        Case("tls12-mutual", MUTUAL, "librdkafka", "SSL12", keys="broker"),
+        Case("tls12-mutual-java", MUTUAL, JAVA_24, "SSL"),
+        Case("tls12-sasl", SCRAM, JAVA_39, "SASL_SSL", settings=ALICE | JAVA_12),
         # Resumption.
         Case(
             "tls12-session-ids",
             "later connections resume by session id; the client logs `RSA Session-ID` lines",
-            "java-4.4.0",
+            JAVA,
             front=old("ECDHE+AESGCM", tickets=False),
             settings=JAVA_12,
         ),
@@ -340,8 +356,8 @@ CASES = {
         Case(
             "tls13-keyupdate-client",
             "a Java producer with jdk.tls.keyLimits of 1 KB",
-            "java-4.4.0",
-            settings=SMALL["java"],
+            JAVA,
+            settings=SMALL_JAVA,
             security=f"jdk.tls.keyLimits={KEY_LIMITS}",
             step=write_much,
         ),
@@ -350,15 +366,15 @@ CASES = {
             "a broker with jdk.tls.keyLimits of 1 KB",
             "librdkafka",
             keys="broker",
-            settings=SMALL["librdkafka"],
+            settings=SMALL_LIBRDKAFKA,
             limits=KEY_LIMITS,
             step=write_and_read_much,
         ),
         Case(
             "tls13-keyupdate-both",
             "a broker with jdk.tls.keyLimits of 1 KB and a client that is Java, too",
-            "java-4.4.0",
-            settings=SMALL["java"],
+            JAVA,
+            settings=SMALL_JAVA,
             limits=KEY_LIMITS,
         ),
         Case("tls13-keyupdate-franz", "", "franz-go", limits=KEY_LIMITS, step=write_and_read_much),
@@ -378,195 +394,95 @@ CASES = {
             front=new("TLS_AES_128_CCM_SHA256"),
             openssl={"Ciphersuites": "TLS_AES_128_CCM_SHA256"},
         ),
-        Case(
-            "tls13-retry",
-            "the server wants another group: HelloRetryRequest",
-            "franz-go",
-            front=new(Groups="P-384"),
-        ),
-        Case(
-            "tls13-retry-java",
-            "the server wants another group: HelloRetryRequest",
-            "java-4.4.0",
-            front=new(Groups="P-521"),
-        ),
+        Case("tls13-retry", RETRY, "franz-go", front=new(Groups="P-384")),
+        Case("tls13-retry-java", RETRY, JAVA, front=new(Groups="P-521")),
         Case(
             "tls13-padding",
             "the server pads records to 512 bytes",
-            "java-4.4.0",
+            JAVA,
             front=new(RecordPadding="512"),
         ),
         # Suites of TLS 1.2 in front of a plain listener.
         Case("tls12-chacha20", "", "franz-go", front=old("ECDHE+CHACHA20")),
-        Case(
-            "tls12-cbc-sha1-mte",
-            "",
-            "java-4.4.0",
-            front=old("ECDHE-RSA-AES128-SHA"),
-            keys="front",
-            settings=JAVA_12,
-        ),
-        Case(
-            "tls12-cbc-sha256-mte",
-            "",
-            "java-2.4.1",
-            front=old("ECDHE-RSA-AES128-SHA256"),
-            keys="front",
-        ),
-        Case(
-            "tls12-cbc-sha384-mte",
-            "",
-            "java-4.4.0",
-            front=old("ECDHE-RSA-AES256-SHA384"),
-            keys="front",
-            settings=JAVA_12,
-        ),
-        Case(
-            "tls12-cbc-sha1-etm", "", "librdkafka", front=old("ECDHE-RSA-AES256-SHA"), keys="front"
-        ),
-        Case(
-            "tls12-cbc-sha256-etm",
-            "",
-            "aiokafka",
-            front=old("ECDHE-RSA-AES128-SHA256"),
-            keys="front",
-        ),
-        Case(
-            "tls12-cbc-sha384-etm",
-            "",
-            "librdkafka",
-            front=old("ECDHE-RSA-AES256-SHA384"),
-            keys="front",
-        ),
-        Case(
-            "tls12-ccm",
-            "",
-            "librdkafka",
-            front=old("DHE-RSA-AES256-CCM", diffie_hellman=True),
-            keys="front",
-            settings={"conf.ssl.cipher.suites": "ALL:@SECLEVEL=0"},
-        ),
-        Case(
-            "tls12-ccm8",
-            "",
-            "librdkafka",
-            front=old("AES128-CCM8"),
-            keys="front",
-            settings={"conf.ssl.cipher.suites": "ALL:@SECLEVEL=0"},
-        ),
-        Case(
-            "tls12-dhe",
-            "",
-            "java-4.4.0",
-            front=old("DHE-RSA-AES128-GCM-SHA256", diffie_hellman=True),
-            keys="front",
-            settings=JAVA_12,
-        ),
-        Case(
-            "tls12-rsa",
-            "RSA key exchange",
-            "librdkafka",
-            front=old("AES256-GCM-SHA384"),
-            keys="front",
-        ),
-        Case(
+        suite("tls12-cbc-sha1-mte", JAVA, "ECDHE-RSA-AES128-SHA", settings=JAVA_12),
+        suite("tls12-cbc-sha256-mte", JAVA_24, "ECDHE-RSA-AES128-SHA256"),
+        suite("tls12-cbc-sha384-mte", JAVA, "ECDHE-RSA-AES256-SHA384", settings=JAVA_12),
+        suite("tls12-cbc-sha1-etm", "librdkafka", "ECDHE-RSA-AES256-SHA"),
+        suite("tls12-cbc-sha256-etm", "aiokafka", "ECDHE-RSA-AES128-SHA256"),
+        suite("tls12-cbc-sha384-etm", "librdkafka", "ECDHE-RSA-AES256-SHA384"),
+        suite("tls12-ccm", "librdkafka", "DHE-RSA-AES256-CCM", settings=ANY_SUITE),
+        suite("tls12-ccm8", "librdkafka", "AES128-CCM8", settings=ANY_SUITE),
+        suite("tls12-dhe", JAVA, "DHE-RSA-AES128-GCM-SHA256", settings=JAVA_12),
+        suite("tls12-rsa", "librdkafka", "AES256-GCM-SHA384", "RSA key exchange"),
+        suite(
             "tls12-rsa-cbc",
+            JAVA_24,
+            "AES128-SHA",
             "RSA key exchange, AES-CBC with SHA-1",
-            "java-2.4.1",
-            front=old("AES128-SHA"),
-            keys="front",
             security=OLD_RSA,
         ),
         Case(
             "tls12-renegotiation",
-            "the server asks for a new handshake again and again",
+            AGAIN,
             "franz-go",
             front=old("ECDHE+AESGCM", renegotiate_after=900),
             settings={"renegotiate": "yes"},
         ),
         Case(
             "tls12-renegotiation-cbc",
-            "the server asks for a new handshake again and again",
+            AGAIN,
             "librdkafka",
             front=old("ECDHE-RSA-AES128-SHA256", renegotiate_after=900),
             keys="front",
         ),
         # Captures that are not whole.
-        Case(
-            "tls13-midstream",
-            "the capture begins while a Java consumer is connected",
-            "java-4.4.0",
-            step=begin_between,
-        ),
-        Case(
-            "tls12-midstream",
-            "the capture begins while a Java consumer is connected",
-            "java-4.4.0",
-            settings=JAVA_12,
-            step=begin_between,
-        ),
-        Case(
+        Case("tls13-midstream", MIDSTREAM, JAVA, step=begin_between),
+        Case("tls12-midstream", MIDSTREAM, JAVA, settings=JAVA_12, step=begin_between),
+        changed(
             "tls13-dsb",
+            "inside",
+            "tls13-librdkafka",
+            "librdkafka",
             "the key log is inside, as editcap puts it",
-            "librdkafka",
-            change="inside",
-            of="tls13-librdkafka",
         ),
-        Case(
+        changed(
             "tls13-missing-key",
-            "the key log lacks one connection",
+            "missing-key",
+            "tls13-kafkajs",
             "kafkajs",
-            change="missing-key",
-            of="tls13-kafkajs",
+            "the key log lacks one connection",
         ),
-        Case("tls13-loss", "one segment is missing", "franz-go", change="loss", of="tls13-franz"),
-        Case("tls12-loss", "one segment is missing", "kafkajs", change="loss", of="tls12-kafkajs"),
-        Case(
+        changed("tls13-loss", "loss", "tls13-franz", "franz-go", "one segment is missing"),
+        changed("tls12-loss", "loss", "tls12-kafkajs", "kafkajs", "one segment is missing"),
+        changed(
             "tls12-rsa-premaster",
-            "the key log has `RSA` lines, with pre-master secrets",
+            "premaster",
+            "tls12-rsa",
             "librdkafka",
-            change="premaster",
-            of="tls12-rsa",
+            "the key log has `RSA` lines, with pre-master secrets",
         ),
         # Handshakes that fail.
-        failing(
-            "failed13-expired",
-            "certificate-expired",
-            "the server's certificate has expired",
-            "java-4.4.0",
-            front=new(),
-            certificate="expired",
-        ),
+        failing("failed13-expired", *EXPIRED, JAVA, front=new(), certificate="expired"),
         failing(
             "failed12-expired",
-            "certificate-expired",
-            "the server's certificate has expired",
-            "java-2.4.1",
+            *EXPIRED,
+            JAVA_24,
             front=old("ECDHE+AESGCM"),
             certificate="expired",
             keys="front",
         ),
         failing(
             "failed13-expired-librdkafka",
-            "certificate-expired",
-            "the server's certificate has expired",
+            *EXPIRED,
             "librdkafka",
             front=new(),
             certificate="expired",
             keys="front",
         ),
-        failing(
-            "failed13-name",
-            "certificate-name",
-            "the server's certificate is for another host",
-            "java-4.4.0",
-            front=new(),
-            certificate="other-name",
-        ),
+        failing("failed13-name", *OTHER_NAME, JAVA, front=new(), certificate="other-name"),
         failing(
             "failed12-name",
-            "certificate-name",
-            "the server's certificate is for another host",
+            *OTHER_NAME,
             "librdkafka",
             front=old("ECDHE+AESGCM"),
             certificate="other-name",
@@ -574,8 +490,7 @@ CASES = {
         ),
         failing(
             "failed13-issuer",
-            "certificate-issuer",
-            "nobody knows who signed the server's certificate",
+            *STRANGER,
             "librdkafka",
             front=new(),
             certificate="stranger",
@@ -583,34 +498,21 @@ CASES = {
         ),
         failing(
             "failed12-issuer",
-            "certificate-issuer",
-            "nobody knows who signed the server's certificate",
-            "java-2.4.1",
+            *STRANGER,
+            JAVA_24,
             front=old("ECDHE+AESGCM"),
             certificate="stranger",
             keys="front",
         ),
+        failing("failed13-no-certificate", *MISSING, JAVA, listener="SSL", settings={"cert": ""}),
         failing(
-            "failed13-no-certificate",
-            "client-certificate-missing",
-            "the broker wants a client certificate, the client has none",
-            "java-4.4.0",
-            listener="SSL",
-            settings={"cert": ""},
-        ),
-        failing(
-            "failed12-no-certificate",
-            "client-certificate-missing",
-            "the broker wants a client certificate, the client has none",
-            "java-2.4.1",
-            listener="SSL",
-            settings={"cert": ""},
+            "failed12-no-certificate", *MISSING, JAVA_24, listener="SSL", settings={"cert": ""}
         ),
         failing(
             "failed-version",
             "no-common-version",
             "the client knows TLS 1.2 at most, the server wants 1.3",
-            "java-2.4.1",
+            JAVA_24,
             front=new(),
             keys="front",
         ),
@@ -618,7 +520,7 @@ CASES = {
             "failed-suite",
             "no-common-suite",
             "client and server have no suite in common",
-            "java-4.4.0",
+            JAVA,
             front=old("AES128-CCM8"),
             settings=JAVA_12,
             keys="front",
@@ -635,7 +537,7 @@ CASES = {
             "failed-tls-to-plain",
             "tls-to-plain",
             "a client with TLS on a plain port",
-            "java-4.4.0",
+            JAVA,
             listener="PLAINTEXT",
         ),
     )

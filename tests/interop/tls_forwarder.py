@@ -25,9 +25,7 @@ from typing import Any
 from OpenSSL import SSL
 
 from tests.interop.brokers import free_ports
-from tests.interop.maven import ROOT
-
-__all__ = ["Forwarder", "Front", "configuration"]
+from tests.kit.samples import ROOT
 
 PIECE = 16_384
 

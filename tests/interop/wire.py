@@ -11,8 +11,6 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Asked", "asked"]
-
 SASL_HANDSHAKE = 17
 # Round trips of bare tokens after a SaslHandshake of version 0.
 TOKENS = {b"PLAIN": 1, b"SCRAM-SHA-256": 2}

@@ -12,7 +12,6 @@ from tests.interop.brokers import START_SECONDS, Cluster, Node
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
-__all__ = ["ZooKeeperCluster", "admin_of", "older"]
 
 LOG4J: Final = """log4j.rootLogger=INFO, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender

@@ -18,9 +18,9 @@ from typing import Any
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.pairs import Rows
-from tests.analyzer import wire
-from tests.analyzer.pipeline.traffic import connection, frames_of, network
-from tests.captures.wires import START_NS, Tape
+from tests.kit import wire
+from tests.kit.captures import START_NS, Tape
+from tests.kit.traffic import connection, frames_of, network
 
 MS = 1_000_000
 BROKERS = (9092, 9093, 19094)

@@ -13,108 +13,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.bodies.trees import node_of
-from kafkascope.analyzer.conversation import ordinary
 from kafkascope.dissectors.codec.writer import writer
-from kafkascope.dissectors.layout import ArrayWire, StructWire, default_of
 from kafkascope.dissectors.registry import (
     APIS,
-    encode_body,
-    example,
     layout_of,
-    request_header_version,
-    response_header_version,
 )
-from kafkascope.kernel.pairs import PairSink, Plan, Reader, Side
+from kafkascope.kernel.pairs import Side
 from kafkascope.kernel.walker import Facts, Texts, walk_request, walk_response
-from tests.analyzer.wire import framed, heartbeat, produce, request
-from tests.matrix import mostly_slow
-from tests.strategies import bodies
-
-SIZES: Final = [
-    *(value.to_bytes(4, "big") for value in (0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x10000000)),
-    *(value.to_bytes(8, "big") for value in (1 << 31, 1 << 32, 1 << 62, (1 << 63) - 1, 1 << 63)),
-    *(b"\x7f\xff", b"\x80\x00", b"\xff\xff", b"\x00", b"\x01", b"\x7f", b"\x80", b"\xff"),
-    *(b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x7f", b"\x80\x80\x80\x80\x08", b"\x80" * 5),
-    b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f",
-]
-"""Lengths, counts, and offsets at the ends of what the machine's integers hold; varints too."""
-MANY: Final = mostly_slow(
-    [25, max(600, settings.default.max_examples)],  # type: ignore[union-attr]
-    lambda count: count == 25,
+from tests.kernel.frames import (
+    MANY,
+    SIZES,
+    VERSIONS,
+    fetch_response,
+    frames,
+    mutated,
+    reader_of_a_test,
 )
-"""How many examples of a law."""
-
-
-class Host:
-    """What a reader asks for, without a conversation."""
-
-    session: Any = None
-
-    def __init__(self) -> None:
-        self.numbers = 0
-
-    def plan_of(self, key: int, version: int) -> Plan | None:
-        return ordinary.plan_of(key, version)
-
-    def number(self, packet: int) -> int:
-        self.numbers += 1
-        return self.numbers
-
-    def fetch_request(self, *about: Any) -> Any:
-        return None
-
-    def bytes_before(self, data: bytes, offset: int, wanted: int) -> int:
-        return 0
-
-    def log_end(self, end: tuple[int, int, int]) -> tuple[int, int, int]:
-        return end
-
-    def nothing(self, *about: Any) -> None:
-        """Take what the reader says of the state of a connection."""
-
-    learn_request = learn_response = fetch_response = forgot = grew = nothing
-
-
-def reader_of_a_test() -> Reader:
-    return Reader(PairSink(), {}, Texts(), Host(), 0)
-
-
-def mutated(data: bytes, rng: Random) -> bytes:
-    """The bytes with odd numbers in some places, cut, or with some twice."""
-    out = bytearray(data)
-    for _ in range(rng.randrange(4)):
-        at, odd = rng.randrange(len(out) + 1), rng.choice(SIZES)
-        match rng.randrange(4):
-            case 0:
-                del out[at:]
-            case 1:
-                out[at:at] = out[at : at + rng.randrange(40)]
-            case _:
-                out[at : at + len(odd)] = odd
-    return bytes(out)
-
-
-VERSIONS: Final = [
-    (api.key, version)
-    for api in APIS.values()
-    for version in range(api.versions.low, api.versions.high + 1)
-]
-
-
-@st.composite
-def frames(draw: st.DrawFn) -> tuple[bytes, bytes]:
-    """A request of any version, and its response, each without its size."""
-    key, version = draw(st.sampled_from(VERSIONS))
-    name, id = APIS[key].name, draw(st.integers(0, 2))
-    kinds = request_header_version(key, version), response_header_version(key, version)
-    about = {"request_api_key": key, "request_api_version": version, "correlation_id": id}
-    header = example("RequestHeader", kinds[0]) | about
-    layouts = layout_of(f"{name}Request", version), layout_of(f"{name}Response", version)
-    asked, told = (writer(layout)(draw(bodies(layout))) for layout in layouts)
-    return (
-        encode_body("RequestHeader", kinds[0], header) + asked,
-        encode_body("ResponseHeader", kinds[1], {"correlation_id": id, "tagged_fields": []}) + told,
-    )
+from tests.kit.wire import framed, heartbeat, produce, request
+from tests.strategies import bodies
 
 
 @pytest.mark.parametrize("count", MANY)
@@ -190,28 +106,6 @@ def rest(side: Side, stream: bytes) -> int:
             assert at == begin + start
             assert number or not start
     return begin
-
-
-def fetch_response(records: bytes, high: int) -> bytes:
-    """Two partitions with the same records."""
-    layout = layout_of("FetchResponse", 11)
-    topic = struct_of(layout.body, "responses")
-    about = {"high_watermark": high, "last_stable_offset": high, "records": records}
-    partition = defaults(struct_of(topic, "partitions")) | about
-    topics = [defaults(topic) | {"topic": "t", "partitions": [partition]}] * 2
-    return framed(bytes(4) + writer(layout)(example("FetchResponse", 11) | {"responses": topics}))
-
-
-def struct_of(struct: StructWire, name: str) -> StructWire:
-    """What an array of structs holds."""
-    (wire,) = (slot.wire for slot in struct.slots if slot.name == name)
-    assert isinstance(wire, ArrayWire)
-    assert isinstance(wire.element, StructWire)
-    return wire.element
-
-
-def defaults(struct: StructWire) -> dict[str, Any]:
-    return {slot.name: default_of(slot) for slot in struct.slots}
 
 
 def batch(base: int, delta: int, length: int, count: int) -> bytes:

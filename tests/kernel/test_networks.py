@@ -20,9 +20,9 @@ from kafkascope.captures.inputs.keylogs import read_key_logs
 from kafkascope.captures.streams import scan, streams
 from kafkascope.captures.streams.shares import NeedsSingleProcess
 from tests.analyzer.pipeline.kit import Apart, check_against_export, made
-from tests.analyzer.pool.test_workers import WORK, together
-from tests.authority import Authority
+from tests.analyzer.pool.workers import WORK, together
 from tests.kernel.networks import keys_of, lines_of, write
+from tests.kit.authority import Authority
 
 NAMES = 200
 """Captures that one process reads, and that are there at a time."""

@@ -19,18 +19,11 @@ from kafkascope.analyzer.exchanges.row_json import json_of_row
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.captures.model import StreamEvent
-from tests.analyzer.test_joined import connection, joined
-from tests.analyzer.wire import Wire, beat, framed, heartbeat, told
-from tests.kernel.test_hostile import MANY, frames, mutated
+from tests.kernel.frames import MANY, connection, frames, joined, mutated
+from tests.kit.samples import ALL_CAPTURES, ROOT
+from tests.kit.wire import Wire, beat, framed, heartbeat, told
 from tests.matrix import mostly_slow
 
-ROOT = Path(__file__).parents[2]
-CAPTURES = sorted(
-    path
-    for folder in ("captures/samples", "tests/analyzer/captures")
-    for path in (ROOT / folder).rglob("*.pcap*")
-    if path.suffix != ".json"
-)
 FAST = {"libraries", "healthy-java", "transactions", "framing-lost", "odd-requests", "tls13"}
 
 
@@ -79,7 +72,7 @@ def stem(path: Path, suffix: str) -> Path:
 
 @pytest.mark.parametrize(
     "path",
-    mostly_slow(CAPTURES, lambda path: path.name.partition(".")[0] in FAST),
+    mostly_slow(ALL_CAPTURES, lambda path: path.name.partition(".")[0] in FAST),
     ids=lambda path: path.name,
 )
 def test_captures_are_read_alike(path: Path) -> None:

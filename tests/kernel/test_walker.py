@@ -27,7 +27,7 @@ from kafkascope.dissectors.layout import (
 from kafkascope.dissectors.registry import APIS, layout_of
 from kafkascope.kernel.pairs import Pair, Plan
 from kafkascope.kernel.walker import Facts, Texts, walk_request, walk_response
-from tests.kernel.test_hostile import reader_of_a_test
+from tests.kernel.frames import reader_of_a_test
 from tests.matrix import mostly_slow
 from tests.strategies import bodies
 

@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 import kafkascope as ks
 from kafkascope.analyzer.exchanges.record_columns import json_value
 from kafkascope.library.passes import Passes
 from kafkascope.library.tables import TABLES
-from kafkascope.tui.cli import main
+from tests.kit.run import lines_of, run
+from tests.kit.samples import ROOT
 from tests.matrix import each_nth
 
-ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "captures" / "samples"
 FILES = sorted(path for path in SAMPLES.iterdir() if path.suffix != ".md")
 SMALL = SAMPLES / "kafka-python.pcap"
@@ -50,8 +49,8 @@ SCHEMAS = {
 
 def objects(*arguments: str) -> list[dict[str, Any]]:
     """The JSON lines of a command."""
-    done = CliRunner().invoke(main, [*arguments, "--json", "-q"])
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    done = run(*arguments, "--json", "-q")
+    return lines_of(done)
 
 
 def as_json(value: Any) -> Any:

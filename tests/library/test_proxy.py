@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import kafkascope as ks
+from tests.kit.samples import ROOT
 
-ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "captures" / "samples" / "libraries.pcap"
 
 

@@ -29,10 +29,8 @@ from kafkascope.dissectors.registry import (
 )
 from kafkascope.dissectors.values import Uuid
 from kafkascope.proxy.serve.logins import Accounts, Denied, Login
-from tests.analyzer.broken import SAMPLES
-from tests.proxy.dummy import blank
-
-__all__ = ["Gatekeeper", "Liar", "changed", "recorded", "requests", "wrong_request"]
+from tests.kit.brokers import blank
+from tests.kit.samples import SAMPLES
 
 TEXTS: Final = ("", "x", "\0", "nosuch..example", "y" * 300, "\udcff", "127.0.0.1", "*", "ü")
 NUMBERS: Final = (-(2**31), -2, -1, 0, 1, 2, 3, 7, 14, 15, 16, 79, 65_536, 2**31 - 1)
@@ -91,7 +89,7 @@ class Liar:
         self.lies = 0
 
     def __call__(self, payload: bytes, port: int) -> bytes | None:
-        """For `tests.proxy.dummy.broker`."""
+        """For `tests.kit.brokers.broker`."""
         try:
             head = read_request_header(payload)
         except DissectError:
@@ -158,7 +156,7 @@ class Gatekeeper:
         self.passed = 0
 
     def __call__(self, payload: bytes, port: int) -> bytes | None:
-        """For `tests.proxy.dummy.broker`."""
+        """For `tests.kit.brokers.broker`."""
         try:
             decoded = decode_request(payload)
         except DissectError:

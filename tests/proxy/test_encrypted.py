@@ -15,8 +15,8 @@ import pytest
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.transform.cut import Cutting
 from kafkascope.captures.inputs.private import PrivateFile
+from tests.kit.samples import TLS
 
-CAPTURES = Path(__file__).parents[1] / "analyzer" / "captures" / "tls"
 KAFKASCOPE = [sys.executable, "-m", "kafkascope.tui.cli"]
 
 
@@ -60,7 +60,7 @@ def replayed(address: str, *arguments: str | Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", ["tls12-tickets", "tls13-mutual"])
 def test_answers_are_those_of_the_plain_capture(name: str, tmp_path: Path) -> None:
-    capture, keys = CAPTURES / f"{name}.pcap.gz", CAPTURES / f"{name}.keys"
+    capture, keys = TLS / f"{name}.pcap.gz", TLS / f"{name}.keys"
     plain = tmp_path / "plain.pcapng"
     in_plain(capture, keys, plain)
     found = []
@@ -72,7 +72,7 @@ def test_answers_are_those_of_the_plain_capture(name: str, tmp_path: Path) -> No
 
 
 def test_what_cannot_be_read_is_told() -> None:
-    name = CAPTURES / "tls13-missing-key"
+    name = TLS / "tls13-missing-key"
     arguments = [f"{name}.pcap.gz", "--keylog", f"{name}.keys", "--until-eof"]
     done = subprocess.run(
         [*KAFKASCOPE, "serve", *arguments],

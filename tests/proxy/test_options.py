@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from kafkascope.dissectors.registry import APIS, decode_response
 from kafkascope.proxy import KafkaProxy
+from kafkascope.proxy.hosts import is_wildcard
+from kafkascope.proxy.serve.cli import serve
 from tests.interop.brokers import free_ports
-from tests.proxy.kit import (
+from tests.kit.proxy import (
     API_VERSIONS,
     METADATA,
     broker,
     connect,
     endpoint,
-    frame,
     read_frame,
     request,
     response,
 )
+from tests.kit.wire import framed
 
 NEWEST = APIS[METADATA].versions.high
 
@@ -30,7 +34,7 @@ def answer(key: int, version: int, asked: bytes) -> bytes:
         keys = [{"api_key": METADATA, "min_version": 0, "max_version": NEWEST + 7}]
         return response(API_VERSIONS, 3, {"api_keys": keys})
     if version > NEWEST:
-        return frame(b"\0\0\0\1\0" + b"nobody knows this 10.9.8.7")
+        return framed(b"\0\0\0\1\0" + b"nobody knows this 10.9.8.7")
     return response(METADATA, version, {"brokers": [endpoint(3), endpoint(5, "10.9.8.6")]})
 
 
@@ -90,3 +94,35 @@ def test_a_version_that_nobody_knows_passes_and_that_is_said(
     told, _ = asked(bytes(data), clamp=False)
     assert told.endswith(b"nobody knows this 10.9.8.7")
     assert "with the addresses of brokers" in " ".join(caplog.messages)
+
+
+# --- addresses that mean all interfaces, in every spelling ----------------------------------------
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["0", "0x0", "0.0", "00.0.0.0", "0.0.0.0", "::", "::0", "0:0::0", "::ffff:0.0.0.0", "*", ""],
+)
+def test_every_spelling_of_all_interfaces_is_one(host: str) -> None:
+    assert is_wildcard(host)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "10.0.0.1", "127.1", "a..b"])
+def test_one_interface_is_not_all(host: str) -> None:
+    assert not is_wildcard(host)
+
+
+def test_a_name_is_what_it_resolves_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolve(host: str, *_: Any, **__: Any) -> list[Any]:
+        return [(socket.AF_INET, 1, 6, "", ("127.0.0.1" if host == "here" else "0.0.0.0", 0))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    assert is_wildcard("all.example")
+    assert not is_wildcard("here")
+
+
+@pytest.mark.parametrize("listen", ["0:0", "0.0.0.0:0", "[::]:0", "0x0:0"])
+def test_serve_wants_to_be_told(listen: str) -> None:
+    done = CliRunner().invoke(serve, ["missing.pcap", "--listen", listen])
+    assert done.exit_code == 2
+    assert "--expose" in done.output

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,33 +15,11 @@ from kafkascope.proxy.rules.faults import parse_fault
 from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
 from tests.analyzer.metadata_logs import SECRETS, answer, log, snapshot
-from tests.proxy.kit import (
-    FETCH,
-    HEARTBEAT,
-    Bench,
-    fetched,
-    frame,
-    produce,
-    request,
-    response,
-)
+from tests.kit.proxy import FETCH, HEARTBEAT, Bench, Tape, fetched, produce, request, response
+from tests.kit.wire import framed
 
 SECRET = b"hunter2-hunter2"
 FETCH_SNAPSHOT = 59
-
-
-class Tape:
-    """A tap that keeps all."""
-
-    def __init__(self) -> None:
-        self.told = [bytearray(), bytearray()]
-
-    def client(self, side: int, data: Any, now_ns: int, comment: str = "") -> None:
-        self.told[side] += data
-
-    def broker(self, side: int, data: bytes, now_ns: int, comment: str = "") -> None: ...
-
-    def end(self, side: int | None, how: str, now_ns: int) -> None: ...
 
 
 KINDS = (
@@ -184,4 +161,4 @@ def test_leases_are_bounded_and_come_back() -> None:
 
 
 def test_other_memory_is_not_leased() -> None:
-    assert Arena().keep(memoryview(frame(b"bytes"))) is None
+    assert Arena().keep(memoryview(framed(b"bytes"))) is None

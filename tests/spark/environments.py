@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.interop.needs import CI
+from tests.kit.samples import ROOT
 
-ROOT = Path(__file__).parents[2]
 PLACE = ROOT / ".cache" / "environments"
 
 
@@ -32,3 +32,22 @@ def environment(name: str, *requirements: str) -> Path:
             (pytest.fail if CI else pytest.skip)(reason)
         (folder / "ready").touch()
     return python
+
+
+def stand(folder: Path) -> Path:
+    """A place where the user has folders that are named as our packages."""
+    for name in ("kafkascope", "captures", "analyzer", "dissectors", "kernel"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "__init__.py").write_text("raise SystemExit('a folder of the user')\n")
+    return folder
+
+
+def children(pid: int) -> list[int]:
+    """Processes below a process: a JVM starts its own from any of its threads."""
+    found: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            found += map(int, path.read_text().split())
+        except OSError:
+            continue
+    return found + [each for child in found for each in children(child)]

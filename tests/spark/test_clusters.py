@@ -16,10 +16,9 @@ import pytest
 from kafkascope.analyzer.spark.package import write_package
 from tests.analyzer.pipeline.kit import made, tables
 from tests.interop.needs import need
-from tests.spark.environments import environment
-from tests.spark.test_killed import stand
+from tests.kit.samples import ROOT
+from tests.spark.environments import environment, stand
 
-ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "captures" / "samples"
 SMALL = ("--conf", "spark.executor.memory=512m", "--conf", "spark.executor.cores=1")
 OURS = (

@@ -11,8 +11,8 @@ import pytest
 from docs.print_spark import TARGET, document
 from kafkascope.analyzer.pipeline.tables.schemas import ON_REQUEST, TABLES
 from tests.analyzer.pipeline.kit import made
+from tests.kit.samples import SAMPLES
 
-SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 QUESTIONS = re.findall(r"```sql\n(.*?)```", TARGET.read_text(), re.DOTALL)
 EMPTY = {2, 5}
 """Questions that the samples may have nothing to say about."""

@@ -12,9 +12,8 @@ from kafkascope.analyzer.pipeline.runner import PLAIN
 from kafkascope.analyzer.spark.engine import Spark
 from kafkascope.analyzer.spark.session import PREFIX
 from kafkascope.captures.inputs.keylogs import read_key_logs
-from tests.analyzer.pipeline.kit import made, tables
-from tests.analyzer.pipeline.test_encrypted import LOGS, encrypted, leaks, rotated
-from tests.analyzer.pipeline.test_follow import LAST, NOW, caught
+from tests.analyzer.pipeline.encrypted import LOGS, encrypted, leaks, rotated
+from tests.analyzer.pipeline.kit import LAST, NOW, caught, made, tables
 
 RESUMES = "tls12-tickets"
 

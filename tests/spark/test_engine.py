@@ -9,13 +9,25 @@ from typing import Any
 
 import pytest
 
+from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
+from kafkascope.analyzer.payloads.known import KnownSchemas
 from kafkascope.analyzer.spark.engine import Spark
-from tests.analyzer.pipeline.kit import check_against_export, made, tables
-from tests.analyzer.pipeline.test_engines import ALL, MORE, PORTS
-from tests.analyzer.pipeline.test_follow import LAST, NOW, caught, rotated
-from tests.analyzer.pipeline.traffic import files
-
-SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
+from tests.analyzer.pipeline.decoded import records, run, table
+from tests.analyzer.pipeline.kit import (
+    ALL,
+    LAST,
+    MORE,
+    NOW,
+    PORTS,
+    caught,
+    check_against_export,
+    made,
+    rotated,
+    tables,
+)
+from tests.kit.samples import SAMPLES
+from tests.kit.schemas import capture, folder
+from tests.kit.traffic import files
 
 
 def test_a_folder_of_samples(spark: Any, tmp_path: Path) -> None:
@@ -92,3 +104,24 @@ def test_batches_carry_open_connections(spark: Any, tmp_path: Path) -> None:
     expected, found = tables(tmp_path / "plain"), tables(tmp_path / "spark")
     found["captures"] = [row.replace("/spool/spark/", "/spool/plain/") for row in found["captures"]]
     assert found == expected
+
+
+# --- workers decode keys and values by schemas that the driver sends them -------------------------
+
+
+def test_schemas_of_a_folder(spark: Any, tmp_path: Path) -> None:
+    path, schemas = capture("bad-schemas"), folder("bad-schemas")
+    run(path, tmp_path / "out", KnownSchemas(schemas), Spark(spark, 3))
+    assert table(tmp_path / "out") == records(path, KnownSchemas(schemas))
+
+
+def test_schemas_of_the_capture_itself(spark: Any, tmp_path: Path) -> None:
+    path = capture("protobuf-json-schemas-topic")
+
+    def known() -> KnownSchemas:
+        return KnownSchemas(complete=lambda: schemas_in([path]))
+
+    run(path, tmp_path / "out", known(), Spark(spark, 3))
+    found = table(tmp_path / "out")
+    assert found == records(path, known())
+    assert any(row[8] for row in found)

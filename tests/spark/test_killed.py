@@ -14,9 +14,10 @@ import pytest
 
 from tests.analyzer.pipeline.kit import made, tables
 from tests.interop.needs import need
+from tests.kit.samples import ROOT
 from tests.spark.conftest import SETTINGS
+from tests.spark.environments import stand
 
-ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "captures" / "samples"
 
 
@@ -29,25 +30,6 @@ def command(out: Path, temporary: Path, engine: str) -> list[str]:
         *("--engine", engine, "-q", "--replace"),
         *(spark if engine == "spark" else ()),
     ]
-
-
-def stand(folder: Path) -> Path:
-    """A place where the user has folders that are named as our packages."""
-    for name in ("kafkascope", "captures", "analyzer", "dissectors", "kernel"):
-        (folder / name).mkdir(parents=True)
-        (folder / name / "__init__.py").write_text("raise SystemExit('a folder of the user')\n")
-    return folder
-
-
-def children(pid: int) -> list[int]:
-    """Processes below a process: a JVM starts its own from any of its threads."""
-    found: list[int] = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            found += map(int, path.read_text().split())
-        except OSError:
-            continue
-    return found + [each for child in found for each in children(child)]
 
 
 def gone(mark: str, seconds: float = 60) -> bool:

@@ -16,9 +16,9 @@ from kafkascope.analyzer.pipeline.places import listed
 from kafkascope.analyzer.spark.engine import Spark
 from kafkascope.captures import NotACapture
 from tests.analyzer.pipeline.kit import check_against_export, made
+from tests.kit.samples import SAMPLES
 from tests.spark.environments import environment
 
-SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 NAMES = ("libraries.pcap", "cluster.pcap.gz", "sasl.pcap")
 
 

@@ -15,11 +15,11 @@ import pytest
 
 from tests.analyzer.pipeline.kit import tables
 from tests.interop.needs import need
-from tests.spark.test_killed import children
+from tests.kit.samples import ROOT
+from tests.spark.environments import children
 
 pytestmark = pytest.mark.soak
 
-ROOT = Path(__file__).parents[2]
 MOST_KB = 400_000
 """Of a Python worker."""
 

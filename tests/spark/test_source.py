@@ -18,8 +18,8 @@ import kafkascope as ks
 from kafkascope.analyzer.spark.package import write_zip
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
+from tests.kit.samples import SAMPLES
 
-SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 ONE = SAMPLES / "kafka-python.pcap"
 TWO = SAMPLES / "transactions.pcap"
 

@@ -10,8 +10,8 @@ import pytest
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.spark import worth
 from kafkascope.analyzer.spark.worth import exchanges_per_megabyte, worth_spark
+from tests.kit.samples import SAMPLES
 
-SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 SAMPLE = SAMPLES / "libraries.pcap"
 LARGE, SMALL = 30, 1800
 

@@ -23,7 +23,7 @@ from kafkascope.tui.document.document import Document
 from kafkascope.tui.document.payloads import PayloadLines, headers_of
 from kafkascope.tui.document.tree import Item, Space, Tree
 from kafkascope.tui.screens.topics import RecordKeys
-from tests.analyzer.schema_samples import capture, folder
+from tests.kit.schemas import capture, folder
 from tests.tui.pilots import idle, run, text_of
 
 CITY = orjson.dumps(

@@ -26,7 +26,7 @@ from kafkascope.analyzer.exchanges.rows import row_of, to_json
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.registry import api_of, layout_of
-from tests.analyzer.wire import Wire, request, response, told
+from tests.kit.wire import Wire, request, response, told
 from tests.matrix import mostly_slow
 from tests.strategies import bodies
 

@@ -12,32 +12,9 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.limits import LIMITS, ConversationLimits
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.dissectors.values import Uuid
-from tests.analyzer.batches import batch
-from tests.analyzer.wire import MS, Wire, request, response, told
+from tests.kit.wire import MS, Wire, partition, records, request, response, told
 
-Told = dict[str, Any]
 HERE = Uuid(range(16))
-
-
-def records(first: int, count: int = 1) -> bytes:
-    return batch([(None, b"v")] * count, base_offset=first)
-
-
-def partition(number: int = 0, blob: bytes | None = None, **fields: Any) -> Told:
-    answer = {
-        "partition_index": number,
-        "error_code": 0,
-        "high_watermark": 100,
-        "last_stable_offset": 100,
-        "log_start_offset": 0,
-        "aborted_transactions": None,
-        "preferred_read_replica": -1,
-        "diverging_epoch": {"epoch": -1, "end_offset": -1},
-        "current_leader": {"leader_id": -1, "leader_epoch": -1},
-        "snapshot_id": {"end_offset": -1, "epoch": -1},
-        "records": blob,
-    }
-    return answer | fields
 
 
 class Reader:
@@ -58,7 +35,11 @@ class Reader:
 
     def send(self, **asked: Any) -> None:
         self.ids += 1
-        each: Told = {"current_leader_epoch": -1, "fetch_offset": 0, "last_fetched_epoch": -1}
+        each: dict[str, Any] = {
+            "current_leader_epoch": -1,
+            "fetch_offset": 0,
+            "last_fetched_epoch": -1,
+        }
         each |= {"log_start_offset": -1, "partition_max_bytes": 1000}
         each |= {"replica_directory_id": Uuid(16), "high_watermark": -1}
         name = {"topic": "t"} if self.version < 13 else {"topic_id": HERE}
@@ -66,12 +47,12 @@ class Reader:
         fields = {"topics": topics} | self.asked | asked
         self.wire.client(request("Fetch", self.version, self.ids, **fields))
 
-    def take(self, *partitions: Told, id_: int | None = None, **answer: Any) -> None:
+    def take(self, *partitions: dict[str, Any], id_: int | None = None, **answer: Any) -> None:
         name = {"topic": "t"} if self.version < 13 else {"topic_id": HERE}
         said = {"responses": [{**name, "partitions": list(partitions)}]} | answer
         self.wire.broker(response("Fetch", self.version, id_ or self.ids, **said))
 
-    def fetch(self, *partitions: Told, **asked: Any) -> None:
+    def fetch(self, *partitions: dict[str, Any], **asked: Any) -> None:
         self.send(**asked)
         self.wire.time_ns += 699 * MS
         self.take(*partitions)
@@ -254,7 +235,7 @@ def test_too_many_partitions_are_forgotten() -> None:
     assert reader.waits() == [500, 0, 500]
 
 
-def shared(*answers: Told, min_bytes: int = 1) -> list[int]:
+def shared(*answers: dict[str, Any], min_bytes: int = 1) -> list[int]:
     wire = Wire()
     for number, answer in enumerate(answers):
         named = {"partition_index": 0, "acknowledgement_batches": []}

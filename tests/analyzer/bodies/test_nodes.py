@@ -16,7 +16,7 @@ from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors import schema
 from kafkascope.dissectors.registry import APIS, example, layout_of, message
 from kafkascope.dissectors.values import Uuid
-from tests.analyzer.wire import Wire, request, response
+from tests.kit.wire import Wire, request, response
 from tests.strategies import bodies
 
 BROKER = {"node_id": 7, "host": "b7", "port": 9092, "rack": None}

@@ -14,14 +14,13 @@ from contextlib import suppress
 from typing import Final
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.bodies.limits import LIMITS
 from kafkascope.analyzer.bodies.pasted import FORMS, PasteError, accepted, pasted
-from kafkascope.tui.cli import main
-from tests.analyzer.batches import batch
+from tests.kit.batches import batch
+from tests.kit.run import run
 
 HEX: Final = {*string.hexdigits}
 
@@ -220,7 +219,7 @@ def test_a_unicode_escape_is_a_byte_unless_bytes_have_escapes_of_their_own() -> 
     ],
 )
 def test_an_error_shows_where_reading_stopped_and_the_forms(text: str, where: str) -> None:
-    done = CliRunner().invoke(main, ["decode", "Heartbeat", "0", "--request", text])
+    done = run("decode", "Heartbeat", "0", "--request", text)
     assert done.exit_code == 2
     assert where in done.output
     for form in FORMS:
@@ -253,7 +252,7 @@ def test_any_text_is_bytes_or_an_error(text: str) -> None:
 
 
 def decoded(*words: str) -> tuple[int, str, str]:
-    done = CliRunner().invoke(main, ["decode", *words])
+    done = run("decode", *words)
     return done.exit_code, done.stdout, done.stderr
 
 

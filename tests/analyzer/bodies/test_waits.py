@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row, row_of
-from tests.analyzer.bodies.test_log_ends import partition
-from tests.analyzer.wire import MS, Wire, beat, heartbeat, request, response, told
+from tests.kit.samples import CAPTURES
+from tests.kit.wire import MS, Wire, beat, heartbeat, partition, request, response, told
 
-SHOP = Path(__file__).parents[1] / "captures" / "shop.pcap.zst"
+SHOP = CAPTURES / "shop.pcap.zst"
 
 
 def poll(id_: int, most: int = 500) -> bytes:

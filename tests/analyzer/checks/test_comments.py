@@ -8,7 +8,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,17 +21,12 @@ from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.formats.remarks import remark
-from kafkascope.tui.cli import main
+from tests.kit.run import run
+from tests.kit.samples import CAPTURES, SAMPLES
 
-CAPTURES = Path(__file__).parents[1] / "captures"
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 LARGE = CAPTURES / "too-large.pcap"
 DEMO = SAMPLES / "demo.pcap.zst"
 SENTENCE = "1 batch from generous for topic small was refused"
-
-
-def run(*args: str | Path) -> Result:
-    return CliRunner().invoke(main, list(map(str, args)))
 
 
 def finding(text: str, number: int, severity: str = "warning") -> Finding:

@@ -17,7 +17,8 @@ import orjson
 import pytest
 from ruamel.yaml import YAML
 
-ROOT = Path(__file__).parents[3]
+from tests.kit.samples import ROOT
+
 PAGE = (ROOT / "docs" / "ci.md").read_text("utf-8")
 SAMPLE = ROOT / "tests" / "analyzer" / "captures" / "too-large.pcap"
 KNOWN = '{"key": "message-too-large client=generous topic=small"}\n'

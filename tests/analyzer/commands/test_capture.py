@@ -17,9 +17,9 @@ from click.testing import CliRunner
 from kafkascope.analyzer.commands.capture import capture
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures.errors import NotAllowed
+from tests.kit.samples import SAMPLES, TLS
 
-TLS = Path(__file__).parents[1] / "captures" / "tls"
-SAMPLE = Path(__file__).parents[3] / "captures" / "samples" / "libraries.pcap"
+SAMPLE = SAMPLES / "libraries.pcap"
 
 
 def program(monkeypatch: pytest.MonkeyPatch, code: str, *more: Path) -> list[tuple[str, str]]:

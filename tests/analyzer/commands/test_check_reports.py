@@ -9,20 +9,15 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from click.testing import CliRunner, Result
 
 from kafkascope.analyzer.findings import RULES
-from kafkascope.tui.cli import main
+from tests.kit.run import run
+from tests.kit.samples import CAPTURES
 
-CAPTURES = Path(__file__).parents[1] / "captures"
 SHOP = str(CAPTURES / "shop.pcap.zst")
 LARGE = str(CAPTURES / "too-large.pcap")
 HEALTHY = str(CAPTURES / "healthy.pcap")
 LARGE_KEY = "message-too-large client=generous topic=small"
-
-
-def run(*args: str) -> Result:
-    return CliRunner().invoke(main, args)
 
 
 def found(path: str, *args: str) -> list[dict[str, str]]:

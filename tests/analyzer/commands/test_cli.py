@@ -19,8 +19,8 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.tui.cli import main
+from tests.kit.samples import ROOT
 
-ROOT = Path(__file__).parents[3]
 SAMPLES = ROOT / "captures" / "samples"
 DEMO = str(SAMPLES / "kafka-python.pcap")
 SASL = str(SAMPLES / "sasl.pcap")

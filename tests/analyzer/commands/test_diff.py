@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from click.testing import CliRunner
 
 from kafkascope.analyzer.commands.diff import diff
-from tests.analyzer import schema_samples
+from tests.kit import schemas as schema_samples
+from tests.kit.samples import SAMPLES
 
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 LEFT, RIGHT = str(SAMPLES / "librdkafka.pcap"), str(SAMPLES / "kafka-python.pcap")
 
 

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.tui.cli import main
+from tests.kit.samples import TLS
 
-CAPTURES = Path(__file__).parents[1] / "captures" / "tls"
 NAME = "tls12-tickets"
 
 
@@ -24,7 +24,7 @@ def run(*arguments: str | Path) -> str:
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str | Path], list[str | Path]]:
     """What names the capture, and its plaintext."""
-    encrypted = CAPTURES / f"{NAME}.pcap.gz", "--keylog", CAPTURES / f"{NAME}.keys"
+    encrypted = TLS / f"{NAME}.pcap.gz", "--keylog", TLS / f"{NAME}.keys"
     plain = tmp_path_factory.mktemp("plain") / "plain.pcapng"
     run("cut", *encrypted, "--decrypt", "-o", plain)
     return [*encrypted], [plain]
@@ -63,8 +63,8 @@ def test_a_fixture_has_the_same_messages(
 def test_a_diff_finds_none(both: tuple[list[str | Path], list[str | Path]]) -> None:
     (capture, *log), (plain,) = both
     assert [line for line in run("diff", capture, plain, *log).splitlines() if line] == []
-    other = CAPTURES / "tls13-mutual.pcap.gz"
-    logs = [*log, "--keylog", CAPTURES / "tls13-mutual.keys"]
+    other = TLS / "tls13-mutual.pcap.gz"
+    logs = [*log, "--keylog", TLS / "tls13-mutual.keys"]
     assert "only tls12-tickets.pcap.gz" in run("diff", capture, other, *logs)
 
 

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import pytest
 from click.shell_completion import ShellComplete
-from click.testing import CliRunner, Result
 
 from kafkascope.tui.cli import main
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments))
+from tests.kit.run import run
 
 
 def completions(*arguments: str) -> list[str]:

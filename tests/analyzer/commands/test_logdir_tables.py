@@ -12,19 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner, Result
 
 from kafkascope.analyzer.pipeline.tables.logs import chosen_by, log_rows, logs_in
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
-from kafkascope.tui.cli import main
+from tests.kit.run import run
 
 TIME = 1_700_000_000_000
 CODECS = range(5)
-
-
-def run(*words: object) -> Result:
-    return CliRunner().invoke(main, [*map(str, words)])
 
 
 def batch(offset: int, count: int = 3, **options: int) -> bytes:

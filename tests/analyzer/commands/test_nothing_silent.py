@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from kafkascope.analyzer.commands.grid import NO_LINES
 from kafkascope.analyzer.reading.absent import listed
 from kafkascope.analyzer.reading.limits import LIMITS
-from kafkascope.tui.cli import main
+from tests.kit.run import run
+from tests.kit.samples import SAMPLES
 
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 REBALANCE = str(SAMPLES / "rebalance.pcap")
 OTHERS = "-Y", "api == Vote"
 
@@ -40,10 +39,6 @@ FILTERED = (
     ("stats", "partitions"),
     ("stats", "zookeeper"),
 )
-
-
-def run(*args: str) -> Result:
-    return CliRunner().invoke(main, args)
 
 
 @pytest.mark.parametrize("command", FILTERED, ids=" ".join)

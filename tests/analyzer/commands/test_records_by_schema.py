@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from kafkascope.tui.cli import main
+from tests.kit.run import lines_of, run
 
 HOME = Path(__file__).parent.parent / "captures" / "schemas"
 TRUTHS = sorted(HOME.glob("*.truth.json"))
@@ -48,7 +47,7 @@ def plain(value: Any) -> Any:
 
 
 def shown(capture: Path, *options: str) -> dict[Any, Any]:
-    done = CliRunner().invoke(main, ["records", str(capture), "--json", "-q", *options])
+    done = run("records", capture, "--json", "-q", *options)
     assert done.exit_code in (0, 4), done.output
     records = map(json.loads, done.stdout.splitlines())
     return {
@@ -133,11 +132,11 @@ def test_a_pipe_takes_schemas_while_it_is_read() -> None:
 def test_fields_of_values_are_columns(tmp_path: Path) -> None:
     capture = str(HOME / "avro-registry.pcap")
     words = ["records", capture, "--format", "csv", "--columns", "offset,value.amount,key.region"]
-    done = CliRunner().invoke(main, [*words, "-Y", "topic == orders", "-q"])
+    done = run(*words, "-Y", "topic == orders", "-q")
     assert done.stdout.splitlines()[:2] == ["offset,value.amount,key.region", "0,-50.00,US"]
     out = tmp_path / "records.csv"
     words = ["export", capture, "-o", str(out), "--table", "records", "-q"]
-    done = CliRunner().invoke(main, [*words, "--columns", "topic,value.amount,value_decoded"])
+    done = run(*words, "--columns", "topic,value.amount,value_decoded")
     assert done.exit_code == 0, done.output
     assert out.read_text().splitlines()[1].startswith('orders,-50.00,"{""id""')
 
@@ -150,8 +149,8 @@ def test_fields_of_values_are_columns_of_json_and_of_every_file(tmp_path: Path) 
 
     capture = str(HOME / "avro-registry.pcap")
     choice = ["--columns", COLUMNS, "-q", "-Y", "topic == orders and api == Produce"]
-    done = CliRunner().invoke(main, ["records", capture, "--json", *choice])
-    records = [json.loads(line) for line in done.stdout.splitlines()]
+    done = run("records", capture, "--json", *choice)
+    records = lines_of(done)
     assert records[1] == {
         "offset": 1,
         "value.amount": "-30.01",
@@ -161,12 +160,12 @@ def test_fields_of_values_are_columns_of_json_and_of_every_file(tmp_path: Path) 
     }
     assert records[0]["value.tags"] == []
     assert records[18]["value.amount"] is None
-    done = CliRunner().invoke(main, ["records", capture, "--format", "json", *choice])
+    done = run("records", capture, "--format", "json", *choice)
     assert json.loads(done.stdout) == records
     for name in ("x.jsonl", "x.parquet"):
         out = str(tmp_path / name)
         words = ["export", capture, "-o", out, "--table", "records", *choice]
-        assert CliRunner().invoke(main, words).exit_code == 0
+        assert run(*words).exit_code == 0
         if name == "x.jsonl":
             assert [json.loads(x) for x in Path(out).read_text().splitlines()] == records
             continue
@@ -181,7 +180,7 @@ def test_fields_of_values_are_columns_of_json_and_of_every_file(tmp_path: Path) 
 
 def test_a_column_of_exchanges_names_the_one_of_records() -> None:
     capture = str(HOME / "avro-registry.pcap")
-    done = CliRunner().invoke(main, ["ls", capture, "--columns", "record.value.user.Name"])
+    done = run("ls", capture, "--columns", "record.value.user.Name")
     assert done.exit_code == 2
     assert "kafkascope records --columns value.user.Name" in done.output
 
@@ -189,5 +188,5 @@ def test_a_column_of_exchanges_names_the_one_of_records() -> None:
 @pytest.mark.parametrize("column", ["value.", "value.a..b", "nothing", "headers.x"])
 def test_a_wrong_column_is_refused(column: str) -> None:
     capture = str(HOME / "bad-schemas.pcap")
-    done = CliRunner().invoke(main, ["records", capture, "--columns", column])
+    done = run("records", capture, "--columns", column)
     assert done.exit_code == 2

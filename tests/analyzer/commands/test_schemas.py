@@ -6,15 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from click.testing import CliRunner
-
 from kafkascope.analyzer.payloads.folder import read_folder
-from kafkascope.tui.cli import main
-from tests.analyzer.schema_samples import SAMPLES, by_key, capture, folder, form
+from tests.kit.run import run
+from tests.kit.schemas import SAMPLES, by_key, capture, folder, form
 
 
 def ran(*words: str, code: int = 0) -> str:
-    result = CliRunner().invoke(main, ["schemas", *words])
+    result = run("schemas", *words)
     assert result.exit_code == code, result.output
     return result.stdout
 
@@ -70,8 +68,6 @@ def test_a_table_for_people() -> None:
 
 
 def test_a_registry_whose_address_is_none() -> None:
-    result = CliRunner().invoke(
-        main, ["schemas", str(capture("bad-schemas")), "--registry", "http://me:s3cret@host"]
-    )
+    result = run("schemas", capture("bad-schemas"), "--registry", "http://me:s3cret@host")
     assert result.exit_code == 2
     assert "s3cret" not in result.output

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from kafkascope.tui.cli import main
+from tests.kit.run import run
 from tests.matrix import each_nth
 from tests.small_tables import SAMPLES, small_tables  # noqa: F401  (a fixture)
 
@@ -18,7 +17,7 @@ COMMANDS = ("check", "cluster", "clients", "groups", "groups --delivery", "produ
 @pytest.mark.parametrize("path", each_nth(SAMPLES, 4), ids=lambda path: path.name)
 def test_commands_tell_what_small_tables_kept(path: Path) -> None:
     for command in COMMANDS:
-        result = CliRunner().invoke(main, [*command.split(), str(path), "--jobs", "1"])
+        result = run(*command.split(), path, "--jobs", "1")
         if not isinstance(result.exception, SystemExit):
             assert result.exception is None, command
         assert result.exit_code in (0, 1, 4), (command, result.output)

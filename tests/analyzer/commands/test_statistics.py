@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from rich.cells import cell_len
 
 from kafkascope.analyzer.commands import output
-from kafkascope.tui.cli import main
 from tests.hostile import hostile
+from tests.kit.run import run
+from tests.kit.samples import CAPTURES, ROOT
 
-ROOT = Path(__file__).parents[3]
 SAMPLES = ROOT / "captures" / "samples"
 REBALANCE = str(SAMPLES / "rebalance.pcap")
 TRANSACTIONS = str(SAMPLES / "transactions.pcap")
@@ -46,10 +45,6 @@ TABLES = (
     ("cluster", "--only", "leaders"),
     ("cluster", "--only", "coordinators"),
 )
-
-
-def run(*args: str) -> Result:
-    return CliRunner().invoke(main, args)
 
 
 def printed(*args: str) -> str:
@@ -292,7 +287,7 @@ def test_the_doctor_names_what_is_there() -> None:
 
 
 def test_waits_that_look_slow_are_a_remark() -> None:
-    polls = str(next((Path(__file__).parents[1] / "captures").glob("commit-storm.pcap*")))
+    polls = str(CAPTURES / "commit-storm.pcap.gz")
     assert "long-poll wait" in run("stats", "latency", polls).stderr
     assert "asked to wait" not in run("stats", "latency", polls, "-q").stderr
     assert "asked to wait" not in run("stats", "latency", polls, "-Y", "api != Fetch").stderr

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from click.testing import CliRunner
 
 from kafkascope.analyzer.commands import output, tables
 from kafkascope.analyzer.text import columns_taken
-from kafkascope.tui.cli import main
-from tests.analyzer.schema_samples import capture
+from tests.kit.run import run
+from tests.kit.samples import ROOT
+from tests.kit.schemas import capture
 
-ROOT: Final = Path(__file__).parents[3]
 GOLDEN: Final = Path(__file__).parent / "terminals"
 WIDTHS: Final = (80, 120, 200)
 README: Final = {
@@ -68,7 +67,7 @@ def screen(monkeypatch: pytest.MonkeyPatch, folder: Path, command: str, width: i
     for module in (output, tables):
         monkeypatch.setattr(module, "terminal_width", lambda: width)
     monkeypatch.chdir(folder)
-    result = CliRunner().invoke(main, shlex.split(command))
+    result = run(*shlex.split(command))
     assert result.exit_code in (0, 1), result.output
     return result.stdout
 

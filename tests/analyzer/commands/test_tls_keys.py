@@ -16,8 +16,7 @@ from kafkascope.analyzer.reading.limits import LIMITS
 from kafkascope.tui.cli import main
 from tests.captures.tls.writer import Talk
 from tests.explosion.encrypted import Talked, write_encrypted
-
-CAPTURES = Path(__file__).parents[1] / "captures" / "tls"
+from tests.kit.samples import TLS
 
 
 def run(*args: str) -> Result:
@@ -62,7 +61,7 @@ def counts(done: Result, of: str) -> dict[str, int]:
     return {row["what"]: row["count"] for row in rows if row["of"] == of}
 
 
-@pytest.mark.parametrize("path", sorted(CAPTURES.glob("*.keys")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(TLS.glob("*.keys")), ids=lambda path: path.stem)
 def test_lines_of_key_logs_that_programs_wrote_are_counted_by_kind(path: Path) -> None:
     lines = path.read_text().splitlines()
     done = run("check", str(path), "--json")
@@ -76,7 +75,7 @@ def test_lines_of_key_logs_that_programs_wrote_are_counted_by_kind(path: Path) -
 
 
 def test_damaged_lines_and_other_files_are_told(tmp_path: Path) -> None:
-    whole = (CAPTURES / "tls12-cbc-sha256-etm.keys").read_text()
+    whole = (TLS / "tls12-cbc-sha256-etm.keys").read_text()
     path = tmp_path / "keys.log"
     path.write_text(f"# of a test\n\n{whole[:-30]}")
     kinds = counts(run("check", str(path), "--json"), "lines")
@@ -103,7 +102,7 @@ def test_damaged_lines_and_other_files_are_told(tmp_path: Path) -> None:
 def test_connections_that_a_key_log_opens_are_counted(
     name: str, log: str, expected: dict[str, int], code: int
 ) -> None:
-    done = run("check", str(CAPTURES / f"{log}.keys"), str(CAPTURES / f"{name}.pcap.gz"), "--json")
+    done = run("check", str(TLS / f"{log}.keys"), str(TLS / f"{name}.pcap.gz"), "--json")
     assert counts(done, "connections") == expected
     assert done.exit_code == code
 
@@ -124,7 +123,7 @@ def test_connections_are_counted_once_however_many_they_are(tmp_path: Path) -> N
     refused = Talked([*Talk(0x1301).pairs()[:1], (1, b"\x15\3\3\0\2\2\x28")], closed=True)
     whole = Talked(Talk(0x1301).client(b"a" * 99).server(b"b" * 99).pairs(), closed=True)
     write_encrypted(path, [refused, whole] * 50)
-    log = CAPTURES / "tls12-tickets.keys"
+    log = TLS / "tls12-tickets.keys"
     few = LIMITS._replace(ended_connections=10)
     found = connections_opened((str(path),), str(log), few)
     assert found == {"handshake that failed": 50, "no-secret": 50}

@@ -21,11 +21,12 @@ import pytest
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.dissectors.layout import ArrayWire, StructWire, Wire
 from kafkascope.dissectors.registry import Decoded
+from tests.kit.samples import ROOT
 from tests.matrix import each_nth
 
 pytestmark = pytest.mark.tshark
 
-SAMPLES = sorted((Path(__file__).parents[3] / "captures" / "samples").glob("*.pcap*"))
+SAMPLES = sorted((ROOT / "captures" / "samples").glob("*.pcap*"))
 
 NAMES = {
     "kafka.partition_id": {

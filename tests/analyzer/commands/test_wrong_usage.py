@@ -6,11 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from kafkascope.tui.cli import main
+from tests.kit.run import run
+from tests.kit.samples import SAMPLES
 
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 REBALANCE = str(SAMPLES / "rebalance.pcap")
 WRONG = (
     ("ls missing.pcap", 3, "missing.pcap: no such file"),
@@ -76,7 +75,7 @@ def test_wrong_usage_says_what_to_type(
     Path("folder").mkdir()
     Path("cut.pcap").write_bytes(Path(REBALANCE).read_bytes()[:3000])
     files = {"R": REBALANCE, "Z": str(SAMPLES / "zookeeper.pcap")}
-    done = CliRunner().invoke(main, [files.get(word, word) for word in line.split(" ")])
+    done = run(*[files.get(word, word) for word in line.split(" ")])
     assert done.exit_code == code, done.output
     assert text in " ".join(done.stderr.split())
     assert not re.search(r"Traceback|\b[A-Z]\w+(Error|Exception)\b|errno|at byte 0", done.stderr)

@@ -13,7 +13,8 @@ from kafkascope.analyzer.conversation.limits import ConversationLimits
 from kafkascope.analyzer.conversation.resync import RequestHeuristic
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.ranks import bounded
-from tests.analyzer.wire import (
+from tests.kit.wire import (
+    CONVERSATION,
     MS,
     Wire,
     beat,
@@ -254,22 +255,6 @@ def test_numbers_rank_by_the_first_byte_of_the_request() -> None:
     late.client(long[30:]).broker(response("Produce", 7, 1))
     found = told([*slow.events, *fast.events, *late.events])
     assert [(e.number, e.api) for e in found] == [(1, "Produce"), (2, "Heartbeat")]
-
-
-CONVERSATION = (
-    Wire()
-    .client(request("ApiVersions", 3, 0, client_software_name="lib"))
-    .broker(response("ApiVersions", 3, 0))
-    .client(heartbeat(1), heartbeat(2), produce(3, acks=0, records=b"abc"))
-    .broker(beat(1))
-    .broker(beat(2, 27))
-    .client(produce(4, records=bytes(300)), framed(b"?" * 20), heartbeat(5))
-    .broker(response("Produce", 7, 4), beat(5), beat(99))
-    .client(heartbeat(6))
-    .close("broker")
-    .close()
-    .events
-)
 
 
 @given(st.lists(st.integers(1, 40), max_size=8))

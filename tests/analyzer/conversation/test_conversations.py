@@ -14,8 +14,17 @@ from kafkascope.analyzer.conversation.detect import GIVEN_UP
 from kafkascope.analyzer.conversation.limits import LIMITS, ConversationLimits
 from kafkascope.analyzer.model import Exchange
 from kafkascope.captures.model import Endpoint, StreamEvent
-from tests.analyzer.conversation.test_conversation import CONVERSATION
-from tests.analyzer.wire import Wire, beat, framed, heartbeat, produce, request, response, told
+from tests.kit.wire import (
+    CONVERSATION,
+    Wire,
+    beat,
+    framed,
+    heartbeat,
+    produce,
+    request,
+    response,
+    told,
+)
 
 SSH = b"SSH-2.0-OpenSSH_9.6\r\n"
 TLS = b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03" + bytes(range(150))

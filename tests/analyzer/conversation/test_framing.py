@@ -13,7 +13,7 @@ from kafkascope.analyzer.conversation.framing import FrameBuffer, Skipped, Unit
 from kafkascope.analyzer.conversation.resync import RequestHeuristic
 from kafkascope.analyzer.model import Frame
 from kafkascope.captures.model import Chunk, Gap
-from tests.analyzer.wire import CLIENT, Wire, framed, heartbeat, produce
+from tests.kit.wire import CLIENT, Wire, framed, heartbeat, produce
 
 
 def feed(wire: Wire, *, resyncing: bool = False) -> list[Unit]:

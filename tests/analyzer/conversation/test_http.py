@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,11 +23,10 @@ from kafkascope.captures.inputs.keylogs import read_key_logs
 from kafkascope.captures.model import Chunk, Opened, StreamEvent
 from kafkascope.captures.streams.streams import streams
 from kafkascope.captures.tls.sources import KeySources
-from kafkascope.tui.cli import main
-from tests.analyzer.wire import Wire, rechunked
 from tests.explosion.turns import write_capture
-
-TLS = Path(__file__).parents[1] / "captures" / "tls"
+from tests.kit.run import run
+from tests.kit.samples import TLS
+from tests.kit.wire import Wire, rechunked
 
 
 class Consumer:
@@ -388,7 +386,7 @@ def test_show_masks_credentials_of_http_on_a_port_of_kafka(tmp_path: Path) -> No
     path = tmp_path / "a.pcapng"
     secret = b"Authorization: Basic dXNlcjpodW50ZXIy"
     write_capture(path, iter([[(0, b"GET / HTTP/1.1\r\n" + secret + b"\r\n\r\n")]]))
-    result = CliRunner().invoke(main, ["show", str(path), "1", "--hex"])
+    result = run("show", path, "1", "--hex")
     assert "GET / HTTP/1.1.." in result.output
     assert "asic" not in result.output
     assert "dXNl" not in result.output

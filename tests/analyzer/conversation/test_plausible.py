@@ -18,7 +18,7 @@ from kafkascope.analyzer.conversation.plausible import (
     same_client,
 )
 from kafkascope.dissectors.registry import APIS, CONTROLLED_SHUTDOWN
-from tests.analyzer.wire import beat, heartbeat, request
+from tests.kit.wire import beat, heartbeat, request
 
 
 @pytest.mark.parametrize("key", sorted(APIS))

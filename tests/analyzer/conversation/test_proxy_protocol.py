@@ -13,15 +13,14 @@ from kafkascope.analyzer.exchanges.rows import row_of, to_json
 from kafkascope.analyzer.model import Exchange
 from kafkascope.captures.model import Endpoint, StreamEvent
 from kafkascope.captures.proxy_protocol import V2, header_of
-from tests.analyzer.findings.stating import states
-from tests.analyzer.findings.test_other_protocols import HELLO, found
-from tests.analyzer.statistics.cluster.test_cluster import metadata
-from tests.analyzer.wire import (
+from tests.analyzer.findings.judging import reported, states
+from tests.kit.wire import (
     BROKER,
     CLIENT,
     Wire,
     beat,
     heartbeat,
+    metadata,
     rechunked,
     request,
     response,
@@ -30,6 +29,7 @@ from tests.analyzer.wire import (
 
 ORIGIN = Endpoint("203.0.113.77", 55130)
 SIX = Endpoint("2001:db8::7", 55130)
+HELLO = b"\x16\x03\x01\x00\x05\1\0\0\1\0"
 V1 = header_of(1, ORIGIN, BROKER)
 VPCE = b"\xea\0\x0c\1vpce-012345"
 HEADERS = {
@@ -117,7 +117,7 @@ def test_http_behind_a_header_is_http() -> None:
 def test_addresses_for_a_client_behind_a_balancer_are_not_judged() -> None:
     wire = Wire().client(V1).client(request("Metadata", 12, 1))
     wire.broker(response("Metadata", 12, 1, **metadata((1, "127.0.0.1", 9097)))).close("client")
-    assert not any(each.name.startswith("address") for each in found([wire]))
+    assert not any(each.name.startswith("address") for each in reported([wire]))
 
 
 def test_a_chain_of_headers_has_an_end() -> None:
@@ -134,7 +134,7 @@ def test_a_broker_that_closes_the_connection(kind: str, port: int) -> None:
     wires = [Wire(number=n, port=port).client(HEADERS[kind]) for n in range(3)]
     for wire in wires[1:]:
         wire.client(request("ApiVersions", 0, 1))
-    findings = found([wire.close("broker", "rst") for wire in wires])
+    findings = reported([wire.close("broker", "rst") for wire in wires])
     finding = findings[0]
     assert (finding.name, finding.severity, finding.count) == ("proxy-protocol", "error", 3)
     assert states(finding.text, f"10.0.1.2:{port}", "3 connections", "10.0.0.4", kind)
@@ -142,12 +142,12 @@ def test_a_broker_that_closes_the_connection(kind: str, port: int) -> None:
 
 
 def test_tls_behind_a_header_that_is_refused() -> None:
-    (finding,) = found([Wire().client(V1 + HELLO).close("broker")])
+    (finding,) = reported([Wire().client(V1 + HELLO).close("broker")])
     assert finding.name == "proxy-protocol"
 
 
 def test_a_health_check_that_the_balancer_ends_says_nothing() -> None:
-    assert found([Wire().client(V2 + b"\x20\0\0\0").close("client")]) == []
+    assert reported([Wire().client(V2 + b"\x20\0\0\0").close("client")]) == []
 
 
 @pytest.mark.parametrize("answered", [False, True])
@@ -155,11 +155,11 @@ def test_a_broker_that_requires_a_header(answered: bool) -> None:
     wires = [serving(V1), Wire(number=1).client(heartbeat(1)).close("broker")]
     if answered:  # one without a header: it is no matter of the header
         wires.append(Wire(number=2).client(heartbeat(1)).broker(beat(1)).close())
-    findings = [each for each in found(wires) if each.name == "proxy-protocol"]
+    findings = [each for each in reported(wires) if each.name == "proxy-protocol"]
     assert len(findings) == (not answered)
     assert answered or states(findings[0].text, "10.0.1.2:9092", "1 connection", "app", "requires")
 
 
 def test_a_broker_that_accepts_it_on_others() -> None:
     wires = [serving(V1), Wire(number=1).client(V1).client(heartbeat(1)).close("broker")]
-    assert "proxy-protocol" not in {each.name for each in found(wires)}
+    assert "proxy-protocol" not in {each.name for each in reported(wires)}

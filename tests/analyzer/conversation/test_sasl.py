@@ -6,7 +6,6 @@ from base64 import b64encode
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,9 +14,9 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures.build import Composer
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.dissectors.registry import APIS
-from kafkascope.tui.cli import main
-from tests.analyzer.capture_files import capture_file
-from tests.analyzer.wire import BROKER, CLIENT, MS, START, framed, request, response
+from tests.kit.captures import capture_file
+from tests.kit.run import run
+from tests.kit.wire import BROKER, CLIENT, MS, START, framed, request, response
 
 
 @pytest.mark.parametrize(
@@ -88,7 +87,7 @@ def test_a_token_without_its_handshake_is_in_no_output(
     number = "1" if first else "2"
     shown = b""
     for words in (["cut", str(path), "-o", str(target)], ["show", str(path), number, "--hex"]):
-        result = CliRunner().invoke(main, words)
+        result = run(*words)
         assert result.exit_code == 0, result.output
         shown += result.stdout_bytes
     assert b"hunter2" not in shown + target.read_bytes()
@@ -119,7 +118,7 @@ def test_what_a_broker_says_in_a_login_that_was_not_seen_is_not_shown(
             for packet in composer.send(side, data):
                 writer.packet(packet, time_ns)
                 time_ns += MS
-    done = CliRunner().invoke(main, ["show", str(path), "1-3", "--hex"])
+    done = run("show", path, "1-3", "--hex")
     assert done.exit_code == 0, done.output
     assert f"{len(answer)} bytes that may hold a secret, not shown" in done.stdout
     assert b64encode(b"hunter2")[:8].decode() not in done.stdout

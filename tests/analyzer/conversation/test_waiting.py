@@ -7,7 +7,6 @@ import random
 import tracemalloc
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -25,11 +24,11 @@ from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import StreamEvent
 from kafkascope.captures.tls.keys.keylog import KeyLog
 from kafkascope.captures.tls.sources import KeySources
-from tests.analyzer.wire import Wire, beat, heartbeat, shape
 from tests.captures.tls.writer import Talk
+from tests.kit.samples import TLS
+from tests.kit.wire import Wire, beat, heartbeat, shape
 
-CAPTURES = Path(__file__).parents[1] / "captures" / "tls"
-NAMES = sorted(path.name.partition(".")[0] for path in CAPTURES.glob("*.truth.json"))
+NAMES = sorted(path.name.partition(".")[0] for path in TLS.glob("*.truth.json"))
 
 
 class Live:
@@ -78,7 +77,7 @@ class Live:
 
 @cache
 def events_of(name: str) -> list[StreamEvent]:
-    (path,) = CAPTURES.glob(f"{name}.pcap*")
+    (path,) = TLS.glob(f"{name}.pcap*")
     with open_inputs([path]) as source:
         return list(streams(source, bulk=False))
 
@@ -91,7 +90,7 @@ def whole(name: str, text: str) -> list[tuple[object, ...]]:
 @given(seed=st.integers(0, 1 << 30))
 @settings(max_examples=4)
 def test_real_traffic_gives_the_same_rows_whenever_the_lines_come(name: str, seed: int) -> None:
-    lines = (CAPTURES / f"{name}.keys").read_text().splitlines(keepends=True)
+    lines = (TLS / f"{name}.keys").read_text().splitlines(keepends=True)
     events = events_of(name)
     source = random.Random(seed)
     times = sorted(source.randrange(-2, len(events) + 3) for _ in lines)

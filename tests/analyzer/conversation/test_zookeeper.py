@@ -12,8 +12,9 @@ from kafkascope.analyzer.conversation.zookeeper import ZooKeeperSession
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row, row_of, to_json
 from kafkascope.dissectors.zookeeper.frames import CONNECT_HEADER
+from tests.kit.samples import SAMPLES
 
-SAMPLE = Path(__file__).parents[3] / "captures" / "samples" / "zookeeper.pcap"
+SAMPLE = SAMPLES / "zookeeper.pcap"
 DATA = SAMPLE.read_bytes()
 HEAD = 24
 TCP_PAYLOAD = 16 + 14 + 20 + 32

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from docs.print_json import TARGET, document
 from kafkascope.analyzer.exchanges.column import columns_of
@@ -15,8 +14,8 @@ from kafkascope.analyzer.pipeline.tables.values import exchange_values
 from kafkascope.analyzer.session import packing
 from kafkascope.analyzer.session.rows import row_of_columns
 from kafkascope.analyzer.session.session import session_of
+from tests.kit.samples import ROOT
 
-ROOT = Path(__file__).parents[3]
 SAMPLE = ROOT / "captures" / "samples" / "transactions.pcap"
 
 

@@ -16,9 +16,9 @@ from kafkascope.analyzer.exchanges.rows import Row, row_of, to_json
 from kafkascope.analyzer.identity import identity_of
 from kafkascope.captures.model import Tls, TlsSummary
 from tests.analyzer.encrypted import differences, read
+from tests.kit.samples import TLS
 
-CAPTURES = Path(__file__).parents[1] / "captures" / "tls"
-TRUTHS = sorted(CAPTURES.glob("*.truth.json"))
+TRUTHS = sorted(TLS.glob("*.truth.json"))
 
 
 @pytest.fixture(params=TRUTHS, ids=[path.name.partition(".")[0] for path in TRUTHS])
@@ -28,11 +28,11 @@ def truth(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 def test_each_connection_holds_what_tshark_decrypts(truth: dict[str, Any]) -> None:
-    assert list(differences(CAPTURES / truth["capture"], truth)) == []
+    assert list(differences(TLS / truth["capture"], truth)) == []
 
 
 def test_without_a_key_log_nothing_is_read_and_that_is_told(truth: dict[str, Any]) -> None:
-    found = read(CAPTURES / truth["capture"])
+    found = read(TLS / truth["capture"])
     for told in truth["tls_connections"]:
         tls = found[told["client_port"]].connection.tls
         assert tls is not None
@@ -48,11 +48,11 @@ def test_with_wrong_secrets_nothing_is_read_and_that_is_told(
     if truth.get("keys_inside"):
         return
     wrong = tmp_path / "wrong.keys"
-    log = (CAPTURES / truth["keys"]).read_text()
+    log = (TLS / truth["keys"]).read_text()
     wrong.write_text(
         re.sub(r"[0-9a-fA-F]$", lambda last: "1" if last[0] == "0" else "0", log, flags=re.M)
     )
-    found = read(CAPTURES / truth["capture"], wrong)
+    found = read(TLS / truth["capture"], wrong)
     for told in truth["tls_connections"]:
         tls = found[told["client_port"]].connection.tls
         assert tls is not None
@@ -78,13 +78,13 @@ def test_there_is_traffic_of_every_kind() -> None:
 
 def test_without_the_library_a_key_log_inside_is_of_no_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography", None)
-    found = read(CAPTURES / "tls13-dsb.pcapng.gz")
+    found = read(TLS / "tls13-dsb.pcapng.gz")
     errors = {each.connection.tls.error for each in found.values() if each.connection.tls}
     assert errors == {"no-key-log"}
 
 
 def rows(name: str, *logs: str) -> list[Row]:
-    with open_capture([CAPTURES / name], keylog=[CAPTURES / each for each in logs]) as capture:
+    with open_capture([TLS / name], keylog=[TLS / each for each in logs]) as capture:
         return [row_of(each, capture.context.names) for each in capture.exchanges()]
 
 

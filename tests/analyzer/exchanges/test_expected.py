@@ -1,14 +1,11 @@
 """Errors that are expected by the exchange alone."""
 
-from pathlib import Path
-
 import pytest
 
 from kafkascope.analyzer.exchanges.expected import CLASSES, CODES, class_of, is_expected
 from kafkascope.dissectors.reference.codes import ERRORS, error_name
 from kafkascope.dissectors.registry import APIS, api_named
-
-ROOT = Path(__file__).parents[3]
+from tests.kit.samples import ROOT
 
 
 @pytest.mark.parametrize(

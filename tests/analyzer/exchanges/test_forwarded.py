@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from kafkascope.tui.cli import main
-from tests.analyzer import wire
-from tests.analyzer.batches import batch
-from tests.captures.streams.test_relayed import FRONT, forwarded
+from tests.kit import wire
+from tests.kit.batches import batch
+from tests.kit.forwarded import FRONT, forwarded
+from tests.kit.run import lines_of, run
 
 ROUNDS = 6
 
@@ -36,9 +34,9 @@ def _capture(tmp_path: Path) -> str:
 
 
 def lines(*words: str) -> list[Any]:
-    result = CliRunner().invoke(main, list(words))
+    result = run(*words)
     assert result.exit_code in (0, 1), result.output
-    return [json.loads(line) for line in result.stdout.splitlines()]
+    return lines_of(result)
 
 
 def test_both_sides_have_rows(capture: str) -> None:
@@ -46,7 +44,7 @@ def test_both_sides_have_rows(capture: str) -> None:
     assert [row["number"] for row in rows] == list(range(1, 2 * ROUNDS + 1))
     sides = {row["broker_address"]: row["forwarded"] for row in rows}
     assert sides == {str(FRONT): False, "10.3.0.9:19092": True}
-    text = CliRunner().invoke(main, ["ls", capture]).stdout
+    text = run("ls", capture).stdout
     assert text.count("(forwarded)") == ROUNDS
     assert len(lines("ls", "--json", "-Y", "forwarded", capture)) == ROUNDS
 

@@ -25,8 +25,8 @@ from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import APIS, layout_of
 from kafkascope.dissectors.values import finite
-from tests.analyzer.wire import Wire, request, response, told
-from tests.kernel.test_pairs import CAPTURES
+from tests.kit.samples import ALL_CAPTURES
+from tests.kit.wire import Wire, request, response, told
 from tests.matrix import each_nth
 from tests.strategies import bodies
 
@@ -52,7 +52,7 @@ def assert_same(exchange: Exchange, names: TopicNames, payloads: Payloads | None
     assert problems == said
 
 
-@pytest.mark.parametrize("path", each_nth(CAPTURES, 4), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", each_nth(ALL_CAPTURES, 4), ids=lambda path: path.name)
 def test_of_every_sample(path: Path) -> None:
     with open_capture([path]) as capture:
         for exchange in capture.exchanges():

@@ -16,23 +16,23 @@ from typing import Any
 import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
+from tests.kit.samples import TLS
 
-CAPTURES = Path(__file__).parents[1] / "captures" / "tls"
 NAME = "tls13-mutual"
 WAIT = 40.0
 
 
 def packets(name: str = NAME) -> bytes:
-    return gzip.decompress((CAPTURES / f"{name}.pcap.gz").read_bytes())
+    return gzip.decompress((TLS / f"{name}.pcap.gz").read_bytes())
 
 
 def secrets(name: str = NAME) -> str:
-    return (CAPTURES / f"{name}.keys").read_text()
+    return (TLS / f"{name}.keys").read_text()
 
 
 def expected(name: str = NAME) -> list[str]:
     """The rows, by what a stream has in common with a file."""
-    with open_capture([CAPTURES / f"{name}.pcap.gz"], keylog=[CAPTURES / f"{name}.keys"]) as found:
+    with open_capture([TLS / f"{name}.pcap.gz"], keylog=[TLS / f"{name}.keys"]) as found:
         return sorted(f"{each.api} {each.correlation_id}" for each in found.exchanges() if each.api)
 
 
@@ -144,9 +144,7 @@ def test_a_key_log_that_never_came_is_named(tmp_path: Path, listings: list[Listi
 
 def test_of_a_file_on_disk_the_log_is_read_once(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="no such file"):
-        open_capture([CAPTURES / f"{NAME}.pcap.gz"], keylog=[tmp_path / "keys.log"])
-    with open_capture(
-        [CAPTURES / f"{NAME}.pcap.gz"], keylog=[CAPTURES / f"{NAME}.keys"]
-    ) as capture:
+        open_capture([TLS / f"{NAME}.pcap.gz"], keylog=[tmp_path / "keys.log"])
+    with open_capture([TLS / f"{NAME}.pcap.gz"], keylog=[TLS / f"{NAME}.keys"]) as capture:
         assert not capture.context.keys.growing
         assert capture.source.patience is None

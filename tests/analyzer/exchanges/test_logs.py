@@ -21,9 +21,8 @@ from kafkascope.analyzer.statistics.feed import Feed
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.errors import NotACapture
 from kafkascope.dissectors.registry import APIS, example, layout_of
-from tests.analyzer.wire import Wire, request, response, told
-
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
+from tests.kit.samples import SAMPLES
+from tests.kit.wire import Wire, request, response, told
 
 METADATA, FETCH, CREATE_TOPICS, API_VERSIONS = 3, 1, 19, 18
 

@@ -15,10 +15,10 @@ from kafkascope.analyzer.exchanges.pairs import is_named
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.captures.model import BEHIND_ALL
 from kafkascope.kernel.numbering import MOST_HELD, Hold
-from tests.analyzer.pipeline.traffic import files
-from tests.analyzer.reading.test_reading import late_names
+from tests.kit.captures import late_names
+from tests.kit.samples import ROOT
+from tests.kit.traffic import files
 
-ROOT = Path(__file__).parents[3]
 SAMPLES = sorted((ROOT / "captures" / "samples").glob("*.pcap*"))
 CAUSES = sorted((ROOT / "tests" / "analyzer" / "captures").glob("*.pcap*"))
 

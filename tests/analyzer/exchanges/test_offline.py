@@ -8,10 +8,24 @@ from pathlib import Path
 import pytest
 
 from kafkascope.analyzer import open_capture
+from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import fingerprint
+from kafkascope.analyzer.exchanges.records import fields_of
+from kafkascope.analyzer.exchanges.seen_schemas import UsedSchemas
+from kafkascope.analyzer.filter.decoded.reading import Decoding
+from kafkascope.analyzer.filter.message import of_records
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.payloads.model import SchemaKey
+from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures import NotACapture
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.records.records import Record
+from kafkascope.dissectors.records.writer import encode_batch
+from tests.analyzer.filter.decoded.orders import VALUE, avro, payloads
+from tests.kit.samples import ROOT
+from tests.kit.wire import Wire, request, told
 
-SAMPLES = sorted(Path(__file__).parents[3].joinpath("captures", "samples").glob("*.pcap*"))
+SAMPLES = sorted(ROOT.joinpath("captures", "samples").glob("*.pcap*"))
 
 
 def sample() -> Path:
@@ -65,3 +79,37 @@ def test_what_is_no_capture_is_refused(tmp_path: Path) -> None:
 
 def test_a_pipe_has_no_fingerprint_of_its_own() -> None:
     assert fingerprint("-") == fingerprint("/nowhere/at/all")
+
+
+# --- whoever reads the records of a field reads the same ones, behind damage as well --------------
+
+
+def batch(number: int, codec: int = 0) -> bytes:
+    value = avro(VALUE | {"count": number})
+    return encode_batch([Record(0, 1, b"%d" % number, value, ())], codec=codec)
+
+
+def damaged() -> Exchange:
+    """A batch, one whose compressed part is broken, another batch, and what is none."""
+    broken = batch(2, codec=1)
+    broken = broken[:61] + b"\xff" * (len(broken) - 61)
+    records = batch(1) + broken + batch(3) + b"\xff" * 80
+    partition = {"index": 0, "records": records}
+    asked = request("Produce", 7, 1, topic_data=[{"name": "t", "partition_data": [partition]}])
+    (found,) = told(Wire().client(asked).events, Context())
+    return found
+
+
+def test_all_read_the_records_before_and_behind_a_damaged_batch() -> None:
+    exchange, names = damaged(), TopicNames()
+    damage: list[DissectError] = []
+    (field,) = fields_of(exchange, names)
+    opened = [(len(each.records), each.error is None) for _, each in field.opened(damage=damage)]
+    assert opened == [(1, True), (0, False), (1, True)]
+    assert len(damage) == 1
+    assert tuple(of_records("record.key")(exchange)) == (b"1", b"3")
+    decoding = Decoding(payloads, lambda: names)
+    assert decoding.values(exchange, "", ("record.value", "count")) == (1, 3)
+    used = UsedSchemas(names, payloads())
+    used.add(exchange)
+    assert used.uses[SchemaKey("id", 7)].counts == {"key": 0, "value": 2}

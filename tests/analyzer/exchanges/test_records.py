@@ -21,9 +21,8 @@ from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import encode_body
 from kafkascope.dissectors.values import Uuid
-from tests.analyzer.batches import Pair, batch
-from tests.analyzer.exchanges.test_rows import produced
-from tests.analyzer.wire import Wire, produce, request, response, told
+from tests.kit.batches import Pair, batch
+from tests.kit.wire import Wire, produce, produced, request, response, told
 
 ID = Uuid(range(16))
 

@@ -10,16 +10,18 @@ from base64 import b64encode
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
+from kafkascope.analyzer.bodies.contents import WALKED_BYTES, contents_of, counted
+from kafkascope.analyzer.bodies.facts import BodyFacts
 from kafkascope.analyzer.exchanges.spool import HELD
 from kafkascope.dissectors.records.compression import compress
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch, encode_record
-from kafkascope.tui.cli import main
-from tests.analyzer.capture_files import capture_file
-from tests.analyzer.wire import produce
-from tests.dissectors.records.test_bombs import batch_of
+from tests.kit.batches import batch, batch_of
+from tests.kit.captures import capture_file
+from tests.kit.run import run
+from tests.kit.samples import ROOT
+from tests.kit.wire import produce
 
 RUN = """
 import resource
@@ -38,7 +40,7 @@ print(made >> 20, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) 
 
 
 def test_a_batch_of_many_records_takes_less_than_its_text() -> None:
-    root = Path(__file__).parents[3]
+    root = ROOT
     done = subprocess.run(
         [sys.executable, "-c", RUN], capture_output=True, text=True, check=True, cwd=root
     )
@@ -177,7 +179,7 @@ def test_long_values_of_control_characters_are_base64(tmp_path: Path) -> None:
     records = [Record(number, 1, None, value, ()) for number, value in enumerate(values)]
     frames = [("client", produce(1, records=encode_batch(records, codec=4)))]
     capture = capture_file(tmp_path / "c.pcapng", frames)
-    done = CliRunner().invoke(main, ["records", str(capture), "--json"])
+    done = run("records", capture, "--json")
     found = [json.loads(line)["value"] for line in done.stdout.splitlines()]
     assert found == [{"base64": b64encode(values[0]).decode()}, values[1].decode()]
 
@@ -205,3 +207,17 @@ def test_a_line_that_went_through_a_file_is_the_same(tmp_path: Path) -> None:
     first, second = partition["records"]["batches"]
     assert [record["value"] for record in first["records"]] == texts[:1]
     assert [record["value"] for record in second["records"]] == texts[1:] * count
+
+
+# --- facts of large records fields: totals in place of the bytes, which the frame has -------------
+
+
+def test_an_exchange_holds_no_second_copy_of_large_records() -> None:
+    blob = batch([(None, bytes(WALKED_BYTES))])
+    damaged = blob[:-1] + b"x"
+    for blobs in ([blob], [damaged], [blob, b""]):
+        facts = counted(BodyFacts(blobs=blobs))
+        assert not isinstance(facts.blobs, list)
+        assert contents_of(facts.blobs) == contents_of(blobs)
+    small = BodyFacts(blobs=[batch([(None, b"v")])])
+    assert counted(small) is small

@@ -17,8 +17,8 @@ from kafkascope.analyzer.model import Frame, Part
 from kafkascope.dissectors.codec.jsonform import dumps
 from kafkascope.dissectors.registry import APIS, Decoded, encode_body, layout_of
 from kafkascope.dissectors.values import Uuid
-from tests.analyzer.batches import batch
-from tests.analyzer.wire import MS, Wire, beat, heartbeat, produce, request, response, told
+from tests.kit.batches import batch
+from tests.kit.wire import MS, Wire, beat, heartbeat, produce, produced, request, response, told
 from tests.strategies import bodies
 
 ID = Uuid(range(16))
@@ -31,18 +31,6 @@ def row(wire: Wire, context: Context | None = None) -> Row:
     context = context or Context()
     (one,) = told(wire.events, context)
     return row_of(one, context.names)
-
-
-def produced(**partition: Any) -> bytes:
-    answer = {
-        "index": 3,
-        "error_code": 0,
-        "base_offset": 88123,
-        "log_append_time_ms": -1,
-        "log_start_offset": 0,
-    }
-    topics = [{"name": "t", "partition_responses": [answer | partition]}]
-    return response("Produce", 7, 1, responses=topics, throttle_time_ms=0)
 
 
 def fetched(records: bytes | None, **partition: Any) -> list[dict[str, Any]]:
@@ -139,7 +127,7 @@ def test_find_coordinator_is_about_a_group(version: int, fields: dict[str, Any])
 
 
 def test_a_topic_without_name_shows_its_id_until_the_name_is_known() -> None:
-    topics = [{"topic_id": ID, "partitions": [example_partition()]}]
+    topics = [{"topic_id": ID, "partitions": [{"partition_max_bytes": 1}]}]
     context = Context()
     found = row(Wire().client(request("Fetch", 13, 1, topics=topics)), context)
     assert found.topics == (f"{ID!s:.8}?",)
@@ -147,17 +135,6 @@ def test_a_topic_without_name_shows_its_id_until_the_name_is_known() -> None:
     context.names.learn(ID, "orders")
     assert renamed(found, context.names).topics == ("orders",)
     assert not nameless_topics(renamed(found, context.names))
-
-
-def example_partition() -> dict[str, Any]:
-    return {
-        "partition": 0,
-        "current_leader_epoch": -1,
-        "fetch_offset": 0,
-        "last_fetched_epoch": -1,
-        "log_start_offset": -1,
-        "partition_max_bytes": 1,
-    }
 
 
 def test_the_words_for_exchanges_without_answer() -> None:

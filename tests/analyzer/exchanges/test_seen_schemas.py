@@ -12,7 +12,7 @@ from kafkascope.analyzer.model import HttpExchange, HttpHead
 from kafkascope.analyzer.payloads.model import SchemaKey
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Endpoint
-from tests.analyzer.schema_samples import by_key, capture, folder, form
+from tests.kit.schemas import by_key, capture, folder, form
 
 ORIGINS = {
     "avro-registry": "127.0.0.1:8081",

@@ -14,14 +14,13 @@ from kafkascope.analyzer.exchanges.stages import stages_of
 from kafkascope.analyzer.model import Stages
 from kafkascope.captures.build import Composer
 from kafkascope.kernel.path import FILLED, SENT_AGAIN_NS
-from tests.analyzer.wire import BROKER, CLIENT, beat, heartbeat, produce, request, response
-from tests.authority import Authority
-from tests.captures.streams.test_translated import POD, Two, translated
-from tests.captures.wires import Tape
 from tests.kernel import networks
 from tests.kernel.networks import contexts, encrypted, keys_of
+from tests.kit.authority import Authority
+from tests.kit.captures import Tape
+from tests.kit.translated import POD, Two, translated
+from tests.kit.wire import BROKER, CLIENT, MS, beat, heartbeat, produce, request, response
 
-MS = 1_000_000
 MSS = 1_000
 WINDOW = 48
 """Where the receive window stands in a packet."""

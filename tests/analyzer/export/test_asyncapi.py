@@ -6,20 +6,17 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft7Validator
 
 from kafkascope.analyzer.export.asyncapi import TopicSchema, asyncapi
 from kafkascope.analyzer.payloads.model import Schema, SchemaKey
 from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, Read, Write
+from tests.analyzer.export.documents import held
 
 AVRO = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
 PROTO = 'syntax = "proto3"; message Order { int64 id = 1; }'
@@ -29,22 +26,6 @@ READ = Read("orders", "billing", 1, 50, 1, 2)
 ORDERS = Application("orders", ("orders-1", "orders-2"), "", (), (), (), (), (WRITE,), ())
 BILLING = Application("billing", ("billing-1",), "", (), (), (), (), (), (READ,))
 APPLICATIONS = AppMap([ORDERS, BILLING])
-
-
-@cache
-def validator() -> Draft7Validator:
-    packed = Path(__file__).with_name("asyncapi-3.0.0.json.gz").read_bytes()
-    return Draft7Validator(json.loads(gzip.decompress(packed)))
-
-
-def held(document: dict[str, Any]) -> dict[str, Any]:
-    errors = [f"{error.json_path}: {error.message}" for error in validator().iter_errors(document)]
-    assert not errors
-    for operation in document.get("operations", {}).values():
-        part: Any = document
-        for name in operation["channel"]["$ref"].removeprefix("#/").split("/"):
-            part = part[name]
-    return document
 
 
 def named(side: Any, number: int, schema: Schema | None, type_: str = "") -> TopicSchema:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,8 +14,7 @@ from kafkascope.analyzer.filter.errors import FilterError, distance, nearest
 from kafkascope.analyzer.filter.fields import FIELDS, WIRESHARK, all_names
 from kafkascope.analyzer.filter.language import bind, complete, seen_in
 from kafkascope.analyzer.session.session import session_of
-
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
+from tests.kit.samples import SAMPLES
 
 
 def seen(field: str) -> Iterable[str]:

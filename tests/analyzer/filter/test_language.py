@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,8 +23,9 @@ from kafkascope.analyzer.model import Undecoded
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import TlsSummary
 from kafkascope.dissectors.values import Uuid
+from tests.kit.samples import DOCS
+from tests.kit.wire import MS
 
-MS = 1_000_000
 NOON = 1_795_176_187_114_000_000
 """2026-11-20T12:03:07.114 UTC."""
 
@@ -531,7 +531,7 @@ EXAMPLES = [
 
 def documented() -> list[str]:
     """The filters of the first block of docs/filter.md, two a line."""
-    text = Path(__file__).parents[3].joinpath("docs", "filter.md").read_text()
+    text = (DOCS / "filter.md").read_text()
     block = text.split("```")[1]
     return [part for line in block.splitlines() for part in re.split(r"\s{2,}", line) if part]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,8 @@ from kafkascope.analyzer.render.listing import raw_values
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import example
-from tests.analyzer.wire import Wire, request, response, told
+from tests.kit.samples import SAMPLES
+from tests.kit.wire import Wire, request, response, told
 
 TIME = 1_700_000_000_000
 
@@ -144,7 +144,7 @@ def test_bytes_with_possible_passwords_are_not_printed(name: str) -> None:
 def test_no_reader_fails_on_any_sample() -> None:
     from kafkascope.analyzer import open_capture
 
-    samples = sorted((Path(__file__).parents[3] / "captures" / "samples").glob("*.pcap*"))
+    samples = sorted(SAMPLES.glob("*.pcap*"))
     for path in samples[:4]:
         with open_capture([path]) as capture:
             for exchange in capture.exchanges():

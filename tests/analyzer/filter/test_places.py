@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
@@ -35,8 +34,8 @@ from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.proxy.rules.matching import refusal
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
 from tests.analyzer.filter.decoded.orders import capture_of_orders, payloads
+from tests.kit.samples import ROOT
 
-ROOT = Path(__file__).parents[3]
 CAPTURES = [
     *(ROOT / "captures" / "samples" / name for name in ("rebalance.pcap", "transactions.pcap")),
     *(ROOT / "captures" / "samples" / name for name in ("cluster.pcap.gz", "sasl.pcap")),

@@ -21,6 +21,7 @@ from kafkascope.analyzer.filter.saved import (
 )
 from kafkascope.proxy.rules.faults import FaultError, parse_fault
 from kafkascope.tui.cli import main
+from tests.kit.samples import SAMPLES
 
 SAVED = {"slow": "latency > 1s or wait", "a.b": "@slow and api == Fetch", "me": "@me"}
 
@@ -84,7 +85,7 @@ def test_names_that_grow_without_end_are_refused() -> None:
         spelled_out("@a6", saved | {"a0": "wait"})
 
 
-SAMPLE = str(Path(__file__).parents[3] / "captures" / "samples" / "libraries.pcap")
+SAMPLE = str(SAMPLES / "libraries.pcap")
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from kafkascope.analyzer.model import Exchange
 from kafkascope.captures import Reassembler
 from kafkascope.captures.model import Endpoint, StreamEvent
 from kafkascope.captures.packets.tcp import ACK, PSH, SYN, Segment
-from tests.analyzer.findings import sides
-from tests.analyzer.wire import BROKER, CLIENT, MS, START, request, response, told
-from tests.captures.wires import segment
+from tests.analyzer.findings import judging
+from tests.kit.captures import segment
+from tests.kit.wire import BROKER, CLIENT, MS, START, request, response, told
 
 MSS: Final = 1460
 OPEN: Final = 60_000
@@ -149,7 +149,7 @@ def rows_of(lines: Iterable[Line]) -> list[tuple[Row, Exchange]]:
 
 def found(lines: Iterable[Line], *rules: str) -> dict[str, Finding]:
     """Rule -> finding, of these rules."""
-    return sides.found_in(events_of(lines), *rules)
+    return judging.found_in(events_of(lines), *rules)
 
 
 def severity(lines: Iterable[Line], rule: str) -> str | None:

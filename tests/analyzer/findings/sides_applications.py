@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tests.analyzer.batches import batch
-from tests.analyzer.findings.sides import SECOND, Side, at, found, wire_of
-from tests.analyzer.wire import MS, Wire, request, response
+from tests.analyzer.findings.judging import found
+from tests.analyzer.findings.sides import Side, at, wire_of
+from tests.kit.batches import batch
+from tests.kit.wire import MS, SECOND, Wire, request, response
 
 
 def writes(wire: Wire, topic: str, time_ns: int, number: int) -> None:
@@ -12,18 +13,18 @@ def writes(wire: Wire, topic: str, time_ns: int, number: int) -> None:
     data = [{"name": topic, "partition_data": [{"index": 0, "records": records}]}]
     at(wire, time_ns + MS).client(request("Produce", 7, number, "writer", topic_data=data))
     part = {"index": 0, "error_code": 0, "base_offset": number}
-    part |= {"log_append_time_ms": -1, "log_start_offset": 0}
+    part |= {"log_start_offset": 0}
     answer = [{"name": topic, "partition_responses": [part]}]
     wire.broker(response("Produce", 7, number, responses=answer))
 
 
 def reads(wire: Wire, topic: str, time_ns: int, number: int) -> None:
     part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
-    part |= {"current_leader_epoch": -1, "log_start_offset": -1}
+    part |= {}
     topics = [{"topic": topic, "partitions": [part]}]
     at(wire, time_ns + MS).client(request("Fetch", 11, number, "reader", topics=topics))
-    data = {"partition_index": 0, "error_code": 0, "high_watermark": 9, "last_stable_offset": 9}
-    data |= {"log_start_offset": 0, "aborted_transactions": None, "preferred_read_replica": -1}
+    data = {"partition_index": 0, "high_watermark": 9, "last_stable_offset": 9}
+    data |= {"log_start_offset": 0, "aborted_transactions": None}
     data |= {"records": batch([(None, b"v")])}
     answer = [{"topic": topic, "partitions": [data]}]
     wire.broker(response("Fetch", 11, number, error_code=0, responses=answer))

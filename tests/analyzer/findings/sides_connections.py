@@ -4,13 +4,96 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.analyzer.findings import test_tls
-from tests.analyzer.findings.sides import SECOND, Side, at, found, seconds, severity
-from tests.analyzer.findings.test_churn import use
-from tests.analyzer.findings.test_handmade import asking
-from tests.analyzer.findings.test_outages import dead, failed, forgotten, working
-from tests.analyzer.statistics.cluster.test_cluster import metadata
-from tests.analyzer.wire import MS, START, Wire, request, response
+from tests.analyzer.findings import handshakes
+from tests.analyzer.findings.judging import found
+from tests.analyzer.findings.sides import Side, at, seconds, severity
+from tests.kit.members import Seconds
+from tests.kit.wire import (
+    MS,
+    SECOND,
+    START,
+    Wire,
+    beat,
+    heartbeat,
+    metadata,
+    produce,
+    request,
+    response,
+)
+
+
+def working(
+    number: int, begin: Seconds, end: Seconds, side: str = "broker", rest: Seconds = 0
+) -> Wire:
+    """A connection with one exchange, ended by a side; times in seconds. `rest`: between the
+    response and the end."""
+    wire = Wire(number=number, start_ns=START + int(begin * SECOND))
+    wire.connection.handshake_ns = 1_000
+    wire.time_ns = START + int((end - rest) * SECOND) - 2_000_000
+    wire.client(heartbeat(number + 1)).broker(beat(number + 1))
+    wire.connection.bytes = [50, 50]
+    wire.time_ns = wire.connection.last_ns = START + int(end * SECOND)
+    return wire.close(side)
+
+
+def failed(number: int, at: Seconds, *, silent: bool = False) -> Wire:
+    """A connect that was refused, or not answered for three seconds."""
+    wire = Wire(number=number, start_ns=START + int(at * SECOND))
+    wire.connection.last_ns = wire.time_ns + 3 * SECOND * silent
+    return wire if silent else wire.close("broker", "rst")
+
+
+def dead(rest: Seconds = 7, again: int = 3, span: Seconds = 5) -> Wire:
+    """A connection that worked, rested, and then sent a request in vain."""
+    wire = Wire(number=0)
+    wire.connection.handshake_ns = 1_000
+    wire.client(heartbeat(1)).broker(beat(1))
+    wire.time_ns += int(rest * SECOND)
+    wire.client(heartbeat(2))
+    wire.connection.bytes = [100, 50]
+    wire.connection.retransmissions = (again, 0)
+    wire.connection.last_ns = wire.time_ns + int(span * SECOND)
+    return wire
+
+
+def forgotten(
+    number: int, rest_ns: int, wait_ns: int = 1_000_000, how: str = "rst", broker: str = ""
+) -> Wire:
+    """A connection that worked, rested, and was ended at its next request, so long after it."""
+    wire = Wire(number=number, start_ns=START + 1000 * number * SECOND)
+    if broker:
+        wire.connection.b = wire.connection.b._replace(host=broker)
+    wire.connection.handshake_ns = 1_000
+    wire.client(heartbeat(1)).broker(beat(1))
+    wire.time_ns += rest_ns - 1_000_000
+    wire.client(heartbeat(2))
+    wire.connection.bytes = [100, 50]
+    wire.time_ns += wait_ns
+    wire.connection.last_ns = wire.time_ns
+    return wire.close("broker", how)
+
+
+def asking(*nodes: tuple[int, str, int], times: int = 1) -> Wire:
+    wire = Wire()
+    for number in range(1, times + 1):
+        wire.client(request("Metadata", 12, number, topics=[{"topic_id": bytes(16), "name": "t"}]))
+        wire.broker(response("Metadata", 12, number, **metadata(*nodes)))
+    return wire
+
+
+def use(
+    number: int, at: Seconds, *, life: Seconds = 0.02, work: bool = True, more: int = 0
+) -> Wire:
+    """A connection of a client for one use; times in seconds."""
+    wire = Wire(number=number, start_ns=START + int(at * SECOND))
+    wire.connection.handshake_ns = 1_000
+    wire.client(request("ApiVersions", 3, 1)).broker(response("ApiVersions", 3, 1))
+    for turn in range(2, 2 + work + more):
+        wire.client(produce(turn)).broker(response("Produce", 7, turn, responses=[]))
+    wire.connection.bytes = [100, 100]
+    wire.time_ns = wire.connection.last_ns = START + int((at + life) * SECOND)
+    return wire.close("client")
+
 
 CHURN = "connection-churn"
 LOOP = "apiversions-loop"
@@ -77,10 +160,10 @@ def hello(waits_ns: int) -> bool:
 
 def ended_hello(waits_ns: int) -> bool:
     """A TLS hello that the broker ends after so long; whether that is no reset at once."""
-    wire = test_tls.wire(test_tls.hello())
+    wire = handshakes.wire(handshakes.hello())
     wire.connection.last_ns = wire.connection.first_ns + waits_ns
     at(wire, waits_ns).close("broker", "rst")
-    return "without a response" in test_tls.failed(wire).text
+    return "without a response" in handshakes.failed(wire).text
 
 
 def unread_header(waits_ns: int) -> bool:

@@ -2,15 +2,98 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tests.analyzer.batches import batch
-from tests.analyzer.findings.sides import SECOND, Side, at, found, severity, wire_of
-from tests.analyzer.findings.test_circles import circles, starves
-from tests.analyzer.findings.test_cut_off import cut_off
-from tests.analyzer.findings.test_lifetimes import produced
-from tests.analyzer.wire import MS, START, Wire, produce, request, response
+from kafkascope.analyzer.findings import Finding
+from tests.analyzer.findings import judging
+from tests.analyzer.findings.judging import found
+from tests.analyzer.findings.sides import Side, at, severity, wire_of
+from tests.kit.batches import batch
+from tests.kit.wire import MS, SECOND, START, Wire, beat, heartbeat, produce, request, response
+
+
+def produced(wire: Wire, number: int, error: int) -> None:
+    data = [{"name": "t", "partition_data": [{"index": 0, "records": None}]}]
+    offsets = {"base_offset": 7, "log_append_time_ms": -1, "log_start_offset": 0}
+    answers = [{"index": 0, "error_code": error, **offsets}]
+    wire.client(request("Produce", 7, number, acks=-1, topic_data=data))
+    responses = [{"name": "t", "partition_responses": answers}]
+    wire.broker(response("Produce", 7, number, responses=responses))
+
+
+def cut_off(number: int, receiver: str, size: int, how: str = "rst", arrived: int = 1000) -> Wire:
+    """A connection that the receiver of a large message closes when so much of it has arrived."""
+    wire = Wire(number=number, start_ns=START + 10 * number * SECOND)
+    wire.connection.handshake_ns = 1_000
+    wire.connection.a = wire.connection.a._replace(port=50_000 + number)
+    wire.client(heartbeat(1)).broker(beat(1))
+    if receiver == "broker":
+        data = produce(2, records=bytes(100))
+        wire.client((struct.pack(">i", size - 4) + data[4:] + bytes(arrived))[:arrived])
+    else:
+        wire.client(request("Fetch", 4, 2))
+        wire.broker((struct.pack(">ii", size - 4, 2) + bytes(arrived))[:arrived])
+    wire.connection.bytes = [2_000, 2_000]
+    wire.connection.last_ns = wire.time_ns
+    return wire.close(receiver, how).close(None, "end")
+
+
+SMALL, AGAIN, STUCK = "fetch-too-small", "fetched-repeatedly", "reader-stuck"
+
+
+def circling(*wires: Wire) -> dict[str, Finding]:
+    return judging.found(wires, SMALL, AGAIN, STUCK)
+
+
+def fetch(
+    wire: Wire,
+    number: int,
+    offset: int,
+    records: bytes,
+    *,
+    version: int = 1,
+    high: int = 90,
+    gap_ns: int = SECOND,
+    **more: Any,
+) -> None:
+    """A Fetch of one partition, so long after the one before."""
+    part: dict[str, Any] = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1000}
+    told: dict[str, Any] = {"partition_index": 0, "error_code": 0, "high_watermark": high}
+    told["records"] = records
+    if version >= 4:
+        told |= {"last_stable_offset": high, "aborted_transactions": None}
+    if version >= 5:
+        told["log_start_offset"] = part["log_start_offset"] = 0
+    wire.time_ns += gap_ns - 2 * MS
+    asked = [{"topic": "photos", "partitions": [part]}]
+    wire.client(request("Fetch", version, number, "index", topics=asked))
+    answer = [{"topic": "photos", "partitions": [told]}]
+    wire.broker(response("Fetch", version, number, responses=answer, **more))
+
+
+def starves(count: int, gap_ns: int, *, odd_ns: int = 0, more: int = 0) -> bool:
+    """Whether so many responses without a record are told."""
+    wire = Wire()
+    for number in range(count + more):
+        fetch(wire, number, 3, b"", gap_ns=gap_ns + (odd_ns if number == count else 0))
+    return SMALL in circling(wire)
+
+
+def reading(*offsets: int, gap_ns: int = SECOND // 4) -> Wire:
+    """Fetches that bring five records each."""
+    wire = Wire()
+    for number, offset in enumerate(offsets):
+        records = batch([(None, b"v")] * 5, base_offset=offset)
+        fetch(wire, number, offset, records, version=5, gap_ns=gap_ns)
+    return wire
+
+
+def circles(offsets: int, times: int, once: int = 0) -> bool:
+    """Whether a reader that fetches so many offsets several times, and others once, is told."""
+    every = [5 * at for at in range(offsets + once) for _ in range(times if at < offsets else 1)]
+    return AGAIN in circling(reading(*every))
 
 
 def full_batches(count: int, most: int = 30) -> bool:
@@ -22,7 +105,7 @@ def full_batches(count: int, most: int = 30) -> bool:
         data = [{"name": "t", "partition_data": [{"index": index, "records": records}]}]
         wire.client(request("Produce", 7, number, topic_data=data))
         part = {"index": index, "error_code": 0, "base_offset": 30 * number}
-        part |= {"log_append_time_ms": -1, "log_start_offset": 0}
+        part |= {"log_start_offset": 0}
         answer = [{"name": "t", "partition_responses": [part]}]
         wire.broker(response("Produce", 7, number, responses=answer))
     return "hot-partition" in found([wire], "hot-partition")
@@ -136,10 +219,10 @@ def fetches(
     """The advice; None where nothing is told. The first fetches bring a record each."""
     wire = Wire()
     part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
-    part |= {"current_leader_epoch": -1, "log_start_offset": -1}
+    part |= {}
     data: dict[str, Any] = {"partition_index": 0, "error_code": 0, "high_watermark": 10}
     data |= {"last_stable_offset": 10, "log_start_offset": 0, "aborted_transactions": None}
-    data |= {"preferred_read_replica": -1}
+    data |= {}
     topics = [{"topic": "t", "partitions": [part]}]
     for number in range(count):
         at(wire, span_ns * number // (count - 1))

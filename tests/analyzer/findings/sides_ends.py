@@ -11,20 +11,41 @@ from kafkascope.analyzer.findings.outcomes import Outcome, outcomes
 from kafkascope.analyzer.identity import Identity
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.model import Closed, Opened
-from tests.analyzer.findings.sides import (
+from tests.analyzer.findings.judging import found, time_of
+from tests.analyzer.findings.sides import Side, ask, at, seconds, severity, wire_of
+from tests.analyzer.findings.sides_groups import Readers
+from tests.kit.members import Seconds
+from tests.kit.wire import (
+    MS,
     SECOND,
-    Side,
-    ask,
-    at,
-    found,
-    seconds,
-    severity,
-    time_of,
-    wire_of,
+    START,
+    Wire,
+    beat,
+    heartbeat,
+    request,
+    response,
+    told,
 )
-from tests.analyzer.findings.test_readers import Readers
-from tests.analyzer.findings.test_recovered import at_stable
-from tests.analyzer.wire import MS, Wire, beat, heartbeat, request, response, told
+
+
+def at_stable(*ends: tuple[Seconds, int, int]) -> list[Wire]:
+    """A reader that gets nothing at the last stable offset: (second, stable, high) of each."""
+    wire, other = Wire(), Wire(number=1)
+    for number, (second, stable, high) in enumerate(ends, 1):
+        wire.time_ns = other.time_ns = START + int(second * SECOND)
+        part = {"partition": 0, "fetch_offset": stable, "partition_max_bytes": 1000}
+        part |= {}
+        data = {"partition_index": 0, "high_watermark": high, "records": None}
+        data |= {"last_stable_offset": stable, "log_start_offset": 0, "aborted_transactions": None}
+        data |= {}
+        topics = [{"topic": "t", "partitions": [part]}]
+        wire.client(request("Fetch", 11, number, isolation_level=1, topics=topics))
+        answer = [{"topic": "t", "partitions": [data]}]
+        wire.broker(response("Fetch", 11, number, error_code=0, responses=answer))
+        body = {"group_id": "g", "member_id": "m", "generation_id": 1}
+        other.client(request("Heartbeat", 4, number, **body))
+        other.broker(response("Heartbeat", 4, number, error_code=0))
+    return [wire, other]
 
 
 def open_for(age_ns: int) -> str | None:

@@ -8,12 +8,176 @@ from typing import Any
 
 from kafkascope.analyzer.findings import Finding
 from kafkascope.dissectors.registry import encode_body
-from tests.analyzer.findings.sides import SECOND, Side, at, found, seconds, wire_of
-from tests.analyzer.findings.test_fetchless import lives
-from tests.analyzer.findings.test_memberships import restless
-from tests.analyzer.findings.test_readers import Readers, failing, sharing, zstd
-from tests.analyzer.statistics.groups.test_groups import Members, subscribed
-from tests.analyzer.wire import MS, Wire, request, response
+from tests.analyzer.findings import judging
+from tests.analyzer.findings.judging import found
+from tests.analyzer.findings.sides import Side, at, seconds, wire_of
+from tests.kit.batches import batch
+from tests.kit.members import Members, Seconds, subscribed
+from tests.kit.wire import MS, SECOND, Wire, metadata, request, response
+
+
+class Readers(Members):
+    """Members that fetch partition 0 of `orders` and commit, at times in seconds."""
+
+    def reported(self) -> dict[str, Finding]:
+        return found(self.wires.values())
+
+    def fetch(
+        self, name: str, at: Seconds, offset: int, count: int = 10, version: int = 11, **more: Any
+    ) -> None:
+        attributes = more.pop("attributes", 0)
+        part = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1000}
+        part |= {"current_leader_epoch": -1, "log_start_offset": -1}
+        blob = batch([(None, b"v")] * count, base_offset=offset, attributes=attributes)
+        data = {"partition_index": 0, "error_code": 0, "high_watermark": 100}
+        data |= {"last_stable_offset": 100, "log_start_offset": 0, "aborted_transactions": None}
+        data |= {"preferred_read_replica": -1, "records": blob if count else None} | more
+        asked = {"topics": [{"topic": "orders", "partitions": [part]}], "forgotten_topics_data": []}
+        answer = {"error_code": 0, "responses": [{"topic": "orders", "partitions": [data]}]}
+        self.plain(name, at, "Fetch", version, asked, answer)
+
+    def start(self, name: str, at: Seconds, offset: int) -> None:
+        data = {"partition_index": 0, "committed_offset": offset, "error_code": 0}
+        data |= {"committed_leader_epoch": -1, "metadata": ""}
+        asked = {"topics": [{"name": "orders", "partition_indexes": [0]}]}
+        answer = {"topics": [{"name": "orders", "partitions": [data]}], "error_code": 0}
+        self.ask(name, at, "OffsetFetch", 5, asked, answer, 0.01)
+
+    def list_end(self, name: str, at: Seconds, offset: int, stamp: int = -1) -> None:
+        part = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": stamp}
+        data = {"partition_index": 0, "error_code": 0, "timestamp": -1, "offset": offset}
+        asked = {"replica_id": -1, "topics": [{"name": "orders", "partitions": [part]}]}
+        answer = {"topics": [{"name": "orders", "partitions": [data | {"leader_epoch": 0}]}]}
+        self.plain(name, at, "ListOffsets", 5, asked, answer)
+
+    def commit(self, name: str, at: Seconds, offset: int, error: int = 0) -> None:
+        part = {"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": -1}
+        topics = [{"name": "orders", "partitions": [part | {"committed_metadata": None}]}]
+        asked = {"member_id": name, "generation_id": 1, "topics": topics}
+        done = [{"name": "orders", "partitions": [{"partition_index": 0, "error_code": error}]}]
+        self.ask(name, at, "OffsetCommit", 7, asked, {"topics": done}, 0.01)
+
+    def plain(
+        self, name: str, at: Seconds, api: str, version: int, asked: Any, answer: Any
+    ) -> None:
+        """Of an API without a group."""
+        self.ids += 1
+        self.beat(name, at, 1)  # makes the wire, and sets its time
+        wire = self.wires[name]
+        self.ids += 1
+        wire.client(request(api, version, self.ids, name.partition("#")[0], **asked))
+        wire.broker(response(api, version, self.ids, **answer))
+
+
+def failing(times: int, *, commits: bool, stays: Seconds = 0.1, **fetch: int) -> Readers:
+    """An application that fails on what it is given and starts again."""
+    group = Readers()
+    for life in range(times):
+        name, at = f"a#{life}", 10 * life
+        group.join(name, at, 1, (name,))
+        group.start(name, at + 1, 5 if commits else -1)
+        group.fetch(name, at + 2, 5 if commits else 0, **fetch)
+        if commits and life == 0:
+            group.commit(name, at + 2.05, 5)
+        group.leave(name, at + Fraction(41, 20) + stays)
+    return group
+
+
+def zstd(version: int, *, beats: Seconds, further: bool) -> dict[str, Finding]:
+    """Bytes that only say that they are zstd: nobody looks inside."""
+    group = Readers()
+    group.join("a", 0, 1, ("a",))
+    group.fetch("a", 1, 0, version=version, attributes=4)
+    if further:
+        group.fetch("a", 2, 10, 0, version=version)
+    group.beat("a", beats, 1)
+    return group.reported()
+
+
+def sharing(deliveries: list[int], types: list[int]) -> dict[str, Finding]:
+    group = Readers()
+    topic = bytes(15) + b"\7"
+    acquired = [
+        {"first_offset": at, "last_offset": at, "delivery_count": count}
+        for at, count in enumerate(deliveries)
+    ]
+    acks = [{"first_offset": 0, "last_offset": len(types) - 1, "acknowledge_types": types}]
+    part = {"partition_index": 0, "acknowledgement_batches": acks if types else []}
+    asked = {"member_id": "m", "topics": [{"topic_id": topic, "partitions": [part]}]}
+    data = {"partition_index": 0, "records": b"", "acquired_records": acquired}
+    data |= {}
+    data["current_leader"] = {"leader_id": 0}
+    answer = {"responses": [{"topic_id": topic, "partitions": [data]}]}
+    group.ask("a", 1, "ShareFetch", 1, asked, answer, 0.1)
+    return group.reported()
+
+
+def restless(turns: int, every: Seconds = 5) -> Members:
+    """One of two members leaves and comes back under a new id, again and again."""
+    group, tenth = Members(), Fraction(1, 10)
+    group.join("a#0", 0, 1, ("a#0", "b"))
+    group.join("b", tenth, 1)
+    for turn in range(1, turns + 1):
+        at = turn * every
+        group.leave(f"a#{turn - 1}", at)
+        group.join("b", at + 3 * tenth, 2 * turn, ("b",))
+        group.join(f"a#{turn}", at + 1, 2 * turn + 1, asked_id="")
+        group.join("b", at + 1 + tenth, 2 * turn + 1, ("b", f"a#{turn}"))
+    return group
+
+
+RULE = "fetches-nothing"
+
+
+HERE = (1, "10.0.1.2", 9092)
+
+
+def member(
+    lasts_ns: int = 60 * SECOND,
+    *nodes: tuple[int, str, int],
+    fetches: bool = False,
+    least: int = 4,
+    kind: str = "consumer",
+    parts: tuple[int, ...] = (0, 1),
+    handshake: bool = True,
+) -> Finding | None:
+    """A group of one that lives so long."""
+    wire = Wire(handshake=handshake)
+    keys = [{"api_key": 1, "min_version": least, "max_version": 17}]
+    wire.client(request("ApiVersions", 0, 1)).broker(
+        response("ApiVersions", 0, 1, error_code=0, api_keys=keys)
+    )
+    told = metadata(*(nodes or (HERE,)))
+    wire.client(request("Metadata", 8, 2)).broker(response("Metadata", 8, 2, **told))
+    begin = wire.time_ns
+    asked = {"group_id": "g", "member_id": "m", "protocol_type": kind, "session_timeout_ms": 9}
+    asked["protocols"] = [{"name": "range", "metadata": b""}]
+    wire.client(request("JoinGroup", 5, 3, **asked))
+    answer = {"error_code": 0, "generation_id": 1, "protocol_name": "range", "leader": "m"}
+    answer |= {"member_id": "m", "members": []}
+    wire.broker(response("JoinGroup", 5, 3, **answer))
+    mine = {"topic": "orders", "partitions": list(parts)}
+    assignment = b"\0\0" + encode_body(
+        "ConsumerProtocolAssignment", 0, {"assigned_partitions": [mine], "user_data": None}
+    )
+    plan = [{"member_id": "m", "assignment": assignment}]
+    wire.client(
+        request("SyncGroup", 3, 4, group_id="g", generation_id=1, member_id="m", assignments=plan)
+    )
+    wire.broker(response("SyncGroup", 3, 4, error_code=0, assignment=assignment))
+    if fetches:
+        wire.client(request("Fetch", 11, 5)).broker(response("Fetch", 11, 5, responses=[]))
+    for number in range(6, 10):
+        wire.time_ns = begin + lasts_ns * (number - 5) // 4 - (MS if number == 9 else 0)
+        beat = {"group_id": "g", "generation_id": 1, "member_id": "m"}
+        wire.client(request("Heartbeat", 3, number, **beat))
+        wire.broker(response("Heartbeat", 3, number, error_code=0))
+    return judging.found([wire], RULE).get(RULE)
+
+
+def lives(lasts_ns: int) -> bool:
+    return member(lasts_ns) is not None
+
 
 STORM = "rebalance-storm"
 TENTH = Fraction(1, 10)
@@ -104,9 +268,9 @@ def unowned(pause_ns: int) -> bool:
     at(known, 0).client(
         request("Metadata", 7, 1, "a", topics=[{"name": "orders"}], allow_auto_topic_creation=True)
     )
-    part = {"error_code": 0, "partition_index": 0, "leader_id": 1, "leader_epoch": 0}
-    part |= {"replica_nodes": [1], "isr_nodes": [1], "offline_replicas": []}
-    topic = {"error_code": 0, "name": "orders", "is_internal": False, "partitions": [part]}
+    part = {"partition_index": 0, "leader_id": 1}
+    part |= {"replica_nodes": [1], "isr_nodes": [1]}
+    topic = {"name": "orders", "partitions": [part]}
     at(known, MS).broker(response("Metadata", 7, 1, topics=[topic]))
     for generation, numbers in ((1, []), (2, [0])):
         begin = 1 + (generation - 1) * seconds(pause_ns)
@@ -162,16 +326,16 @@ def lagging(span_ns: int, offsets: Sequence[int], lags: Sequence[int]) -> bool:
     for number, (offset, lag) in enumerate(zip(offsets, lags, strict=True)):
         time_ns = 10 * SECOND + span_ns * number // last
         part = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1000}
-        part |= {"current_leader_epoch": -1, "log_start_offset": -1}
+        part |= {}
         end = {"high_watermark": offset + lag, "last_stable_offset": offset + lag}
-        data = {"partition_index": 0, "error_code": 0, "log_start_offset": 0, "records": None}
-        data |= end | {"aborted_transactions": None, "preferred_read_replica": -1}
+        data = {"partition_index": 0, "log_start_offset": 0, "records": None}
+        data |= end | {"aborted_transactions": None}
         at(wire, time_ns - MS)
         wire.client(request("Fetch", 11, number, topics=[{"topic": "t", "partitions": [part]}]))
         answer = [{"topic": "t", "partitions": [data]}]
         wire.broker(response("Fetch", 11, number, error_code=0, responses=answer))
-        row = {"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": -1}
-        topics = [{"name": "t", "partitions": [row | {"committed_metadata": ""}]}]
+        row = {"partition_index": 0, "committed_offset": offset}
+        topics = [{"name": "t", "partitions": [row | {}]}]
         body = {"group_id": "g", "member_id": "m", "generation_id_or_member_epoch": 1}
         at(other, time_ns).client(request("OffsetCommit", 8, number, **body, topics=topics))
         done = [{"name": "t", "partitions": [{"partition_index": 0, "error_code": 0}]}]

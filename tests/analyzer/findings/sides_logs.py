@@ -22,7 +22,7 @@ from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.formats.text import MARKER
 from kafkascope.dissectors.registry import APIS, example, layout_of
 from tests.analyzer.findings.sides import Side
-from tests.analyzer.wire import MS, START
+from tests.kit.wire import MS, START
 
 PRODUCE, METADATA, HEARTBEAT, LIST_GROUPS, API_VERSIONS = 0, 3, 12, 16, 18
 APIS_SHARED = (METADATA, HEARTBEAT, LIST_GROUPS)

@@ -4,13 +4,130 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.analyzer.findings.sides import SECOND, Side, ask, at, found, severity, wire_of
-from tests.analyzer.findings.test_order import ended
-from tests.analyzer.findings.test_recovered import BUSY, NODE, closing, unknown
-from tests.analyzer.findings.test_recovered import asking as looking_up
-from tests.analyzer.findings.test_sending import pieces
-from tests.analyzer.statistics.cluster.test_cluster import metadata
-from tests.analyzer.wire import MS, Wire, beat, heartbeat, request, response
+from kafkascope.analyzer.findings import Finding
+from tests.analyzer.findings import judging, sides
+from tests.analyzer.findings.judging import found
+from tests.analyzer.findings.sides import Side, ask, at, severity, wire_of
+from tests.kit.wire import (
+    MS,
+    SECOND,
+    Wire,
+    beat,
+    heartbeat,
+    metadata,
+    produce,
+    request,
+    response,
+)
+
+RULE = "sent-in-pieces"
+
+
+def sent(
+    wire: Wire, number: int, gap_ns: int, *, cuts: tuple[int, ...] = (4,), api: str = "Produce"
+) -> None:
+    """A request in pieces of some sizes and a rest, the last one so long after the first."""
+    data = heartbeat(number) if api == "Heartbeat" else produce(number, records=bytes(200))
+    begin, at = wire.time_ns, 0
+    for place, size in enumerate(cuts):
+        wire.time_ns = begin + gap_ns * place // len(cuts)
+        wire.client(data[at : at + size])
+        at += size
+    wire.time_ns = begin + gap_ns
+    wire.client(data[at:])
+    wire.broker(beat(number) if api == "Heartbeat" else response("Produce", 7, number))
+
+
+def sent_in_pieces(wire: Wire) -> Finding | None:
+    return judging.found([wire.close("client")], RULE).get(RULE)
+
+
+def pieces(gap_ns: int, count: int = 10, whole: int = 0) -> bool:
+    """Whether so many requests in two pieces are told, among others in one."""
+    wire = Wire()
+    for number in range(count + whole):
+        sent(wire, number, gap_ns if number < count else 0)
+    return sent_in_pieces(wire) is not None
+
+
+NODE = (1, "10.0.1.2", 9092)
+
+
+BUSY = 51
+
+
+def asking(*answers: dict[str, Any], step: float = 0.1) -> Wire:
+    wire = Wire()
+    asked = [{"topic_id": bytes(16), "name": "orders"}]
+    for number, answer in enumerate(answers, 1):
+        wire.client(request("Metadata", 12, number, topics=asked))
+        wire.broker(response("Metadata", 12, number, **answer))
+        wire.time_ns += int(step * SECOND)
+    return wire
+
+
+def unknown() -> dict[str, Any]:
+    answer = metadata(NODE)
+    answer["topics"][0] |= {"error_code": 3, "partitions": []}
+    return answer
+
+
+def closing(times: int, served: bool = False, rest_ns: int = 0) -> list[Wire]:
+    """Connections that a broker closes at the first request behind ApiVersions.
+
+    rest_ns: how long each is idle before that request.
+    """
+    wires = [Wire(number=number) for number in range(times)]
+    for wire in wires:
+        wire.client(request("ApiVersions", 3, 1)).broker(response("ApiVersions", 3, 1))
+        wire.time_ns += rest_ns
+        wire.client(request("Metadata", 12, 2)).close("broker")
+    if served:
+        wires.append(asking(metadata(NODE), metadata(NODE)))
+        wires[-1].connection.number = times
+    return wires
+
+
+ORDER = "answers-out-of-order"
+
+
+SKIPPED = "request-skipped"
+
+
+REFUSED = "version-refused"
+
+
+def ordered(*wires: Wire) -> dict[str, Finding]:
+    return judging.found(wires, ORDER, SKIPPED, REFUSED, "unanswered")
+
+
+def first(
+    number: int,
+    version: int,
+    how: str = "rst",
+    *,
+    answered: bool = False,
+    wait_ns: int = 2 * MS,
+) -> Wire:
+    """A connection whose first request is ApiVersions; the broker ends it there, or answers."""
+    wire = Wire(number=number, start_ns=sides.START + number * sides.SECOND)
+    wire.connection.handshake_ns = 1_000
+    wire.client(request("ApiVersions", version, 1))
+    wire.connection.bytes = [40, 0]
+    wire.connection.packets = [3, 2]
+    if answered:
+        wire.broker(response("ApiVersions", version, 1))
+        wire.connection.bytes = [40, 300]
+        return wire.close("client")
+    wire.time_ns += wait_ns
+    wire.connection.last_ns = wire.time_ns
+    return wire.close("broker", how)
+
+
+def ended(count: int, wait_ns: int = 2 * MS) -> bool:
+    """Whether so many connections that end at their first request are told."""
+    return REFUSED in ordered(*(first(number, 4, wait_ns=wait_ns) for number in range(count)))
+
 
 SLOT = SECOND // 20
 
@@ -112,10 +229,10 @@ def stale(repeats: int, refresh_ns: int) -> bool:
     """A reader that repeats what was refused, and asks for metadata so long after the refusal."""
     wire = Wire()
     part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
-    part |= {"current_leader_epoch": -1, "log_start_offset": -1}
+    part |= {}
     none: dict[str, Any] = {"partition_index": 0, "error_code": 6, "high_watermark": -1}
-    none |= {"last_stable_offset": -1, "log_start_offset": -1, "aborted_transactions": None}
-    none |= {"preferred_read_replica": -1, "records": None}
+    none |= {"last_stable_offset": -1, "aborted_transactions": None}
+    none |= {"records": None}
     for number in range(repeats + 1):
         topics = [{"topic": "orders", "partitions": [part]}]
         at(wire, 10 * number * MS).client(request("Fetch", 11, number, topics=topics))
@@ -128,7 +245,7 @@ def stale(repeats: int, refresh_ns: int) -> bool:
 
 
 def unknown_topic(count: int) -> bool:
-    return "unknown-topic" in found([looking_up(*[unknown()] * count)], "unknown-topic")
+    return "unknown-topic" in found([asking(*[unknown()] * count)], "unknown-topic")
 
 
 def spreading(span_ns: int) -> bool:

@@ -8,9 +8,10 @@ from typing import Any, Final
 from kafkascope.analyzer.payloads.decoding import Payloads
 from kafkascope.analyzer.payloads.known import KnownSchemas
 from kafkascope.analyzer.payloads.model import Format, Schema, SchemaKey, Source
-from tests.analyzer.batches import batch
-from tests.analyzer.findings.sides import Side, found
-from tests.analyzer.wire import Wire, request, response
+from tests.analyzer.findings.judging import found
+from tests.analyzer.findings.sides import Side
+from tests.kit.batches import batch
+from tests.kit.wire import Wire, request, response
 
 OF_SCHEMAS: Final = {
     "schema-misfit": "bad-schemas",

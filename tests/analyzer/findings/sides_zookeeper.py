@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import struct
 
-from tests.analyzer.findings.sides import SECOND, Side, at, severity
-from tests.analyzer.zookeeper_wire import ACL, ZooKeeperWire, stat, text
+from tests.analyzer.findings.sides import Side, at, severity
+from tests.kit.wire import SECOND
+from tests.kit.zookeeper import ACL, ZooKeeperWire, stat, text
 
 FRAME = 8 + 4 + 2 + 4 + 4
 """Header, path `/n`, length of data, version, of a setData."""

@@ -17,10 +17,9 @@ from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.transform.secrets import masked_response
 from kafkascope.dissectors.misfits import lacks_client_id, misfit_of
 from kafkascope.dissectors.registry import APIS, encode_body, example
-from tests.analyzer.batches import batch
-from tests.analyzer.findings.stating import states
-from tests.analyzer.findings.test_handmade import found
-from tests.analyzer.wire import Wire, beat, framed, heartbeat, request, response, told
+from tests.analyzer.findings.judging import found, states
+from tests.kit.batches import batch
+from tests.kit.wire import Wire, beat, framed, heartbeat, request, response, told
 
 PORT = 10092
 """Not one of Kafka's own."""
@@ -221,9 +220,9 @@ RECORDS = {0: message(0), 1: message(1), 2: batch([(None, b"one")])}
 
 
 def fetched(version: int, records: bytes) -> Wire:
-    part = {"partition_index": 0, "error_code": 0, "high_watermark": 1, "records": records}
+    part = {"partition_index": 0, "high_watermark": 1, "records": records}
     part |= {"last_stable_offset": 1, "log_start_offset": 0, "aborted_transactions": None}
-    part |= {"preferred_read_replica": -1}
+    part |= {}
     topics = [{"topic": "orders", "partitions": [part]}]
     wire = Wire().client(request("Fetch", version, 1))
     return wire.broker(response("Fetch", version, 1, responses=topics)).close("client")
@@ -289,7 +288,7 @@ def rdkafka(wire: Wire, software: str) -> Wire:
 def empty(records: bytes | None, error_code: int = 0, software: str = "") -> Wire:
     part: dict[str, Any] = {"partition_index": 0, "error_code": error_code, "high_watermark": 1}
     part |= {"last_stable_offset": 1, "log_start_offset": 0, "aborted_transactions": None}
-    part |= {"preferred_read_replica": -1, "records": records}
+    part |= {"records": records}
     topics = [{"topic": "orders", "partitions": [part]}]
     wire = rdkafka(Wire(), software) if software else Wire()
     wire.client(request("Fetch", 11, 1)).broker(response("Fetch", 11, 1, responses=topics))

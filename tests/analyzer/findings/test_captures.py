@@ -5,150 +5,14 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.filter.language import compile_filter
-from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.findings.evidence import Evidence
-from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
-from tests.analyzer.findings.stating import states
-
-HERE = Path(__file__).parents[1] / "captures"
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
-
-TROUBLE = {
-    "black-hole": {"no-answer-yet"},
-    "broker-killed-java": {"broker-down"},
-    "commit-storm": {"commit-storm"},
-    "denied": {"denied"},
-    "disk-full-librdkafka": {"disk-failed"},
-    "acl-denied-java": {"denied"},
-    "answers-out-of-order": {"answers-out-of-order"},
-    "broker-0.9-apiversions": {"request-skipped"},
-    "eventhubs-apiversions4": {"version-refused"},
-    "answered-by-ssh": {"server-not-kafka"},
-    "proxy-protocol-v1-refused": {"proxy-protocol"},
-    "group-shared-mixed-topics": {"two-applications"},
-    "more-members-than-partitions-librdkafka": {"idle-members"},
-    "eager-fetches": {"eager-fetches"},
-    "consumer-protocol": {"rebalance-expired", "redelivered"},
-    "expired-member": {"rebalance-expired", "shared-group"},
-    "falling-behind": {"lag"},
-    "fetch-too-small": {"fetch-too-small"},
-    "fetched-four-times": {"fetched-repeatedly"},
-    "far-racks": {"reads-across-racks"},
-    "fenced-member": {"static-conflict"},
-    "firewall-idle-drop-librdkafka": {"silent-drop"},
-    "fenced-producer": {"producer-fenced", "transaction-aborted"},
-    "forgotten-producer": {"producer-unknown"},
-    "apiversions3-answered-as-0": {"other-layout"},
-    "assignment-without-version": {"group-unreadable"},
-    "fetch2-with-magic2": {"batch-format"},
-    "framing-lost": {"framing-lost"},
-    "null-records": {"records-null"},
-    "header-without-client-id": {"request-header"},
-    "null-software-name": {"undecodable"},
-    "hot-partition": {"hot-partition"},
-    "huge-request": {"request-too-large"},
-    "idle-closed-java": {"idle-close"},
-    "large-batches": {"large-batches"},
-    "latest-skips-librdkafka": {"latest-skips"},
-    "retention-ahead-of-reader-java": {"retention-overtook"},
-    "share-released-java": {"share-redelivery"},
-    "leader-moved": {"leader-moved"},
-    "left-alone": {"owned-by-none"},
-    "growing-lag-librdkafka": {"lag"},
-    "codec-zstd-java11": {"batch-codec"},
-    "codec-zstd-kafkajs": {"batch-codec"},
-    "commits-lost-java": {"commits-lost"},
-    "long-minute": {"commits-lost", "topic-unread", "topic-unwritten"},
-    "lost-answers": {"unanswered", "batch-twice"},
-    "measured": {"telemetry"},
-    "midstream": {"capture-midstream"},
-    "nagle": {"sent-in-pieces"},
-    "odd-commits": {"commit-back", "commit-ahead"},
-    "odd-requests": {"error-seen", "unknown-api"},
-    "old-reader": {"batch-codec"},
-    "old-versions": {"no-api-versions", "undecodable", "version-refused"},
-    "open-transaction": {"transaction-blocks"},
-    "other-protocols": {"not-kafka"},
-    "out-of-range": {"offset-out-of-range"},
-    "poison-librdkafka": {"reader-stuck"},
-    "overdue-transaction": {"transaction-hangs", "transaction-aborted"},
-    "plain-to-tls": {"plain-to-tls"},
-    "security": {
-        "http-to-kafka",
-        "sasl-failed",
-        "sasl-mechanism",
-        "sasl-missing",
-        "tls-to-plain",
-    },
-    "sequences": {"error-storm", "sequence-refused", "sequence-repeated"},
-    "client-too-old-producer-kafkapython": {"version-refused"},
-    "reset-after-rest": {"silent-drop"},
-    "restarted-member": {"consumer-silent", "rebalance-poll", "rebalance-restarts"},
-    "restless-group": {"rebalance-storm"},
-    "static-conflict-java": {"static-conflict"},
-    "timestamps-future-refused-java": {"clock-skew"},
-    "client-per-message-librdkafka": {"connection-churn"},
-    "short-connections": {"apiversions-loop"},
-    "sasl-expired-aiokafka": {"session-expired"},
-    "topic-deleted-java": {"topic-deleted"},
-    "client-too-old-librdkafka": {"version-refused"},
-    "silent-consumer": {"rebalance-poll", "redelivered"},
-    "slow-reads": {"slow-answers"},
-    "snaplen200": {"capture-gaps"},
-    "slow-rebalance": {"rebalance-slow"},
-    "stale-leader": {"stale-leader"},
-    "stopped-broker": {"broker-paused", "late-answer", "slow-answers"},
-    "throttled": {"throttled"},
-    "topic-names-alike": {"topic-names-alike", "topic-unread"},
-    "tiny-batches": {"tiny-batches"},
-    "tls-expired-java": {"tls-failed"},
-    "tls-only": {"tls-opaque"},
-    "tls13-https": {"tls-inside"},
-    "tls13-missing-key": {"tls-opaque"},
-    "failed12-expired": {"tls-failed"},
-    "too-large": {"message-too-large"},
-    "advertised-host-java": {"address-unresolved"},
-    "advertised-loopback-java": {"address-loopback"},
-    "advertised-host-librdkafka": {"address-unresolved"},
-    "advertised-silent-librdkafka": {"address-unanswered"},
-    "advertised-private-net-kafkajs": {"address-unresolved"},
-    "unknown-topic": {"lookup-storm", "unknown-topic"},
-    "private-address": {"address-private"},
-    "no-address": {"address-unspecified"},
-    "far-network": {"network-far"},
-    "lossy-network": {"lost-segments", "network-loss"},
-    "metadata-storm-librdkafka": {"lookup-storm", "queued-requests"},
-    "owned-twice": {"owned-twice", "redelivered"},
-    "sequence-gap": {"sequence-gap"},
-    "seen-by-one": {"sequence-gap"},
-    "wrong-address": {"address-unreachable"},
-    "wrong-answers": {"answer-to-nothing"},
-    "wrong-checksum": {"batch-damaged"},
-    "zookeeper-brokers": {"broker-down", "zookeeper-expired"},
-    "zookeeper-consumers": {"zookeeper-expired"},
-    "zookeeper-failover": {"broker-down", "zookeeper-reconnects", "zookeeper-unanswered"},
-    "zookeeper-groups": {"zookeeper-claims", "zookeeper-misassigned", "zookeeper-unowned"},
-    "zookeeper-odd": {"zookeeper-error", "zookeeper-unknown-request"},
-    "zookeeper-sasl": {"zookeeper-denied"},
-    "zookeeper-trouble": {
-        "address-differs",
-        "zookeeper-large",
-        "zookeeper-registered-twice",
-        "zookeeper-slow",
-        "zookeeper-unanswered",
-    },
-    "zookeeper-sessions": {"broker-down", "zookeeper-expired", "zookeeper-reconnects"},
-}
-"""Capture -> rules that must be there."""
+from tests.analyzer.findings.judging import TROUBLE, capture_of, judged, states
+from tests.kit.samples import CAPTURES, SAMPLES
 
 KNOWN: dict[str, set[str]] = {
     "aiokafka": set(),
@@ -201,25 +65,6 @@ EXACT = {
 """Rules that count exchanges: their evidence is these, and no others."""
 
 
-@cache
-def judged(path: Path) -> tuple[list[Finding], list[tuple[Row, Exchange]]]:
-    found = Findings()
-    log = path.with_name(path.name.partition(".")[0] + ".keys")
-    with open_capture([path], keylog=[log] if log.exists() else []) as capture:
-        capture.watch = found.saw
-        exchanges = list(capture.exchanges())
-        names = capture.context.names
-        pairs = [(row_of(exchange, names), exchange) for exchange in exchanges]
-    for row, exchange in pairs:
-        found.add(ExchangeBatch.of(row, exchange))
-    return found.reported(names), pairs
-
-
-def capture_of(name: str, folder: Path = HERE) -> Path:
-    places = folder, HERE / "causes", HERE / "tls"
-    return next(each for place in places for each in place.glob(f"{name}.pcap*"))
-
-
 @pytest.mark.parametrize("name", sorted(TROUBLE))
 def test_trouble_is_found(name: str) -> None:
     findings, _ = judged(capture_of(name))
@@ -228,7 +73,7 @@ def test_trouble_is_found(name: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [*sorted(HERE.glob("*.pcap*")), *sorted(SAMPLES.glob("*.pcap*"))],
+    [*sorted(CAPTURES.glob("*.pcap*")), *sorted(SAMPLES.glob("*.pcap*"))],
     ids=lambda path: path.name,
 )
 def test_evidence_selects_exchanges(path: Path) -> None:
@@ -257,7 +102,7 @@ def test_a_healthy_group_and_producer_are_not_even_noted() -> None:
 
 
 def test_sentences_are_for_people() -> None:
-    for path in sorted(HERE.glob("*.pcap*")):
+    for path in sorted(CAPTURES.glob("*.pcap*")):
         for finding in judged(path)[0]:
             assert finding.text.isprintable()
             assert "None" not in finding.text
@@ -296,7 +141,7 @@ def test_numbers_in_sentences() -> None:
         )
     }
     assert "skipped 30 records" in texts["commit-ahead"]
-    unfetched = judged(capture_of("commit-ahead-nothing-fetched-java", HERE / "causes"))[0]
+    unfetched = judged(capture_of("commit-ahead-nothing-fetched-java", CAPTURES / "causes"))[0]
     text = next(f.text for f in unfetched if f.name == "commit-ahead")
     assert states(text, "skipped 172 records", "skip-1", "offset 172", "nothing from 0 on")
     assert states(texts["offset-out-of-range"], "at 0 (earliest)", "500 offsets back")

@@ -8,7 +8,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from kafkascope.analyzer.checks.blocks import UNBROKEN, block
 from kafkascope.analyzer.exchanges.offline import open_capture
@@ -17,20 +16,15 @@ from kafkascope.analyzer.filter.syntax import parse
 from kafkascope.analyzer.findings import RULES, Cause, Findings
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
-from kafkascope.tui.cli import main
-from tests.analyzer.findings.stating import states
+from tests.analyzer.findings.judging import states
+from tests.kit.run import lines_of, run
+from tests.kit.samples import CAPTURES, ROOT, SAMPLES
 
-CAPTURES = Path(__file__).parents[1] / "captures"
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 LARGE = str(CAPTURES / "too-large.pcap")
 RACKS = str(CAPTURES / "far-racks.pcap")
 HEALTHY = str(CAPTURES / "healthy.pcap")
 OLD = str(SAMPLES / "java-old.pcap")
 COMMITS = str(CAPTURES / "odd-commits.pcap")
-
-
-def run(*args: str) -> Result:
-    return CliRunner().invoke(main, args)
 
 
 def test_a_finding_is_a_block_of_text() -> None:
@@ -91,7 +85,7 @@ def test_clients_that_a_release_breaks(
 ) -> None:
     """It is a note that they will break some day, and a warning for the release in question."""
     done = run("check", OLD, "--rule", "breaks-on-upgrade", "--json", *args)
-    found = [json.loads(line) for line in done.stdout.splitlines()]
+    found = lines_of(done)
     assert {each["severity"] for each in found} == ({severity} if severity else set())
     for each in found:
         assert f"release={release}" in each["entities"]
@@ -151,7 +145,7 @@ def test_an_unknown_rule_has_a_neighbour() -> None:
 def test_delivery_of_a_group() -> None:
     done = run("groups", COMMITS, "odd-group", "--delivery", "--json")
     assert done.exit_code == 0
-    objects = [json.loads(line) for line in done.stdout.splitlines()]
+    objects = lines_of(done)
     schemas = [each["schema"] for each in objects]
     assert schemas[0] == "delivery-partition/1"
     assert {"delivery-event/1", "delivery-plan/1"} <= set(schemas)
@@ -175,7 +169,7 @@ def test_a_group_that_is_not_there() -> None:
 def test_the_page_of_findings_is_as_the_code_says() -> None:
     import runpy
 
-    root = Path(__file__).parents[3]
+    root = ROOT
     page = runpy.run_path(str(root / "docs" / "print_findings.py"))["page"]()
     assert (root / "docs" / "findings.md").read_text() == page
 

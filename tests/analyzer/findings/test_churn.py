@@ -5,28 +5,13 @@ from __future__ import annotations
 import pytest
 
 from kafkascope.analyzer.findings import Finding
-from tests.analyzer.findings import sides
-from tests.analyzer.findings.sides import SECOND
-from tests.analyzer.statistics.groups.test_groups import Seconds
-from tests.analyzer.wire import START, Wire, produce, request, response
-
-
-def use(
-    number: int, at: Seconds, *, life: Seconds = 0.02, work: bool = True, more: int = 0
-) -> Wire:
-    """A connection of a client for one use; times in seconds."""
-    wire = Wire(number=number, start_ns=START + int(at * SECOND))
-    wire.connection.handshake_ns = 1_000
-    wire.client(request("ApiVersions", 3, 1)).broker(response("ApiVersions", 3, 1))
-    for turn in range(2, 2 + work + more):
-        wire.client(produce(turn)).broker(response("Produce", 7, turn, responses=[]))
-    wire.connection.bytes = [100, 100]
-    wire.time_ns = wire.connection.last_ns = START + int((at + life) * SECOND)
-    return wire.close("client")
+from tests.analyzer.findings import judging
+from tests.analyzer.findings.sides_connections import use
+from tests.kit.wire import Wire
 
 
 def found(wires: list[Wire]) -> dict[str, Finding]:
-    return sides.found(wires, "connection-churn", "apiversions-loop")
+    return judging.found(wires, "connection-churn", "apiversions-loop")
 
 
 @pytest.mark.parametrize(

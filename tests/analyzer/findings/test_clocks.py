@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kafkascope.analyzer.findings import Finding
-from tests.analyzer.batches import batch
-from tests.analyzer.findings.stating import states
-from tests.analyzer.findings.test_handmade import found
-from tests.analyzer.wire import START, Wire, request, response
+from tests.analyzer.findings.judging import found, states
+from tests.kit.batches import batch
+from tests.kit.wire import START, Wire, request, response
 
 MINUTE_MS = 60_000
 

@@ -7,17 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
+from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.payloads import HIDDEN, complaint
+from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.payloads import json_schema, protobuf
 from kafkascope.analyzer.payloads.avro import codec as avro
 from kafkascope.analyzer.payloads.model import PayloadError, Schema
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
-from kafkascope.tui.cli import main
+from tests.analyzer.findings.judging import capture_of, judged
 from tests.explosion.schemas import journal, schema, value
 from tests.explosion.turns import produce, write_capture
+from tests.kit.run import run
 
 WORD = "qz4111"
 CARD = {
@@ -116,9 +120,84 @@ def test_a_report_tells_no_values_that_do_not_fit(redact: str, tmp_path: Path) -
     ]
     good = Record(99, 1, None, value(1, json.dumps({"card": "1" * 16}).encode()), ())
     write_capture(path, iter([said + produce(2, encode_batch([*records, *[good] * 20]))]))
-    result = CliRunner().invoke(main, ["report", str(path), "-o", str(out), "--redact", redact])
+    result = run("report", path, "-o", out, "--redact", redact)
     assert result.exit_code == 0, result.output
     text = out.read_text()
     assert ("schema-misfit" in text or "not match" in text) == (redact != "all")
     assert WORD not in text
     assert "41114111" not in text
+
+
+# --- which batches that were sent again may be in the log twice: those that were refu -------------
+
+
+PRODUCE = 0
+AUTHENTICATE = 36
+
+Pairs = list[tuple[Row, Exchange]]
+
+
+def rules(pairs: Pairs) -> set[str]:
+    found = Findings(["batch-twice"])
+    for row, exchange in pairs:
+        found.add(ExchangeBatch.of(row, exchange))
+    return {finding.name for finding in found.reported()}
+
+
+def without(pairs: Pairs, *numbers: int) -> Pairs:
+    return [(row, exchange) for row, exchange in pairs if row.number not in numbers]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "client-too-old-producer-kafkapython",  # it takes no Produce v2, and closed
+        "sasl-expired-aiokafka",  # it closed the connection when the SASL session had expired
+        "moved-producer",  # NOT_LEADER_OR_FOLLOWER, then nothing until the capture ends
+    ],
+)
+def test_what_a_broker_refused_is_not_there_twice(name: str) -> None:
+    findings, pairs = judged(capture_of(name))
+    batches = [
+        (*outcome[:2], blob)
+        for row, exchange in pairs
+        if row.api_key == PRODUCE
+        for outcome, parts in ExchangeBatch.of(row, exchange).parts.items()
+        for blob in parts.blobs
+    ]
+    assert len(set(batches)) < len(batches), "nothing was sent again"
+    assert "batch-twice" not in {finding.name for finding in findings}
+
+
+def test_offsets_without_a_hole_prove_that_there_is_one_copy() -> None:
+    _, pairs = judged(capture_of("sasl-expired-aiokafka"))
+    unknown = [(row, exchange) for row, exchange in pairs if row.api_key != AUTHENTICATE]
+    assert not rules(unknown)
+    # Of each partition, the answer before the batch that was sent again.
+    assert rules(without(unknown, 10, 17)) == {"batch-twice"}
+    # With the session's lifetime there is nothing to prove.
+    assert not rules(without(pairs, 10, 17))
+
+
+def test_a_hole_before_the_second_copy_leaves_it_open() -> None:
+    """Number 17 was given offset 85, and number 23, a second try, 86: without the answer to the one
+    nobody knows what is at 85."""
+    _, pairs = judged(capture_of("sasl-expired-aiokafka"))
+    produced = [(row, exchange) for row, exchange in pairs if row.api_key == PRODUCE]
+    (lost,) = (row for row, _ in produced if row.number == 18)
+    assert lost.state == "lost"
+    assert not rules(produced)
+    assert rules(without(produced, 17)) == {"batch-twice"}
+    assert rules(without(produced, 9)) == set()
+
+
+def test_the_order_and_the_division_of_a_capture_do_not_matter() -> None:
+    _, pairs = judged(capture_of("sasl-expired-aiokafka"))
+    parts = [pairs[::2], pairs[1::2]]
+    whole = Findings(["batch-twice"])
+    for part in reversed(parts):
+        one = Findings(["batch-twice"])
+        for row, exchange in reversed(part):
+            one.add(ExchangeBatch.of(row, exchange))
+        whole.merge(Findings().load(one.dump()))
+    assert not whole.reported()

@@ -7,34 +7,17 @@ import struct
 import pytest
 
 from kafkascope.analyzer.findings import Finding
-from kafkascope.analyzer.findings.rules import SECOND
-from tests.analyzer.findings import sides
-from tests.analyzer.findings.stating import states
-from tests.analyzer.findings.test_outages import working
-from tests.analyzer.wire import START, Wire, beat, heartbeat, produce, request
+from tests.analyzer.findings import judging
+from tests.analyzer.findings.judging import states
+from tests.analyzer.findings.sides_connections import working
+from tests.analyzer.findings.sides_data import cut_off
+from tests.kit.wire import Wire, request
 
 REQUEST, RESPONSE = "request-too-large", "response-too-large"
 
 
 def found(*wires: Wire) -> dict[str, Finding]:
-    return sides.found(wires, REQUEST, RESPONSE, "unanswered")
-
-
-def cut_off(number: int, receiver: str, size: int, how: str = "rst", arrived: int = 1000) -> Wire:
-    """A connection that the receiver of a large message closes when so much of it has arrived."""
-    wire = Wire(number=number, start_ns=START + 10 * number * SECOND)
-    wire.connection.handshake_ns = 1_000
-    wire.connection.a = wire.connection.a._replace(port=50_000 + number)
-    wire.client(heartbeat(1)).broker(beat(1))
-    if receiver == "broker":
-        data = produce(2, records=bytes(100))
-        wire.client((struct.pack(">i", size - 4) + data[4:] + bytes(arrived))[:arrived])
-    else:
-        wire.client(request("Fetch", 4, 2))
-        wire.broker((struct.pack(">ii", size - 4, 2) + bytes(arrived))[:arrived])
-    wire.connection.bytes = [2_000, 2_000]
-    wire.connection.last_ns = wire.time_ns
-    return wire.close(receiver, how).close(None, "end")
+    return judging.found(wires, REQUEST, RESPONSE, "unanswered")
 
 
 @pytest.mark.parametrize("how", ["rst", "fin"])

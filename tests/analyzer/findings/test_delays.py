@@ -8,19 +8,25 @@ import pytest
 
 from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings import Finding
+from tests.analyzer.findings.judging import capture_of, judged, states
 from tests.analyzer.findings.lines import MSS, Line, answer, found, rows_of
-from tests.analyzer.findings.stating import states
-from tests.analyzer.findings.test_captures import capture_of, judged
-from tests.analyzer.wire import MS, request, response
+from tests.analyzer.findings.sides_delays import (
+    LARGE,
+    RTO,
+    interrupted,
+    lost_requests,
+    queued,
+    slow,
+    transferred,
+    unread,
+)
+from tests.kit.wire import MS
 
 DELAYS: Final = (
     *("client-not-reading", "broker-not-reading", "broker-stopped-sending", "lost-segments"),
     *("slow-transfer", "queued-requests", "syn-lost", "slow-answers", "sent-in-pieces"),
     *("broker-paused", "network-loss"),
 )
-SIZE: Final = 6_000
-LARGE: Final = 20_000
-RTO: Final = 200 * MS
 
 
 def only(line: Line) -> Finding:
@@ -34,88 +40,6 @@ def only(line: Line) -> Finding:
 
 def silent(line: Line) -> bool:
     return not found([line], *DELAYS)
-
-
-def unread(side: int, takes_ns: int, count: int = 3, *, closed: bool = True) -> Line:
-    """Messages of a side in the middle of which the other side's window closes, or stays open."""
-    line = Line()
-    for number in range(count):
-        data = answer(number, size=SIZE) if side else line.asking(number, "Produce", SIZE)
-        if side:
-            line.send(0, line.asking(number)).rest(MS)
-        line.send(side, data[:MSS]).ack(1 - side, 1000, window=0 if closed else 60_000)
-        line.ack(1 - side, takes_ns - 2000)
-        line.rest(1000).stream(side, data[MSS:], 0)
-        if not side:
-            line.send(1, answer(number, "Produce"), MS)
-        line.rest(MS)
-    return line
-
-
-def interrupted(takes_ns: int, count: int = 3, *, first: int = 100) -> Line:
-    """Responses in the middle of which the broker stops."""
-    line = Line()
-    for number in range(count):
-        data = answer(number, size=SIZE)
-        line.send(0, line.asking(number)).send(1, data[:first], MS).ack(0)
-        line.send(1, data[first : first + MSS], takes_ns).ack(0).rest(MS)
-        line.stream(1, data[first + MSS :], 0)
-    return line
-
-
-def lost_requests(count: int, timeout_ns: int = RTO, *, trip_ns: int = MS // 10) -> Line:
-    """Seen, lost behind the capture point, and sent again after a while."""
-    line = Line(trip_ns=trip_ns)
-    for number in range(count):
-        data = line.asking(number)
-        line.send(0, data, MS, arrives=False).again(0, data, timeout_ns)
-        line.send(1, answer(number), trip_ns + MS)
-    return line
-
-
-def transferred(side: int, takes_ns: int, count: int = 3, *, trip_ns: int = MS // 10) -> Line:
-    """Messages that take long from the first to the last byte, in even steps."""
-    line = Line(trip_ns=trip_ns)
-    for number in range(count):
-        if side:
-            line.send(0, line.asking(number)).rest(trip_ns)
-            line.stream(1, answer(number, size=LARGE), takes_ns)
-        else:
-            line.stream(0, line.asking(number, "Produce", LARGE), takes_ns)
-            line.send(1, answer(number, "Produce"), trip_ns + MS)
-        line.rest(MS)
-    return line
-
-
-def fetching(number: int, wait_ms: int, *, answered: bool) -> bytes:
-    if answered:
-        return response("Fetch", 11, number, responses=[])
-    part = {"partition": 0, "fetch_offset": 7, "partition_max_bytes": 1000}
-    part |= {"current_leader_epoch": -1, "log_start_offset": -1}
-    topics = [{"topic": "t", "partitions": [part]}]
-    asked = {"max_wait_ms": wait_ms, "min_bytes": 1, "topics": topics}
-    return request("Fetch", 11, number, "app", **asked)
-
-
-def queued(behind_ns: int, count: int = 5, others: int = 0) -> Line:
-    """Lookups that wait behind a long poll; other ones find the connection free."""
-    line = Line()
-    for number in range(0, 2 * count, 2):
-        line.send(0, fetching(number, 1000, answered=False), MS)
-        line.send(0, line.asking(number + 1), 1000 * MS - behind_ns)
-        line.send(1, fetching(number, 1000, answered=True), behind_ns)
-        line.send(1, answer(number + 1), 1000)
-    for number in range(others):
-        line.rest(MS).ask(2 * count + number)
-    return line
-
-
-def slow(count: int, takes_ns: int, api: str = "Metadata") -> Line:
-    """A round trip is no time of the broker."""
-    line = Line(trip_ns=90 * MS)
-    for number in range(count):
-        line.rest(MS).ask(number, takes_ns, api)
-    return line
 
 
 def test_a_client_that_does_not_read() -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
@@ -25,20 +24,16 @@ from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.session.session import session_of
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.inputs.spool import Spool
-from kafkascope.tui.cli import main
 from tests.explosion.turns import exchange as turns_of
 from tests.explosion.turns import write_capture
+from tests.kit.run import run
+from tests.kit.samples import CAPTURES, SAMPLES
 
-CAPTURES = Path(__file__).parents[1] / "captures"
 NAMES = ("too-large", "fenced-producer", "odd-commits", "lost-answers", "security")
 
 
 def capture_of(name: str) -> str:
     return str(next(CAPTURES.glob(f"{name}.pcap*")))
-
-
-def run(*args: str) -> Result:
-    return CliRunner().invoke(main, args)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -173,9 +168,6 @@ def test_a_finding_is_looked_up_where_its_client_is(
         monkeypatch.setattr(exchange_backend, "check_of", counted)
         assert len(evidence.among(session)) == count
     assert judged < 6 * len(evidence.findings)
-
-
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from click.testing import CliRunner, Result
 
 import kafkascope
 from kafkascope.analyzer.exchanges.offline import open_capture
@@ -25,9 +24,9 @@ from kafkascope.analyzer.session.session import session_of
 from kafkascope.analyzer.statistics.errors import Errors
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.topics import TopicNames
-from kafkascope.tui.cli import main
+from tests.kit.run import run
+from tests.kit.samples import ROOT
 
-ROOT = Path(__file__).parents[3]
 SAMPLES, CAPTURES = ROOT / "captures" / "samples", ROOT / "tests" / "analyzer" / "captures"
 DEMO = SAMPLES / "demo.pcap.zst"
 
@@ -152,10 +151,6 @@ def test_the_table_leaves_out_what_is_expected_unless_asked() -> None:
     }
     lines = errors.rows(names, ["expected"])
     assert {line["expected"]: line["count"] for line in lines} == {False: 116, True: 35}
-
-
-def run(*words: str) -> Result:
-    return CliRunner().invoke(main, words)
 
 
 def test_the_filter_and_json_go_by_findings(tmp_path: Path) -> None:

@@ -3,52 +3,30 @@ without the trouble."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
-from kafkascope.analyzer.filter.language import compile_filter
-from kafkascope.analyzer.findings import Finding, Findings
+from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
-from kafkascope.captures.model import Closed, Opened, StreamEvent
-from tests.analyzer.batches import batch
-from tests.analyzer.findings.stating import states
-from tests.analyzer.statistics.cluster.test_cluster import metadata
-from tests.analyzer.statistics.groups.test_groups import Members
-from tests.analyzer.wire import CLIENT, MS, START, Wire, framed, request, response, told
-
-SECOND = 1000 * MS
-
-
-def found(wires: Iterable[Wire]) -> dict[str, Finding]:
-    """Rule -> finding; every evidence filter is tried."""
-    events: list[StreamEvent] = [event for wire in wires for event in wire.events]
-    findings, context = Findings(), Context()
-    pairs = [(row_of(each, context.names), each) for each in told(events, context)]
-    for event in events:
-        if isinstance(event, Opened | Closed):
-            findings.saw(event)
-    for row, exchange in pairs:
-        findings.add(ExchangeBatch.of(row, exchange))
-    out = {finding.name: finding for finding in findings.reported(context.names)}
-    for finding in out.values():
-        if not finding.filter and finding.connects:
-            continue  # connections without rows
-        wanted = compile_filter(finding.filter)
-        assert any(wanted(row, exchange) for row, exchange in pairs), finding
-    return out
-
-
-def asking(*nodes: tuple[int, str, int], times: int = 1) -> Wire:
-    wire = Wire()
-    for number in range(1, times + 1):
-        wire.client(request("Metadata", 12, number, topics=[{"topic_id": bytes(16), "name": "t"}]))
-        wire.broker(response("Metadata", 12, number, **metadata(*nodes)))
-    return wire
-
+from tests.analyzer.findings.judging import found, states
+from tests.analyzer.findings.sides_connections import asking
+from tests.kit.batches import batch
+from tests.kit.members import Members
+from tests.kit.wire import (
+    CLIENT,
+    MS,
+    SECOND,
+    START,
+    Wire,
+    framed,
+    metadata,
+    request,
+    response,
+    told,
+)
 
 # --- addresses ----------------------------------------------------------------------------------
 
@@ -181,9 +159,9 @@ def test_topics_that_get_their_names_later_have_them_in_the_text() -> None:
     topic_id, place = bytes(range(16)), {"index": 0}
     damaged = batch([(b"k", b"v")])[:-1] + b"w"
     asked = [{"topic_id": topic_id, "partition_data": [{**place, "records": damaged}]}]
-    refused = {**place, "error_code": 29, "base_offset": -1, "log_append_time_ms": -1}
-    refused |= {"log_start_offset": -1, "record_errors": [], "error_message": None}
-    refused |= {"current_leader": {"leader_id": -1, "leader_epoch": -1}}
+    refused = {**place, "error_code": 29, "base_offset": -1}
+    refused |= {}
+    refused |= {}
     denied = [{"topic_id": topic_id, "partition_responses": [refused]}]
     wire = Wire()
     wire.client(request("Produce", 13, 1, acks=1, topic_data=asked))
@@ -285,33 +263,20 @@ def reading(ends: list[int], step: float, *, commits: bool) -> list[Wire]:
         at = 10 * place
         wire.time_ns = START + int(place * step * SECOND)
         other.time_ns = wire.time_ns + 10 * MS
-        part = {
-            "partition": 0,
-            "current_leader_epoch": -1,
-            "fetch_offset": at,
-            "log_start_offset": -1,
-            "partition_max_bytes": 1000,
-        }
+        part = {"partition": 0, "fetch_offset": at, "partition_max_bytes": 1000}
         asked = request("Fetch", 11, place, topics=[{"topic": "t", "partitions": [part]}])
         data = {
             "partition_index": 0,
-            "error_code": 0,
             "high_watermark": end,
             "last_stable_offset": end,
             "log_start_offset": 0,
             "aborted_transactions": None,
-            "preferred_read_replica": -1,
             "records": batch([(None, b"v")] * 10, base_offset=at),
         }
         answer = {"error_code": 0, "responses": [{"topic": "t", "partitions": [data]}]}
         wire.client(asked).broker(response("Fetch", 11, place, **answer))
         if commits:
-            row = {
-                "partition_index": 0,
-                "committed_offset": at + 10,
-                "committed_leader_epoch": -1,
-                "committed_metadata": "",
-            }
+            row = {"partition_index": 0, "committed_offset": at + 10}
             topics = [{"name": "t", "partitions": [row]}]
             body = {"group_id": "g", "member_id": "m", "generation_id_or_member_epoch": 1}
             other.client(request("OffsetCommit", 8, place, **body, topics=topics))
@@ -358,13 +323,7 @@ def producing(sequences: list[int], seconds: float = 0, answers: int = 99) -> li
         data = batch([(None, b"v")] * 2, producer=(7, 0, sequence))
         topics = [{"name": "t", "partition_data": [{"index": 0, "records": data}]}]
         wire.client(request("Produce", 7, place, acks=-1, topic_data=topics))
-        part = {
-            "index": 0,
-            "error_code": 0,
-            "base_offset": 2 * place,
-            "log_append_time_ms": -1,
-            "log_start_offset": 0,
-        }
+        part = {"index": 0, "base_offset": 2 * place, "log_start_offset": 0}
         answer = [{"name": "t", "partition_responses": [part]}]
         if place <= answers:
             wire.broker(response("Produce", 7, place, responses=answer))

@@ -7,23 +7,15 @@ from fractions import Fraction
 
 import pytest
 
-from tests.analyzer.findings.stating import states
-from tests.analyzer.findings.test_handmade import found
-from tests.analyzer.statistics.groups.test_groups import Members, Seconds
-
-
-def restless(turns: int, every: Seconds = 5) -> Members:
-    """One of two members leaves and comes back under a new id, again and again."""
-    group, tenth = Members(), Fraction(1, 10)
-    group.join("a#0", 0, 1, ("a#0", "b"))
-    group.join("b", tenth, 1)
-    for turn in range(1, turns + 1):
-        at = turn * every
-        group.leave(f"a#{turn - 1}", at)
-        group.join("b", at + 3 * tenth, 2 * turn, ("b",))
-        group.join(f"a#{turn}", at + 1, 2 * turn + 1, asked_id="")
-        group.join("b", at + 1 + tenth, 2 * turn + 1, ("b", f"a#{turn}"))
-    return group
+from kafkascope.analyzer.findings import Finding
+from kafkascope.analyzer.findings.applications import similar_pairs
+from tests.analyzer.findings.judging import capture_of, found, judged, states
+from tests.analyzer.findings.sides import wire_of
+from tests.analyzer.findings.sides_applications import reads, writes
+from tests.analyzer.findings.sides_groups import HERE, member, restless
+from tests.kit.batches import batch
+from tests.kit.members import Members
+from tests.kit.wire import SECOND, START, Wire, request, response
 
 
 @pytest.mark.parametrize(
@@ -107,3 +99,149 @@ def test_members_without_a_partition(parts: tuple[int, ...], idle: int) -> None:
     assert ("idle-members" in told) == bool(idle)
     if idle:
         assert told["idle-members"].text.startswith(f"{idle} of {len(parts)} members of group g")
+
+
+# --- readers without a group that ask for one offset again and again, next to those t -------------
+
+
+def alone(times: int, every: int, *, more: int = 5, value: bytes = b"v") -> Finding | None:
+    """A reader without a group that asks for an offset so often, then for another one."""
+    wire = Wire()
+    for number in range(times + 1):
+        asked = 5 if number < times else more
+        part = {"partition": 0, "fetch_offset": asked, "partition_max_bytes": 1000}
+        part |= {"current_leader_epoch": -1, "log_start_offset": -1}
+        data: dict[str, object] = {"partition_index": 0, "error_code": 0, "high_watermark": 25}
+        data |= {"last_stable_offset": 25, "log_start_offset": 0, "aborted_transactions": None}
+        data |= {"preferred_read_replica": -1, "records": batch([(None, value)], base_offset=asked)}
+        wire.time_ns = START + every * number * SECOND
+        topics = [{"topic": "orders", "partitions": [part]}]
+        wire.client(request("Fetch", 11, number, "job", topics=topics))
+        answer = [{"topic": "orders", "partitions": [data]}]
+        wire.broker(response("Fetch", 11, number, error_code=0, responses=answer))
+    return found([wire]).get("reader-stuck")
+
+
+def test_a_reader_without_a_group_is_stuck() -> None:
+    told = alone(4, 5)
+    assert told is not None
+    assert told.severity == "error"
+    parts = ("job", "stuck at offset 5 of orders-0", "5 times within 20 s", "20 records behind it")
+    assert states(told.text, *parts)
+    assert ("topic", "orders") in told.entities
+
+
+@pytest.mark.parametrize(
+    ("times", "every", "more"),
+    [(1, 20, 5), (4, 2, 5), (4, 5, 6)],
+    ids=["a restart", "within seconds", "goes on"],
+)
+def test_readers_without_a_group_that_are_well(times: int, every: int, more: int) -> None:
+    assert alone(times, every, more=more) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(b"\0\0\0\0\x11avro", True), (b"\0\0\0\0\0\0\0\x11", False), (b'{"a": 1}', False)],
+)
+def test_the_schema_id_of_what_a_reader_fails_on(value: bytes, said: bool) -> None:
+    told = alone(4, 5, value=value)
+    assert told is not None
+    assert states(told.text, "schema id 17") == said
+
+
+# --- group members with partitions and no Fetch ---------------------------------------------------
+
+
+ELSEWHERE = (2, "10.0.1.3", 9092)
+
+
+@pytest.mark.parametrize("least", [0, 4])
+def test_a_member_that_never_fetches(least: int) -> None:
+    finding = member(least=least)
+    assert finding is not None
+    assert states(finding.text, "app", "owned 2 partitions", "group g", "60 s", "no Fetch")
+    assert states(finding.text, "orders-0", "orders-1", f"Fetch v{least} to v17")
+
+
+@pytest.mark.parametrize(
+    "finding",
+    [
+        member(fetches=True),
+        member(60 * SECOND, HERE, ELSEWHERE),
+        member(kind="connect"),
+        member(parts=()),
+        member(handshake=False),
+    ],
+    ids=["fetches", "at another broker", "a worker of Connect", "owns nothing", "midstream"],
+)
+def test_members_that_may_fetch(finding: Finding | None) -> None:
+    assert finding is None
+
+
+# --- topics between applications: which names are alike, and what is no reason to say -------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        *(("orders", "Orders"), ("a.b", "a_b"), ("Page-Views", "page.views")),
+        *(("metrics", "metrcis"), ("invoices", "invoice"), ("payments", "paymants")),
+        ("customer-events", "customers-events"),
+    ],
+)
+def test_names_that_differ_by_a_typo_are_alike(one: str, other: str) -> None:
+    assert list(similar_pairs(sorted([one, other, "something-else"]))) == [
+        tuple(sorted([one, other]))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        *(("orders-1", "orders-2"), ("orders-v1", "orders-v12"), ("shard-a", "shard-b")),
+        *(("eu.orders", "us.orders"), ("in", "on"), ("orders", "invoices"), ("logs", "logs2")),
+    ],
+)
+def test_numbered_and_short_names_are_not(one: str, other: str) -> None:
+    assert not list(similar_pairs(sorted([one, other])))
+
+
+def test_many_names_take_no_time() -> None:
+    names = [f"{'x' * 200}{number:04}" for number in range(1_000)]
+    assert not list(similar_pairs(names))
+
+
+def test_the_capture_says_who_misspelled() -> None:
+    findings, _ = judged(capture_of("topic-names-alike"))
+    rules = ("topic-unread", "topic-unwritten", "shared-group", "topic-names-alike")
+    told = {each.text: each.severity for each in findings if each.name in rules}
+    assert told == {
+        "Topics Metrics and metrics in this capture differ by case only": "note",
+        "Topics metrcis and metrics in this capture differ by one letter only": "note",
+        "1 topic was written, but not read in this capture: metrcis": "chat",
+    }
+
+
+def test_topics_of_kafka_and_streams_are_not_reported() -> None:
+    writer, reader = wire_of(0), wire_of(1)
+    for number, topic in enumerate(("__consumer_offsets", "app-store-changelog", "_schemas")):
+        writes(writer, topic, number, number)
+    writes(writer, "orders", 20 * SECOND, 9)
+    reads(reader, "orders", 30 * SECOND, 9)
+    assert not found([writer, reader], "topic-unread")
+
+
+def test_a_capture_of_one_side_says_nothing() -> None:
+    writer = wire_of(0)
+    writes(writer, "orders", 0, 1)
+    writes(writer, "orders", 60 * SECOND, 2)
+    assert not found([writer], "topic-unread")
+
+
+def test_applications_of_one_library_are_a_chat() -> None:
+    (shared,) = [
+        each for each in judged(capture_of("expired-member"))[0] if each.name == "shared-group"
+    ]
+    assert shared.severity == "chat"
+    assert "2 applications in this capture: killed, survivor" in shared.text

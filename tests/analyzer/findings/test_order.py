@@ -7,22 +7,14 @@ import pytest
 
 from kafkascope.analyzer.findings import Finding
 from kafkascope.analyzer.pool.captured_sides import CapturedSides
-from tests.analyzer.findings import sides
-from tests.analyzer.findings.stating import states
-from tests.analyzer.findings.test_captures import HERE, capture_of, judged
-from tests.analyzer.wire import MS, Wire, beat, heartbeat, produce, request, response, told
-
-ORDER = "answers-out-of-order"
-SKIPPED = "request-skipped"
-REFUSED = "version-refused"
-
-
-def found(*wires: Wire) -> dict[str, Finding]:
-    return sides.found(wires, ORDER, SKIPPED, REFUSED, "unanswered")
+from tests.analyzer.findings.judging import capture_of, judged, states
+from tests.analyzer.findings.sides_requests import ORDER, REFUSED, SKIPPED, first, ordered
+from tests.kit.samples import CAPTURES
+from tests.kit.wire import Wire, beat, heartbeat, produce, told
 
 
 def captured(name: str) -> dict[str, Finding]:
-    return {each.name: each for each in judged(capture_of(name, HERE))[0]}
+    return {each.name: each for each in judged(capture_of(name, CAPTURES))[0]}
 
 
 def test_real_answers_in_the_wrong_order() -> None:
@@ -58,7 +50,7 @@ def beats(*order: int, sent: int = 3, each: bool = False) -> Wire:
 )
 def test_how_many_are_out_of_order(order: tuple[int, ...], late: int, each: bool) -> None:
     wire = beats(*order, each=each)
-    finding = found(wire).get(ORDER)
+    finding = ordered(wire).get(ORDER)
     assert (0 if finding is None else finding.count) == late
     notes = [note.text for each in told(wire.events) for note in each.notes]
     assert len(notes) == late
@@ -68,16 +60,16 @@ def test_a_request_that_is_skipped_for_ever() -> None:
     wire = beats(1, 3)
     for number in range(4, 40):
         wire.client(heartbeat(number)).broker(beat(number))
-    finding = found(wire.close("client"))[SKIPPED]
+    finding = ordered(wire.close("client"))[SKIPPED]
     assert (finding.severity, finding.count) == ("warning", 1)
     assert states(finding.text, "1 Heartbeat v3 request", "2", "then", "39")
-    assert SKIPPED in found(beats(1, 3)), "also where the connection is still open"
+    assert SKIPPED in ordered(beats(1, 3)), "also where the connection is still open"
 
 
 def test_a_client_that_resets_at_the_first_wrong_answer() -> None:
     """The earlier response never came, and nobody knows whether it would have come."""
     wire = beats(2, sent=2).close("client", "rst")
-    names = found(wire)
+    names = ordered(wire)
     assert SKIPPED not in names
     assert states(names[ORDER].text, "2 before 1", "Heartbeat") or states(
         names[ORDER].text, "correlation id 2", "before 1", "reset 1 connection"
@@ -87,51 +79,23 @@ def test_a_client_that_resets_at_the_first_wrong_answer() -> None:
 def test_bytes_that_are_missing_are_no_order() -> None:
     wire = Wire().client(heartbeat(1)).broker(beat(1))
     wire.client(heartbeat(2)).client(heartbeat(3)).gap("broker", len(beat(2))).broker(beat(3))
-    assert not {ORDER, SKIPPED} & found(wire.close("client")).keys()
+    assert not {ORDER, SKIPPED} & ordered(wire.close("client")).keys()
 
 
 def test_requests_that_were_captured_in_another_order_are_no_order() -> None:
     """Clients count upwards: a capture that begins among lost packets may show 4 before 3."""
     wire = Wire().client(heartbeat(1)).broker(beat(1))
     wire.client(heartbeat(4)).client(heartbeat(3)).broker(beat(3)).broker(beat(4))
-    assert not found(wire.close("client"))
+    assert not ordered(wire.close("client"))
 
 
 def test_requests_without_responses_are_no_order() -> None:
     wire = Wire().client(heartbeat(1)).broker(beat(1))
     wire.client(produce(2, acks=0)).client(heartbeat(3)).broker(beat(3))
-    assert not found(wire.close("client"))
+    assert not ordered(wire.close("client"))
 
 
 # --- versions that end the connection -----------------------------------------------------------
-
-
-def first(
-    number: int,
-    version: int,
-    how: str = "rst",
-    *,
-    answered: bool = False,
-    wait_ns: int = 2 * MS,
-) -> Wire:
-    """A connection whose first request is ApiVersions; the broker ends it there, or answers."""
-    wire = Wire(number=number, start_ns=sides.START + number * sides.SECOND)
-    wire.connection.handshake_ns = 1_000
-    wire.client(request("ApiVersions", version, 1))
-    wire.connection.bytes = [40, 0]
-    wire.connection.packets = [3, 2]
-    if answered:
-        wire.broker(response("ApiVersions", version, 1))
-        wire.connection.bytes = [40, 300]
-        return wire.close("client")
-    wire.time_ns += wait_ns
-    wire.connection.last_ns = wire.time_ns
-    return wire.close("broker", how)
-
-
-def ended(count: int, wait_ns: int = 2 * MS) -> bool:
-    """Whether so many connections that end at their first request are told."""
-    return REFUSED in found(*(first(number, 4, wait_ns=wait_ns) for number in range(count)))
 
 
 def test_a_real_client_whose_version_is_reset() -> None:
@@ -145,14 +109,14 @@ def test_a_real_client_whose_version_is_reset() -> None:
 
 @pytest.mark.parametrize("how", ["rst", "fin"])
 def test_however_the_broker_ends_it(how: str) -> None:
-    finding = found(*(first(number, 3, how) for number in range(3)))[REFUSED]
+    finding = ordered(*(first(number, 3, how) for number in range(3)))[REFUSED]
     assert states(finding.text, "reset" if how == "rst" else "closed", "3 connections", "v3")
     assert states(finding.text, "probably does not support")
     assert "before 0.10" in finding.advice  # or it is no Kafka at all
 
 
 def test_a_client_that_falls_back() -> None:
-    finding = found(first(0, 4), first(1, 3, answered=True))[REFUSED]
+    finding = ordered(first(0, 4), first(1, 3, answered=True))[REFUSED]
     assert states(finding.text, "1 connection", "v4", "answered v3")
 
 
@@ -166,7 +130,7 @@ def test_a_client_that_falls_back() -> None:
     ids=["answered once", "the oldest", "few"],
 )
 def test_what_is_no_version(wires: list[Wire]) -> None:
-    assert REFUSED not in found(*wires)
+    assert REFUSED not in ordered(*wires)
 
 
 def test_packets_without_bytes_are_a_direction() -> None:

@@ -9,15 +9,12 @@ import pytest
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import row_of
-from kafkascope.analyzer.findings import Finding, Findings
+from kafkascope.analyzer.findings import Finding
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.reading.remarks import nothing_found
-from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
-from kafkascope.captures.model import Closed, Opened, StreamEvent
-from tests.analyzer.capture_files import capture_file
-from tests.analyzer.findings.stating import states
-from tests.analyzer.wire import Wire, request, response, told
+from tests.analyzer.findings.judging import reported, states
+from tests.kit.captures import capture_file
+from tests.kit.wire import Wire, request, response, told
 
 HELLO = b"\x16\x03\x01\x00\x05\1\0\0\1\0"
 HTTP = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
@@ -25,28 +22,12 @@ MYSQL = b"J\0\0\0\x0a8.0.36\0\x08\0\0\0abcdefgh\0"
 POSTGRES = b"E\0\0\0\x8cSFATAL\0VFATAL\0C0A000\0Munsupported frontend protocol 18.3\0\0"
 
 
-def found(wires: Iterable[Wire]) -> list[Finding]:
-    events: list[StreamEvent] = [event for wire in wires for event in wire.events]
-    for wire in wires:
-        for event in wire.events:
-            if not isinstance(event, Opened | Closed) and hasattr(event, "data"):
-                wire.connection.bytes[event.direction] += len(event.data)
-    findings, context = Findings(), Context()
-    pairs = [(row_of(each, context.names), each) for each in told(events, context)]
-    for event in events:
-        if isinstance(event, Opened | Closed):
-            findings.saw(event)
-    for row, exchange in pairs:
-        findings.add(ExchangeBatch.of(row, exchange))
-    return findings.reported(context.names)
-
-
 def events_told(wire: Wire) -> list[Exchange]:
     return told(wire.events, Context())
 
 
 def named(wires: Iterable[Wire]) -> dict[str, Finding]:
-    return {each.name: each for each in found(wires)}
+    return {each.name: each for each in reported(wires)}
 
 
 def asking(**options: int) -> Wire:
@@ -68,7 +49,7 @@ def asking(**options: int) -> Wire:
 )
 @pytest.mark.parametrize("port", [9092, 31337])
 def test_a_server_that_answers_in_its_own_protocol(answer: bytes, protocol: str, port: int) -> None:
-    (finding,) = found([asking(port=port).broker(answer).close("broker").close("client")])
+    (finding,) = reported([asking(port=port).broker(answer).close("broker").close("client")])
     assert finding.name == "server-not-kafka"
     assert finding.severity == "error"
     assert states(finding.text, f"10.0.1.2:{port}", protocol, "shipping", "1 connection")
@@ -79,20 +60,20 @@ def test_a_server_that_answers_in_its_own_protocol(answer: bytes, protocol: str,
 @pytest.mark.parametrize("port", [9092, 31337])
 def test_a_greeting_is_the_servers(greeting: bytes, port: int) -> None:
     wire = Wire(port=port).broker(greeting).client(request("ApiVersions", 0, 1, "shipping"))
-    (finding,) = found([wire.close("client")])
+    (finding,) = reported([wire.close("client")])
     assert finding.name == "server-not-kafka"
     assert "shipping" in finding.text
 
 
 def test_a_greeting_that_nobody_replied_to_says_nothing_of_a_client() -> None:
     wire = Wire(number=1).broker(MYSQL).close("client")
-    assert found([wire]) == []
-    (finding,) = found([asking().broker(MYSQL).close("client"), Wire(number=1).broker(MYSQL)])
+    assert reported([wire]) == []
+    (finding,) = reported([asking().broker(MYSQL).close("client"), Wire(number=1).broker(MYSQL)])
     assert finding.count == 2
 
 
 def test_bytes_without_a_signature_are_no_advice_to_use_tls() -> None:
-    (finding,) = found([asking().broker(b"\xfe\xdc\xba\x98\1\2\3\4").close("broker")])
+    (finding,) = reported([asking().broker(b"\xfe\xdc\xba\x98\1\2\3\4").close("broker")])
     assert finding.name == "server-not-kafka"
     assert states(finding.text, "shipping", "8 bytes")
     assert "SSL" not in finding.advice + finding.text
@@ -102,19 +83,19 @@ def test_bytes_without_a_signature_are_no_advice_to_use_tls() -> None:
     "alert", [b"\x15\3\3\0\2\2\x0a", b"\x15\3\0\0\2\2\x46", b"\x15\3\1\0\2\2\x28" * 2]
 )
 def test_an_alert_is_tls(alert: bytes) -> None:
-    (finding,) = found([asking().broker(alert).close("broker").close("client")])
+    (finding,) = reported([asking().broker(alert).close("broker").close("client")])
     assert finding.name == "plain-to-tls"
     assert "security.protocol=SSL" in finding.advice
 
 
 def test_an_alert_in_two_packets() -> None:
     wire = asking().broker(b"\x15\3").broker(b"\3\0\2\2\x0a").close("broker").close("client")
-    assert [each.name for each in found([wire])] == ["plain-to-tls"]
+    assert [each.name for each in reported([wire])] == ["plain-to-tls"]
 
 
 def test_tls_that_is_answered_with_http() -> None:
     wire = Wire().client(HELLO).broker(HTTP).close("broker").close("client")
-    (finding,) = found([wire])
+    (finding,) = reported([wire])
     assert finding.name == "tls-failed"
     assert states(finding.text, "10.0.0.4", "HTTP")
 
@@ -199,7 +180,7 @@ def test_a_client_of_a_capture_that_begins_late(
     sent: bytes, protocol: str, client_first: bool
 ) -> None:
     wire = Wire(handshake=False, client_first=client_first).client(sent)
-    findings = found([wire.close("broker").close("client")])
+    findings = reported([wire.close("broker").close("client")])
     assert any(states(each.text, "10.0.0.4", protocol, "10.0.1.2:9092") for each in findings)
 
 
@@ -211,7 +192,7 @@ def test_text_that_a_request_goes_on_with_is_kafkas() -> None:
 
 def test_a_greeting_of_a_capture_that_begins_late() -> None:
     wire = Wire(handshake=False, client_first=False).broker(MYSQL)
-    assert found([wire.close("client")]) == []
+    assert reported([wire.close("client")]) == []
     wire = Wire(handshake=False, client_first=False).broker(MYSQL)
     wire.client(request("Metadata", 8, 1, "shipping")).close("client")
     assert states(named([wire])["server-not-kafka"].text, "MySQL", "shipping")

@@ -6,43 +6,33 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kafkascope.analyzer.findings import Finding
-from kafkascope.analyzer.findings.outage_times import of_zookeeper
+from kafkascope.analyzer.findings.outage_times import (
+    AnsweredHosts,
+    AtBroker,
+    Outage,
+    of_zookeeper,
+    outages_of,
+    works,
+)
+from kafkascope.analyzer.findings.rules import limit
+from kafkascope.analyzer.findings.view import closed_at, ended_at
+from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.groups import groups
 from kafkascope.analyzer.statistics.groups.model import Story
-from tests.analyzer.findings import sides
-from tests.analyzer.findings.sides import SECOND
-from tests.analyzer.findings.stating import states
-from tests.analyzer.findings.test_captures import HERE, capture_of, judged
-from tests.analyzer.statistics.groups.test_groups import Seconds
-from tests.analyzer.wire import START, Wire, beat, heartbeat, request, response
+from tests.analyzer.findings import judging
+from tests.analyzer.findings.judging import capture_of, judged, states
+from tests.analyzer.findings.sides_connections import dead, failed, forgotten, working
+from tests.kit.samples import CAPTURES
+from tests.kit.wire import SECOND, START, Wire, heartbeat, request, response
 
 
 def found(*wires: Wire) -> dict[str, Finding]:
     """Rule -> finding, for the rules of this module."""
-    return sides.found(wires, "broker-down", "silent-drop", "idle-close")
-
-
-def working(
-    number: int, begin: Seconds, end: Seconds, side: str = "broker", rest: Seconds = 0
-) -> Wire:
-    """A connection with one exchange, ended by a side; times in seconds. `rest`: between the
-    response and the end."""
-    wire = Wire(number=number, start_ns=START + int(begin * SECOND))
-    wire.connection.handshake_ns = 1_000
-    wire.time_ns = START + int((end - rest) * SECOND) - 2_000_000
-    wire.client(heartbeat(number + 1)).broker(beat(number + 1))
-    wire.connection.bytes = [50, 50]
-    wire.time_ns = wire.connection.last_ns = START + int(end * SECOND)
-    return wire.close(side)
-
-
-def failed(number: int, at: Seconds, *, silent: bool = False) -> Wire:
-    """A connect that was refused, or not answered for three seconds."""
-    wire = Wire(number=number, start_ns=START + int(at * SECOND))
-    wire.connection.last_ns = wire.time_ns + 3 * SECOND * silent
-    return wire if silent else wire.close("broker", "rst")
+    return judging.found(wires, "broker-down", "silent-drop", "idle-close")
 
 
 @pytest.mark.parametrize(
@@ -99,19 +89,6 @@ def test_clients_may_close_what_is_idle() -> None:
     assert not found(working(0, 0, 9, "client", 6), working(1, 20, 29, "client", 6))
 
 
-def dead(rest: Seconds = 7, again: int = 3, span: Seconds = 5) -> Wire:
-    """A connection that worked, rested, and then sent a request in vain."""
-    wire = Wire(number=0)
-    wire.connection.handshake_ns = 1_000
-    wire.client(heartbeat(1)).broker(beat(1))
-    wire.time_ns += int(rest * SECOND)
-    wire.client(heartbeat(2))
-    wire.connection.bytes = [100, 50]
-    wire.connection.retransmissions = (again, 0)
-    wire.connection.last_ns = wire.time_ns + int(span * SECOND)
-    return wire
-
-
 @pytest.mark.parametrize(
     ("wire", "expected"),
     [
@@ -142,7 +119,7 @@ def test_stories_of_groups_are_told_once(monkeypatch: pytest.MonkeyPatch) -> Non
             at = 100.0 * number
             wires += [working(3 * number + 1, at, at + 10), failed(3 * number + 2, at + 11)]
             wires.append(working(3 * number + 3, at + 12, at + 50, side="client"))
-        down = sides.found(wires)["broker-down"]
+        down = judging.found(wires)["broker-down"]
         assert ("group", "g") in down.entities
         return len(calls)
 
@@ -210,25 +187,8 @@ def test_a_client_that_others_serve_does_not_miss_one_of_its_bootstrap_addresses
 # --- connections that something in between forgot -----------------------------------------------
 
 
-def forgotten(
-    number: int, rest_ns: int, wait_ns: int = 1_000_000, how: str = "rst", broker: str = ""
-) -> Wire:
-    """A connection that worked, rested, and was ended at its next request, so long after it."""
-    wire = Wire(number=number, start_ns=START + 1000 * number * SECOND)
-    if broker:
-        wire.connection.b = wire.connection.b._replace(host=broker)
-    wire.connection.handshake_ns = 1_000
-    wire.client(heartbeat(1)).broker(beat(1))
-    wire.time_ns += rest_ns - 1_000_000
-    wire.client(heartbeat(2))
-    wire.connection.bytes = [100, 50]
-    wire.time_ns += wait_ns
-    wire.connection.last_ns = wire.time_ns
-    return wire.close("broker", how)
-
-
 def test_real_connections_that_were_forgotten() -> None:
-    findings = {each.name: each for each in judged(capture_of("reset-after-rest", HERE))[0]}
+    findings = {each.name: each for each in judged(capture_of("reset-after-rest", CAPTURES))[0]}
     finding = findings["silent-drop"]
     assert states(finding.text, "5 connections", "pricing", "reset", "first request", "360 s")
     assert states(finding.text, "5 requests lost", "AWS Network Load Balancer", "350 s")
@@ -241,7 +201,7 @@ def test_a_client_that_rested_does_not_lack_a_login(how: str) -> None:
     """Each got one response before, as one from a broker that requires SASL would."""
     wires = [forgotten(number, 350 * SECOND, how=how) for number in range(5)]
     assert set(found(*wires)) == {"silent-drop"}
-    assert not sides.found(wires, "sasl-missing")
+    assert not judging.found(wires, "sasl-missing")
 
 
 @pytest.mark.parametrize(
@@ -327,3 +287,102 @@ def test_a_device_that_resets_when_its_timeout_is_over() -> None:
     finding = found(*wires)["idle-close"]
     assert states(finding.text, "3 connections", "10.0.1.2:9092", "reset after 240 s", "Azure")
     assert "in between" in finding.advice
+
+
+# --- what is known of outages without a look at all connections, held against such a  -------------
+
+
+TIMES = st.integers(0, 60).map(lambda seconds: seconds * SECOND)
+
+
+@st.composite
+def lines_of(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Connections to three brokers, by when they opened."""
+    opened = sorted(draw(st.lists(TIMES, max_size=25)))
+    return [
+        {
+            "connection": number,
+            "opened": at,
+            "life": (life := draw(TIMES)),
+            "ended": at + life if draw(st.booleans()) else None,
+            "phase": draw(st.sampled_from(["work", "refused", "no answer", "work"])),
+            "requests": draw(st.integers(0, 2)),
+            "unanswered": draw(st.integers(0, 1)),
+            "answered": at + draw(TIMES) if draw(st.booleans()) else None,
+            "handshake": draw(st.sampled_from([None, 5])),
+            "end": draw(st.sampled_from(["", "broker fin", "client fin"])),
+            "client_id": draw(st.sampled_from(["", "a", "b"])),
+            "client_address": draw(st.sampled_from(["10.0.0.1", "10.0.0.2"])) + f":{number}",
+            "broker_address": draw(st.sampled_from(["11.0.0.1:9092", "11.0.0.2:9092", "x:1"])),
+            "protocol": "kafka",
+            "early": draw(st.booleans()),
+            "client_bytes": 0,
+            "broker_bytes": draw(st.integers(0, 1)),
+        }
+        for number, at in enumerate(opened)
+    ]
+
+
+def ended_of(outage: Outage, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The connections that the broker ended, as a look at all before the outage has them."""
+    first = outage.failed[0]
+    worked = [
+        each
+        for each in lines[: lines.index(first)]
+        if each["phase"] not in ("refused", "no answer")
+    ]
+    answered = max((each["answered"] or 0 for each in worked), default=0)
+    return [
+        each
+        for each in worked
+        if each["end"].startswith("broker")
+        and 0 <= first["opened"] - closed_at(each) <= limit("outage.before")
+        and closed_at(each) >= answered - SECOND
+    ]
+
+
+def users_of(outage: Outage, lines: list[dict[str, Any]]) -> set[tuple[str, str]]:
+    """Who was connected around it, as a look at all has them."""
+    hosts = {host_of(line["client_address"]) for line in outage.failed}
+    ended = {line["connection"] for line in outage.ended}
+    return {
+        (line["client_id"], host_of(line["client_address"]))
+        for line in lines
+        if line["client_id"]
+        and (
+            line["connection"] in ended
+            or line["opened"] == outage.end_ns
+            or (
+                host_of(line["client_address"]) in hosts
+                and line["opened"] <= outage.failed[-1]["opened"]
+            )
+        )
+        and ended_at(line) >= outage.begin_ns - limit("outage.before")
+    }
+
+
+@given(lines_of(), st.booleans())
+def test_who_used_a_broker_around_its_outages(lines: list[dict[str, Any]], gone: bool) -> None:
+    there = AtBroker("x:1", lines)
+    for outage in outages_of(lines, gone=gone):
+        assert outage.ended == ended_of(outage, lines)
+        assert there.users(outage) == users_of(outage, lines)
+
+
+@given(lines_of(), st.data())
+def test_who_was_served_by_others_meanwhile(
+    lines: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    served = AnsweredHosts(lines)
+    for _ in range(5):
+        host = data.draw(st.sampled_from(["10.0.0.1", "10.0.0.2", "10.0.0.3"]))
+        broker = data.draw(st.sampled_from(["11.0.0.1:9092", "11.0.0.2:9092"]))
+        begin, end = data.draw(TIMES), data.draw(TIMES)
+        assert served.meanwhile(host, broker, begin, end) == any(
+            host_of(line["client_address"]) == host
+            and line["broker_address"] != broker
+            and works(line)
+            and line["opened"] < end
+            and (line["answered"] or 0) > begin
+            for line in lines
+        )

@@ -11,21 +11,21 @@ from click.testing import CliRunner
 
 from kafkascope.analyzer.commands.clients import clients
 from kafkascope.analyzer.conversation.context import Context
-from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.outcomes import Outcome, outcomes
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.model import Closed, Opened
-from tests.analyzer.batches import batch
-from tests.analyzer.findings.test_captures import HERE, judged
-from tests.analyzer.statistics.groups.test_groups import Members
-from tests.analyzer.wire import Wire, framed, produce, request, response
-from tests.analyzer.wire import told as exchanges_of
+from tests.analyzer.findings.judging import ends, judged
+from tests.kit.batches import batch
+from tests.kit.members import Members
+from tests.kit.samples import CAPTURES
+from tests.kit.wire import Wire, framed, produce, request, response
+from tests.kit.wire import told as exchanges_of
 from tests.matrix import pairs
 
-CAUSES = HERE / "causes"
+CAUSES = CAPTURES / "causes"
 
 TRUTH = {
     "acl-denied-java": {
@@ -64,15 +64,6 @@ TRUTH = {
     "unknown-topic-java": {"typo-java": ("kept out", "oders"), "typo-cons": ("kept out", "oders")},
 }
 """Capture -> client -> outcome, and words of the reason."""
-
-
-def ends(path: Path) -> dict[str | None, Outcome]:
-    found = Findings()
-    with open_capture([path]) as capture:
-        capture.watch = found.saw
-        for exchange in capture.exchanges():
-            found.add(ExchangeBatch.of(row_of(exchange, capture.context.names), exchange))
-        return {who.client_id: end for who, end in outcomes(found, capture.context.names).items()}
 
 
 @pytest.mark.parametrize("name", TRUTH)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from kafkascope.analyzer.findings import Finding
-from tests.analyzer.findings.stating import states
-from tests.analyzer.findings.test_handmade import SECOND, found
-from tests.analyzer.wire import MS, Wire, request, response
+from tests.analyzer.findings.judging import found, states
+from tests.kit.wire import MS, SECOND, Wire, request, response
 
 
 def asks(wire: Wire, number: int, at_ns: int, until_ns: int) -> None:

@@ -3,87 +3,15 @@ limit."""
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import Any
-
 import pytest
 
 from kafkascope.analyzer.findings import Finding
-from tests.analyzer.batches import batch
-from tests.analyzer.findings.stating import states
-from tests.analyzer.findings.test_captures import HERE, SAMPLES, capture_of, judged
-from tests.analyzer.findings.test_handmade import found
-from tests.analyzer.statistics.groups.test_groups import Members, Seconds
-from tests.analyzer.wire import request, response
+from tests.analyzer.findings.judging import capture_of, judged, states
+from tests.analyzer.findings.sides_groups import Readers, failing, sharing, zstd
+from tests.kit.members import Seconds
+from tests.kit.samples import CAPTURES, SAMPLES
 
 CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
-
-
-class Readers(Members):
-    """Members that fetch partition 0 of `orders` and commit, at times in seconds."""
-
-    def reported(self) -> dict[str, Finding]:
-        return found(self.wires.values())
-
-    def fetch(
-        self, name: str, at: Seconds, offset: int, count: int = 10, version: int = 11, **more: Any
-    ) -> None:
-        attributes = more.pop("attributes", 0)
-        part = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1000}
-        part |= {"current_leader_epoch": -1, "log_start_offset": -1}
-        blob = batch([(None, b"v")] * count, base_offset=offset, attributes=attributes)
-        data = {"partition_index": 0, "error_code": 0, "high_watermark": 100}
-        data |= {"last_stable_offset": 100, "log_start_offset": 0, "aborted_transactions": None}
-        data |= {"preferred_read_replica": -1, "records": blob if count else None} | more
-        asked = {"topics": [{"topic": "orders", "partitions": [part]}], "forgotten_topics_data": []}
-        answer = {"error_code": 0, "responses": [{"topic": "orders", "partitions": [data]}]}
-        self.plain(name, at, "Fetch", version, asked, answer)
-
-    def start(self, name: str, at: Seconds, offset: int) -> None:
-        data = {"partition_index": 0, "committed_offset": offset, "error_code": 0}
-        data |= {"committed_leader_epoch": -1, "metadata": ""}
-        asked = {"topics": [{"name": "orders", "partition_indexes": [0]}]}
-        answer = {"topics": [{"name": "orders", "partitions": [data]}], "error_code": 0}
-        self.ask(name, at, "OffsetFetch", 5, asked, answer, 0.01)
-
-    def list_end(self, name: str, at: Seconds, offset: int, stamp: int = -1) -> None:
-        part = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": stamp}
-        data = {"partition_index": 0, "error_code": 0, "timestamp": -1, "offset": offset}
-        asked = {"replica_id": -1, "topics": [{"name": "orders", "partitions": [part]}]}
-        answer = {"topics": [{"name": "orders", "partitions": [data | {"leader_epoch": 0}]}]}
-        self.plain(name, at, "ListOffsets", 5, asked, answer)
-
-    def commit(self, name: str, at: Seconds, offset: int, error: int = 0) -> None:
-        part = {"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": -1}
-        topics = [{"name": "orders", "partitions": [part | {"committed_metadata": None}]}]
-        asked = {"member_id": name, "generation_id": 1, "topics": topics}
-        done = [{"name": "orders", "partitions": [{"partition_index": 0, "error_code": error}]}]
-        self.ask(name, at, "OffsetCommit", 7, asked, {"topics": done}, 0.01)
-
-    def plain(
-        self, name: str, at: Seconds, api: str, version: int, asked: Any, answer: Any
-    ) -> None:
-        """Of an API without a group."""
-        self.ids += 1
-        self.beat(name, at, 1)  # makes the wire, and sets its time
-        wire = self.wires[name]
-        self.ids += 1
-        wire.client(request(api, version, self.ids, name.partition("#")[0], **asked))
-        wire.broker(response(api, version, self.ids, **answer))
-
-
-def failing(times: int, *, commits: bool, stays: Seconds = 0.1, **fetch: int) -> Readers:
-    """An application that fails on what it is given and starts again."""
-    group = Readers()
-    for life in range(times):
-        name, at = f"a#{life}", 10 * life
-        group.join(name, at, 1, (name,))
-        group.start(name, at + 1, 5 if commits else -1)
-        group.fetch(name, at + 2, 5 if commits else 0, **fetch)
-        if commits and life == 0:
-            group.commit(name, at + 2.05, 5)
-        group.leave(name, at + Fraction(41, 20) + stays)
-    return group
 
 
 @pytest.mark.parametrize(("times", "stuck"), [(1, False), (2, False), (3, True), (6, True)])
@@ -228,17 +156,6 @@ def test_a_first_start_that_resets_is_no_finding() -> None:
     assert not {"offset-out-of-range", "retention-overtook"} & told.keys()
 
 
-def zstd(version: int, *, beats: Seconds, further: bool) -> dict[str, Finding]:
-    """Bytes that only say that they are zstd: nobody looks inside."""
-    group = Readers()
-    group.join("a", 0, 1, ("a",))
-    group.fetch("a", 1, 0, version=version, attributes=4)
-    if further:
-        group.fetch("a", 2, 10, 0, version=version)
-    group.beat("a", beats, 1)
-    return group.reported()
-
-
 @pytest.mark.parametrize(
     ("version", "beats", "further", "severity"),
     [
@@ -264,24 +181,6 @@ def test_short_reads_are_no_trouble(name: str) -> None:
     """Programs that read some records in each codec, commit nothing and close."""
     names = {each.name for each in judged(capture_of(name, SAMPLES))[0]}
     assert not names & {"batch-codec", "reader-stuck", "commits-lost", "lag"}
-
-
-def sharing(deliveries: list[int], types: list[int]) -> dict[str, Finding]:
-    group = Readers()
-    topic = bytes(15) + b"\7"
-    acquired = [
-        {"first_offset": at, "last_offset": at, "delivery_count": count}
-        for at, count in enumerate(deliveries)
-    ]
-    acks = [{"first_offset": 0, "last_offset": len(types) - 1, "acknowledge_types": types}]
-    part = {"partition_index": 0, "acknowledgement_batches": acks if types else []}
-    asked = {"member_id": "m", "topics": [{"topic_id": topic, "partitions": [part]}]}
-    data = {"partition_index": 0, "error_code": 0, "records": b"", "acquired_records": acquired}
-    data |= {"error_message": None, "acknowledge_error_code": 0, "acknowledge_error_message": None}
-    data["current_leader"] = {"leader_id": 0, "leader_epoch": 0}
-    answer = {"responses": [{"topic_id": topic, "partitions": [data]}], "node_endpoints": []}
-    group.ask("a", 1, "ShareFetch", 1, asked, answer, 0.1)
-    return group.reported()
 
 
 @pytest.mark.parametrize(
@@ -325,5 +224,5 @@ def test_what_comes_back_by_itself_is_told() -> None:
     ],
 )
 def test_numbers_of_real_traffic(capture: str, parts: tuple[str, ...]) -> None:
-    findings, _ = judged(capture_of(capture, HERE / "causes"))
+    findings, _ = judged(capture_of(capture, CAPTURES / "causes"))
     assert any(states(each.text, *parts) for each in findings)

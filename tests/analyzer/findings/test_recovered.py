@@ -7,16 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.analyzer.batches import batch
-from tests.analyzer.findings.stating import states
-from tests.analyzer.findings.test_handmade import SECOND, found
-from tests.analyzer.statistics.cluster.test_cluster import metadata
-from tests.analyzer.statistics.groups.test_groups import Members, Seconds
-from tests.analyzer.wire import START, Wire, request, response
+from tests.analyzer.findings.judging import found, states
+from tests.analyzer.findings.sides_ends import at_stable
+from tests.analyzer.findings.sides_requests import BUSY, NODE, asking, closing, unknown
+from tests.kit.batches import batch
+from tests.kit.members import Members
+from tests.kit.wire import SECOND, START, Wire, metadata, request, response
 
-NODE = (1, "10.0.1.2", 9092)
 REFUSED = 45
-BUSY = 51
 
 
 def producing(*sent: tuple[int, int]) -> Wire:
@@ -30,7 +28,6 @@ def producing(*sent: tuple[int, int]) -> Wire:
             "index": 0,
             "error_code": error,
             "base_offset": -1 if error else place,
-            "log_append_time_ms": -1,
             "log_start_offset": 0,
         }
         answer = [{"name": "t", "partition_responses": [part]}]
@@ -74,22 +71,6 @@ def test_all_partitions_of_a_producer_are_one_finding() -> None:
 # --- topics and leaders ---------------------------------------------------------------------------
 
 
-def asking(*answers: dict[str, Any], step: float = 0.1) -> Wire:
-    wire = Wire()
-    asked = [{"topic_id": bytes(16), "name": "orders"}]
-    for number, answer in enumerate(answers, 1):
-        wire.client(request("Metadata", 12, number, topics=asked))
-        wire.broker(response("Metadata", 12, number, **answer))
-        wire.time_ns += int(step * SECOND)
-    return wire
-
-
-def unknown() -> dict[str, Any]:
-    answer = metadata(NODE)
-    answer["topics"][0] |= {"error_code": 3, "partitions": []}
-    return answer
-
-
 def test_a_topic_that_is_made_while_a_client_waits_for_it() -> None:
     """Kafka Streams makes its internal topics itself."""
     finding = found([asking(*[unknown()] * 6, metadata(NODE))])["unknown-topic"]
@@ -107,10 +88,10 @@ def fetching(refresh: float, times: int = 5) -> Wire:
     so many seconds."""
     wire = Wire()
     part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
-    part |= {"current_leader_epoch": -1, "log_start_offset": -1}
+    part |= {}
     none = {"partition_index": 0, "error_code": 6, "high_watermark": -1, "records": None}
-    none |= {"last_stable_offset": -1, "log_start_offset": -1, "aborted_transactions": None}
-    none |= {"preferred_read_replica": -1}
+    none |= {"last_stable_offset": -1, "aborted_transactions": None}
+    none |= {}
     for number in range(1, times + 1):
         topics = [{"topic": "orders", "partitions": [part]}]
         wire.client(request("Fetch", 11, number, topics=topics))
@@ -139,26 +120,6 @@ def test_a_client_that_does_not_refresh_its_metadata() -> None:
 
 
 # --- open transactions ----------------------------------------------------------------------------
-
-
-def at_stable(*ends: tuple[Seconds, int, int]) -> list[Wire]:
-    """A reader that gets nothing at the last stable offset: (second, stable, high) of each."""
-    wire, other = Wire(), Wire(number=1)
-    for number, (second, stable, high) in enumerate(ends, 1):
-        wire.time_ns = other.time_ns = START + int(second * SECOND)
-        part = {"partition": 0, "fetch_offset": stable, "partition_max_bytes": 1000}
-        part |= {"current_leader_epoch": -1, "log_start_offset": -1}
-        data = {"partition_index": 0, "error_code": 0, "high_watermark": high, "records": None}
-        data |= {"last_stable_offset": stable, "log_start_offset": 0, "aborted_transactions": None}
-        data |= {"preferred_read_replica": -1}
-        topics = [{"topic": "t", "partitions": [part]}]
-        wire.client(request("Fetch", 11, number, isolation_level=1, topics=topics))
-        answer = [{"topic": "t", "partitions": [data]}]
-        wire.broker(response("Fetch", 11, number, error_code=0, responses=answer))
-        body = {"group_id": "g", "member_id": "m", "generation_id": 1}
-        other.client(request("Heartbeat", 4, number, **body))
-        other.broker(response("Heartbeat", 4, number, error_code=0))
-    return [wire, other]
 
 
 def test_one_transaction_after_the_other_holds_nobody_back() -> None:
@@ -235,7 +196,7 @@ def test_a_storm_of_what_healthy_clusters_do_not_have_is_an_error_with_its_cause
         topics = [{"name": "t", "partition_data": [{"index": 0, "records": None}]}]
         wire.client(request("Produce", 7, number, acks=-1, topic_data=topics))
         part = {"index": 0, "error_code": 19, "base_offset": -1}
-        part |= {"log_append_time_ms": -1, "log_start_offset": -1}
+        part |= {}
         answer = [{"name": "t", "partition_responses": [part]}]
         wire.broker(response("Produce", 7, number, responses=answer))
     finding = found([wire])["error-storm"]
@@ -262,22 +223,6 @@ def test_fetches_that_a_broker_does_not_let_wait(max_wait_ms: int, count: int, w
         assert states(finding.text, "fetch.max.wait.ms is 500 ms") == bool(max_wait_ms)
 
 
-def closing(times: int, served: bool = False, rest_ns: int = 0) -> list[Wire]:
-    """Connections that a broker closes at the first request behind ApiVersions.
-
-    rest_ns: how long each is idle before that request.
-    """
-    wires = [Wire(number=number) for number in range(times)]
-    for wire in wires:
-        wire.client(request("ApiVersions", 3, 1)).broker(response("ApiVersions", 3, 1))
-        wire.time_ns += rest_ns
-        wire.client(request("Metadata", 12, 2)).close("broker")
-    if served:
-        wires.append(asking(metadata(NODE), metadata(NODE)))
-        wires[-1].connection.number = times
-    return wires
-
-
 def test_a_broker_that_serves_nobody_who_does_not_authenticate() -> None:
     finding = found(closing(3))["sasl-missing"]
     parts = ("10.0.1.2:9092", "ApiVersions", "app", "closed 3 connections", "authentication")
@@ -301,11 +246,11 @@ def test_a_reader_that_may_not_reset_its_position_stops(
     wire = Wire()
     for number, refused in enumerate([True, not reads_on], 1):
         part = {"partition": 0, "fetch_offset": 10, "partition_max_bytes": 1000}
-        part |= {"current_leader_epoch": -1, "log_start_offset": -1}
+        part |= {}
         data = {"partition_index": 0, "error_code": 1 if refused else 0, "records": None}
         data |= {"high_watermark": -1 if refused else 500, "last_stable_offset": -1}
-        data |= {"log_start_offset": -1, "aborted_transactions": None}
-        data |= {"preferred_read_replica": -1}
+        data |= {"aborted_transactions": None}
+        data |= {}
         topics = [{"topic": "t", "partitions": [part]}]
         wire.client(request("Fetch", 11, number, isolation_level=1, topics=topics))
         answer = [{"topic": "t", "partitions": [data]}]

@@ -18,8 +18,9 @@ from kafkascope.analyzer.findings.view import Counts
 from kafkascope.analyzer.statistics.exchange_batch import FETCH, PRODUCE
 from kafkascope.captures.model import TlsError
 from kafkascope.dissectors.reference.codes import ERRORS
+from tests.analyzer.findings.judging import TROUBLE, capture_of, judged
 from tests.analyzer.findings.sides_schemas import OF_SCHEMAS
-from tests.analyzer.findings.test_captures import HERE, SAMPLES, TROUBLE, capture_of, judged
+from tests.kit.samples import CAPTURES, SAMPLES
 
 SAMPLED = {
     "batch-old-format": "java-old",
@@ -37,7 +38,7 @@ BY_HAND = {
     *("handlers-busy", "broker-local-slow", "followers-slow", "network-threads-busy"),
     *("slow-reader", "likely-refused"),
 }
-"""Rules that no capture shows: see `test_cut_off`, `test_fetchless` and `test_delays`; those of
+"""Rules that no capture shows: see `test_cut_off`, `test_memberships` and `test_delays`; those of
 request logs: `sides_logs`."""
 
 CALM = {
@@ -183,7 +184,7 @@ CALM = {
 
 
 def found_in(name: str) -> set[str]:
-    folder = SAMPLES if any(SAMPLES.glob(f"{name}.pcap*")) else HERE
+    folder = SAMPLES if any(SAMPLES.glob(f"{name}.pcap*")) else CAPTURES
     return {finding.name for finding in judged(capture_of(name, folder))[0]}
 
 

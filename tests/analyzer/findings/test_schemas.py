@@ -17,8 +17,7 @@ from kafkascope.analyzer.findings.limits import LIMITS, FindingLimits
 from kafkascope.analyzer.payloads.decoding import Payloads
 from kafkascope.analyzer.payloads.known import KnownSchemas
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
-from tests.analyzer.batches import batch
-from tests.analyzer.findings.sides import found
+from tests.analyzer.findings.judging import found, states
 from tests.analyzer.findings.sides_schemas import (
     FIELD,
     GOOD,
@@ -29,9 +28,9 @@ from tests.analyzer.findings.sides_schemas import (
     produced,
     schema,
 )
-from tests.analyzer.findings.stating import states
-from tests.analyzer.schema_samples import SAMPLES, capture, folder
-from tests.analyzer.wire import Wire, request, response, told
+from tests.kit.batches import batch
+from tests.kit.schemas import SAMPLES, capture, folder
+from tests.kit.wire import Wire, request, response, told
 
 
 def judged(

@@ -8,45 +8,17 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.statistics.feed import Feed
-from tests.analyzer.batches import batch
-from tests.analyzer.findings import lines, sides
+from tests.analyzer.findings import lines
+from tests.analyzer.findings.judging import capture_of, judged, states
 from tests.analyzer.findings.lines import Line, answer
-from tests.analyzer.findings.stating import states
-from tests.analyzer.findings.test_captures import HERE, capture_of, judged
-from tests.analyzer.wire import MS, Wire, beat, heartbeat, produce, response, told
-
-RULE = "sent-in-pieces"
-
-
-def sent(
-    wire: Wire, number: int, gap_ns: int, *, cuts: tuple[int, ...] = (4,), api: str = "Produce"
-) -> None:
-    """A request in pieces of some sizes and a rest, the last one so long after the first."""
-    data = heartbeat(number) if api == "Heartbeat" else produce(number, records=bytes(200))
-    begin, at = wire.time_ns, 0
-    for place, size in enumerate(cuts):
-        wire.time_ns = begin + gap_ns * place // len(cuts)
-        wire.client(data[at : at + size])
-        at += size
-    wire.time_ns = begin + gap_ns
-    wire.client(data[at:])
-    wire.broker(beat(number) if api == "Heartbeat" else response("Produce", 7, number))
-
-
-def found(wire: Wire) -> Finding | None:
-    return sides.found([wire.close("client")], RULE).get(RULE)
-
-
-def pieces(gap_ns: int, count: int = 10, whole: int = 0) -> bool:
-    """Whether so many requests in two pieces are told, among others in one."""
-    wire = Wire()
-    for number in range(count + whole):
-        sent(wire, number, gap_ns if number < count else 0)
-    return found(wire) is not None
+from tests.analyzer.findings.sides_requests import RULE, sent, sent_in_pieces
+from tests.kit.batches import batch
+from tests.kit.samples import CAPTURES
+from tests.kit.wire import MS, Wire, produce, response, told
 
 
 def test_a_real_client_with_nagle() -> None:
-    names = {each.name: each for each in judged(capture_of("nagle", HERE))[0]}
+    names = {each.name: each for each in judged(capture_of("nagle", CAPTURES))[0]}
     finding = names[RULE]
     assert states(finding.text, "nodeclient", "45 ms", "39 of 40 Produce requests", "small pieces")
     assert "TCP_NODELAY" in finding.advice
@@ -61,7 +33,7 @@ def test_pieces_of_any_size_and_number(cuts: tuple[int, ...], gap_ns: int, api: 
     wire = Wire()
     for number in range(20):
         sent(wire, number, gap_ns, cuts=cuts, api=api)
-    finding = found(wire)
+    finding = sent_in_pieces(wire)
     assert finding is not None
     assert states(finding.text, f"{gap_ns // MS} ms", f"20 of 20 {api} requests", "1.0 ms after")
 
@@ -73,7 +45,7 @@ def test_large_requests_take_their_time() -> None:
         wire.client(data[:9_000])
         wire.time_ns += 40 * MS
         wire.client(data[9_000:]).broker(response("Produce", 7, number))
-    assert found(wire) is None
+    assert sent_in_pieces(wire) is None
 
 
 @pytest.mark.parametrize(("first", "told"), [(1460, False), (4, True)])
@@ -86,7 +58,7 @@ def test_full_segments_are_paced_by_the_link(first: int, told: bool) -> None:
             wire.time_ns += 12 * MS
             wire.client(data[at : at + 1460])
         wire.broker(response("Produce", 7, number))
-    assert (found(wire) is not None) is told
+    assert (sent_in_pieces(wire) is not None) is told
 
 
 @pytest.mark.parametrize("paced", [0, 9])
@@ -115,7 +87,7 @@ def test_a_slow_response_is_none_of_it() -> None:
         wire.client(produce(number))
         wire.time_ns += 40 * MS
         wire.broker(response("Produce", 7, number))
-    assert found(wire) is None
+    assert sent_in_pieces(wire) is None
 
 
 def in_pieces(

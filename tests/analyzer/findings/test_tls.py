@@ -11,15 +11,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from kafkascope.analyzer.findings import Finding
-from kafkascope.captures.model import Endpoint
-from tests.analyzer.findings.stating import states
-from tests.analyzer.findings.test_handmade import found
-from tests.analyzer.wire import MS, Wire, beat, heartbeat, told
+from tests.analyzer.findings.handshakes import failed, hello, wire
+from tests.analyzer.findings.judging import found, states
 from tests.captures.tls.writer import ALERT, HANDSHAKE, extension, message, record, vector
+from tests.kit.wire import MS, Wire, beat, heartbeat, told
 
 HOST = "broker-0.kafka.example"
-CIPHERS = bytes.fromhex("c030c02f00ff")
 
 
 def der(common_name: str, *names: str, owner: str = "") -> bytes:
@@ -41,13 +38,6 @@ def der(common_name: str, *names: str, owner: str = "") -> bytes:
     return made.public_bytes(serialization.Encoding.DER)
 
 
-def hello(name: str = "", suites: bytes = CIPHERS, versions: bytes = b"\3\3") -> bytes:
-    asked = extension(0, vector(2, b"\0" + vector(2, name.encode()))) if name else b""
-    more = extension(43, vector(1, versions)) + asked
-    body = b"\3\3" + bytes(range(32)) + vector(1, b"") + vector(2, suites) + b"\1\0"
-    return record(HANDSHAKE, message(1, body + vector(2, more)), 0x0301)
-
-
 def served(certificate: bytes = b"", *, asks: bool = False, suite: bytes = b"\xc0\x30") -> bytes:
     """A ServerHello of TLS 1.2 with what follows."""
     flight = message(2, b"\3\3" + bytes(range(32, 64)) + vector(1, b"") + suite + b"\0")
@@ -65,27 +55,6 @@ def alert(number: int, level: int = 2) -> bytes:
 def presented(certificate: bytes = b"") -> bytes:
     chain = vector(3, certificate) if certificate else b""
     return record(HANDSHAKE, message(11, vector(3, chain)))
-
-
-def sized(wire: Wire) -> Wire:
-    """With the numbers of bytes that reassembly counts."""
-    wire.connection.bytes = list(wire.offsets)
-    return wire
-
-
-def wire(*parts: bytes, number: int = 0, port: int = 9443, host: str = "") -> Wire:
-    """A connection in which both sides send in turn."""
-    made = Wire(number=number, port=port)
-    if host:
-        made.connection.b = Endpoint(host, port)
-    for turn, part in enumerate(parts):
-        if part:
-            (made.broker if turn % 2 else made.client)(part)
-    return sized(made)
-
-
-def failed(*wires: Wire) -> Finding:
-    return found(wires)["tls-failed"]
 
 
 @pytest.mark.parametrize("number", [40, 42, 43, 46, 48, 116])

@@ -19,26 +19,8 @@ from kafkascope.analyzer.logdir.releases import sound_at
 from kafkascope.dissectors import registry
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch, encode_message_set
+from tests.analyzer.logdir.segments import SEGMENT, TIME, batch, log
 from tests.analyzer.logdir.verdicts import records_in, verdicts_on
-
-SEGMENT = "00000000000000000000.log"
-TIME = 1_700_000_000_000
-
-
-def batch(offset: int, count: int = 3, **options: int) -> bytes:
-    records = [
-        Record(offset + i, TIME + i, b"k%d" % i, b"value %d" % (offset + i), ())
-        for i in range(count)
-    ]
-    return encode_batch(records, **{"leader_epoch": 0, **options})
-
-
-def log(folder: Path, *parts: bytes, name: str = SEGMENT) -> AtRest:
-    path = folder / name
-    path.write_bytes(b"".join(parts))
-    found = open_at_rest(path)
-    assert found is not None
-    return found
 
 
 def verdict(found: AtRest) -> RecoveryVerdict:

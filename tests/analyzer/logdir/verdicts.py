@@ -7,8 +7,6 @@ from kafkascope.analyzer.logdir.model import RecoveryVerdict
 from kafkascope.analyzer.logdir.opening import AtRest
 from kafkascope.analyzer.logdir.records import records_of
 
-__all__ = ["compared", "family", "records_in", "undecided", "verdicts_on"]
-
 
 def verdicts_on(found: AtRest) -> Iterator[RecoveryVerdict]:
     """Yield one for each file, which is read for it."""

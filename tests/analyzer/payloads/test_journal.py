@@ -13,7 +13,7 @@ from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
 from kafkascope.analyzer.payloads import journal
 from kafkascope.analyzer.payloads.model import Reference, Schema, SchemaKey
 from kafkascope.analyzer.payloads.observed import ObservedSchemas
-from tests.analyzer.schema_samples import SAMPLES
+from tests.kit.schemas import SAMPLES
 
 AVRO = '{"type": "record", "name": "R", "fields": []}'
 

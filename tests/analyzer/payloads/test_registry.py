@@ -24,7 +24,7 @@ from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import Reference, SchemaKey
 from kafkascope.analyzer.payloads.registry import Registry
 from kafkascope.analyzer.payloads.registry_http import HttpClient, RegistryCache, address_of
-from tests.authority import Authority
+from tests.kit.authority import Authority
 
 AVRO = '{"type": "record", "name": "R", "fields": []}'
 GUID = "f0225c91-ba20-f19f-3f5c-d09fa528d344"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -12,12 +13,16 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of, to_json
 from kafkascope.analyzer.exchanges.stages import COLUMNS
 from kafkascope.analyzer.pipeline import plain, runner
+from kafkascope.analyzer.pipeline.follow import ClosedRule, catch_up
 from kafkascope.analyzer.pipeline.job import Engine, Job, Parts
+from kafkascope.analyzer.pipeline.runner import Result
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.analyzer.pipeline.tables.facts import TableFacts
 from kafkascope.analyzer.pipeline.tables.schemas import TABLES
 from kafkascope.captures.limits import LIMITS, CaptureLimits
 from kafkascope.captures.tls.keys.keylog import KeyLog
+from tests.kit.captures import Tape
+from tests.kit.traffic import tape
 
 SPLIT_TABLES = {"splits"}
 """Tables that tell how the input was cut."""
@@ -160,3 +165,64 @@ def check_against_export(
         assert [e["topic"] for e in row["errors"]] == topics
         assert [u["reason"] for u in row["undecoded"]] == [u["reason"] for u in other["undecoded"]]
         assert [n["text"] for n in row["notes"]] == [n["text"] for n in other["notes"]]
+
+
+MORE = {"frames": True, "segments": True}
+
+
+ALL = {"full": True, "records": True, **MORE}
+
+
+PORTS = (443, 19092)
+"""Where a beginning is missing, only its own bytes tell a task what a connection speaks."""
+
+
+NOW = ClosedRule(settle_s=0)
+
+
+LAST = ClosedRule(last=True)
+
+
+def rotated(seed: int, folder: Path) -> list[Path]:
+    """The packets of a capture in files of some packets each."""
+    frames = tape(seed).frames
+    random = Random(seed)
+    paths = []
+    while frames:
+        part = Tape()
+        count = random.choice([1, 3, 10, 40])
+        part.frames, frames = frames[:count], frames[count:]
+        path = folder / f"{len(paths):04}.pcap"
+        path.write_bytes(part.pcap())
+        paths.append(path)
+    return paths
+
+
+def caught(inputs: Path, out: Path, rule: ClosedRule, **how: Any) -> list[Result]:
+    return list(catch_up([str(inputs)], out, TableOptions(), rule, **how))
+
+
+def without(rows: list[dict[str, Any]], *names: str) -> list[Any]:
+    return sorted(repr({k: v for k, v in row.items() if k not in names}) for row in rows)
+
+
+COMMANDS = (
+    ("stats", "apis"),
+    ("stats", "latency", "--by", "api,client"),
+    ("stats", "errors"),
+    ("stats", "topics"),
+    ("stats", "partitions"),
+    ("stats", "connections"),
+    ("stats", "sizes"),
+    ("stats", "rates"),
+    ("clients",),
+    ("clients", "--for", "4.0"),
+    ("groups",),
+    ("groups", "--rebalances"),
+    ("cluster",),
+    ("producers", "--transactions"),
+    ("map",),
+    ("stats", "journeys"),
+    ("groups", "--delivery"),
+    ("check", "--fail-on", "never"),
+)

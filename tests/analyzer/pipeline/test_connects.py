@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,19 +26,17 @@ from kafkascope.captures import Endpoint
 from kafkascope.captures.build import Composer
 from kafkascope.captures.limits import CaptureLimits
 from kafkascope.captures.packets.tcp import ACK, FIN, RST, SYN
-from kafkascope.tui.cli import main
-from tests.analyzer.pipeline.kit import Apart, made
-from tests.analyzer.pipeline.test_follow import LAST, NOW, caught
-from tests.analyzer.pipeline.traffic import tape
-from tests.analyzer.wire import request, response
-from tests.captures.wires import START_NS, Tape
+from tests.analyzer.pipeline.kit import LAST, NOW, Apart, caught, made
+from tests.kit.captures import START_NS, Tape
+from tests.kit.run import run
+from tests.kit.samples import CAUSES
+from tests.kit.traffic import tape
+from tests.kit.wire import MS, request, response
 
-CAUSES = Path(__file__).parents[1] / "captures" / "causes"
 TOLD = (
     *("connection", "client_address", "broker_address", "client_bytes", "broker_bytes"),
     *("retransmissions", "out_of_order", "unanswered", "state", "packet"),
 )
-MS = 1_000_000
 NOT_TCP = bytes(12) + b"\x08\x06" + bytes(28)
 """A frame of ARP."""
 BROKER = Endpoint("10.0.1.2", 9092)
@@ -158,7 +155,7 @@ def test_a_connect_waits_until_the_end_of_the_capture(
     for name, way in (("plain", None), ("apart", Apart())):
         made([str(path)], tmp_path / name, *([way] if way else []))
         assert [row["state"] for row in rows(tmp_path / name)] == [state]
-        stored = CliRunner().invoke(main, ["stats", "connections", str(tmp_path / name), "--json"])
+        stored = run("stats", "connections", tmp_path / name, "--json")
         assert json.loads(stored.stdout)["state"] == state
     assert [line["state"] for line in counted([str(path)])] == [state]
 
@@ -179,7 +176,7 @@ def test_real_connects(name: str, expected: dict[str, int], tmp_path: Path) -> N
     found = rows(tmp_path / "plain")
     assert Counter(row["state"] for row in found) == expected
     of_tables = [
-        CliRunner().invoke(main, ["stats", "connections", str(each), "--json"]).stdout
+        run("stats", "connections", each, "--json").stdout
         for each in (source, tmp_path / "plain", tmp_path / "apart")
     ]
     assert of_tables[1] == of_tables[0] == of_tables[2]

@@ -7,9 +7,7 @@ import re
 import shutil
 import sys
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
 from functools import cache
-from io import BytesIO
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,27 +19,42 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.pipeline import tasks
 from kafkascope.analyzer.pipeline.job import job_of
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
-from kafkascope.captures import open_inputs
-from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.inputs.keylogs import read_key_logs
-from kafkascope.captures.model import Packet
 from kafkascope.extras import MissingExtra
-from tests.analyzer.pipeline.kit import Apart, check_against_export, exchanges, made, tables
-from tests.analyzer.pipeline.test_follow import LAST, NOW, caught, without
-from tests.analyzer.pipeline.test_stored import COMMANDS, lines_of, run
+from tests.analyzer.pipeline.encrypted import (
+    LOGS,
+    PORTS,
+    encrypted,
+    leaks,
+    packets_of,
+    rotated,
+    written,
+)
+from tests.analyzer.pipeline.kit import (
+    COMMANDS,
+    LAST,
+    NOW,
+    Apart,
+    caught,
+    check_against_export,
+    exchanges,
+    made,
+    tables,
+    without,
+)
+from tests.kit.run import lines_of, run
+from tests.kit.samples import SAMPLES, TLS
 from tests.matrix import each_nth
 
-CAPTURES = Path(__file__).parents[1] / "captures" / "tls"
-TRUTHS = sorted(CAPTURES.glob("*.truth.json"))
-LOGS = sorted(CAPTURES.glob("*.keys"))
+TRUTHS = sorted(TLS.glob("*.truth.json"))
 MORE = {"frames": True, "records": True}
 
 
 @pytest.mark.parametrize("path", each_nth(TRUTHS, 4), ids=lambda path: path.name.partition(".")[0])
 def test_real_traffic(path: Path, tmp_path: Path) -> None:
     truth: dict[str, Any] = json.loads(path.read_text())
-    capture = str(CAPTURES / truth["capture"])
-    logs = [] if truth.get("keys_inside") else [CAPTURES / truth["keys"]]
+    capture = str(TLS / truth["capture"])
+    logs = [] if truth.get("keys_inside") else [TLS / truth["keys"]]
     expected, _ = made([capture], tmp_path / "plain", keys=read_key_logs(logs), **MORE)
     check_against_export(tmp_path / "plain", [capture], keylog=logs)
     found, _ = made([capture], tmp_path / "apart", Apart(), 5_000, keys=read_key_logs(logs), **MORE)
@@ -86,10 +99,6 @@ def counted(rows: dict[str, list[Any]]) -> str:
     return re.sub(r"\d+ secrets of the key log", "N secrets of the key log", repr(rows))
 
 
-PORTS = tuple(range(20_000, 28_000))
-"""Of all brokers: what else decides who is one may be known later or earlier behind damage."""
-
-
 @pytest.mark.parametrize("seed", each_nth(range(8), 4))
 def test_damaged_traffic(seed: int, tmp_path: Path) -> None:
     """Packets that are missing, twice, or in another order, and captures that begin later."""
@@ -112,47 +121,12 @@ def test_damaged_traffic(seed: int, tmp_path: Path) -> None:
     assert found == expected
 
 
-def encrypted() -> list[str]:
-    """All captures of TLS that are small."""
-    return sorted(map(str, CAPTURES.glob("*.pcap*")))
-
-
-def packets_of(name: str) -> list[Packet]:
-    with open_inputs([CAPTURES / name]) as source:
-        return list(source.packets())
-
-
-def written(packets: Iterable[Packet], path: Path, *secrets: bytes) -> Path:
-    """Write packets as pcapng, with key logs before them."""
-    sink = BytesIO()
-    writer = PcapngWriter(sink)
-    for each in secrets:
-        writer.secrets(each)
-    kinds: dict[int, int] = {}
-    for packet in packets:
-        kind = packet.link_type
-        if kind not in kinds:
-            kinds[kind] = writer.interface("lo", link_type=kind)
-        writer.packet(packet.data, packet.time_ns, interface=kinds[kind])
-    path.write_bytes(sink.getvalue())
-    return path
-
-
-def rotated(name: str, folder: Path, size: int) -> list[Path]:
-    """The packets of a capture in files of so many."""
-    packets = packets_of(name)
-    return [
-        written(packets[at : at + size], folder / f"{at:05}.pcapng")
-        for at in range(0, len(packets), size)
-    ]
-
-
 RESUMED = ("tls12-tickets", "tls12-session-ids", "tls13-midstream", "tls12-renegotiation-cbc")
 
 
 @pytest.mark.parametrize("name", each_nth(RESUMED, 2))
 def test_what_resumes_or_goes_on_in_another_file(name: str, tmp_path: Path) -> None:
-    logs = [CAPTURES / f"{name}.keys"]
+    logs = [TLS / f"{name}.keys"]
     (tmp_path / "in").mkdir()
     paths = rotated(f"{name}.pcap.gz", tmp_path / "in", 23)
     names = [str(each) for each in paths]
@@ -177,7 +151,7 @@ def test_what_resumes_or_goes_on_in_another_file(name: str, tmp_path: Path) -> N
 
 
 def test_a_batch_without_the_key_log_says_so(tmp_path: Path) -> None:
-    logs = [CAPTURES / "tls13-keyupdate-client.keys"]
+    logs = [TLS / "tls13-keyupdate-client.keys"]
     first, *rest = rotated("tls13-keyupdate-client.pcap.gz", tmp_path, 60)
     spool, out = tmp_path / "spool", tmp_path / "out"
     spool.mkdir()
@@ -189,27 +163,6 @@ def test_a_batch_without_the_key_log_says_so(tmp_path: Path) -> None:
     told = {row["tls_error"]: row["exchanges"] for row in connections(out)}
     assert told.keys() == {"no-key-log"}
     assert any(told.values())
-
-
-def leaks(folder: Path, logs: Iterable[Path]) -> Iterator[str]:
-    """Yield the names of files that hold a secret of key logs, in some form."""
-    secrets = {
-        bytes.fromhex(line.split()[2].removeprefix("Master-Key:"))
-        for log in logs
-        for line in log.read_text().splitlines()
-        if len(line.split()) == 3 and not line.startswith("#")
-    }
-    forms = []
-    for each in secrets:
-        for at in range(3):
-            # Whatever stands before it: base64 has three ways to say it.
-            text = b64encode(bytes(at) + each)
-            forms.append(text[4 : -4 or None])
-        forms += [each, each.hex().encode(), each.hex().upper().encode()]
-    for path in folder.rglob("*"):
-        data = path.read_bytes() if path.is_file() else b""
-        if any(form in data for form in forms):
-            yield path.name
 
 
 def test_the_search_for_leaks_finds_them(tmp_path: Path) -> None:
@@ -225,7 +178,7 @@ def test_a_key_log_inside_counts_for_all_that_is_converted(late: int, tmp_path: 
     """Whoever reads packets as they come knows nothing of what stands behind them; files that are
     converted have all been looked at before."""
     packets = packets_of("tls13-psk.pcap.gz")
-    log = (CAPTURES / "tls13-psk.keys").read_bytes()
+    log = (TLS / "tls13-psk.keys").read_bytes()
     first = written(packets[:late], tmp_path / "0.pcapng")
     second = written(packets[late:], tmp_path / "1.pcapng", log)
     names = [str(first), str(second)] if late else [str(second)]
@@ -238,7 +191,7 @@ def test_a_key_log_inside_counts_for_all_that_is_converted(late: int, tmp_path: 
 
 def test_a_key_log_in_each_of_many_files_is_kept_once(tmp_path: Path) -> None:
     packets = packets_of("tls13-psk.pcap.gz")
-    log = (CAPTURES / "tls13-psk.keys").read_bytes()
+    log = (TLS / "tls13-psk.keys").read_bytes()
     parts = [packets[:50], packets[50:100], packets[100:]]
     paths = [written(part, tmp_path / f"{n}.pcapng", log) for n, part in enumerate(parts)]
     names = [str(each) for each in paths]
@@ -251,9 +204,9 @@ def test_a_key_log_in_each_of_many_files_is_kept_once(tmp_path: Path) -> None:
 
 
 def test_no_secret_is_in_a_text_about_a_job() -> None:
-    logs = [CAPTURES / "tls12-tickets.keys"]
+    logs = [TLS / "tls12-tickets.keys"]
     log = read_key_logs(logs)
-    job = job_of([str(CAPTURES / "tls12-tickets.pcap.gz")], TableOptions(), keys=log)
+    job = job_of([str(TLS / "tls12-tickets.pcap.gz")], TableOptions(), keys=log)
     config = tasks.task_config(job)
     secret = logs[0].read_text().split()[2]
     assert secret[:16].encode() in (config.keys or b"")
@@ -264,7 +217,7 @@ def test_no_secret_is_in_a_text_about_a_job() -> None:
 def test_workers_without_the_library_say_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    capture = [str(CAPTURES / "tls13-psk.pcap.gz")]
+    capture = [str(TLS / "tls13-psk.pcap.gz")]
     keys = read_key_logs(LOGS)
     monkeypatch.setattr(tasks, "installed", lambda extra: True)  # where the job is planned
     monkeypatch.setitem(sys.modules, "cryptography", None)
@@ -273,7 +226,7 @@ def test_workers_without_the_library_say_so(
 
 
 def test_without_tls_a_key_log_changes_nothing(tmp_path: Path) -> None:
-    capture = [str(Path(__file__).parents[3] / "captures" / "samples" / "sasl-old.pcap")]
+    capture = [str(SAMPLES / "sasl-old.pcap")]
     expected, _ = made(capture, tmp_path / "plain")
     found, _ = made(capture, tmp_path / "apart", Apart(), keys=read_key_logs(LOGS))
     assert found == expected
@@ -286,14 +239,14 @@ KEYLOG = [word for log in LOGS for word in ("--keylog", str(log))]
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tables of the captures that are not damaged, by the command."""
     out = tmp_path_factory.mktemp("stored")
-    result = run("spark", str(CAPTURES), "-o", str(out), "--engine", "plain", *KEYLOG)
+    result = run("spark", str(TLS), "-o", str(out), "--engine", "plain", *KEYLOG)
     assert result.exit_code == 0, result.output
     return out
 
 
 @pytest.mark.parametrize("words", each_nth(COMMANDS, 4), ids=" ".join)
 def test_commands_say_the_same_of_tables(words: tuple[str, ...], stored: Path) -> None:
-    theirs = run(*words, str(CAPTURES), "--json", *KEYLOG)
+    theirs = run(*words, str(TLS), "--json", *KEYLOG)
     ours = run(*words, str(stored), "--json")
     assert ours.exit_code == theirs.exit_code == 0
     assert lines_of(ours) == [ranked(line) for line in lines_of(theirs)]
@@ -309,7 +262,7 @@ def ranked(line: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def ranks() -> dict[int, int]:
-    with open_capture([CAPTURES], keylog=LOGS) as capture:
+    with open_capture([TLS], keylog=LOGS) as capture:
         found = sorted(capture.exchanges(), key=lambda exchange: exchange.origin)
         return {exchange.number: rank for rank, exchange in enumerate(found, 1)}
 
@@ -340,14 +293,14 @@ def connections(out: Path) -> list[dict[str, Any]]:
 
 
 def test_the_command_takes_key_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    capture, out = str(CAPTURES / "tls13-psk.pcap.gz"), str(tmp_path / "out")
+    capture, out = str(TLS / "tls13-psk.pcap.gz"), str(tmp_path / "out")
     words = ("spark", capture, "-o", out, "--engine", "plain", "--keylog")
     missing = run(*words, str(tmp_path / "none.keys"))
     assert missing.exit_code == 3
     assert "none.keys" in missing.output
     assert not (tmp_path / "out").exists()
     assert "SSLKEYLOGFILE is not set" in run(*words, "env").output
-    monkeypatch.setenv("SSLKEYLOGFILE", str(CAPTURES / "tls13-psk.keys"))
+    monkeypatch.setenv("SSLKEYLOGFILE", str(TLS / "tls13-psk.keys"))
     for more in ((), ("--follow", "--last-file-complete")):
         result = run(*words, "env", *more)
         assert (result.exit_code, result.stderr.count("25 exchanges")) == (0, 1), result.output
@@ -357,7 +310,7 @@ def test_the_command_takes_key_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_other_secrets_make_another_batch(tmp_path: Path) -> None:
-    capture = [str(CAPTURES / "tls13-psk.pcap.gz")]
+    capture = [str(TLS / "tls13-psk.pcap.gz")]
     names = {
         made(capture, tmp_path / str(run), keys=read_key_logs(logs))[1].manifest["batch_id"]
         for run, logs in enumerate(([], LOGS[:1], LOGS, LOGS[::-1]))

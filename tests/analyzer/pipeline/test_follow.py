@@ -8,7 +8,6 @@ from dataclasses import fields
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -30,9 +29,7 @@ from kafkascope.analyzer.conversation.undecided import Undecided
 from kafkascope.analyzer.conversation.zookeeper import ZooKeeperSession
 from kafkascope.analyzer.model import Origin
 from kafkascope.analyzer.pipeline import state
-from kafkascope.analyzer.pipeline.follow import ClosedRule, catch_up, closed
-from kafkascope.analyzer.pipeline.runner import Result
-from kafkascope.analyzer.pipeline.tables.collect import TableOptions
+from kafkascope.analyzer.pipeline.follow import ClosedRule, closed
 from kafkascope.captures.build import Composer
 from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.model import Connection, Endpoint
@@ -49,30 +46,13 @@ from kafkascope.captures.tls.search import Search
 from kafkascope.captures.tls.sources import KeySources
 from kafkascope.captures.tls.state import Side
 from kafkascope.captures.tls.stream import TlsStream
-from tests.analyzer.pipeline.kit import exchanges, made, tables
-from tests.analyzer.pipeline.traffic import tape
-from tests.analyzer.wire import request, response
-from tests.captures.wires import START_NS, A, B, Tape
+from tests.analyzer.pipeline.kit import LAST, NOW, caught, exchanges, made, rotated, tables, without
+from tests.kit.captures import START_NS, A, B, Tape
+from tests.kit.samples import SAMPLES
+from tests.kit.wire import request, response
 from tests.matrix import mostly_slow
 
-ZOOKEEPER = Path(__file__).parents[3] / "captures" / "samples" / "zookeeper.pcap"
-NOW = ClosedRule(settle_s=0)
-LAST = ClosedRule(last=True)
-
-
-def rotated(seed: int, folder: Path) -> list[Path]:
-    """The packets of a capture in files of some packets each."""
-    frames = tape(seed).frames
-    random = Random(seed)
-    paths = []
-    while frames:
-        part = Tape()
-        count = random.choice([1, 3, 10, 40])
-        part.frames, frames = frames[:count], frames[count:]
-        path = folder / f"{len(paths):04}.pcap"
-        path.write_bytes(part.pcap())
-        paths.append(path)
-    return paths
+ZOOKEEPER = SAMPLES / "zookeeper.pcap"
 
 
 def packets_of(data: bytes) -> tuple[bytes, list[bytes]]:
@@ -85,10 +65,6 @@ def packets_of(data: bytes) -> tuple[bytes, list[bytes]]:
     return data[:24], packets
 
 
-def caught(inputs: Path, out: Path, rule: ClosedRule, **how: Any) -> list[Result]:
-    return list(catch_up([str(inputs)], out, TableOptions(), rule, **how))
-
-
 def in_batches(paths: list[Path], spool: Path, out: Path, random: Random) -> int:
     spool.mkdir()
     left = list(paths)
@@ -98,10 +74,6 @@ def in_batches(paths: list[Path], spool: Path, out: Path, random: Random) -> int
             shutil.copy(left.pop(0), spool)
         count += len(caught(spool, out, NOW))
     return count + len(caught(spool, out, LAST))
-
-
-def without(rows: list[dict[str, Any]], *names: str) -> list[Any]:
-    return sorted(repr({k: v for k, v in row.items() if k not in names}) for row in rows)
 
 
 @given(seed=st.integers(0, 1 << 32))

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from kafkascope.captures import Source
 from tests.analyzer.pipeline.kit import Apart, check_against_export, exchanges, made
-from tests.analyzer.pipeline.traffic import files, tape
-from tests.captures.inputs.test_time_order import bursts, in_order, written
-from tests.captures.wires import Tape
+from tests.kit.captures import Tape
+from tests.kit.samples import SAMPLES
+from tests.kit.traffic import bursts, files, in_order, tape, written
+from tests.kit.wire import MS
 
-SHARED = Path(__file__).parents[3] / "captures" / "samples"
-MS = 1_000_000
 OTHER = {"exchange_id", "file_id", "record_offset", "batch_id"}
 """Columns that tell which file an exchange came from."""
 
@@ -69,7 +68,7 @@ def test_whatever_happens_on_the_network(seed: int, shift_ns: int, size: int, ta
 @pytest.mark.parametrize("name", ["aiokafka.pcap", "rebalance.pcap", "transactions.pcap"])
 @pytest.mark.parametrize("shift_ns", [0, 3 * MS, -4_000 * MS])
 def test_copies_have_the_rows_of_the_whole(name: str, shift_ns: int, tmp_path: Path) -> None:
-    with Source([str(SHARED / name)]) as source:
+    with Source([str(SAMPLES / name)]) as source:
         frames = [(each.time_ns, each.data) for each in source.packets()]
         link_type = source.interfaces()[0].link_type
     whole = Tape()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,25 +9,21 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.records import record_lines
 from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
-from kafkascope.analyzer.payloads.decoding import Payloads
 from kafkascope.analyzer.payloads.known import Assigned, KnownSchemas
 from kafkascope.analyzer.payloads.model import Schema, SchemaKey
-from kafkascope.analyzer.pipeline import runner
 from kafkascope.analyzer.pipeline.job import job_of
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.captures.build import Composer
-from tests.analyzer import wire
-from tests.analyzer.batches import batch
+from tests.analyzer.pipeline.decoded import records, run, table
 from tests.analyzer.pipeline.kit import Apart
-from tests.analyzer.pipeline.traffic import TOPIC_ID
-from tests.analyzer.schema_samples import SAMPLES, capture, folder
-from tests.captures.wires import START_NS, A, B, Tape
+from tests.kit import wire
+from tests.kit.batches import batch
+from tests.kit.captures import START_NS, A, B, Tape
+from tests.kit.schemas import SAMPLES, capture, folder
+from tests.kit.traffic import TOPIC_ID
 from tests.matrix import pairs
 
-DECODED = [f"{side}_{what}" for side in ("key", "value") for what in ("schema", "decoded", "error")]
 TEXT = '{"type": "record", "name": "Order", "fields": [{"name": "n", "type": "long"}]}'
 ENGINES = [None, Apart()]
 
@@ -38,46 +33,6 @@ def way(value: Any) -> str:
     if isinstance(value, str):
         return value
     return "plain" if value is None else "apart"
-
-
-def table(out: Path) -> list[Any]:
-    """Topic, place and decoded members of all records."""
-    rows = [
-        row
-        for path in sorted((out / "records").glob("*/*.parquet"))
-        for row in pq.ParquetFile(path).read().to_pylist()
-    ]
-    return sorted(
-        (
-            [row[name] for name in ("source", "topic", "partition", "offset")]
-            + [row[name] and json.loads(row[name]) for name in DECODED]
-            for row in rows
-        ),
-        key=repr,
-    )
-
-
-def records(path: Path, known: KnownSchemas) -> list[Any]:
-    """The same as `records --json` tells it."""
-    payloads, lines = Payloads(known), []
-    with open_capture([path]) as read:
-        for exchange in read.exchanges():
-            for several in record_lines(exchange, read.context.names, [], payloads):
-                lines += map(json.loads, several.splitlines())
-    names = ["source", "topic", "partition", "offset", *DECODED]
-    return sorted(([line.get(name) for name in names] for line in lines), key=repr)
-
-
-def run(path: Path, out: Path, known: KnownSchemas | None, engine: Any = None) -> Any:
-    return runner.run(
-        [str(path)],
-        out,
-        TableOptions(records=True),
-        engine=engine or runner.PLAIN,
-        split_bytes=20_000,
-        schemas=known,
-        used="replace",
-    )
 
 
 def composed(path: Path, frames: Iterable[tuple[int, bytes]]) -> Path:

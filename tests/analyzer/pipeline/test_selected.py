@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import pytest
-from click.testing import CliRunner, Result
 
 from kafkascope.analyzer.exchanges.column import columns_of
 from kafkascope.analyzer.exchanges.offline import open_capture
@@ -23,13 +22,12 @@ from kafkascope.analyzer.filter.fields import FIELDS, Field
 from kafkascope.analyzer.pipeline.follow import ClosedRule, catch_up
 from kafkascope.analyzer.pipeline.stored import Stored
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
-from kafkascope.tui.cli import main
 from tests.analyzer.pipeline.kit import Apart, exchanges, made, tables
-from tests.analyzer.reading.test_reading import late_names
+from tests.kit.captures import late_names
+from tests.kit.run import run
+from tests.kit.samples import CAPTURES, SAMPLES
 from tests.matrix import pairs
 
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
-CAPTURES = Path(__file__).parents[1] / "captures"
 FILES = [
     SAMPLES / "rebalance.pcap",
     SAMPLES / "libraries.pcap",
@@ -66,10 +64,6 @@ OF_ROWS = [
     ("stats", "errors"),
     ("stats", "rates"),
 ]
-
-
-def run(*words: str) -> Result:
-    return CliRunner().invoke(main, words)
 
 
 def words_of(value: Any) -> str:

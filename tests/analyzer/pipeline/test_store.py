@@ -18,9 +18,9 @@ from click.testing import CliRunner, Result
 from kafkascope.analyzer.pipeline.store import LOCK, MANIFEST, Store
 from kafkascope.tui.cli import main
 from tests.analyzer.pipeline.kit import check_against_export, exchanges, tables
+from tests.kit.samples import SAMPLES
 from tests.matrix import each_nth
 
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 ONE, OTHER = str(SAMPLES / "sasl-old.pcap"), str(SAMPLES / "sasl.pcap")
 
 

@@ -9,43 +9,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner, Result
 
 from kafkascope.analyzer.pipeline.tables.schemas import EXCHANGES, RECORDS
-from kafkascope.tui.cli import main
-from tests.analyzer.pipeline.kit import made
-
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
-CAUSES = Path(__file__).parents[1] / "captures" / "causes"
-COMMANDS = (
-    ("stats", "apis"),
-    ("stats", "latency", "--by", "api,client"),
-    ("stats", "errors"),
-    ("stats", "topics"),
-    ("stats", "partitions"),
-    ("stats", "connections"),
-    ("stats", "sizes"),
-    ("stats", "rates"),
-    ("clients",),
-    ("clients", "--for", "4.0"),
-    ("groups",),
-    ("groups", "--rebalances"),
-    ("cluster",),
-    ("producers", "--transactions"),
-    ("map",),
-    ("stats", "journeys"),
-    ("groups", "--delivery"),
-    ("check", "--fail-on", "never"),
-)
-
-
-def run(*words: str) -> Result:
-    return CliRunner().invoke(main, words)
-
-
-def lines_of(result: Result) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in result.stdout.splitlines()]
-
+from tests.analyzer.pipeline.kit import COMMANDS, made
+from tests.kit.run import lines_of, run
+from tests.kit.samples import CAUSES, SAMPLES
 
 FEW = ("rebalance.pcap", "sasl-old.pcap", "transactions.pcap", "zookeeper.pcap")
 """Some samples that are read fast and have what the commands tell of."""

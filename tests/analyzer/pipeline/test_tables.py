@@ -13,8 +13,8 @@ from kafkascope.captures import Source
 from kafkascope.captures.packets.tcp import Segment, segment_of
 from kafkascope.tui.cli import main
 from tests.analyzer.pipeline.kit import Apart, made
+from tests.kit.samples import SAMPLES
 
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 SAMPLE = SAMPLES / "sasl-old.pcap"
 
 

@@ -18,13 +18,14 @@ from kafkascope.captures.model import Closed, Connection, Opened, Packet
 from kafkascope.captures.streams.shares import NeedsSingleProcess
 from kafkascope.captures.tls.keys.keylog import KeyLog
 from kafkascope.captures.tls.sources import KeySources
-from tests.analyzer.pipeline.test_encrypted import CAPTURES, LOGS, PORTS, packets_of, written
-from tests.analyzer.pool.test_processes import needs_fork, run
-from tests.analyzer.pool.test_workers import line_of
-from tests.analyzer.pool.test_workers import together as shared_by
+from tests.analyzer.pipeline.encrypted import LOGS, PORTS, packets_of, written
+from tests.analyzer.pool.processes import needs_fork, run
+from tests.analyzer.pool.workers import line_of
+from tests.analyzer.pool.workers import together as shared_by
+from tests.kit.samples import TLS
 from tests.matrix import each_nth
 
-NAMES = sorted(each.name for each in CAPTURES.glob("*.pcap*"))
+NAMES = sorted(each.name for each in TLS.glob("*.pcap*"))
 
 
 class Seen:
@@ -78,7 +79,7 @@ def check(names: Sequence[str], logs: Sequence[Path], count: int) -> bool:
 @pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.parametrize("name", NAMES)
 def test_samples(name: str, count: int) -> None:
-    done = check([str(CAPTURES / name)], LOGS, count)
+    done = check([str(TLS / name)], LOGS, count)
     # What is tried in vain depends on what others have.
     assert done or name.startswith(("tls12-tickets", "tls13-midstream"))
 
@@ -86,7 +87,7 @@ def test_samples(name: str, count: int) -> None:
 @pytest.mark.parametrize("logs", [[], LOGS[:3]], ids=["no log", "of others"])
 def test_without_their_secrets(logs: list[Path]) -> None:
     for name in NAMES:
-        done = check([str(CAPTURES / name)], logs, 2)
+        done = check([str(TLS / name)], logs, 2)
         # A session that is resumed may be another worker's.
         assert done or (logs and name.startswith("tls12")), name
 
@@ -122,8 +123,8 @@ def test_mixed_captures_are_not_all_read_by_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", each_nth(["ls", "check", "stats connections"], 3))
 def test_the_output_is_that_of_one_process(command: str) -> None:
     for name, log in (("tls13-psk.pcap.gz", "tls13-psk.keys"), ("tls13-dsb.pcapng.gz", "")):
-        words = [*command.split(), "--json", CAPTURES / name]
-        words += ["--keylog", CAPTURES / log] if log else []
+        words = [*command.split(), "--json", TLS / name]
+        words += ["--keylog", TLS / log] if log else []
         expected = run(*words, "--jobs", "1")
         assert b"TLS 1.3" in expected[1] or command == "check"
         assert run(*words, "--jobs", "3") == expected

@@ -6,25 +6,22 @@ import os
 import shlex
 import signal
 import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from random import Random
 
 import pytest
-from click.testing import CliRunner
 
 from kafkascope.captures import Endpoint
 from kafkascope.captures.build import Composer
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
-from kafkascope.tui.cli import main
-from tests.analyzer import wire
-from tests.captures.wires import START_NS, Tape
+from tests.analyzer.pool.processes import RUN, here, needs_fork, run
 from tests.explosion.turns import Turn, produce, write_capture
+from tests.kit import wire
+from tests.kit.captures import START_NS, Tape
+from tests.kit.samples import ROOT
 
-ROOT = Path(__file__).parents[3]
-RUN = [sys.executable, "-m", "kafkascope"]
 SAMPLES = ROOT / "captures" / "samples"
 CAPTURES = ROOT / "tests" / "analyzer" / "captures"
 COUNTING = (
@@ -42,9 +39,6 @@ COUNTING = (
     "stats rates",
     "stats sizes",
     "stats topics",
-)
-needs_fork = pytest.mark.skipif(
-    not hasattr(os, "fork") or sys.platform == "darwin", reason="no workers are forked here"
 )
 
 
@@ -71,17 +65,6 @@ def busy_bytes(exchanges: int, connections: int) -> bytes:
         tape.add(composer.send(1, wire.response(api, version, number)))
     assert tape.frames[0][0] == START_NS
     return tape.pcap()
-
-
-def run(*words: str | Path) -> tuple[int, bytes, bytes]:
-    done = subprocess.run([*RUN, *map(str, words)], capture_output=True, cwd=ROOT)
-    return done.returncode, done.stdout, done.stderr
-
-
-def here(*words: str | Path) -> tuple[int, bytes, bytes]:
-    """Run a command in this process, which takes a tenth of the time."""
-    done = CliRunner().invoke(main, list(map(str, words)))
-    return done.exit_code, done.stdout_bytes, done.stderr_bytes
 
 
 @needs_fork

@@ -3,7 +3,7 @@ lines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -17,33 +17,21 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.exchanges.offline import OpenInput, open_capture
-from kafkascope.analyzer.exchanges.row_json import json_of_row
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.pipeline.tables.numbers import exchange_place
-from kafkascope.analyzer.pool.merging import WorkerMerge, sum_of
-from kafkascope.analyzer.pool.messages import Placeholders, Work, WorkerBatch, WorkerSummary
-from kafkascope.analyzer.pool.worker import Worker
+from kafkascope.analyzer.pool.merging import WorkerMerge
+from kafkascope.analyzer.pool.messages import Work, WorkerBatch, WorkerSummary
 from kafkascope.analyzer.reading.remarks import remarks
 from kafkascope.captures import Source
 from kafkascope.captures.model import Connection, Statistics
 from kafkascope.captures.streams import scan
-from kafkascope.captures.streams.shares import NeedsSingleProcess, Share, is_divisible
-from tests.analyzer.pipeline.traffic import files
-from tests.captures.inputs.test_time_order import mixed
-from tests.captures.streams.test_relayed import LOCAL, forwarded
-from tests.captures.streams.test_translated import made
-from tests.captures.wires import Tape
-
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
-CAUSES = Path(__file__).parents[1] / "captures"
-PLACEHOLDERS = Placeholders(12_345_678_901_234_567, 22_345_678_901_234_567)
-
-
-def line_of(row: Row, *_: object) -> bytes:
-    return json_of_row(row) + b"\n"
-
-
-WORK = Work(shape=line_of)
+from kafkascope.captures.streams.shares import NeedsSingleProcess, is_divisible
+from tests.analyzer.pool.workers import PLACEHOLDERS, WORK, line_of, together
+from tests.kit.captures import Tape
+from tests.kit.forwarded import LOCAL, forwarded
+from tests.kit.samples import CAPTURES, SAMPLES
+from tests.kit.traffic import files, mixed
+from tests.kit.translated import made
 
 
 def alone(names: list[str]) -> tuple[list[bytes], OpenInput]:
@@ -51,37 +39,6 @@ def alone(names: list[str]) -> tuple[list[bytes], OpenInput]:
         topics = capture.context.names
         lines = [line_of(row_of(exchange, topics)) for exchange in capture.exchanges()]
     return lines, capture
-
-
-def rounds(
-    captures: Iterable[OpenInput], merge: WorkerMerge, works: list[Work]
-) -> Iterator[list[WorkerBatch] | list[WorkerSummary]]:
-    """Yield what workers send, each block's together; all of them learn the names of all."""
-    count = len(works)
-    workers = [
-        Worker(capture, Share(number, count), PLACEHOLDERS, work)
-        for number, (capture, work) in enumerate(zip(captures, works, strict=True))
-    ]
-    for each in workers:
-        each.learn = lambda _: merge.names.all()
-    yield from map(list, zip(*(each.run() for each in workers), strict=True))  # type: ignore[misc]
-
-
-def together(
-    captures: list[OpenInput], works: list[Work]
-) -> tuple[list[bytes], WorkerSummary, WorkerMerge]:
-    merge = WorkerMerge(len(works), PLACEHOLDERS, prints=works[0].shape is not None)
-    lines: list[bytes] = []
-    try:
-        for found in rounds(captures, merge, works):
-            if isinstance(found[0], WorkerSummary):
-                lines += merge.finish().data.splitlines(keepends=True)
-                return lines, sum_of(found), merge  # type: ignore[arg-type]
-            lines += merge.take(found).data.splitlines(keepends=True)  # type: ignore[arg-type]
-    finally:
-        for capture in captures:
-            capture.close()
-    raise AssertionError("no summary")
 
 
 def shared(names: list[str], count: int, work: Work = WORK) -> tuple[list[bytes], WorkerSummary]:
@@ -175,7 +132,7 @@ def test_both_legs_of_a_proxy(tmp_path: Path) -> None:
 
 
 def test_most_captures_need_no_single_process() -> None:
-    paths = sorted(CAUSES.glob("*.pcap*"))
+    paths = sorted(CAPTURES.glob("*.pcap*"))
     done = sum(check([str(path)], 2) for path in paths)
     assert done > 0.8 * len(paths)
 

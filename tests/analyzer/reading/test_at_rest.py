@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import orjson
 import pytest
-from click.testing import CliRunner, Result
 
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
-from kafkascope.tui.cli import main
 from tests.analyzer.filter.decoded.orders import ORDER, VALUE, avro, schema_folder, user
+from tests.kit.run import lines_of, run
 
 SEGMENT = "00000000000000000000.log"
 SMALL = VALUE | {"count": 5, "id": "18"}
@@ -41,14 +39,10 @@ def orders(tmp_path: Path) -> Path:
     )
 
 
-def run(*words: str | Path) -> Result:
-    return CliRunner().invoke(main, list(map(str, words)))
-
-
 def records(*words: str | Path) -> list[dict[str, object]]:
     ran = run("records", *words, "--json")
     assert ran.exit_code == 0, ran.output
-    return [json.loads(line) for line in ran.stdout.splitlines()]
+    return lines_of(ran)
 
 
 def test_records_are_decoded(orders: Path, tmp_path: Path) -> None:
@@ -82,7 +76,7 @@ def test_filters_choose_by_decoded_values(
     found = records(orders, "--schemas", schemas, "-Y", text)
     assert [each["offset"] for each in found] == offsets
     ran = run("ls", orders, "--schemas", schemas, "-Y", text, "--json")
-    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    lines = lines_of(ran)
     assert [each["number"] for each in lines if each["schema"] == "batch/1"] == batches
 
 

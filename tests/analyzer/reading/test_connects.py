@@ -5,27 +5,21 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from kafkascope.analyzer.reading import connects
 from kafkascope.analyzer.reading.connects import Connects
 from kafkascope.analyzer.reading.limits import LIMITS
-from kafkascope.tui.cli import main
+from tests.kit.run import lines_of, run
+from tests.kit.samples import CAPTURES
 
-HERE = Path(__file__).parents[1] / "captures"
-REFUSED = str(HERE / "wrong-address.pcap")
-SILENT = str(HERE / "causes" / "advertised-silent-librdkafka.pcap.gz")
-DOWN = str(HERE / "causes" / "broker-down-java.pcap.gz")
-DROPPED = str(HERE / "causes" / "firewall-idle-drop-librdkafka.pcap.gz")
-TLS = str(HERE / "causes" / "tls-expired-java.pcap.gz")
-
-
-def run(*args: str) -> Result:
-    return CliRunner().invoke(main, args)
+REFUSED = str(CAPTURES / "wrong-address.pcap")
+SILENT = str(CAPTURES / "causes" / "advertised-silent-librdkafka.pcap.gz")
+DOWN = str(CAPTURES / "causes" / "broker-down-java.pcap.gz")
+DROPPED = str(CAPTURES / "causes" / "firewall-idle-drop-librdkafka.pcap.gz")
+TLS = str(CAPTURES / "causes" / "tls-expired-java.pcap.gz")
 
 
 def objects(*args: str) -> list[dict[str, Any]]:
@@ -117,7 +111,7 @@ def test_a_flood_of_connects_is_counted_beyond_a_limit(monkeypatch: pytest.Monke
     few = partial(Connects, limits=LIMITS._replace(connection_attempts=10))
     monkeypatch.setattr(connects, "Connects", few)
     done = run("ls", "--connects", DOWN, "--json")
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    lines = lines_of(done)
     missing = len(every) - len(lines)
     assert missing > 100
     assert f"{missing} more connects are not listed" in done.stderr

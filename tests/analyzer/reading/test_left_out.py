@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from kafkascope.analyzer.commands import cut
 from kafkascope.analyzer.conversation.context import Context
@@ -16,11 +15,11 @@ from kafkascope.analyzer.exchanges import offline
 from kafkascope.analyzer.pipeline import tasks
 from kafkascope.analyzer.transform.cut import Cutting
 from kafkascope.analyzer.transform.limits import LIMITS as TRANSFORM_LIMITS
-from kafkascope.tui.cli import main
-from tests.analyzer.transform.test_cut import rows_of
+from tests.kit.run import run
+from tests.kit.samples import CAPTURES, SAMPLES, rows_of
 
-DEMO = Path(__file__).parents[3] / "captures" / "samples" / "demo.pcap.zst"
-ZOOKEEPER = Path(__file__).parents[1] / "captures" / "zookeeper-groups.pcapng.gz"
+DEMO = SAMPLES / "demo.pcap.zst"
+ZOOKEEPER = CAPTURES / "zookeeper-groups.pcapng.gz"
 
 
 def limited(limits: ConversationLimits) -> Callable[..., Context]:
@@ -46,7 +45,7 @@ FEW = {
 
 
 def said(*words: str) -> str:
-    result = CliRunner().invoke(main, words)
+    result = run(*words)
     assert result.exit_code == 0, result.output
     return result.stderr
 

@@ -4,65 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 from struct import pack
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.reading.remarks import unread
 from kafkascope.captures import Source
 from kafkascope.captures.model import Connection, Endpoint, HandshakeResult, Tls
-from kafkascope.dissectors.values import Uuid
-from kafkascope.tui.cli import main
-from tests.analyzer.capture_files import capture_file
-from tests.analyzer.exchanges.test_rows import example_partition
-from tests.analyzer.wire import beat, heartbeat, request, response
-from tests.captures.wires import Tape
-
-ID = Uuid(range(1, 17))
-CAPTURES = Path(__file__).parents[1] / "captures"
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [*map(str, arguments)])
-
-
-def metadata() -> bytes:
-    topics: list[dict[str, Any]] = [
-        {**_topic(), "name": "orders", "topic_id": ID},
-    ]
-    return response("Metadata", 12, 2, topics=topics)
-
-
-def _topic() -> dict[str, Any]:
-    return {
-        "error_code": 0,
-        "is_internal": False,
-        "partitions": [],
-        "topic_authorized_operations": 0,
-        "_tagged_fields": [],
-    }
+from tests.kit.captures import Tape, capture_file, late_names
+from tests.kit.run import run
+from tests.kit.samples import CAPTURES, SAMPLES
+from tests.kit.wire import beat, heartbeat, request, response
 
 
 @pytest.fixture
 def late(tmp_path: Path) -> Path:
     return late_names(tmp_path / "late.pcapng")
-
-
-def late_names(path: Path) -> Path:
-    """A Fetch by topic id, and Metadata that tells its name."""
-    topics = [{"topic_id": ID, "partitions": [example_partition()]}]
-    frames = [
-        ("client", request("Fetch", 13, 1, topics=topics)),
-        ("broker", response("Fetch", 13, 1)),
-        ("client", request("Metadata", 12, 2)),
-        ("broker", metadata()),
-        ("client", heartbeat(3)),
-        ("broker", beat(3)),
-    ]
-    return capture_file(path, frames)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +210,7 @@ SHOP = CAPTURES / "shop.pcap.zst"
 
 def remarks_of(*words: str) -> list[str]:
     """What is said of TLS."""
-    done = CliRunner().invoke(main, words)
+    done = run(*words)
     assert done.exit_code in (0, 1), done.output
     return [line for line in done.stderr.splitlines() if "TLS" in line]
 
@@ -266,7 +223,7 @@ def test_tls_sessions_of_brokers_are_told_once_and_shortly(command: tuple[str, .
 
 
 def test_with_a_key_log_the_place_of_the_reasons_is_told() -> None:
-    encrypted = Path(__file__).parents[1] / "captures" / "tls"
+    encrypted = CAPTURES / "tls"
     log = ("--keylog", str(encrypted / "tls13-missing-key.keys"))
     (line,) = remarks_of("ls", str(encrypted / "tls13-missing-key.pcap.gz"), *log)
     assert line.endswith("cannot be decrypted: see `kafkascope connections` for the reasons")

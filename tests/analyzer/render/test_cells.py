@@ -7,15 +7,14 @@ import io
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from kafkascope.analyzer.export import ExportOptions, open_writer
 from kafkascope.analyzer.render.cells import csv_line
 from kafkascope.analyzer.topics import TopicNames, short_id
-from kafkascope.tui.cli import main
 from tests.hostile import hostile
+from tests.kit.run import run
+from tests.kit.samples import SAMPLES
 
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 SIGNS = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 
 
@@ -72,7 +71,7 @@ def test_no_command_writes_formulas(capture: str, words: tuple[str, ...]) -> Non
     name = 2 if words[0] == "stats" else 1
     words = (*words[:name], capture, *words[name:], "--format", "csv")
     for raw in (False, True):
-        done = CliRunner().invoke(main, [*words, "--raw"] if raw else words)
+        done = run(*[*words, "--raw"] if raw else words)
         assert done.exit_code == 0, done.output
         rows = list(csv.reader(io.StringIO(done.stdout)))
         found = [cell for row in rows for cell in row if cell.startswith(SIGNS)]

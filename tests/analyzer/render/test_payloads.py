@@ -21,7 +21,7 @@ from kafkascope.analyzer.render.records import lines_inside
 from kafkascope.dissectors.codec.tree import Node
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch, encode_message_set
-from tests.analyzer.schema_samples import capture, folder
+from tests.kit.schemas import capture, folder
 
 PLACE = re.compile(r"^ *(\w+): (.*) \(bytes (\d+)-(\d+)\)$")
 CITY = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from itertools import chain, groupby
-from pathlib import Path
 
 import pytest
 
@@ -13,9 +12,8 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.model import Exchange, Logged, Stages
 from kafkascope.analyzer.render.stages import BAR, SIGNS, stage_bar, stage_lines, stage_list
 from kafkascope.analyzer.requestlog.model import BrokerTimes
-
-CAPTURES = Path(__file__).parents[1] / "captures"
-MS = 1_000_000
+from tests.kit.samples import CAPTURES
+from tests.kit.wire import MS
 
 
 @cache

@@ -22,7 +22,7 @@ from kafkascope.analyzer.render.values import (
 from kafkascope.dissectors.embedded import Around, Embedded, decode
 from kafkascope.dissectors.embedded.internal import decode as decode_internal
 from kafkascope.dissectors.registry import encode_body, example, layout_of
-from tests.analyzer.wire import Wire, framed, request, response, told
+from tests.kit.wire import Wire, framed, request, response, told
 
 
 def lines(exchange: Exchange, *, show_hex: bool = False) -> str:

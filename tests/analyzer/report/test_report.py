@@ -31,14 +31,13 @@ from kafkascope.analyzer.report.markdown import _code, _text
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.traffic import Latency
 from kafkascope.captures.formats.write import PcapngWriter
-from kafkascope.tui.cli import main
 from tests.hostile import hostile as hostile_names
 from tests.interop.needs import need
+from tests.kit.run import run
+from tests.kit.samples import CAPTURES, CAUSES, SAMPLES, TLS
 from tests.matrix import mostly_slow
 
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
-SHOP = Path(__file__).parents[1] / "captures" / "shop.pcap.zst"
-CAUSES = Path(__file__).parents[1] / "captures" / "causes"
+SHOP = CAPTURES / "shop.pcap.zst"
 DOWN = CAUSES / "broker-down-java.pcap.gz"
 HEALTHY = CAUSES / "healthy-kafkajs.pcap.gz"
 NOTHING = Path("nothing.pcapng")
@@ -66,7 +65,7 @@ def made(tmp_path: Path, capture: Path, *options: str, name: str = "r.html") -> 
     target = tmp_path / name
     full = ["--full"] if name.endswith(".md") else []
     words = ["report", str(capture), "-o", str(target), *full, *options]
-    result = CliRunner().invoke(main, words)
+    result = run(*words)
     assert result.exit_code == 0, result.output
     return target.read_text()
 
@@ -133,7 +132,7 @@ def test_stages_are_drawn_over_time(page: str, tmp_path: Path) -> None:
         assert f'class="{kind}"' in chart
     assert re.search(r"request transfer .*, round trip .*, server .*, response transfer", chart)
     # Without a handshake no round trip is known.
-    midstream = Path(__file__).parents[1] / "captures" / "midstream.pcap.gz"
+    midstream = CAPTURES / "midstream.pcap.gz"
     assert "Stages of" not in made(tmp_path, midstream)
 
 
@@ -158,7 +157,7 @@ def test_it_begins_with_sentences_and_a_chart(page: str) -> None:
         said[1],
     )
     assert re.match(r"Findings: \d+ errors, \d+ warnings, \d+ notes and \d+ consequences", said[2])
-    checked = CliRunner().invoke(main, ["check", str(SHOP), "--json", "--fail-on", "never"]).stdout
+    checked = run("check", SHOP, "--json", "--fail-on", "never").stdout
     worst = [each for each in map(json.loads, checked.splitlines()) if not each["because"]]
     for sentence, cause in zip(said[3:], worst, strict=False):
         assert unescape(sentence).startswith(
@@ -240,7 +239,7 @@ def test_no_table_is_wider_or_longer_than_its_place(page: str) -> None:
 @pytest.mark.parametrize("name", [SHOP, HEALTHY, DOWN], ids=lambda path: path.name)
 def test_markdown_is_a_ticket_of_thirty_lines(tmp_path: Path, name: Path) -> None:
     target = tmp_path / "ticket.md"
-    assert CliRunner().invoke(main, ["report", str(name), "-o", str(target)]).exit_code == 0
+    assert run("report", name, "-o", target).exit_code == 0
     lines = target.read_text().splitlines()
     assert len(lines) <= 30
     assert lines[0] == f"# Kafka traffic: `{name.name}`"
@@ -266,7 +265,7 @@ def test_all_names_can_be_hidden(tmp_path: Path) -> None:
 
 
 def test_names_of_handshakes_are_hidden(tmp_path: Path) -> None:
-    folder = Path(__file__).parents[1] / "captures" / "tls"
+    folder = TLS
     for name, word in (("tls13-mutual", "CN=client"), ("failed13-name", "CN=other")):
         log = ("--keylog", str(folder / f"{name}.keys"))
         text = made(tmp_path, folder / f"{name}.pcap.gz", *log, name="r.md").replace("\\", "")
@@ -327,7 +326,7 @@ def test_hidden_names_are_not_in_the_filter_or_in_what_is_said_of_files(tmp_path
     cut.write_bytes(whole[: len(whole) // 2])
     target = tmp_path / "r.html"
     words = ["-Y", 'group == "billing" or client ~ "billing"', "--redact", "all"]
-    CliRunner().invoke(main, ["report", str(cut), "-o", str(target), *words])
+    run("report", cut, "-o", target, *words)
     text = target.read_text()
     assert "a file is cut short" in text
     assert "acme" not in text
@@ -401,7 +400,7 @@ def test_a_target_that_is_the_input_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", [[], ["-o", "x.pdf"], ["-o", "x.html", "--format", "csv"]])
 def test_wishes_that_no_report_can_fill_are_told(words: list[str]) -> None:
-    assert CliRunner().invoke(main, ["report", str(SHOP), *words]).exit_code == 2
+    assert run("report", SHOP, *words).exit_code == 2
 
 
 def test_it_is_shown_by_a_browser(tmp_path: Path) -> None:

@@ -17,11 +17,10 @@ from kafkascope.analyzer.session.packing import COLUMNS, TABLES
 from kafkascope.analyzer.session.session import Session, session_of
 from kafkascope.analyzer.topics import nameless
 from kafkascope.captures import Spool
-from tests.analyzer.conversation.test_conversation import CONVERSATION
-from tests.analyzer.wire import told
+from tests.kit.samples import ROOT, TLS
+from tests.kit.wire import CONVERSATION, told
 
-SAMPLES = sorted(Path(__file__).parents[3].joinpath("captures", "samples").glob("*.pcap*"))
-ENCRYPTED = Path(__file__).parents[1] / "captures" / "tls"
+SAMPLES = sorted(ROOT.joinpath("captures", "samples").glob("*.pcap*"))
 
 
 def test_equal_values_have_one_number() -> None:
@@ -135,7 +134,7 @@ def test_undecoded_bytes_of_damaged_captures_are_kept(seed: int, tmp_path: Path)
 
 @pytest.mark.parametrize("name", ["tls12-tickets", "tls13-keyupdate-client", "tls12-loss"])
 def test_bytes_out_of_tls_come_back_as_they_were(name: str) -> None:
-    path, keys = ENCRYPTED / f"{name}.pcap.gz", [ENCRYPTED / f"{name}.keys"]
+    path, keys = TLS / f"{name}.pcap.gz", [TLS / f"{name}.keys"]
     with (
         open_capture([path], keylog=keys) as first,
         open_capture([path], keylog=keys, spool=Spool()) as second,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
@@ -14,8 +13,8 @@ from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.topics import TopicNames
+from tests.kit.samples import SAMPLES
 
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 Pair: TypeAlias = tuple[Row, Exchange]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +12,9 @@ from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.tls.begin import ALERTS
+from tests.kit.samples import TLS
 
-CAPTURES = Path(__file__).parents[1] / "captures" / "tls"
-TRUTHS = sorted(CAPTURES.glob("*.truth.json"))
+TRUTHS = sorted(TLS.glob("*.truth.json"))
 
 
 @pytest.fixture(params=TRUTHS, ids=[path.name.partition(".")[0] for path in TRUTHS])
@@ -26,9 +25,9 @@ def truth(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 def lines_of(truth: dict[str, Any]) -> dict[int, dict[str, Any]]:
     """The line of each connection, by the client's port."""
-    keys = [] if truth.get("keys_inside") else [CAPTURES / truth["keys"]]
+    keys = [] if truth.get("keys_inside") else [TLS / truth["keys"]]
     found = Connections()
-    with open_capture([CAPTURES / truth["capture"]], keylog=keys) as capture:
+    with open_capture([TLS / truth["capture"]], keylog=keys) as capture:
         capture.watch = found.saw
         for exchange in capture.exchanges():
             found.add(ExchangeBatch.of(row_of(exchange, capture.context.names), exchange))

@@ -15,9 +15,10 @@ from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.feed import Feed, is_out_of_ordinary, wants
 from kafkascope.analyzer.statistics.limits import LIMITS, StatisticsLimits
 from kafkascope.kernel.pairs import OLDER
-from tests.analyzer.batches import batch
-from tests.analyzer.statistics.laws import SAMPLES, Pair, traffic
-from tests.analyzer.wire import Wire, request, response, told
+from tests.analyzer.statistics.laws import Pair, traffic
+from tests.kit.batches import batch
+from tests.kit.samples import SAMPLES
+from tests.kit.wire import Wire, request, response, told
 
 FILES = sorted(path.name for path in SAMPLES.iterdir() if ".pcap" in path.name)
 MANY = ("rebalance.pcap", "transactions.pcap", "java-old.pcap")

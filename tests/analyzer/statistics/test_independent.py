@@ -14,7 +14,6 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -25,8 +24,8 @@ from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.statistics.accumulators import STATISTICS
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.dissectors.registry import APIS
+from tests.kit.samples import SAMPLES
 
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 NAMES = ("cluster.pcap.gz", "kafka-python.pcap", "librdkafka.pcap", "transactions.pcap")
 
 

@@ -6,7 +6,7 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.rates import Rates
-from tests.analyzer.wire import MS, Wire, beat, heartbeat, told
+from tests.kit.wire import MS, Wire, beat, heartbeat, told
 
 
 def test_a_slice_of_one_exchange_counts_as_others_do() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,14 +14,13 @@ from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.statistics.delivery.audit import Audit
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
-
-HERE = Path(__file__).parents[1] / "captures"
+from tests.kit.samples import CAPTURES
 
 
 @cache
 def audited(name: str) -> tuple[Audit, Findings, list[Finding]]:
     findings = Findings()
-    with open_capture([HERE / f"{name}.pcap.gz"]) as capture:
+    with open_capture([CAPTURES / f"{name}.pcap.gz"]) as capture:
         capture.watch = findings.saw
         names = capture.context.names
         exchanges = list(capture.exchanges())
@@ -37,7 +35,7 @@ def audited(name: str) -> tuple[Audit, Findings, list[Finding]]:
 
 
 def truth(name: str) -> Any:
-    return json.loads((HERE / f"{name}.truth.json").read_text())
+    return json.loads((CAPTURES / f"{name}.truth.json").read_text())
 
 
 def again(*reads: list[int]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -14,9 +13,9 @@ from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.rates import STAGES, Rates
 from kafkascope.analyzer.statistics.traffic import Latency
 from kafkascope.captures.model import Connection, Endpoint
+from tests.kit.samples import CAPTURES
+from tests.kit.wire import MS
 
-CAPTURES = Path(__file__).parents[1] / "captures"
-MS = 1_000_000
 ENDS = Endpoint("10.0.0.4", 40_000), Endpoint("10.0.0.9", 9092)
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
-from click.testing import CliRunner
 
 from kafkascope.analyzer.exchanges.rows import blank
 from kafkascope.analyzer.payloads.decoding import Payloads
 from kafkascope.analyzer.payloads.known import KnownSchemas
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.topics import Topics
-from kafkascope.tui.cli import main
 from tests.analyzer.filter.decoded.orders import avro, payloads, produced, user
-from tests.analyzer.schema_samples import SAMPLES, capture
+from tests.kit.run import lines_of, run
+from tests.kit.schemas import SAMPLES, capture
 
 ROW = blank(number=0, id="", client_id="c", client_address="h:1", time_ns=1, wait_ns=0, api_key=0)
 
@@ -65,8 +64,6 @@ ORDERS = ["key id 1 (orders-key)", "value id 2 (orders-value)", "value id 3 (ord
 def test_the_command_tells_them_where_it_is_asked(
     table: str, words: list[str], wanted: list[str] | None
 ) -> None:
-    ran = CliRunner().invoke(
-        main, ["stats", table, str(capture("avro-registry")), *words, "--json"]
-    )
-    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    ran = run("stats", table, capture("avro-registry"), *words, "--json")
+    lines = lines_of(ran)
     assert next(each["schemas"] for each in lines if each["topic"] == "orders") == wanted

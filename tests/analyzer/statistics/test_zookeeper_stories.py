@@ -4,7 +4,6 @@ brokers."""
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,12 +17,11 @@ from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.zookeeper.consumers import TOO_MANY, KeptGroups
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
-from tests.analyzer.findings.sides import time_of
-from tests.analyzer.wire import MS, Wire, told
-from tests.analyzer.zookeeper_wire import ZooKeeperWire
+from tests.analyzer.findings.judging import time_of
+from tests.kit.samples import CAPTURES
+from tests.kit.wire import SECOND, Wire, told
+from tests.kit.zookeeper import ZooKeeperWire
 
-CAPTURES = Path(__file__).parents[1] / "captures"
-SECOND = 1000 * MS
 DELETED = 2
 EPHEMERAL = 1
 

@@ -19,7 +19,7 @@ from kafkascope.analyzer.payloads.json import bare as json_schema
 from kafkascope.analyzer.payloads.model import PayloadError
 from kafkascope.analyzer.payloads.proto import files as protobuf
 from kafkascope.tui.cli import main
-from tests.analyzer.schema_samples import SAMPLES, capture
+from tests.kit.schemas import SAMPLES, capture
 
 WORD = "qz7hidden"
 AVRO = {

@@ -16,65 +16,24 @@ from kafkascope.analyzer.commands.cut import cut
 from kafkascope.analyzer.commands.ls import ls
 from kafkascope.analyzer.conversation.detect import is_other
 from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import Row, row_of
+from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.transform import cut as cuts
 from kafkascope.analyzer.transform import cut_packets
 from kafkascope.analyzer.transform.cut import Cutting
-from kafkascope.analyzer.transform.cut_rewrites import Anonymous
 from kafkascope.analyzer.transform.limits import LIMITS
-from kafkascope.captures.inputs.spool import Spool
 from kafkascope.dissectors.records.records import crc_ok
 from tests.analyzer.packed import fields_of, told_of, unpacked
+from tests.analyzer.transform.cuts import cut_to, told
 from tests.explosion.many import connections
 from tests.explosion.turns import write_capture
+from tests.kit.samples import ROOT, rows_of
 
-SAMPLES = sorted((Path(__file__).parents[3] / "captures" / "samples").glob("*.pcap*"))
-
-
-def rows_of(path: Path) -> list[Row]:
-    with open_capture([path]) as capture:
-        return [row_of(each, capture.context.names) for each in capture.exchanges()]
-
-
-def told(row: Row) -> tuple[object, ...]:
-    """What has to stay, apart from numbers of connections and packets."""
-    return (
-        row.time_ns,
-        row.state,
-        row.api_key,
-        row.api_version,
-        row.correlation_id,
-        row.client_id,
-        row.software,
-        # Of bytes that are not Kafka's it is the size of a packet.
-        row.request_bytes if row.state != "opaque" else None,
-        row.response_bytes,
-        row.latency_ns,
-        row.topics,
-        row.groups,
-        row.errors,
-        row.records,
-        str(row.client_address),
-        str(row.broker_address),
-    )
+SAMPLES = sorted((ROOT / "captures" / "samples").glob("*.pcap*"))
 
 
 def is_written(row: Row) -> bool:
     """Whether it can be: not what nobody can read on a connection of Kafka's."""
     return row.state != "opaque" or is_other(row.reason)
-
-
-def cut_to(path: Path, target: Path, *, anonymous: bool = False, keep=lambda each: True) -> Cutting:
-    cutting = Cutting()
-    with open_capture([path], spool=Spool()) as capture, target.open("wb") as file:
-        capture.listener = cutting
-        for exchange in capture.exchanges():
-            if keep(exchange):
-                cutting.add(exchange)
-        cutting.add_others()
-        rewrite = Anonymous() if anonymous else None
-        cutting.write(file, capture.source.read, rewrite=rewrite)
-    return cutting
 
 
 def test_connections_beyond_the_limit_are_left_out_with_a_sentence(tmp_path, monkeypatch):

@@ -20,14 +20,14 @@ from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.captures import open_inputs
 from kafkascope.captures import streams as events_of
 from kafkascope.captures.formats.pcapng import SECRETS
-from tests.analyzer.capture_files import capture_file
-from tests.analyzer.transform.test_cut import told
-from tests.analyzer.wire import beat, heartbeat, request, response
+from tests.analyzer.transform.cuts import told
 from tests.captures.tls.writer import Talk
+from tests.kit.captures import capture_file
+from tests.kit.samples import TLS
+from tests.kit.wire import beat, heartbeat, request, response
 from tests.matrix import each_nth
 
-CAPTURES = Path(__file__).parents[1] / "captures" / "tls"
-NAMES = sorted(path.name.partition(".")[0] for path in CAPTURES.glob("*.truth.json"))
+NAMES = sorted(path.name.partition(".")[0] for path in TLS.glob("*.truth.json"))
 READABLE = [name for name in NAMES if not name.startswith("failed") and name != "tls13-https"]
 ALONE = (
     "tls12-rsa-cbc",
@@ -46,17 +46,17 @@ PASSWORD = b"open sesame 17"
 
 
 def capture_of(name: str) -> Path:
-    (found,) = CAPTURES.glob(f"{name}.pcap*")
+    (found,) = TLS.glob(f"{name}.pcap*")
     return found
 
 
 def truth_of(name: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((CAPTURES / f"{name}.truth.json").read_text())
+    told: dict[str, Any] = json.loads((TLS / f"{name}.truth.json").read_text())
     return told
 
 
 def keys_of(name: str) -> Path:
-    return CAPTURES / f"{name}.keys"
+    return TLS / f"{name}.keys"
 
 
 def run(*words: str | Path, code: int = 0) -> str:

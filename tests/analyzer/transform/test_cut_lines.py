@@ -17,8 +17,8 @@ from kafkascope.analyzer.commands.ls import ls
 from kafkascope.dissectors.registry import example, layout_of
 from tests.analyzer.requestlog.kafka_json import line
 from tests.analyzer.requestlog.samples import sample_files
+from tests.kit.samples import SAMPLES
 
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 NEW, TEXT, OLD = "k440-debug", "k272-text", "k010-trace"
 NUMBERED = ("number", "connection", "frames", "exchange_id", "counterpart")
 PUBLIC = {"__consumer_offsets", "__share_group_state", "__transaction_state", "__cluster_metadata"}

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from kafkascope.analyzer.commands.cluster import cluster
 from kafkascope.analyzer.commands.cut import cut
 from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import Row, row_of
+from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
@@ -22,14 +22,14 @@ from kafkascope.analyzer.transform.limits import LIMITS
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.captures.model import Connection, Endpoint, Opened, Resolved
-from tests.analyzer.capture_files import capture_file
-from tests.analyzer.statistics.cluster.test_cluster import metadata
-from tests.analyzer.wire import BROKER, beat, heartbeat, request, response
+from tests.kit.captures import capture_file
+from tests.kit.samples import ROOT, rows_of
+from tests.kit.wire import BROKER, beat, heartbeat, metadata, request, response
 from tests.matrix import each_nth
 
-TROUBLES = Path(__file__).parents[1] / "captures"
+TROUBLES = ROOT / "tests" / "analyzer" / "captures"
 SHOP = TROUBLES / "shop.pcap.zst"
-CAPTURES = Path(__file__).parents[2] / "captures"
+CAPTURES = ROOT / "tests" / "captures"
 SMALL = 20_000
 UNREADABLE = ("apiversions3-answered-as-0", "framing-lost", "header-without-client-id")
 """Messages that cannot be decoded are left out, or masked with --anonymize: what is in them is
@@ -69,11 +69,6 @@ def connections(path: Path) -> list[dict[str, object]]:
         for exchange in capture.exchanges():
             counted.add(ExchangeBatch.of(row_of(exchange, capture.context.names), exchange))
         return counted.rows()
-
-
-def rows_of(path: Path) -> list[Row]:
-    with open_capture([path]) as capture:
-        return [row_of(each, capture.context.names) for each in capture.exchanges()]
 
 
 @pytest.mark.parametrize("path", each_nth(ALL, 12), ids=lambda path: path.name)

@@ -7,7 +7,7 @@ import pytest
 from kafkascope.analyzer.bodies.dissection import header_of_cut
 from kafkascope.analyzer.conversation.plausible import cut_request
 from kafkascope.analyzer.model import Exchange
-from tests.analyzer.wire import Wire, beat, heartbeat, produce, request, response, told
+from tests.kit.wire import Wire, beat, heartbeat, produce, request, response, told
 
 SNAP = 30
 """What 96 bytes leave of a segment with Ethernet, IPv4 and TCP's time stamps."""

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from kafkascope.tui.cli import main
-from tests.analyzer.schema_samples import SAMPLES, capture
+from tests.kit.run import run
+from tests.kit.schemas import SAMPLES, capture
 
 NAMES = [
     "avro-registry",
@@ -24,7 +23,7 @@ LEAST = 5
 
 
 def ran(*words: str) -> str:
-    done = CliRunner().invoke(main, words)
+    done = run(*words)
     assert done.exit_code == 0, done.output
     return done.stdout
 

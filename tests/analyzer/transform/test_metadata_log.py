@@ -16,10 +16,10 @@ from kafkascope.dissectors.records.records import Record, batches, crc_ok, open_
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import decode_response
 from kafkascope.tui.cli import main
-from tests.analyzer.capture_files import capture_file
-from tests.analyzer.fixtures.test_secrets import unpadded
 from tests.analyzer.metadata_logs import CONFIGS, SECRETS, answer, framed, log, snapshot
-from tests.analyzer.wire import request
+from tests.analyzer.unique_words import unpadded
+from tests.kit.captures import capture_file
+from tests.kit.wire import request
 
 
 def records_in(data: bytes) -> list[Record]:

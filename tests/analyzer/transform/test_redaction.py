@@ -21,9 +21,10 @@ from kafkascope.dissectors.records.writer import encode_batch, encode_message_se
 from kafkascope.dissectors.registry import layout_of
 from kafkascope.dissectors.values import Uuid
 from tests.analyzer.unique_words import Filler
-from tests.analyzer.wire import request
+from tests.kit.samples import ROOT
+from tests.kit.wire import request
 
-SAMPLES = sorted((Path(__file__).parents[3] / "captures" / "samples").glob("*.pcap*"))
+SAMPLES = sorted((ROOT / "captures" / "samples").glob("*.pcap*"))
 
 RECORDS = [
     Record(7, 1000, b"a-key", b"a-value", (("a-name", b"a-header"), ("empty", None))),

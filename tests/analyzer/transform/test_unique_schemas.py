@@ -19,7 +19,7 @@ from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.tui.cli import main
 from tests.analyzer.unique_words import START, Filler, leaks, leaks_of_capture
-from tests.analyzer.wire import request, response
+from tests.kit.wire import request, response
 
 BROKER, REGISTRY = Endpoint("192.0.2.77", 9092), Endpoint("192.0.2.78", 8081)
 

@@ -16,11 +16,11 @@ from kafkascope.analyzer.transform.names.znodes import renamed_node, renamed_pat
 from kafkascope.analyzer.transform.redaction import Redaction
 from kafkascope.dissectors.registry import layout_of, message, write_layout
 from kafkascope.dissectors.zookeeper.types import BASE, CONNECT, EVENT, TYPES
-from tests.analyzer.transform.test_cut import cut_to, rows_of
+from tests.analyzer.transform.cuts import cut_to
 from tests.analyzer.unique_words import FORMS, WORD, Filler
+from tests.kit.samples import CAPTURES, SAMPLES, rows_of
 
-CAPTURES = Path(__file__).parents[1] / "captures"
-SAMPLE = Path(__file__).parents[3] / "captures" / "samples" / "zookeeper.pcap"
+SAMPLE = SAMPLES / "zookeeper.pcap"
 SIDES: tuple[Side, ...] = ("request", "response")
 SECRETS = (b"alice-secret", b"bob-secret", b"carol-secret")
 

@@ -15,7 +15,7 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 
 from kafkascope.bridges.mitmproxy import script
 from kafkascope.bridges.mitmproxy.addon import MARK, MATCHES, PAIRS, KafkaAddon, Relayed
-from tests.analyzer.wire import beat, heartbeat, produce, request, response
+from tests.kit.wire import beat, heartbeat, produce, request, response
 
 with warnings.catch_warnings():
     # What mitmproxy's own add-ons import warns of each other.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,9 +18,9 @@ from kafkascope.bridges.mitmproxy.views import HELD, KafkaView
 from kafkascope.captures import open_inputs
 from kafkascope.captures.model import Chunk, Endpoint
 from kafkascope.captures.streams.streams import streams
-from tests.analyzer.wire import beat, heartbeat, produce, request
+from tests.kit.samples import SAMPLES
+from tests.kit.wire import beat, heartbeat, produce, request
 
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 CLIENT, BROKER = Endpoint("10.0.0.1", 50000), Endpoint("10.0.0.2", 9092)
 
 

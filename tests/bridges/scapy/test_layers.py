@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import pickle
 import random
 import struct
@@ -21,6 +22,7 @@ from kafkascope.bridges.scapy.layers import KafkaStruct, of_request, of_response
 from kafkascope.dissectors.layout import ArrayWire, StructWire
 from kafkascope.dissectors.registry import APIS, Api, layout_of, write_layout
 from kafkascope.scapy import Kafka, KafkaMessage, KafkaUndecoded, layer_of
+from tests.kit.samples import ROOT
 from tests.strategies import bodies
 
 MESSAGES = [
@@ -267,3 +269,22 @@ def test_layouts_of_some_releases_are_classes_of_their_own() -> None:
             cls = made(variant, version)
             assert variant.message.releases in cls.__doc__
             assert of_request(bytes(cls())) in (cls, layer_of(api.name, version))
+
+
+# --- the examples of docs/scapy.md give what they say ---------------------------------------------
+
+
+def test_the_examples_are_true(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    # The fences of Markdown are no part of what is expected.
+    text = (
+        (ROOT / "docs" / "scapy.md")
+        .read_text("utf-8")
+        .replace("```python\n", "")
+        .replace("```", "")
+    )
+    test = doctest.DocTestParser().get_doctest(text, {}, "scapy.md", "docs/scapy.md", 0)
+    assert len(test.examples) > 12
+    said: list[str] = []
+    doctest.DocTestRunner().run(test, out=said.append)
+    assert "".join(said) == ""

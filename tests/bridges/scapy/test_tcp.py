@@ -26,10 +26,11 @@ from scapy.utils import rdpcap, wrpcap
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.bridges.scapy import tcp
 from kafkascope.scapy import Kafka, KafkaMessage, KafkaUndecoded
-from tests.analyzer.wire import beat, heartbeat, produce
+from tests.kit.samples import ROOT
+from tests.kit.wire import beat, heartbeat, produce
 from tests.matrix import each_nth
 
-SAMPLES = sorted((Path(__file__).parents[3] / "captures" / "samples").glob("*.pcap*"))
+SAMPLES = sorted((ROOT / "captures" / "samples").glob("*.pcap*"))
 SAMPLES = [path for path in SAMPLES if path.stem != "zookeeper"]
 Found = Counter[tuple[str, int, int, bytes]]
 

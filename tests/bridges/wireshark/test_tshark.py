@@ -17,25 +17,20 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from kafkascope.bridges.wireshark import folders
 from kafkascope.bridges.wireshark.protocol import LIVE, PROXY
-from kafkascope.tui.cli import main
+from tests.kit.run import run
+from tests.kit.samples import ROOT
 
 pytestmark = [
     pytest.mark.tshark,
     pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed"),
 ]
 
-ROOT = Path(__file__).parents[3]
 SAMPLE = ROOT / "captures" / "samples" / "librdkafka.pcap"
 PATIENCE_S = 60.0
 BIND = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
-
-
-def run(*args: str | Path) -> Result:
-    return CliRunner().invoke(main, list(map(str, args)))
 
 
 @pytest.fixture(scope="module")

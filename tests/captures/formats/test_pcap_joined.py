@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kafkascope.captures import CutShort, open_inputs
+from tests.kit.samples import SAMPLES
 
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 ONE = (SAMPLES / "kafka-python.pcap").read_bytes()
 OTHER = (SAMPLES / "aiokafka.pcap").read_bytes()
 

@@ -10,32 +10,17 @@ import pytest
 
 from kafkascope.captures import Packet, Source
 from kafkascope.captures.formats.write import PcapngWriter
-from tests.captures.wires import START_NS, Trickle, conversation, read
-
-FRAME = bytes(range(60))
-
-
-def block(order: str, kind: int, body: bytes) -> bytes:
-    body += bytes(-len(body) & 3)
-    size = pack(order + "I", len(body) + 12)
-    return pack(order + "I", kind) + size + body + size
-
-
-def section(order: str) -> bytes:
-    return block(order, 0x0A0D0D0A, pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1))
-
-
-def interface(order: str, link: int = 1, snaplen: int = 0, **options: bytes) -> bytes:
-    codes = {"comment": 1, "name": 2, "description": 3, "tsresol": 9, "tsoffset": 14}
-    body = pack(order + "HHI", link, 0, snaplen)
-    for name, value in options.items():
-        body += pack(order + "HH", codes[name], len(value)) + value + bytes(-len(value) & 3)
-    return block(order, 1, body + bytes(4))
-
-
-def enhanced(order: str, ticks: int, number: int = 0, frame: bytes = FRAME) -> bytes:
-    head = pack(order + "IIIII", number, ticks >> 32, ticks & 0xFFFFFFFF, len(frame), len(frame))
-    return block(order, 6, head + frame)
+from tests.kit.captures import (
+    FRAME,
+    START_NS,
+    Trickle,
+    block,
+    conversation,
+    enhanced,
+    interface,
+    read,
+    section,
+)
 
 
 def packets(data: bytes) -> tuple[list[Packet], Source]:

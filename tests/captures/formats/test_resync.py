@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 from kafkascope.captures import Packet
 from kafkascope.captures.formats.pcap import Pcap
 from kafkascope.captures.formats.resync import LINKS
-from tests.captures.formats.test_pcapng import enhanced, interface, section
-from tests.captures.parts.test_split import check, whole
-from tests.captures.parts.test_stretches import check as check_stretches
-from tests.captures.wires import START_NS, Tape, conversation
+from tests.captures.parts.checks import check, check_index
+from tests.kit.captures import START_NS, Tape, conversation, enhanced, interface, section, whole
 
 RECORD_HEADER = {"pcap": 16, "pcapng": 28}
 TRAILER = {"pcap": 0, "pcapng": 8}
@@ -70,7 +68,7 @@ def test_damage_costs_the_packets_that_it_hits(
     assert bool(damage) == bool(gaps)
     check(bad, part, part)
     if kind == "pcap":
-        check_stretches(bad, part)
+        check_index(bad, part)
 
 
 def test_many_places_are_told_in_one_sentence() -> None:
@@ -138,7 +136,7 @@ def test_a_record_that_is_only_odd_is_no_damage(fraction: int) -> None:
     after, damage, _ = whole(bytes(data))
     assert not damage
     assert len(after) == len(packets)
-    check_stretches(bytes(data), 500)
+    check_index(bytes(data), 500)
 
 
 def test_tags_that_were_put_back_in_are_no_damage() -> None:
@@ -160,7 +158,7 @@ def test_a_program_that_writes_odd_records_is_believed() -> None:
     after, damage, _ = whole(bytes(data))
     assert not damage
     assert [each.data for each in after] == [each.data for each in packets]
-    check_stretches(bytes(data), 500)
+    check_index(bytes(data), 500)
 
 
 def test_a_clock_that_was_set_is_no_damage() -> None:
@@ -169,7 +167,7 @@ def test_a_clock_that_was_set_is_no_damage() -> None:
     tape.frames += [(START_NS + number, bytes(60)) for number in range(20)]
     _, damage, _ = whole(tape.pcap())
     assert not damage
-    check_stretches(tape.pcap(), 300)
+    check_index(tape.pcap(), 300)
 
 
 def test_packets_of_an_interface_that_was_lost_are_left_out_one_by_one() -> None:

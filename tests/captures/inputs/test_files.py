@@ -36,7 +36,8 @@ from kafkascope.captures import (
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.inputs.files import BLOCK_BYTES
 from kafkascope.captures.inputs.spool import PacketPlaces
-from tests.captures.wires import START_NS, Tape, Trickle, bytes_of, conversation, read
+from tests.kit.captures import START_NS, Tape, Trickle, bytes_of, conversation, read
+from tests.kit.samples import ROOT
 
 WHOLE = conversation(30)
 EXPECTED = bytes_of(read(WHOLE.pcap())[0])
@@ -277,7 +278,7 @@ def test_reads_standard_input(tmp_path: Path) -> None:
         input=gzip.compress(WHOLE.pcapng()),
         capture_output=True,
         check=True,
-        cwd=Path(__file__).parents[3],
+        cwd=ROOT,
     )
     assert int(run.stdout) == len(WHOLE.frames)
 

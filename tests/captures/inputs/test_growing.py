@@ -11,8 +11,9 @@ import pytest
 from kafkascope.captures import Source
 from kafkascope.captures.inputs import time_order
 from kafkascope.captures.inputs.growing import Pace, being_written
+from tests.kit.samples import SAMPLES
 
-SAMPLE = Path(__file__).parents[3] / "captures" / "samples" / "libraries.pcap"
+SAMPLE = SAMPLES / "libraries.pcap"
 
 
 def _source(paths: list[Path]) -> tuple[Pace, Source]:

@@ -9,9 +9,9 @@ import pytest
 
 from kafkascope.captures import CutShort, Source, open_inputs
 from kafkascope.captures.inputs.restored import Restored
-from tests.captures.wires import START_NS, Tape, Trickle, conversation
+from tests.kit.captures import START_NS, Tape, Trickle, conversation
+from tests.kit.samples import SAMPLES
 
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 BEFORE = b"tcpdump: data link type LINUX_SLL2\ntcpdump: listening on any, snapshot length 262144\n"
 BEHIND = b"^C909 packets captured\n1820 packets received by filter\n0 packets dropped by kernel\n"
 INSIDE = b"tcpdump: pcap_loop: The interface disappeared\n"

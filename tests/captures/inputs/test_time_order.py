@@ -15,45 +15,15 @@ from hypothesis import strategies as st
 from kafkascope.captures import CutShort, Endpoint, Packet, Source, open_inputs
 from kafkascope.captures.build import Composer
 from kafkascope.captures.inputs import time_order
-from tests.analyzer.pipeline.traffic import files, tape
-from tests.captures.formats.test_pcapng import enhanced, interface, section
-from tests.captures.wires import Tape, Trickle, conversation, joined, read
-
-MS = 1_000_000
-Frames = list[tuple[int, bytes]]
-
-
-def in_order(seed: int) -> Frames:
-    """Traffic with a time of its own for each packet."""
-    frames: Frames = []
-    for time_ns, frame in sorted(tape(seed).frames, key=lambda each: each[0]):
-        frames.append((max(time_ns, frames[-1][0] + 1000 if frames else 0), frame))
-    return frames
-
-
-def mixed(rng: Random, frames: Frames, window_ns: int) -> Frames:
-    """The frames as several writers leave them: each in its order, in bursts; or each late by
-    some time."""
-    if rng.random() < 0.5:
-        writers = rng.randrange(2, 5)
-        found = [((time_ns // window_ns, rng.randrange(writers)), time_ns) for time_ns, _ in frames]
-    else:
-        found = [((time_ns + rng.randrange(window_ns), 0), time_ns) for time_ns, _ in frames]
-    return [frame for _, frame in sorted(zip(found, frames, strict=True))]
-
-
-def written(frames: Frames, path: Path, interfaces: int = 0) -> str:
-    made = Tape()
-    made.frames = frames
-    data = made.pcap()
-    if interfaces:
-        clock = {"tsresol": b"\t"}
-        blocks = [section("<"), *(interface("<", **clock) for _ in range(interfaces))]
-        for number, (time_ns, frame) in enumerate(frames):
-            blocks.append(enhanced("<", time_ns, number % interfaces, frame))
-        data = b"".join(blocks)
-    path.write_bytes(data)
-    return str(path)
+from tests.kit.captures import (
+    Tape,
+    Trickle,
+    conversation,
+    joined,
+    read,
+)
+from tests.kit.traffic import Frames, bursts, files, in_order, mixed, written
+from tests.kit.wire import MS
 
 
 def packets(name: str, block_bytes: int = 1 << 20) -> list[tuple[int, int, bytes]]:
@@ -109,13 +79,6 @@ def test_windows_are_bounded_and_the_same_for_every_reader(seed: int, block_byte
         assert found == packets(name)
     assert [each[0] for each in found] == list(range(1, len(frames) + 1))
     assert sorted(each[1:] for each in found) == sorted(shuffled)
-
-
-def bursts(frames: Frames, window_ns: int) -> Frames:
-    """Each direction as an interface of its own, which writes what it has now and then."""
-    source = [frame[26:30] for _, frame in frames]
-    order = sorted(range(len(frames)), key=lambda at: (frames[at][0] // window_ns, source[at]))
-    return [frames[at] for at in order]
 
 
 @pytest.mark.parametrize("window_ms", [250, 3_600_000])

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from kafkascope.captures import Chunk, Endpoint, Gap, Source, open_inputs, streams
 from kafkascope.captures.build import Composer
 from kafkascope.captures.merge import merging
-from tests.captures.wires import START_NS, A, B, Tape
+from tests.kit.captures import START_NS, A, B, Tape
+from tests.kit.wire import MS
 
 Frames = list[tuple[int, bytes]]
-MS = 1_000_000
 
 
 def traffic(rng: Random, connections: int, rounds: int, mss: int = 1460) -> Frames:

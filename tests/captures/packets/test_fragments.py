@@ -16,31 +16,21 @@ from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.packets.fragments import Fragments
 from kafkascope.captures.packets.ip import FRAGMENT, NOT_TCP
 from kafkascope.captures.packets.tcp import FIN, MASK, SYN
-from tests.captures.wires import START_NS, Tape, conversation, packet, read
-from tests.captures.wires import bytes_of as streams_of
+from tests.kit.captures import (
+    ETHER,
+    START_NS,
+    Tape,
+    conversation,
+    fragments4,
+    ip4,
+    packet,
+    read,
+    tcp,
+)
+from tests.kit.captures import bytes_of as streams_of
 
 VXLAN = b"\x15\xb3\x12\xb5\0\0\0\0" + b"\x08\0\0\0\0\0\7\0"
-ETHER = bytes(12) + b"\x08\0"
 ETHER_6 = bytes(12) + b"\x86\xdd"
-
-
-def ip4(payload: bytes, protocol: int = 6, ident: int = 7, field: int = 0) -> bytes:
-    head = pack(">BBHHHBBH", 0x45, 0, 20 + len(payload), ident, field, 64, protocol, 0)
-    return head + bytes([10, 0, 0, 1, 10, 0, 0, 2]) + payload
-
-
-def tcp(data: bytes, flags: int = 0x18, seq: int = 1000) -> bytes:
-    return pack(">HHIIBBHHH", 40000, 9092, seq, 5, 0x50, flags, 1000, 0, 0) + data
-
-
-def fragments4(whole: bytes, size: int, protocol: int = 6, ident: int = 7) -> list[bytes]:
-    """The payload of an IPv4 packet, cut every `size` bytes."""
-    cuts = range(0, len(whole), size)
-    fields = [(0x2000 if at + size < len(whole) else 0) | at >> 3 for at in cuts]
-    parts = [whole[at : at + size] for at in cuts]
-    return [
-        ETHER + ip4(part, protocol, ident, field) for part, field in zip(parts, fields, strict=True)
-    ]
 
 
 def fragments6(whole: bytes, size: int, ident: int = 7) -> list[bytes]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafkascope.captures import Packet, Segment, segment_of
 from kafkascope.captures.packets.link_types import LINK_TYPES
 from kafkascope.captures.packets.tcp import MASK, distance, endpoints, reverse
-from tests.captures.wires import FLOW, packet
+from tests.kit.captures import FLOW, packet
 
 logging.getLogger("scapy.runtime").setLevel(logging.ERROR)
 inet = pytest.importorskip("scapy.layers.inet")

@@ -13,7 +13,7 @@ from kafkascope.captures import Segment, segment_of
 from kafkascope.captures.packets.ip import NOT_TCP
 from kafkascope.captures.packets.tcp import endpoints
 from kafkascope.captures.packets.tunnels import CARRIERS, inner_ip
-from tests.captures.wires import packet
+from tests.kit.captures import packet
 
 logging.getLogger("scapy.runtime").setLevel(logging.ERROR)
 inet = pytest.importorskip("scapy.layers.inet")

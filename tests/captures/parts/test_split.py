@@ -3,70 +3,31 @@
 from __future__ import annotations
 
 import gzip
-import pickle
-from collections.abc import Callable
-from pathlib import Path
+import itertools
+from random import Random
 from struct import pack
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.captures import CutShort, NotACapture, Packet, Source
-from kafkascope.captures.formats.records import FileGap, add_gap
+from kafkascope.captures import NotACapture, Source
+from kafkascope.captures.formats.pcap import Pcap
 from kafkascope.captures.inputs.opening import StoredFile
-from kafkascope.captures.parts.split import Index, index, read_split
-from tests.captures.formats.test_pcapng import block, enhanced, interface, section
-from tests.captures.wires import Trickle, conversation
-
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
-
-
-def opener(data: bytes) -> Callable[[str, int], Trickle]:
-    return lambda name, start: Trickle(data[start:])
-
-
-def whole(data: bytes) -> tuple[list[Packet], list[str], list[FileGap]]:
-    source = Source(["x"], None, {0: Trickle(data)})
-    found: list[Packet] = []
-    try:
-        found.extend(source.packets())
-    except CutShort:
-        pass
-    return found, [str(each) for each in source.statistics.damage], source.gaps[0]
-
-
-def in_parts(data: bytes, size: int, block_bytes: int) -> tuple[list[Packet], list[FileGap], Index]:
-    found: list[Packet] = []
-    gaps: list[FileGap] = []
-    told = index("x", opener(data), split_bytes=size, block_bytes=block_bytes)
-    for each in told.splits:
-        split = pickle.loads(pickle.dumps(each))
-        assert split == each
-        with read_split("x", split, opener(data), block_bytes=block_bytes) as source:
-            here: list[Packet] = []
-            try:
-                here.extend(source.packets())
-            except CutShort:
-                assert source.gaps or told.compressed
-            for gap in source.gaps.get(0, []):
-                add_gap(gaps, gap)
-            assert len(here) == split.packets
-            found += here
-    return found, gaps, told
-
-
-def check(data: bytes, size: int, block_bytes: int) -> Index:
-    expected, damage, holes = whole(data)
-    packets, gaps, told = in_parts(data, size, block_bytes)
-    assert packets == expected
-    assert gaps == told.gaps == holes
-    assert told.packets == len(packets)
-    assert [told.damage] == damage or (not told.damage and not damage)
-    times = [each.time_ns for each in packets]
-    assert (told.first_ns, told.last_ns) == ((times[0], max(times)) if times else (None, None))
-    return told
-
+from kafkascope.captures.parts.split import index, read_split
+from kafkascope.captures.parts.stretches import head_of
+from tests.captures.parts.checks import check, check_index, index_of
+from tests.kit.captures import (
+    START_NS,
+    Tape,
+    block,
+    conversation,
+    enhanced,
+    interface,
+    opener,
+    section,
+)
+from tests.kit.samples import SAMPLES
 
 sizes = st.integers(1, 4000)
 
@@ -180,3 +141,79 @@ def test_what_is_no_capture_is_refused() -> None:
 @pytest.mark.parametrize("size", [200, 1000])
 def test_captures_that_were_joined_have_headers_between_their_records(size: int) -> None:
     check(conversation().pcap() * 3, size, 1 << 20)
+
+
+# --- one pcap walked by many at once: the index is that of a single walk, whatever wa -------------
+
+
+stretch_sizes = st.integers(300, 4000)
+few = settings(max_examples=12)
+
+
+@given(size=stretch_sizes, order=st.sampled_from("<>"), nano=st.booleans())
+def test_one_index_of_many_walks(size: int, order: str, nano: bool) -> None:
+    data = conversation().pcap(order=order, nano=nano)
+    told = check_index(data, size)
+    assert len(told.splits) > 1 or size > len(data) // 3
+
+
+def tape(seed: int) -> Tape:
+    """Payloads that look like records, like nothing, or like zeros."""
+    random = Random(seed)
+    made = Tape()
+    inner = Tape()
+    inner.frames = [(START_NS, random.randbytes(60)) for _ in range(40)]
+    for number in range(60):
+        kind = random.randrange(4)
+        payload = (
+            random.randbytes(random.randrange(1, 400)),
+            bytes(random.randrange(1, 400)),
+            inner.pcap()[random.randrange(24) :],
+            pack("<IIII", 5, 5, 100, 100) * random.randrange(1, 20),
+        )[kind]
+        made.frames.append((START_NS + number, payload))
+    return made
+
+
+@few
+@given(seed=st.integers(0, 1 << 32), size=stretch_sizes)
+def test_what_only_looks_like_records_misleads_nobody(seed: int, size: int) -> None:
+    check_index(tape(seed).pcap(), size)
+
+
+@few
+@given(seed=st.integers(0, 1 << 32), size=stretch_sizes, cut=st.floats(0.05, 1), harm=st.booleans())
+def test_damage_costs_what_it_costs_in_one_walk(
+    seed: int, size: int, cut: float, harm: bool
+) -> None:
+    data = tape(seed).pcap()
+    data = data[: max(24, int(cut * len(data)))]
+    if harm and len(data) > 60:
+        at = Random(seed).randrange(24, len(data) - 4)
+        data = data[:at] + b"\xff\xff\xff\xff" + data[at + 4 :]
+    check_index(data, size)
+
+
+def test_files_that_were_joined_with_cat() -> None:
+    data = conversation().pcap() * 3
+    for size in (200, 777, 5000):
+        check_index(data, size)
+
+
+def test_guesses_are_right_where_packets_are_plain() -> None:
+    """Else walking in stretches would be walking twice."""
+    data = conversation().pcap() + conversation().pcap()[24:] * 20
+    _, found = index_of(data, 3000)
+    assert len(found) > 5
+    assert all(one.landed == two.begin for one, two in itertools.pairwise(found))
+
+
+def test_nothing_is_guessed_of_what_holds_no_record() -> None:
+    head = conversation().pcap()[:24]
+    for data in (b"", b"short", b"\xff" * 1000):
+        assert Pcap(head, 0).search(bytearray(data), True).at is None
+
+
+@pytest.mark.parametrize("data", [conversation().pcapng()], ids=["pcapng"])
+def test_only_a_plain_pcap_is_walked_so(data: bytes) -> None:
+    assert head_of("x", opener(data)) is None

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kafkascope.captures.build import Composer
 from kafkascope.captures.streams.copies import SPAN_NS, WINDOW, Copies
-from tests.captures.wires import A, B, Tape, bytes_of, conversation, read
+from tests.kit.captures import A, B, Tape, bytes_of, conversation, read
 
 
 def test_a_copy_is_near_in_time_or_on_another_interface() -> None:

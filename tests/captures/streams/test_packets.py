@@ -11,10 +11,10 @@ from kafkascope.captures import Connection, NotKept, Opened, Packet, Source, Spo
 from kafkascope.captures import streams as events_of
 from kafkascope.captures.build import Composer
 from kafkascope.captures.streams.streams import packets_of
-from tests.captures.packets.test_fragments import ETHER, fragments4, ip4, tcp
-from tests.captures.wires import A, B, Tape, Trickle
+from tests.kit.captures import ETHER, A, B, Tape, Trickle, fragments4, ip4, tcp
+from tests.kit.samples import ROOT
 
-SAMPLES = sorted((Path(__file__).parents[3] / "captures" / "samples").glob("*.pcap*"))
+SAMPLES = sorted((ROOT / "captures" / "samples").glob("*.pcap*"))
 
 
 def opened(source: Source) -> list[Connection]:

@@ -13,7 +13,7 @@ from kafkascope.captures import Chunk, Closed, Connection, Gap, Opened, Reassemb
 from kafkascope.captures.limits import CaptureLimits
 from kafkascope.captures.packets.tcp import ACK, FIN, PSH, RST, SYN
 from kafkascope.captures.streams.connection import DirectionState
-from tests.captures.wires import BACK, FLOW, bytes_of, fed, segment, told
+from tests.kit.captures import BACK, FLOW, bytes_of, fed, segment, told
 
 OPEN = "open 10.0.0.1:40000 10.0.0.2:9092"
 LATER = 300.0

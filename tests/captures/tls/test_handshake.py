@@ -20,55 +20,8 @@ from kafkascope.captures.model import (
 )
 from kafkascope.captures.tls.sources import KeySources
 from kafkascope.captures.tls.stream import TlsStream
-from tests.authority import Authority
-
-CLIENT, BROKER = 0, 1
-Bytes = list[tuple[int, bytes]]
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
-def broker(authority: Authority) -> Path:
-    return authority.issue("broker", "127.0.0.1")
-
-
-def talk(
-    client: ssl.SSLContext, server: ssl.SSLContext, *, work: bool = True, session: object = None
-) -> Bytes:
-    """What both ends send: (direction, bytes) in turns."""
-    c_in, c_out, s_in, s_out = (ssl.MemoryBIO() for _ in range(4))
-    one = client.wrap_bio(c_in, c_out, server_hostname="127.0.0.1", session=session)  # type: ignore[arg-type]
-    two = server.wrap_bio(s_in, s_out, server_side=True)
-    steps = [one.do_handshake, two.do_handshake]
-    if work:
-        steps += [lambda: one.write(b"a" * 100), lambda: two.read(200)]
-        steps += [lambda: two.write(b"b" * 100), lambda: one.read(200)]
-    told: Bytes = []
-    for step in [one.do_handshake, two.do_handshake] * 4 + steps:
-        try:
-            step()
-        except (ssl.SSLWantReadError, ssl.SSLError):
-            pass
-        for direction, source, target in ((CLIENT, c_out, s_in), (BROKER, s_out, c_in)):
-            data = source.read()
-            if data:
-                told.append((direction, data))
-                target.write(data)
-    return told
-
-
-def contexts(broker: Path, authority: Authority | None) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    client, server = (
-        ssl.SSLContext(each) for each in (ssl.PROTOCOL_TLS_CLIENT, ssl.PROTOCOL_TLS_SERVER)
-    )
-    server.load_cert_chain(broker)
-    if authority is not None:
-        client.load_verify_locations(authority.certificate)
-    return client, server
+from tests.captures.tls.talks import BROKER, CLIENT, Bytes, contexts, talk
+from tests.kit.authority import Authority
 
 
 def result(told: Bytes, *ends: int) -> HandshakeResult | None:

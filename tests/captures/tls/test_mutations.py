@@ -12,7 +12,7 @@ import pytest
 
 from kafkascope.captures.tls.keys.keylog import KeyLog
 from kafkascope.captures.tls.sources import KeySources
-from tests.captures.tls.test_stream import Bytes, Read, assert_part, cut, keys
+from tests.captures.tls.reading import Bytes, Read, assert_part, cut, keys
 from tests.captures.tls.writer import CLIENT, SERVER, Talk, certificate
 from tests.conftest import PROFILE
 from tests.matrix import mostly_slow

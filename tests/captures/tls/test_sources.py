@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kafkascope.captures.limits import LIMITS, CaptureLimits
 from kafkascope.captures.tls.keys.keylog import KeyLog, log_line
 from kafkascope.captures.tls.sources import KeySources
-from tests.captures.tls.test_stream import Read
+from tests.captures.tls.reading import Read
 from tests.captures.tls.writer import Talk
 
 RANDOMS = [number.to_bytes(32, "big") for number in range(100)]

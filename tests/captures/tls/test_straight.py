@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kafkascope.captures.model import Chunk, Closed, Gap, Piece, StreamEvent
 from kafkascope.captures.tls.stream import TlsStream
-from tests.captures.tls.test_stream import Read, keys, work
+from tests.captures.tls.reading import Read, keys, work
 from tests.captures.tls.writer import CLIENT, SERVER, Talk
 
 TALKS = [

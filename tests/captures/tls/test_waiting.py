@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kafkascope.captures.model import Chunk, Closed, Gap
 from kafkascope.captures.tls.keys.keylog import KeyLog
 from kafkascope.captures.tls.sources import KeySources
-from tests.captures.tls.test_stream import VARIANTS, Bytes, Read, cut, keys, work
+from tests.captures.tls.reading import VARIANTS, Bytes, Read, cut, keys, work
 from tests.captures.tls.writer import CLIENT, SERVER, Talk
 
 

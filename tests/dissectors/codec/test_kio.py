@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import importlib
 import io
-import pkgutil
 import uuid
 from typing import Any
 
-import kio.schema
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
-from kio.static.constants import EntityType
 
 from kafkascope.dissectors import registry
 from kafkascope.dissectors.codec.reader import Body, reader
@@ -28,13 +24,16 @@ from kafkascope.dissectors.codec.writer import writer
 from kafkascope.dissectors.layout import (
     ArrayWire,
     Layout,
-    Slot,
     StructWire,
-    UuidWire,
     Wire,
     default_of,
 )
-from kafkascope.dissectors.values import Uuid
+from tests.dissectors.codec.kio_bodies import (
+    CLASSES,
+    EPOCH,
+    _pairs,
+    from_kio,
+)
 from tests.matrix import mostly_slow
 from tests.strategies import bodies
 
@@ -50,33 +49,7 @@ LACKS = (
 )
 """What kio cannot express, all narrowed in `_leaf` and `_entity`."""
 
-SECOND = datetime.timedelta(seconds=1)
-EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 KNOWN_CODES = sorted(code.value for code in ErrorCode)
-
-
-def _found() -> dict[tuple[str, int], Any]:
-    classes = {}
-    for module in pkgutil.walk_packages(kio.schema.__path__, "kio.schema."):
-        for value in vars(importlib.import_module(module.name)).values():
-            if not isinstance(value, type) or not dataclasses.is_dataclass(value):
-                continue
-            if getattr(value, "__type__", EntityType.nested) is not EntityType.nested:
-                classes[value.__name__, int(value.__version__)] = value  # type: ignore[attr-defined]
-    return classes
-
-
-CLASSES = _found()
-
-
-def _pairs(cls: Any, wire: StructWire) -> list[tuple[Any, Slot]]:
-    """The fields of a class beside the slots of a struct."""
-    fields = dataclasses.fields(cls)
-    plain = [field for field in fields if "tag" not in field.metadata]
-    tagged = {field.metadata["tag"]: field for field in fields if "tag" in field.metadata}
-    assert tagged.keys() == {slot.tag for slot in wire.tags}
-    beside = [(tagged[slot.tag], slot) for slot in wire.tags]
-    return [*zip(plain, wire.slots, strict=True), *beside]
 
 
 def _class_in(annotation: Any) -> Any:
@@ -124,27 +97,6 @@ def _entity(cls: Any, wire: StructWire, body: Body) -> Any:
             value = default_of(slot)
         values[field.name] = _to_kio(slot.wire, field, value)
     return cls(**values)
-
-
-def _from_kio(wire: Wire, value: Any) -> Any:
-    if isinstance(wire, UuidWire):
-        return Uuid(value.bytes if value else 16)
-    if isinstance(wire, ArrayWire) and value is not None:
-        return [_from_kio(wire.element, each) for each in value]
-    if isinstance(wire, StructWire) and value is not None:
-        beside = _pairs(type(value), wire)
-        return {s.name: _from_slot(s, getattr(value, f.name), f) for f, s in beside}
-    if isinstance(value, datetime.timedelta):
-        return value // (SECOND / 1000)
-    if isinstance(value, datetime.datetime):
-        return (value - EPOCH) // (SECOND / 1000)
-    return value.value if isinstance(value, ErrorCode) else value
-
-
-def _from_slot(slot: Slot, value: Any, field: Any) -> Any:
-    if field.metadata.get("kafka_type") == "datetime_i64" and value is None:
-        return -1
-    return _from_kio(slot.wire, value)
 
 
 def _written(entity: Any) -> bytes:
@@ -206,7 +158,7 @@ def test_kio_reads_what_we_write_and_writes_what_we_read(name: str, version: int
     @given(bodies(layout))
     def agree(body: Body) -> None:
         entity = _entity(cls, layout.body, body)
-        narrowed = _from_kio(layout.body, entity)
+        narrowed = from_kio(layout.body, entity)
         data = _written(entity)
         assert read(data, 0) == (narrowed, len(data))
         assert write(narrowed) == data

@@ -3,14 +3,15 @@ of large ones show a part."""
 
 from __future__ import annotations
 
+import gc
 import struct
 
 import pytest
 
 from kafkascope.dissectors.codec.reader import UNKNOWN_TAG_WEIGHT, weight
 from kafkascope.dissectors.codec.structs import parse
-from kafkascope.dissectors.codec.tree import REST, annotate
-from kafkascope.dissectors.errors import TooLarge
+from kafkascope.dissectors.codec.tree import REST, Node, annotate
+from kafkascope.dissectors.errors import DissectError, TooLarge
 from kafkascope.dissectors.layout import ArrayWire, StructWire
 from kafkascope.dissectors.limits import LIMITS, DissectorLimits
 from kafkascope.dissectors.registry import (
@@ -105,3 +106,35 @@ def test_unknown_tags_beyond_it_too() -> None:
         assert leaf.start == at
         at = leaf.end
     assert at == len(data)
+
+
+# --- trees of messages: what making one leaves behind ---------------------------------------------
+
+
+COUNT = 1_000
+
+
+def kept() -> int:
+    """Nodes that nobody but the garbage collector can let go of."""
+    return sum(type(each) is Node for each in gc.get_objects())
+
+
+@pytest.mark.parametrize("cut", [0, 10])
+def test_a_tree_goes_with_its_last_reader(cut: int) -> None:
+    topics = [{"name": f"t{number}"} for number in range(COUNT)]
+    data = encode_body("MetadataRequest", 1, {"topics": topics})
+    layout = layout_of("MetadataRequest", 1)
+    gc.collect()
+    gc.disable()
+    try:
+        before = kept()
+        if cut:
+            with pytest.raises(DissectError):
+                annotate(layout, data[:-cut])
+        else:
+            tree = annotate(layout, data)
+            assert kept() - before > COUNT
+            del tree
+        assert kept() == before
+    finally:
+        gc.enable()

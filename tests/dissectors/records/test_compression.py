@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from kafkascope.dissectors.errors import DissectError, Malformed, TooLarge
 from kafkascope.dissectors.records.compression import _XERIAL, NAMES, compress, decompress, xxh32
+from tests.kit.samples import ROOT
 
 real = pytest.mark.parametrize("codec", [1, 2, 3, 4], ids=NAMES.get)
 
@@ -145,7 +146,7 @@ def test_a_bomb_takes_no_more_memory_than_a_few_times_the_limit(codec: int, tmp_
     else:
         file.write_bytes(compress(codec, bytes(256 << 20)))
     command = [sys.executable, "-c", BOMB, str(codec), str(file)]
-    root = Path(__file__).parents[3]
+    root = ROOT
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
     assert int(done.stdout) < 160
 

@@ -9,8 +9,6 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["Arguments", "serve"]
-
 Arguments = dict[str, str]
 
 

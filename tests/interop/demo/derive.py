@@ -5,15 +5,12 @@ so that connections, retransmissions and times are those of the minute in which 
 """
 
 import subprocess
-from pathlib import Path
 
 from zstandard import ZstdCompressor, ZstdDecompressor
 
 from tests.interop.demo.machines import IN_THE_DEMO, MACHINES
+from tests.kit.samples import ROOT
 
-__all__ = ["SHOP", "main", "packed"]
-
-ROOT = Path(__file__).parents[3]
 SHOP = ROOT / "tests" / "analyzer" / "captures" / "shop.pcap.zst"
 TARGET = ROOT / "captures" / "samples" / "demo.pcap.zst"
 LIMIT_BYTES = 300_000

@@ -2,8 +2,6 @@
 
 from tests.interop.demo import actors
 
-__all__ = ["IN_THE_DEMO", "MACHINES", "PROGRAMS"]
-
 # Two of billing's members share no machine.
 PROGRAMS = (
     *("orders-svc", "billing-1", "billing-2", "billing-3", "legacy-export", "mailer"),

@@ -20,8 +20,9 @@ from tests.interop.demo.machines import MACHINES
 from tests.interop.demo.network import BRIDGE, network
 from tests.interop.demo.shop import ADDRESSES, PORTS, ShopCluster, prepare
 from tests.interop.drivers import Client, Driver
-from tests.interop.maven import BROKERS, CLIENTS, ROOT, compiled, jars
+from tests.interop.maven import BROKERS, CLIENTS, compiled, jars
 from tests.interop.sniff import sniff
+from tests.kit.samples import ROOT
 
 HOME = Path("/var/tmp/kafka-shop")  # its name may be on the wire
 JAVA = ("Stores", "Driver", "Json", "Polling", "Known", "Sell", "Follow", "headers/Headers")

@@ -14,8 +14,6 @@ from pathlib import Path
 
 from tests.interop.link import Link, joined, whole_frames
 
-__all__ = ["BRIDGE", "inside", "network"]
-
 BRIDGE = "br0"
 HOME = "kafkascope-demo"
 NEW_NETWORK = 0x40000000

@@ -8,7 +8,6 @@ capture does not tell is made up: the broker's own time is split between its que
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from zstandard import ZstdCompressor
@@ -25,8 +24,8 @@ from kafkascope.analyzer.requestlog.model import (
     LoggedBody,
     LoggedConnection,
 )
+from tests.kit.samples import SAMPLES
 
-SAMPLES: Final = Path(__file__).parents[3] / "captures" / "samples"
 SOURCE: Final = SAMPLES / "demo.pcap.zst"
 TARGET: Final = SAMPLES.parent / "logs" / "demo.log.zst"
 MS: Final = 1_000_000

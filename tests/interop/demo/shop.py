@@ -8,8 +8,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop.brokers import KRaftCluster
 
-__all__ = ["ADDRESSES", "PORTS", "ShopCluster", "prepare"]
-
 ADDRESSES = ("10.0.1.1", "10.0.1.2", "10.0.1.3")
 PORTS = (9092, 9095, 29092)
 """Of the listeners for clients: plain, SASL, and one that was set up for containers."""

@@ -26,7 +26,7 @@ from kafkascope.proxy.cli import OPEN_HOOK, proxy
 from kafkascope.proxy.control.attach import Attached, NoProxy, RequestRefused, find
 from kafkascope.proxy.control.control import Control
 from kafkascope.proxy.engine.directory import parse_address
-from tests.proxy.kit import (
+from tests.kit.proxy import (
     HEARTBEAT,
     PATIENCE_S,
     broker,
@@ -36,12 +36,9 @@ from tests.proxy.kit import (
     refused,
     request,
     response,
+    run,
     until,
 )
-
-
-def run(coroutine: Any) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, 300))
 
 
 @asynccontextmanager
@@ -91,70 +88,61 @@ class Reader(threading.Thread):
         return next(each for each in reversed(self.seen) if each["event"] == "state")
 
 
-def test_a_wish_that_is_no_number_of_seconds_is_refused(tmp_path: Path) -> None:
-    async def main() -> None:
-        path = tmp_path / "s"
-        async with controlled(path):
-            for every in (float("nan"), True, "1"):
-                with pytest.raises(RequestRefused, match="must be seconds"):
-                    await ask(path, "watch", every=every)
-
-    run(main())
+async def test_a_wish_that_is_no_number_of_seconds_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    async with controlled(path):
+        for every in (float("nan"), True, "1"):
+            with pytest.raises(RequestRefused, match="must be seconds"):
+                await ask(path, "watch", every=every)
 
 
-def test_states_come_at_once_and_when_frames_are_held_and_decided(tmp_path: Path) -> None:
-    async def main() -> None:
-        path = tmp_path / "s"
-        async with controlled(path) as (made, _):
-            with Attached(path) as attached:
-                reader = Reader(attached.events(every=3600))
-                await until(lambda: len(reader.seen) == 1)
-                await ask(path, "hold", filter="api == Heartbeat")
-                _, writer = await connect(made.bootstrap)
-                writer.write(request(HEARTBEAT, 4, {"group_id": "orders"}))
-                await until(lambda: bool(reader.state["held"]))
-                state = reader.state
-                (held,) = state["held"]
-                assert held["rule"] == "hold request"
-                assert held["summary"] == "orders"
-                assert held["editable"]
-                assert [rule["action"] for rule in state["rules"]] == ["hold"]
-                assert state["status"]["held"] == 1
-                assert state["metrics"]["requests_total"] == {"Heartbeat": 1}
-                (connection,) = (await ask(path, "connections"))["connections"]
-                assert connection["stopped"] == ["hold", None]
-                assert connection["held"] == [held["number"]]
-                await ask(path, "release", number=held["number"])
-                await until(lambda: not reader.state["held"])
-                await ask(path, "clear")
-                await until(lambda: not reader.state["rules"])
-                made.hub.once("key", "something is worth saying")
-                await until(lambda: reader.state["status"]["notices"] != [])
-                notices = [each for each in reader.seen if each["event"] == "notice"]
-                assert [each["text"] for each in notices] == ["something is worth saying"]
-                await leave(writer)
-            await until(lambda: not reader.is_alive())
-            await until(lambda: made.hub.watchers == set())
-
-    run(main())
+async def test_states_come_at_once_and_when_frames_are_held_and_decided(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    async with controlled(path) as (made, _):
+        with Attached(path) as attached:
+            reader = Reader(attached.events(every=3600))
+            await until(lambda: len(reader.seen) == 1)
+            await ask(path, "hold", filter="api == Heartbeat")
+            _, writer = await connect(made.bootstrap)
+            writer.write(request(HEARTBEAT, 4, {"group_id": "orders"}))
+            await until(lambda: bool(reader.state["held"]))
+            state = reader.state
+            (held,) = state["held"]
+            assert held["rule"] == "hold request"
+            assert held["summary"] == "orders"
+            assert held["editable"]
+            assert [rule["action"] for rule in state["rules"]] == ["hold"]
+            assert state["status"]["held"] == 1
+            assert state["metrics"]["requests_total"] == {"Heartbeat": 1}
+            (connection,) = (await ask(path, "connections"))["connections"]
+            assert connection["stopped"] == ["hold", None]
+            assert connection["held"] == [held["number"]]
+            await ask(path, "release", number=held["number"])
+            await until(lambda: not reader.state["held"])
+            await ask(path, "clear")
+            await until(lambda: not reader.state["rules"])
+            made.hub.once("key", "something is worth saying")
+            await until(lambda: reader.state["status"]["notices"] != [])
+            notices = [each for each in reader.seen if each["event"] == "notice"]
+            assert [each["text"] for each in notices] == ["something is worth saying"]
+            await leave(writer)
+        await until(lambda: not reader.is_alive())
+        await until(lambda: made.hub.watchers == set())
 
 
-def test_a_watcher_that_does_not_read_stops_nobody(tmp_path: Path) -> None:
-    async def main() -> None:
-        path = tmp_path / "s"
-        async with controlled(path) as (made, control):
-            _, deaf = await asyncio.open_unix_connection(path)
-            deaf.write(b'{"do":"watch","every":0.1}\n')
-            await until(lambda: bool(made.hub.watchers))
-            for turn in range(300):
-                made.hub.changed()
-                assert (await ask(path, "status"))["protocol"] == PROTOCOL
-                if turn % 100 == 0:
-                    await asyncio.sleep(0.1)
-            deaf.close()
-            await control.close()
-
-    run(main())
+async def test_a_watcher_that_does_not_read_stops_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    async with controlled(path) as (made, control):
+        _, deaf = await asyncio.open_unix_connection(path)
+        deaf.write(b'{"do":"watch","every":0.1}\n')
+        await until(lambda: bool(made.hub.watchers))
+        for turn in range(300):
+            made.hub.changed()
+            assert (await ask(path, "status"))["protocol"] == PROTOCOL
+            if turn % 100 == 0:
+                await asyncio.sleep(0.1)
+        deaf.close()
+        await control.close()
 
 
 @pytest.mark.parametrize("recording", [False, True])
@@ -199,80 +187,70 @@ def _ids(path: Path) -> list[int]:
     return [json.loads(line)["correlation_id"] for line in done.stdout.splitlines()]
 
 
-def test_a_proxy_that_records_nothing_stops_recording_with_the_last_stream(tmp_path: Path) -> None:
-    async def main() -> None:
-        path = tmp_path / "s"
-        async with controlled(path) as (made, _):
+async def test_a_proxy_that_records_nothing_stops_recording_with_the_last_stream(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "s"
+    async with controlled(path) as (made, _):
+        reader, writer = await connect(made.bootstrap)
+        writer.write(request(HEARTBEAT, 4))
+        await read_frame(reader)
+        first, second = Attached(path), Attached(path)
+        await asyncio.to_thread(first.capture)
+        await asyncio.to_thread(second.capture)
+        await until(lambda: made.recorder is not None and len(made.recorder.sinks) == 2)
+        assert made.hub.recording is made.recorder
+        first.close()
+        await until(lambda: made.recorder is not None and len(made.recorder.sinks) == 1)
+        second.close()
+        await until(lambda: made.recorder is None)
+        assert made.hub.recording is None
+        assert all(h.kafka.relay.context.tap is None for h in made.handlers)  # type: ignore[union-attr]
+        writer.write(request(HEARTBEAT, 4))
+        await read_frame(reader)
+        await leave(writer)
+
+
+async def test_exchanges_come_as_lines_of_json(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    async with controlled(path) as (made, _):
+        with Attached(path) as attached:
+            with pytest.raises(RequestRefused, match="filter"):
+                await asyncio.to_thread(attached.exchanges, "api = = 5")
+            lines = await asyncio.to_thread(attached.exchanges, "correlation_id == 2")
+            reading = Reader(lines)
+            await until(lambda: made.hub.recording is not None)
             reader, writer = await connect(made.bootstrap)
-            writer.write(request(HEARTBEAT, 4))
-            await read_frame(reader)
-            first, second = Attached(path), Attached(path)
-            await asyncio.to_thread(first.capture)
-            await asyncio.to_thread(second.capture)
-            await until(lambda: made.recorder is not None and len(made.recorder.sinks) == 2)
-            assert made.hub.recording is made.recorder
-            first.close()
-            await until(lambda: made.recorder is not None and len(made.recorder.sinks) == 1)
-            second.close()
-            await until(lambda: made.recorder is None)
-            assert made.hub.recording is None
-            assert all(h.kafka.relay.context.tap is None for h in made.handlers)  # type: ignore[union-attr]
-            writer.write(request(HEARTBEAT, 4))
-            await read_frame(reader)
-            await leave(writer)
-
-    run(main())
-
-
-def test_exchanges_come_as_lines_of_json(tmp_path: Path) -> None:
-    async def main() -> None:
-        path = tmp_path / "s"
-        async with controlled(path) as (made, _):
-            with Attached(path) as attached:
-                with pytest.raises(RequestRefused, match="filter"):
-                    await asyncio.to_thread(attached.exchanges, "api = = 5")
-                lines = await asyncio.to_thread(attached.exchanges, "correlation_id == 2")
-                reading = Reader(lines)
-                await until(lambda: made.hub.recording is not None)
-                reader, writer = await connect(made.bootstrap)
-                for number in (1, 2, 3):
-                    writer.write(request(HEARTBEAT, 4, correlation_id=number))
-                    assert await read_frame(reader) == response(HEARTBEAT, 4, correlation_id=number)
-                await until(lambda: bool(reading.seen))
-                await leave(writer)
-            await until(lambda: made.recorder is None)
-            assert [each["correlation_id"] for each in reading.seen] == [2]
-
-    run(main())
-
-
-def test_after_a_flush_the_file_holds_what_passed(tmp_path: Path) -> None:
-    async def main() -> None:
-        path, file = tmp_path / "s", tmp_path / "w.pcapng"
-        async with controlled(path, recorder=Recorder(file)) as (made, _):
-            reader, writer = await connect(made.bootstrap)
-            for number in range(5):
+            for number in (1, 2, 3):
                 writer.write(request(HEARTBEAT, 4, correlation_id=number))
-                await read_frame(reader)
-            assert (await ask(path, "flush"))["files"] == [str(file)]
-            assert await asyncio.to_thread(_ids, file) == list(range(5))
+                assert await read_frame(reader) == response(HEARTBEAT, 4, correlation_id=number)
+            await until(lambda: bool(reading.seen))
             await leave(writer)
-
-    run(main())
-
-
-def test_a_socket_that_is_in_use_is_not_taken(tmp_path: Path) -> None:
-    async def main() -> None:
-        path = tmp_path / "s"
-        async with controlled(path):
-            with pytest.raises(OSError, match="another process listens"):
-                await Control(KafkaProxy("127.0.0.1:1")).listen(path)
-            assert (await ask(path, "status"))["mode"] == "reverse"
-
-    run(main())
+        await until(lambda: made.recorder is None)
+        assert [each["correlation_id"] for each in reading.seen] == [2]
 
 
-def test_a_socket_that_was_left_behind_is_replaced(tmp_path: Path) -> None:
+async def test_after_a_flush_the_file_holds_what_passed(tmp_path: Path) -> None:
+    path, file = tmp_path / "s", tmp_path / "w.pcapng"
+    async with controlled(path, recorder=Recorder(file)) as (made, _):
+        reader, writer = await connect(made.bootstrap)
+        for number in range(5):
+            writer.write(request(HEARTBEAT, 4, correlation_id=number))
+            await read_frame(reader)
+        assert (await ask(path, "flush"))["files"] == [str(file)]
+        assert await asyncio.to_thread(_ids, file) == list(range(5))
+        await leave(writer)
+
+
+async def test_a_socket_that_is_in_use_is_not_taken(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    async with controlled(path):
+        with pytest.raises(OSError, match="another process listens"):
+            await Control(KafkaProxy("127.0.0.1:1")).listen(path)
+        assert (await ask(path, "status"))["mode"] == "reverse"
+
+
+async def test_a_socket_that_was_left_behind_is_replaced(tmp_path: Path) -> None:
     async def main() -> None:
         path = tmp_path / "s"
         await asyncio.start_unix_server(lambda r, w: None, path)
@@ -285,11 +263,8 @@ def test_a_socket_that_was_left_behind_is_replaced(tmp_path: Path) -> None:
     left.bind(str(tmp_path / "s"))
     left.close()
 
-    async def again() -> None:
-        async with controlled(tmp_path / "s"):
-            assert (await ask(tmp_path / "s", "status"))["mode"] == "reverse"
-
-    run(again())
+    async with controlled(tmp_path / "s"):
+        assert (await ask(tmp_path / "s", "status"))["mode"] == "reverse"
 
 
 def test_proxies_are_found_by_pid_path_or_because_there_is_one(
@@ -342,32 +317,29 @@ def test_proxies_are_found_by_pid_path_or_because_there_is_one(
             child.stdin.close()
 
 
-def test_a_second_signal_ends_it_whatever_hangs(tmp_path: Path) -> None:
-    async def main() -> None:
-        ready, path = tmp_path / "ready", tmp_path / "s"
-        async with broker(lambda *asked: None) as up:  # a broker that never answers
-            child = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "kafkascope.proxy.cli", "--upstream", str(up), "-q"),
-                *("--listen", "127.0.0.1:0", "--grace", "600s"),
-                *("--control", str(path), "--ready-file", str(ready)),
-            )
-            await until(lambda: ready.exists() and ready.read_text() != "")
-            _, writer = await connect(ready.read_text().strip())
-            writer.write(request(HEARTBEAT, 4))
-            connections: list[dict[str, Any]] = []
-            while not (connections and connections[0]["in_flight"]):
-                connections = (await ask(path, "connections"))["connections"]
-            child.send_signal(signal.SIGINT)
-            # It has heard that one: two that come together are one.
-            await until(lambda: refused(parse_address(ready.read_text().strip())))
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(child.wait()), 0.5)
-            child.send_signal(signal.SIGINT)
-            await asyncio.wait_for(child.wait(), PATIENCE_S)
-            assert not path.exists()
-            await leave(writer)
-
-    run(main())
+async def test_a_second_signal_ends_it_whatever_hangs(tmp_path: Path) -> None:
+    ready, path = tmp_path / "ready", tmp_path / "s"
+    async with broker(lambda *asked: None) as up:  # a broker that never answers
+        child = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "kafkascope.proxy.cli", "--upstream", str(up), "-q"),
+            *("--listen", "127.0.0.1:0", "--grace", "600s"),
+            *("--control", str(path), "--ready-file", str(ready)),
+        )
+        await until(lambda: ready.exists() and ready.read_text() != "")
+        _, writer = await connect(ready.read_text().strip())
+        writer.write(request(HEARTBEAT, 4))
+        connections: list[dict[str, Any]] = []
+        while not (connections and connections[0]["in_flight"]):
+            connections = (await ask(path, "connections"))["connections"]
+        child.send_signal(signal.SIGINT)
+        # It has heard that one: two that come together are one.
+        await until(lambda: refused(parse_address(ready.read_text().strip())))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(child.wait()), 0.5)
+        child.send_signal(signal.SIGINT)
+        await asyncio.wait_for(child.wait(), PATIENCE_S)
+        assert not path.exists()
+        await leave(writer)
 
 
 def test_a_second_signal_ends_it_while_nobody_reads_the_lines(tmp_path: Path) -> None:

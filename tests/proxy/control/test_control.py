@@ -26,7 +26,7 @@ from kafkascope.proxy.engine.directory import Address, parse_address
 from kafkascope.proxy.rules.faults import FAULTS
 from kafkascope.tui.cli import main
 from tests.hosts import BENT, LOOPBACK
-from tests.proxy.kit import (
+from tests.kit.proxy import (
     HEARTBEAT,
     broker,
     connect,
@@ -36,12 +36,9 @@ from tests.proxy.kit import (
     response,
     until,
 )
+from tests.kit.samples import SAMPLES
 
-SAMPLE = str(Path(__file__).parents[3] / "captures" / "samples" / "sasl-old.pcap")
-
-
-def run(coroutine: Any) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, 300))
+SAMPLE = str(SAMPLES / "sasl-old.pcap")
 
 
 def answered(control: Control, line: bytes) -> bytes:
@@ -64,51 +61,45 @@ class Caller:
         return answer
 
 
-def test_frames_are_held_shown_edited_dropped_and_released() -> None:
-    async def main() -> None:
-        async with broker(echo) as up, KafkaProxy(str(up)) as made:
-            do = Caller(Control(made))
-            assert do(do="hold", filter="api == Heartbeat")["ok"]
-            reader, writer = await connect(made.bootstrap)
-            for number in (1, 2, 3):
-                writer.write(request(HEARTBEAT, 4, {"group_id": "g"}, correlation_id=number))
-            await until(lambda: len(made.held))
-            (first,) = do(do="held")["held"]
-            assert do(do="show", number=first["number"])["body"]["group_id"] == "g"
-            assert do(do="drop", number=first["number"])["ok"]
-            await until(lambda: len(made.held))
-            (second,) = do(do="held")["held"]
-            body = do(do="show", number=second["number"])["body"] | {"group_id": "h"}
-            wrong = do(do="edit", number=second["number"], body=body | {"generation_id": "x"})
-            assert not wrong["ok"]
-            assert do(do="edit", number=second["number"], body=body)["ok"]
-            await until(lambda: len(made.held))
-            assert do(do="release", number="all") == {"ok": True, "released": 1}
-            assert await read_frame(reader) == response(HEARTBEAT, 4, correlation_id=2)
-            assert await read_frame(reader) == response(HEARTBEAT, 4, correlation_id=3)
-            assert do(do="hold", filter=None)["rules"] == []
-            assert len(made.rules) == 0
-            writer.close()
-
-    run(main())
+async def test_frames_are_held_shown_edited_dropped_and_released() -> None:
+    async with broker(echo) as up, KafkaProxy(str(up)) as made:
+        do = Caller(Control(made))
+        assert do(do="hold", filter="api == Heartbeat")["ok"]
+        reader, writer = await connect(made.bootstrap)
+        for number in (1, 2, 3):
+            writer.write(request(HEARTBEAT, 4, {"group_id": "g"}, correlation_id=number))
+        await until(lambda: len(made.held))
+        (first,) = do(do="held")["held"]
+        assert do(do="show", number=first["number"])["body"]["group_id"] == "g"
+        assert do(do="drop", number=first["number"])["ok"]
+        await until(lambda: len(made.held))
+        (second,) = do(do="held")["held"]
+        body = do(do="show", number=second["number"])["body"] | {"group_id": "h"}
+        wrong = do(do="edit", number=second["number"], body=body | {"generation_id": "x"})
+        assert not wrong["ok"]
+        assert do(do="edit", number=second["number"], body=body)["ok"]
+        await until(lambda: len(made.held))
+        assert do(do="release", number="all") == {"ok": True, "released": 1}
+        assert await read_frame(reader) == response(HEARTBEAT, 4, correlation_id=2)
+        assert await read_frame(reader) == response(HEARTBEAT, 4, correlation_id=3)
+        assert do(do="hold", filter=None)["rules"] == []
+        assert len(made.rules) == 0
+        writer.close()
 
 
-def test_a_held_response_can_be_edited() -> None:
-    async def main() -> None:
-        async with broker(echo) as up, KafkaProxy(str(up)) as made:
-            do = Caller(Control(made))
-            do(do="hold", filter="api == Heartbeat", on="response")
-            reader, writer = await connect(made.bootstrap)
-            writer.write(request(HEARTBEAT, 4))
-            await until(lambda: len(made.held))
-            (held,) = do(do="held")["held"]
-            assert held["kind"] == "response"
-            body = do(do="show", number=held["number"])["body"] | {"error_code": 27}
-            assert do(do="edit", number=held["number"], body=body)["ok"]
-            assert await read_frame(reader) == response(HEARTBEAT, 4, {"error_code": 27})
-            writer.close()
-
-    run(main())
+async def test_a_held_response_can_be_edited() -> None:
+    async with broker(echo) as up, KafkaProxy(str(up)) as made:
+        do = Caller(Control(made))
+        do(do="hold", filter="api == Heartbeat", on="response")
+        reader, writer = await connect(made.bootstrap)
+        writer.write(request(HEARTBEAT, 4))
+        await until(lambda: len(made.held))
+        (held,) = do(do="held")["held"]
+        assert held["kind"] == "response"
+        body = do(do="show", number=held["number"])["body"] | {"error_code": 27}
+        assert do(do="edit", number=held["number"], body=body)["ok"]
+        assert await read_frame(reader) == response(HEARTBEAT, 4, {"error_code": 27})
+        writer.close()
 
 
 def test_rules_are_added_listed_and_removed() -> None:
@@ -143,26 +134,23 @@ def test_what_cannot_be_done_is_said(told: Any, sentence: str) -> None:
         assert json.loads(answered(control, line))["ok"] is False
 
 
-def test_the_socket_is_for_its_owner_only(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with broker(echo) as up, KafkaProxy(str(up)) as made:
-            control = Control(made)
-            path = tmp_path / "control.sock"
-            await control.listen(path)
-            assert stat.S_IMODE(path.stat().st_mode) == 0o600
-            reader, writer = await asyncio.open_unix_connection(path)
-            writer.write(b'{"do":"status","id":7}\n')
-            told = json.loads(await reader.readline())
-            assert (told["id"], told["bootstrap"]) == (7, made.bootstrap)
-            writer.close()
-            await control.close()
-            assert not path.exists()
-
-    run(main())
+async def test_the_socket_is_for_its_owner_only(tmp_path: Path) -> None:
+    async with broker(echo) as up, KafkaProxy(str(up)) as made:
+        control = Control(made)
+        path = tmp_path / "control.sock"
+        await control.listen(path)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(b'{"do":"status","id":7}\n')
+        told = json.loads(await reader.readline())
+        assert (told["id"], told["bootstrap"]) == (7, made.bootstrap)
+        writer.close()
+        await control.close()
+        assert not path.exists()
 
 
 @pytest.mark.parametrize("before", ["dead socket", "empty file", "link", "file", "fifo", "folder"])
-def test_the_socket_takes_no_mode_and_no_link_of_what_was_there(
+async def test_the_socket_takes_no_mode_and_no_link_of_what_was_there(
     tmp_path: Path, before: str
 ) -> None:
     path, victim = tmp_path / "control.sock", tmp_path / "victim"
@@ -181,25 +169,22 @@ def test_the_socket_takes_no_mode_and_no_link_of_what_was_there(
     if before != "link":
         path.chmod(0o777)
 
-    async def main() -> None:
-        async with broker(echo) as up, KafkaProxy(str(up)) as made:
-            control = Control(made)
-            if before in ("file", "fifo", "folder"):
-                with pytest.raises(OSError, match="not a socket"):
-                    await control.listen(path)
-                return
-            await control.listen(path)
-            assert stat.S_ISSOCK(path.lstat().st_mode)
-            assert stat.S_IMODE(path.lstat().st_mode) == 0o600
-            reader, writer = await asyncio.open_unix_connection(path)
-            writer.write(b'{"do":"status"}\n')
-            assert json.loads(await reader.readline())["ok"]
-            writer.close()
-            with pytest.raises(OSError, match="another process listens"):
-                await Control(made).listen(path)
-            await control.close()
-
-    run(main())
+    async with broker(echo) as up, KafkaProxy(str(up)) as made:
+        control = Control(made)
+        if before in ("file", "fifo", "folder"):
+            with pytest.raises(OSError, match="not a socket"):
+                await control.listen(path)
+            return
+        await control.listen(path)
+        assert stat.S_ISSOCK(path.lstat().st_mode)
+        assert stat.S_IMODE(path.lstat().st_mode) == 0o600
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(b'{"do":"status"}\n')
+        assert json.loads(await reader.readline())["ok"]
+        writer.close()
+        with pytest.raises(OSError, match="another process listens"):
+            await Control(made).listen(path)
+        await control.close()
     assert victim.read_bytes() == b"theirs"
     left = {victim} | ({path} if before in ("file", "fifo", "folder") else set())
     assert set(tmp_path.iterdir()) == left
@@ -233,7 +218,7 @@ def test_a_folder_open_to_others_is_passed_over(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to another user")
-def test_a_folder_that_another_user_made_first_leads_to_another_place(
+async def test_a_folder_that_another_user_made_first_leads_to_another_place(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """Private as it is: sockets in it could be replaced by its owner."""
@@ -248,34 +233,28 @@ def test_a_folder_that_another_user_made_first_leads_to_another_place(
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(temporary))
 
-    async def main() -> None:
-        async with KafkaProxy("127.0.0.1:1") as made:
-            control = Control(made)
-            await control.listen(socket_path())
-            assert control.path == home / ".kafkascope" / "run" / f"proxy-{os.getpid()}.sock"
-            assert running() == {os.getpid(): control.path}
-            await control.close()
-
-    run(main())
+    async with KafkaProxy("127.0.0.1:1") as made:
+        control = Control(made)
+        await control.listen(socket_path())
+        assert control.path == home / ".kafkascope" / "run" / f"proxy-{os.getpid()}.sock"
+        assert running() == {os.getpid(): control.path}
+        await control.close()
     assert not list(folder.iterdir())
     assert folder.stat().st_uid == 12_345
 
 
-def test_prometheus_gets_its_text() -> None:
-    async def main() -> None:
-        async with broker(echo) as up, KafkaProxy(str(up)) as made:
-            exposition = Exposition(made)
-            await exposition.listen(Address("127.0.0.1", 0))
-            for path, status in (("/metrics", b"200"), ("/", b"404")):
-                reader, writer = await asyncio.open_connection("127.0.0.1", exposition.port)
-                writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-                told = await reader.read()
-                assert told.split()[1] == status
-                assert (b"kafkascope_connections " in told) == (path == "/metrics")
-                writer.close()
-            await exposition.close()
-
-    run(main())
+async def test_prometheus_gets_its_text() -> None:
+    async with broker(echo) as up, KafkaProxy(str(up)) as made:
+        exposition = Exposition(made)
+        await exposition.listen(Address("127.0.0.1", 0))
+        for path, status in (("/metrics", b"200"), ("/", b"404")):
+            reader, writer = await asyncio.open_connection("127.0.0.1", exposition.port)
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            told = await reader.read()
+            assert told.split()[1] == status
+            assert (b"kafkascope_connections " in told) == (path == "/metrics")
+            writer.close()
+        await exposition.close()
 
 
 NAMED = [b"Accept: */*\r\nHost: metrics.internal:80", b"Host: Metrics.Internal"]
@@ -284,20 +263,17 @@ SERVED = [*LOOPBACK, *NAMED]
 
 @pytest.mark.parametrize("headers", [*SERVED, *BENT])
 @pytest.mark.parametrize("protocol", [b"HTTP/1.1", b"HTTP/1.0"])
-def test_only_hosts_of_ours_get_the_metrics(headers: bytes, protocol: bytes) -> None:
-    async def main() -> None:
-        async with broker(echo) as up, KafkaProxy(str(up)) as made:
-            exposition = Exposition(made, ["Metrics.internal"])
-            await exposition.listen(Address("127.0.0.1", 0))
-            reader, writer = await asyncio.open_connection("127.0.0.1", exposition.port)
-            writer.write(b"GET /metrics " + protocol + b"\r\n" + headers + b"\r\n\r\n")
-            told = await reader.read()
-            assert (b"kafkascope_connections " in told) == (headers in SERVED)
-            assert told.split()[1] in ((b"200",) if headers in SERVED else (b"400", b"403"))
-            writer.close()
-            await exposition.close()
-
-    run(main())
+async def test_only_hosts_of_ours_get_the_metrics(headers: bytes, protocol: bytes) -> None:
+    async with broker(echo) as up, KafkaProxy(str(up)) as made:
+        exposition = Exposition(made, ["Metrics.internal"])
+        await exposition.listen(Address("127.0.0.1", 0))
+        reader, writer = await asyncio.open_connection("127.0.0.1", exposition.port)
+        writer.write(b"GET /metrics " + protocol + b"\r\n" + headers + b"\r\n\r\n")
+        told = await reader.read()
+        assert (b"kafkascope_connections " in told) == (headers in SERVED)
+        assert told.split()[1] in ((b"200",) if headers in SERVED else (b"400", b"403"))
+        writer.close()
+        await exposition.close()
 
 
 def test_a_url_that_names_another_host_gets_no_metrics() -> None:
@@ -416,7 +392,7 @@ asyncio.run(main())
 AS_PROXY = 'import os; os.setgid(12345); exec(open("/dev/fd/3").read())'
 BROKER = """
 import asyncio
-from tests.proxy.kit import *
+from tests.kit.proxy import *
 async def main():
     async def serve(r, w):
         while True:
@@ -429,7 +405,7 @@ asyncio.run(main())
 """
 CLIENT = """
 import asyncio
-from tests.proxy.kit import *
+from tests.kit.proxy import *
 async def main():
     r, w = await connect("10.77.0.1:9092")
     w.write(request(3, 12))

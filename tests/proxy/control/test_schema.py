@@ -19,10 +19,10 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from tests import control_schema
-from tests.analyzer.batches import batch
-from tests.proxy.kit import HEARTBEAT, PATIENCE_S, PRODUCE, request
+from tests.kit.batches import batch
+from tests.kit.proxy import HEARTBEAT, PATIENCE_S, PRODUCE, request
+from tests.kit.samples import ROOT
 
-ROOT = Path(__file__).parents[3]
 SAMPLE = str(ROOT / "captures" / "samples" / "librdkafka.pcap")
 
 

@@ -18,8 +18,7 @@ from kafkascope.proxy.engine import descriptors
 from kafkascope.proxy.engine.stream import KEEP_ALIVE, READ_BYTES, SCARCE_BYTES, Arena
 from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.rules.faults import parse_fault
-from tests.proxy.engine.test_hostile import leave, memory_bytes, run, works
-from tests.proxy.kit import (
+from tests.kit.proxy import (
     FETCH,
     HEARTBEAT,
     PATIENCE_S,
@@ -27,12 +26,16 @@ from tests.proxy.kit import (
     connect,
     echo,
     fetched,
+    leave,
+    memory_bytes,
     nobody,
     produce,
     read_frame,
     request,
     response,
+    run,
     until,
+    works,
 )
 
 MB = 1024 * 1024
@@ -116,24 +119,21 @@ def test_one_connection_too_many_is_told_and_others_may_come_when_some_are_gone(
     assert "Traceback" not in said
 
 
-def test_a_peer_that_is_gone_without_a_word_is_asked_for() -> None:
-    async def main() -> None:
-        async with broker(echo) as up, KafkaProxy(str(up)) as proxy:
-            reader, writer = await connect(proxy.bootstrap)
-            writer.write(request(HEARTBEAT, 4))
-            await read_frame(reader)
-            (handler,) = proxy.handlers
-            for stream in handler.streams:
-                assert stream is not None
-                sock = stream.get_extra_info("socket")
-                assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-                for name, value in KEEP_ALIVE:
-                    if hasattr(socket, name):
-                        option = getattr(socket, name)
-                        assert sock.getsockopt(socket.IPPROTO_TCP, option) == value
-            await leave(writer)
-
-    run(main())
+async def test_a_peer_that_is_gone_without_a_word_is_asked_for() -> None:
+    async with broker(echo) as up, KafkaProxy(str(up)) as proxy:
+        reader, writer = await connect(proxy.bootstrap)
+        writer.write(request(HEARTBEAT, 4))
+        await read_frame(reader)
+        (handler,) = proxy.handlers
+        for stream in handler.streams:
+            assert stream is not None
+            sock = stream.get_extra_info("socket")
+            assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            for name, value in KEEP_ALIVE:
+                if hasattr(socket, name):
+                    option = getattr(socket, name)
+                    assert sock.getsockopt(socket.IPPROTO_TCP, option) == value
+        await leave(writer)
 
 
 def test_reads_are_small_while_all_slabs_are_in_use() -> None:
@@ -151,38 +151,35 @@ def test_reads_are_small_while_all_slabs_are_in_use() -> None:
     assert not arena.scarce
 
 
-def test_consumers_that_take_nothing_cost_little_each() -> None:
+async def test_consumers_that_take_nothing_cost_little_each() -> None:
     count, many = 40, 8
     answer = fetched(12, [], records=4 * MB)
 
-    async def main() -> None:
-        async with (
-            broker(lambda key, *_: answer if key == FETCH else response(HEARTBEAT, 4)) as up,
-            KafkaProxy(str(up), limits=Limits(unsent_streams=many)) as proxy,
-        ):
-            peers = []
-            for _ in range(count):
-                sock = socket.socket()
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                sock.setblocking(False)
-                host, _, port = proxy.bootstrap.rpartition(":")
-                await asyncio.get_running_loop().sock_connect(sock, (host, int(port)))
-                sock.send(request(FETCH, 12))  # and never reads
-                peers.append(sock)
+    async with (
+        broker(lambda key, *_: answer if key == FETCH else response(HEARTBEAT, 4)) as up,
+        KafkaProxy(str(up), limits=Limits(unsent_streams=many)) as proxy,
+    ):
+        peers = []
+        for _ in range(count):
+            sock = socket.socket()
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sock.setblocking(False)
+            host, _, port = proxy.bootstrap.rpartition(":")
+            await asyncio.get_running_loop().sock_connect(sock, (host, int(port)))
+            sock.send(request(FETCH, 12))  # and never reads
+            peers.append(sock)
 
-            def stuck() -> int:
-                return sum(bool(h.streams[0] and h.streams[0].unsent) for h in proxy.handlers)
+        def stuck() -> int:
+            return sum(bool(h.streams[0] and h.streams[0].unsent) for h in proxy.handlers)
 
-            await until(lambda: stuck() == count)
-            kept = sum(handler.holds() for handler in proxy.handlers)
-            assert kept <= (many + 1) * READ_BYTES + count * SCARCE_BYTES
-            await works(proxy)
-            for sock in peers:
-                sock.close()
-            await until(lambda: not proxy.handlers)
-            assert proxy.arena.piles == 0
-
-    run(main())
+        await until(lambda: stuck() == count)
+        kept = sum(handler.holds() for handler in proxy.handlers)
+        assert kept <= (many + 1) * READ_BYTES + count * SCARCE_BYTES
+        await works(proxy)
+        for sock in peers:
+            sock.close()
+        await until(lambda: not proxy.handlers)
+        assert proxy.arena.piles == 0
 
 
 async def storm(proxy: KafkaProxy, count: int) -> None:
@@ -207,106 +204,91 @@ async def storm(proxy: KafkaProxy, count: int) -> None:
 @pytest.mark.parametrize(
     "count", [pytest.param(300, id="few"), pytest.param(2000, marks=pytest.mark.soak, id="many")]
 )
-def test_a_storm_of_connections_leaves_nothing_behind(count: int, files: None) -> None:
-    async def main() -> None:
-        async with broker(echo) as up, KafkaProxy(str(up)) as proxy:
-            await storm(proxy, count)  # what is made once is made
+async def test_a_storm_of_connections_leaves_nothing_behind(count: int, files: None) -> None:
+    async with broker(echo) as up, KafkaProxy(str(up)) as proxy:
+        await storm(proxy, count)  # what is made once is made
+        await until(lambda: not proxy.handlers)
+        await asyncio.sleep(0.1)
+        opened, before = open_files(), memory_bytes()
+        await storm(proxy, count)
+        await until(lambda: not proxy.handlers)
+        await until(lambda: open_files() <= opened + 2)
+        assert memory_bytes() - before < 8 * MB
+        await works(proxy)
+
+
+async def test_a_broker_that_is_away_costs_no_descriptors(files: None) -> None:
+    with nobody() as away:
+        async with KafkaProxy(str(away)) as proxy:
+            await storm(proxy, 50)
             await until(lambda: not proxy.handlers)
-            await asyncio.sleep(0.1)
-            opened, before = open_files(), memory_bytes()
-            await storm(proxy, count)
+            opened = open_files()
+            await storm(proxy, 200)
             await until(lambda: not proxy.handlers)
             await until(lambda: open_files() <= opened + 2)
-            assert memory_bytes() - before < 8 * MB
-            await works(proxy)
-
-    run(main())
-
-
-def test_a_broker_that_is_away_costs_no_descriptors(files: None) -> None:
-    async def main() -> None:
-        with nobody() as away:
-            async with KafkaProxy(str(away)) as proxy:
-                await storm(proxy, 50)
-                await until(lambda: not proxy.handlers)
-                opened = open_files()
-                await storm(proxy, 200)
-                await until(lambda: not proxy.handlers)
-                await until(lambda: open_files() <= opened + 2)
-                assert proxy.hub.metrics.get("errors_total") == 0
-
-    run(main())
+            assert proxy.hub.metrics.get("errors_total") == 0
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("how", ["plain", "recording", "looking into each"])
-def test_five_hundred_idle_and_fifty_busy(tmp_path: Path, files: None, how: str) -> None:
+async def test_five_hundred_idle_and_fifty_busy(tmp_path: Path, files: None, how: str) -> None:
     idle, busy, rounds, size = 500, 50, 20, 300_000
 
-    async def main() -> None:
-        recorder = Recorder(tmp_path / "s.pcapng") if how == "recording" else None
-        async with broker(echo) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
-            if how == "looking into each":
-                proxy.rules.add(parse_fault("topic == other -> drop"))
-            await works(proxy)
-            opened, before = open_files(), memory_bytes()
-            waiting = []
-            for number in range(idle):
-                reader, writer = await connect(proxy.bootstrap)
-                waiting.append((reader, writer))
-                if number % 2:
-                    writer.write(request(HEARTBEAT, 4))
-                    await read_frame(reader)
+    recorder = Recorder(tmp_path / "s.pcapng") if how == "recording" else None
+    async with broker(echo) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
+        if how == "looking into each":
+            proxy.rules.add(parse_fault("topic == other -> drop"))
+        await works(proxy)
+        opened, before = open_files(), memory_bytes()
+        waiting = []
+        for number in range(idle):
+            reader, writer = await connect(proxy.bootstrap)
+            waiting.append((reader, writer))
+            if number % 2:
+                writer.write(request(HEARTBEAT, 4))
+                await read_frame(reader)
 
-            async def one() -> None:
-                reader, writer = await connect(proxy.bootstrap)
-                for number in range(rounds):
-                    writer.write(produce(size=size, correlation_id=number))
-                    await read_frame(reader, 60)
-                await leave(writer)
+        async def one() -> None:
+            reader, writer = await connect(proxy.bootstrap)
+            for number in range(rounds):
+                writer.write(produce(size=size, correlation_id=number))
+                await read_frame(reader, 60)
+            await leave(writer)
 
-            async with asyncio.timeout(120):
-                await asyncio.gather(*(one() for _ in range(busy)))
-            # Client and broker of the test are in the same process, with 64 KB and more for each.
-            assert memory_bytes() - before < 160 * MB
-            # An idle one is served at once.
-            reader, writer = waiting[-1]
-            writer.write(request(HEARTBEAT, 4))
-            await read_frame(reader)
-            await leave(*(writer for _, writer in waiting))
-            await until(lambda: not proxy.handlers)
-            await until(lambda: open_files() <= opened + 4)
-            assert proxy.memory.cuts == 0
-            assert proxy.hub.metrics.get("errors_total") == 0
-
-    asyncio.run(asyncio.wait_for(main(), 300))
+        async with asyncio.timeout(120):
+            await asyncio.gather(*(one() for _ in range(busy)))
+        # Client and broker of the test are in the same process, with 64 KB and more for each.
+        assert memory_bytes() - before < 160 * MB
+        # An idle one is served at once.
+        reader, writer = waiting[-1]
+        writer.write(request(HEARTBEAT, 4))
+        await read_frame(reader)
+        await leave(*(writer for _, writer in waiting))
+        await until(lambda: not proxy.handlers)
+        await until(lambda: open_files() <= opened + 4)
+        assert proxy.memory.cuts == 0
+        assert proxy.hub.metrics.get("errors_total") == 0
 
 
 @pytest.mark.soak
-def test_frames_of_a_hundred_megabytes_from_many_at_once(files: None) -> None:
+async def test_frames_of_a_hundred_megabytes_from_many_at_once(files: None) -> None:
     limit = 512 * MB
     size = 99 * MB
     frame = produce(size=size)
 
-    async def main() -> None:
-        async with (
-            broker(echo) as up,
-            KafkaProxy(str(up), buffer_bytes=limit) as proxy,
-        ):
-            proxy.rules.add(parse_fault("topic == other -> drop"))
+    async with broker(echo) as up, KafkaProxy(str(up), buffer_bytes=limit) as proxy:
+        proxy.rules.add(parse_fault("topic == other -> drop"))
 
-            async def one() -> None:
-                reader, writer = await connect(proxy.bootstrap)
-                for at in range(0, len(frame), MB):
-                    writer.write(frame[at : at + MB])
-                    await writer.drain()
-                await read_frame(reader, 200)
-                await leave(writer)
+        async def one() -> None:
+            reader, writer = await connect(proxy.bootstrap)
+            for at in range(0, len(frame), MB):
+                writer.write(frame[at : at + MB])
+                await writer.drain()
+            await read_frame(reader, 200)
+            await leave(writer)
 
-            tasks = [asyncio.create_task(one()) for _ in range(8)]
-            await works(proxy)
-            await asyncio.gather(*tasks)
-            assert proxy.memory.peak <= limit + MB
-            assert proxy.memory.cuts == 0
-
-    asyncio.run(asyncio.wait_for(main(), 400))
+        tasks = [asyncio.create_task(one()) for _ in range(8)]
+        await works(proxy)
+        await asyncio.gather(*tasks)
+        assert proxy.memory.peak <= limit + MB
+        assert proxy.memory.cuts == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from tests.analyzer.filter.decoded.orders import (
     schema_folder,
     user,
 )
-from tests.proxy.kit import broker, connect, read_frame, until
+from tests.kit.proxy import broker, connect, read_frame, until
 
 RULE = "api == Produce and record.value.count > 100"
 SMALL = VALUE | {"count": 5}
@@ -53,28 +53,21 @@ class Client:
         return await read_frame(self.reader)
 
 
-def run(steps: Callable[[KafkaProxy, Client, list[bytes]], Any], **options: Any) -> None:
-    """`steps` with a proxy, a client, and what the broker got."""
+@asynccontextmanager
+async def traffic(**options: Any) -> AsyncIterator[tuple[KafkaProxy, Client, list[bytes]]]:
+    """A proxy, a client, and what the broker got."""
     got: list[bytes] = []
 
     def answer(key: int, version: int, whole: bytes) -> bytes:
         got.append(whole)
         return frames()[1]
 
-    @asynccontextmanager
-    async def ready() -> AsyncIterator[tuple[KafkaProxy, Client]]:
-        async with broker(answer) as upstream, KafkaProxy(str(upstream), **options) as proxy:
-            reader, writer = await connect(proxy.bootstrap)
-            try:
-                yield proxy, Client(reader, writer)
-            finally:
-                writer.close()
-
-    async def main() -> None:
-        async with ready() as (proxy, client):
-            await steps(proxy, client, got)
-
-    asyncio.run(main())
+    async with broker(answer) as upstream, KafkaProxy(str(upstream), **options) as proxy:
+        reader, writer = await connect(proxy.bootstrap)
+        try:
+            yield proxy, Client(reader, writer), got
+        finally:
+            writer.close()
 
 
 def order(value: dict[str, Any] = VALUE, **more: Any) -> bytes:
@@ -86,8 +79,10 @@ def schemas(tmp_path: Path) -> SchemaOptions:
     return SchemaOptions((str(schema_folder(tmp_path / "schemas")),))
 
 
-def test_what_matches_is_held_edited_and_goes_on_in_its_schema(schemas: SchemaOptions) -> None:
-    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+async def test_what_matches_is_held_edited_and_goes_on_in_its_schema(
+    schemas: SchemaOptions,
+) -> None:
+    async with traffic(schemas=schemas) as (proxy, client, got):
         proxy.rules.add(parse_fault(f"{RULE} -> hold"))
         plain = order(SMALL)
         await client.ask(plain)
@@ -112,11 +107,9 @@ def test_what_matches_is_held_edited_and_goes_on_in_its_schema(schemas: SchemaOp
         assert after is not None
         assert after.value == before.value | {"count": 7, "items": []}
 
-    run(steps, schemas=schemas)
 
-
-def test_rules_follow_each_other_and_count(schemas: SchemaOptions) -> None:
-    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+async def test_rules_follow_each_other_and_count(schemas: SchemaOptions) -> None:
+    async with traffic(schemas=schemas) as (proxy, client, got):
         first = parse_fault(f"{RULE} -> delay 10ms")
         second = parse_fault("record.key.user-id == 1 -> error NOT_LEADER_OR_FOLLOWER nth 2")
         proxy.rules.add(first)
@@ -127,27 +120,23 @@ def test_rules_follow_each_other_and_count(schemas: SchemaOptions) -> None:
         assert answers[0] == answers[2] != answers[1]
         assert len(got) == 2
 
-    run(steps, schemas=schemas)
 
-
-def test_a_recording_says_what_was_done_to_which_frame(
+async def test_a_recording_says_what_was_done_to_which_frame(
     schemas: SchemaOptions, tmp_path: Path
 ) -> None:
     path = tmp_path / "seen.pcapng"
 
-    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+    async with traffic(schemas=schemas, recorder=Recorder(path)) as (proxy, client, _):
         proxy.rules.add(parse_fault(f"{RULE} -> delay 1ms"))
         for value in (SMALL, VALUE):
             await client.ask(order(value))
-
-    run(steps, schemas=schemas, recorder=Recorder(path))
     with open_capture([path]) as capture:
         notes = [[note.text for note in each.notes] for each in capture.exchanges()]
     assert notes[0] == []
     assert [text.rpartition(": ")[2] for text in notes[1]] == ["delay 1ms"]
 
 
-def test_records_are_decoded_beside_the_event_loop(
+async def test_records_are_decoded_beside_the_event_loop(
     schemas: SchemaOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = Payloads.decode
@@ -160,7 +149,7 @@ def test_records_are_decoded_beside_the_event_loop(
 
     monkeypatch.setattr(Payloads, "decode", decode)
 
-    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+    async with traffic(schemas=schemas) as (proxy, client, got):
         proxy.rules.add(parse_fault(f"{RULE} -> hold"))
         client.send(order(SMALL))
         await until(lambda: threads)
@@ -173,13 +162,11 @@ def test_records_are_decoded_beside_the_event_loop(
         slow.set()
         await read_frame(client.reader)
         writer.close()
-
-    run(steps, schemas=schemas)
     assert threading.main_thread() not in threads
 
 
-def test_a_schema_that_nobody_knows_is_told_once() -> None:
-    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+async def test_a_schema_that_nobody_knows_is_told_once() -> None:
+    async with traffic() as (proxy, client, _):
         fault = parse_fault(f"not ({RULE}) -> delay 1ms")
         proxy.rules.add(fault)
         for _ in range(3):
@@ -191,10 +178,8 @@ def test_a_schema_that_nobody_knows_is_told_once() -> None:
         ]
         assert fault.trigger.fired == 3
 
-    run(steps)
 
-
-def test_a_registry_is_asked_beside_the_traffic() -> None:
+async def test_a_registry_is_asked_beside_the_traffic() -> None:
     known = {key: each for each in payloads().known for key in each.keys}
     answer = threading.Event()
 
@@ -203,7 +188,7 @@ def test_a_registry_is_asked_beside_the_traffic() -> None:
         answer.wait(60)
         return [known[key]] if key in known else []
 
-    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+    async with traffic() as (proxy, client, _):
         proxy.schemas.late = LateSchemas(ask)
         fault = parse_fault(f"{RULE} -> delay 1ms")
         proxy.rules.add(fault)
@@ -214,15 +199,13 @@ def test_a_registry_is_asked_beside_the_traffic() -> None:
         await client.ask(order())
         assert fault.trigger.fired == 1
 
-    run(steps)
 
-
-def test_schemas_that_pass_serve_what_follows() -> None:
+async def test_schemas_that_pass_serve_what_follows() -> None:
     said = {"subject": "t-value", "version": 1, "id": 7, "schema": orjson.dumps(ORDER).decode()}
     key = b'{"keytype":"SCHEMA","subject":"t-value","version":1,"magic":1}'
     registration = frames((key, orjson.dumps(said | {"deleted": False})), topic="_schemas")[0]
 
-    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+    async with traffic() as (proxy, client, _):
         fault = parse_fault(f"{RULE} -> delay 1ms")
         proxy.rules.add(fault)
         await client.ask(order())
@@ -233,11 +216,13 @@ def test_schemas_that_pass_serve_what_follows() -> None:
         assert fault.trigger.fired == 1
         assert proxy.schemas.held is not None
 
-    run(steps)
 
-
-def test_of_a_large_frame_the_first_records_count(schemas: SchemaOptions) -> None:
-    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+async def test_of_a_large_frame_the_first_records_count(schemas: SchemaOptions) -> None:
+    async with traffic(schemas=schemas, limits=Limits(rule_record_bytes=1000)) as (
+        proxy,
+        client,
+        _,
+    ):
         fault = parse_fault(f"{RULE} -> delay 1ms")
         proxy.rules.add(fault)
         await client.ask(frames((None, avro()), *[(None, avro(SMALL))] * 50)[0])
@@ -247,18 +232,14 @@ def test_of_a_large_frame_the_first_records_count(schemas: SchemaOptions) -> Non
         said = [text for _, text in proxy.hub.notices if "see only the first ones" in text]
         assert len(said) == 1
 
-    run(steps, schemas=schemas, limits=Limits(rule_record_bytes=1000))
 
-
-def test_a_frame_that_takes_too_long_goes_on(schemas: SchemaOptions) -> None:
-    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+async def test_a_frame_that_takes_too_long_goes_on(schemas: SchemaOptions) -> None:
+    async with traffic(schemas=schemas, limits=Limits(rule_record_s=-1.0)) as (proxy, client, _):
         fault = parse_fault(f"{RULE} -> delay 1ms")
         proxy.rules.add(fault)
         await client.ask(order())
         assert fault.trigger.fired == 0
         assert any("see only the first ones" in text for _, text in proxy.hub.notices)
-
-    run(steps, schemas=schemas, limits=Limits(rule_record_s=-1.0))
 
 
 def test_where_there_are_no_records_such_a_rule_is_refused() -> None:
@@ -269,8 +250,8 @@ def test_where_there_are_no_records_such_a_rule_is_refused() -> None:
     assert parse_fault("api == Fetch and schema.id == 7 -> delay 1ms").side == 1
 
 
-def test_a_wrong_edit_is_refused_and_the_frame_stays(schemas: SchemaOptions) -> None:
-    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+async def test_a_wrong_edit_is_refused_and_the_frame_stays(schemas: SchemaOptions) -> None:
+    async with traffic(schemas=schemas) as (proxy, client, got):
         proxy.rules.add(parse_fault(f"{RULE} -> hold"))
         client.send(order())
         await until(lambda: len(proxy.held))
@@ -285,8 +266,6 @@ def test_a_wrong_edit_is_refused_and_the_frame_stays(schemas: SchemaOptions) -> 
         await read_frame(client.reader)
         assert got == [order()]
 
-    run(steps, schemas=schemas)
-
 
 def records_of(frame: bytes) -> list[Record]:
     sent = decode_request(frame[4:]).body["topic_data"][0]["partition_data"][0]["records"]
@@ -298,10 +277,10 @@ def records_of(frame: bytes) -> list[Record]:
 NEW = SMALL | {"note": "changed"}
 
 
-def test_a_value_that_rules_give_is_written_by_its_schema(schemas: SchemaOptions) -> None:
+async def test_a_value_that_rules_give_is_written_by_its_schema(schemas: SchemaOptions) -> None:
     """Headers, ids and other records stay; text without a schema, and null, are what they say."""
 
-    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+    async with traffic(schemas=schemas) as (proxy, client, got):
         proxy.rules.add(parse_fault(f"-> records set value '{orjson.dumps(NEW).decode()}'"))
         pairs = (user("{}"), avro()), (b"k", avro(SMALL)), (None, b"plain"), (b"gone", None)
         await client.ask(frames(*pairs)[0])
@@ -318,13 +297,11 @@ def test_a_value_that_rules_give_is_written_by_its_schema(schemas: SchemaOptions
             assert [each.key == user('{"user-id":3}') for each in changed[:1]] == [number == 1]
             assert [each.value is None for each in changed[:1]] == [number == 2]
 
-    run(steps, schemas=schemas)
 
-
-def test_a_value_that_does_not_fit_is_told_once_and_the_frame_passes(
+async def test_a_value_that_does_not_fit_is_told_once_and_the_frame_passes(
     schemas: SchemaOptions,
 ) -> None:
-    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+    async with traffic(schemas=schemas) as (proxy, client, got):
         fault = parse_fault("""-> records set value '{"id": 5}' first 1""")
         proxy.rules.add(fault)
         plain = frames((None, b"text"), (None, avro()))[0]
@@ -339,8 +316,6 @@ def test_a_value_that_does_not_fit_is_told_once_and_the_frame_passes(
         assert got[-1] == unknown
         assert any("no schema with id 99" in text for _, text in proxy.hub.notices)
 
-    run(steps, schemas=schemas)
-
 
 @pytest.mark.parametrize(
     ("rule", "reason"),
@@ -350,33 +325,29 @@ def test_a_value_that_does_not_fit_is_told_once_and_the_frame_passes(
         ("(topic == t and api == Fetch) or topic == t -> records set value hello", "of t"),
     ],
 )
-def test_a_value_that_fits_no_schema_of_its_topic_is_refused(
+async def test_a_value_that_fits_no_schema_of_its_topic_is_refused(
     schemas: SchemaOptions, rule: str, reason: str
 ) -> None:
     others = ("topic == u", "topic in {t, u}", "topic != t", "not topic == t", "api == Produce")
 
-    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+    async with traffic(schemas=schemas) as (proxy, _, _):
         with pytest.raises(FaultError, match=reason):
             proxy.rules.add(parse_fault(rule))
         assert len(proxy.rules) == 0
         for each in others:  # where it may find something that it fits
             proxy.rules.add(parse_fault(f"{each} -> {rule.partition('-> ')[2]}"))
-
-    run(steps, schemas=schemas)
     with pytest.raises(FaultError, match=reason):
         KafkaProxy("127.0.0.1:1", rules=[parse_fault(rule)], schemas=schemas)
 
 
-def test_a_schema_that_the_user_assigned_serves_values_without_ids(tmp_path: Path) -> None:
+async def test_a_schema_that_the_user_assigned_serves_values_without_ids(tmp_path: Path) -> None:
     file = tmp_path / "order.avsc"
     file.write_bytes(orjson.dumps(ORDER))
     told = SchemaOptions(assigned=(f"t={file}",))
 
-    async def steps(proxy: KafkaProxy, client: Client, got: list[bytes]) -> None:
+    async with traffic(schemas=told) as (proxy, client, got):
         proxy.rules.add(parse_fault(f"-> records set value '{orjson.dumps(NEW).decode()}'"))
         await client.ask(frames((None, avro()[5:]), (None, None))[0])
         assert [each.value for each in records_of(got[0])] == [avro(NEW)[5:]] * 2
         with pytest.raises(FaultError, match="no schema of t"):
             proxy.rules.add(parse_fault("topic == t -> records set value 5"))
-
-    run(steps, schemas=told)

@@ -18,7 +18,7 @@ from kafkascope.proxy.engine.destinations import Destinations, kind_of, parse_ne
 from kafkascope.proxy.engine.directory import GONE_NS, Address
 from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
-from tests.proxy.kit import (
+from tests.kit.proxy import (
     HEARTBEAT,
     METADATA,
     PATIENCE_S,
@@ -31,6 +31,7 @@ from tests.proxy.kit import (
     request,
     response,
 )
+from tests.kit.wire import SECOND
 
 DESCRIBE_CLUSTER = 60
 
@@ -242,24 +243,19 @@ def test_a_name_is_looked_up_once(resolver: dict[str, list[str]]) -> None:
 
 
 @pytest.mark.parametrize("host", ["a..b", "x" * 64, "a\0b", "\x1b[2Jb", " ", "fe80::1%nowhere"])
-def test_a_name_that_cannot_be_costs_a_sentence(host: str) -> None:
-    async def main() -> None:
-        def metadata(key: int, version: int, asked: bytes) -> bytes:
-            return response(METADATA, 12, {"brokers": [endpoint(7, host, 70_000)]})
+async def test_a_name_that_cannot_be_costs_a_sentence(host: str) -> None:
+    def metadata(key: int, version: int, asked: bytes) -> bytes:
+        return response(METADATA, 12, {"brokers": [endpoint(7, host, 70_000)]})
 
-        async with broker(metadata) as up, KafkaProxy(str(up)) as proxy:
-            (node,) = await told_of(proxy)
-            assert await reply(node) == b""
-            assert proxy.hub.metrics.get("errors_total") == 0
-            (sentence,) = [text for _, text in proxy.hub.notices]
-            assert sentence.isprintable()
-
-    asyncio.run(main())
+    async with broker(metadata) as up, KafkaProxy(str(up)) as proxy:
+        (node,) = await told_of(proxy)
+        assert await reply(node) == b""
+        assert proxy.hub.metrics.get("errors_total") == 0
+        (sentence,) = [text for _, text in proxy.hub.notices]
+        assert sentence.isprintable()
 
 
 # --- listeners ----------------------------------------------------------------------------------
-
-SECOND = 1_000_000_000
 
 
 def tell(bench: Bench, ids: list[int], key: int = METADATA) -> list[int]:
@@ -363,25 +359,22 @@ def test_a_listener_with_connections_stays(bench: Bench) -> None:
     assert set(bench.nodes.listeners) == {1}
 
 
-def test_a_listener_that_was_taken_back_accepts_nobody() -> None:
+async def test_a_listener_that_was_taken_back_accepts_nobody() -> None:
     ids = [1, 2]
 
     def metadata(key: int, version: int, asked: bytes) -> bytes:
         brokers = [endpoint(each, "127.0.0.1", 1) for each in ids]
         return response(METADATA, 12, {"brokers": brokers})
 
-    async def main() -> None:
-        async with broker(metadata) as up, KafkaProxy(str(up)) as proxy:
-            _, second = await told_of(proxy)
-            assert await reply(second) == b""  # it is served: there is no broker behind it
-            port = int(second.rpartition(":")[2])
-            await asyncio.sleep(0.01)
-            ids.pop()
-            await told_of(proxy)
-            assert proxy.nodes._take_back(2)
-            with pytest.raises(ConnectionRefusedError):
-                await asyncio.open_connection("127.0.0.1", port)
-            ids.append(2)
-            assert (await told_of(proxy))[1] == second
-
-    asyncio.run(main())
+    async with broker(metadata) as up, KafkaProxy(str(up)) as proxy:
+        _, second = await told_of(proxy)
+        assert await reply(second) == b""  # it is served: there is no broker behind it
+        port = int(second.rpartition(":")[2])
+        await asyncio.sleep(0.01)
+        ids.pop()
+        await told_of(proxy)
+        assert proxy.nodes._take_back(2)
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", port)
+        ids.append(2)
+        assert (await told_of(proxy))[1] == second

@@ -28,7 +28,7 @@ from kafkascope.proxy.relay.pairing import Pairing, PendingRequest
 from kafkascope.proxy.rules.faults import parse_fault
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.rules import Chain
-from tests.proxy.kit import (
+from tests.kit.proxy import (
     HEARTBEAT,
     METADATA,
     Bench,
@@ -36,23 +36,19 @@ from tests.proxy.kit import (
     connect,
     echo,
     endpoint,
-    frame,
     read_frame,
     request,
     response,
     until,
 )
+from tests.kit.wire import framed
 
 UNKNOWN_KEYS = 2_000
 LONG = 2_000_000
 
 
-def run(coroutine: Any) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, 300))
-
-
 def unknown(key: int, version: int = 0, client: bytes = b"c") -> bytes:
-    return frame(struct.pack(">hhih", key, version, 1, len(client)) + client)
+    return framed(struct.pack(">hhih", key, version, 1, len(client)) + client)
 
 
 def test_counters_have_no_more_labels_than_are_allowed() -> None:
@@ -69,7 +65,7 @@ def test_apis_that_nobody_knows_are_counted_as_one() -> None:
     bench = Bench()
     for key in range(30_000, 30_000 + UNKNOWN_KEYS):
         bench.relay.feed(0, unknown(key), 1_000)
-        bench.relay.feed(1, frame(struct.pack(">i", 1)), 2_000)
+        bench.relay.feed(1, framed(struct.pack(">i", 1)), 2_000)
     counted = bench.hub.metrics
     assert counted.snapshot()["requests_total"] == {"unknown": UNKNOWN_KEYS}
     assert counted.latencies()["unknown"]["count"] == UNKNOWN_KEYS
@@ -92,7 +88,7 @@ def test_rules_remember_nothing_of_frames_that_nobody_knows() -> None:
     bench.hub.chain = Chain([rule])
     for key in range(30_000, 30_000 + UNKNOWN_KEYS):
         bench.relay.feed(0, unknown(key), 1_000)
-        bench.relay.feed(1, frame(struct.pack(">i", 1)), 2_000)
+        bench.relay.feed(1, framed(struct.pack(">i", 1)), 2_000)
     assert len(rule._harmable) == 0
 
 
@@ -187,7 +183,7 @@ def test_responses_to_nothing_cost_the_same_however_many_requests_wait() -> None
         for number in range(waiting):
             bench.relay.pairing.add(pending(number))
         start = time.process_time()
-        bench.relay.feed(1, b"".join(frame(struct.pack(">i", -9)) for _ in range(2_000)), 1)
+        bench.relay.feed(1, b"".join(framed(struct.pack(">i", -9)) for _ in range(2_000)), 1)
         took.append(time.process_time() - start)
     assert bench.hub.metrics.get("unmatched_total") == 2_000
     # Each looked at all that waits: 65 times as long.
@@ -223,25 +219,22 @@ def test_an_edited_list_that_is_shorter_keeps_its_secrets_in_linear_time() -> No
     assert bytes(kept[1]["salted_password"]) == b"p2"
 
 
-def test_a_state_lists_some_held_frames_and_all_are_released_together() -> None:
-    async def main() -> None:
-        async with broker(echo) as up, KafkaProxy(str(up)) as proxy:
-            proxy.rules.add(parse_fault("api == Heartbeat -> hold"))
-            clients = [await connect(proxy.bootstrap) for _ in range(12)]
-            for _, writer in clients:
-                writer.write(request(HEARTBEAT, 4))
-            await until(lambda: len(proxy.held) == 12)
-            assert [each["number"] for each in proxy.held.list(5)] == list(proxy.held)[:5]
-            state = Steering(proxy).state()
-            assert state["status"]["held"] == len(state["held"]) == 12
-            assert LIMITS.state_held < 10_000
-            assert proxy.held.release_all() == 12
-            for reader, writer in clients:
-                assert await read_frame(reader) == response(HEARTBEAT, 4)
-                writer.close()
-            assert not len(proxy.held)
-
-    run(main())
+async def test_a_state_lists_some_held_frames_and_all_are_released_together() -> None:
+    async with broker(echo) as up, KafkaProxy(str(up)) as proxy:
+        proxy.rules.add(parse_fault("api == Heartbeat -> hold"))
+        clients = [await connect(proxy.bootstrap) for _ in range(12)]
+        for _, writer in clients:
+            writer.write(request(HEARTBEAT, 4))
+        await until(lambda: len(proxy.held) == 12)
+        assert [each["number"] for each in proxy.held.list(5)] == list(proxy.held)[:5]
+        state = Steering(proxy).state()
+        assert state["status"]["held"] == len(state["held"]) == 12
+        assert LIMITS.state_held < 10_000
+        assert proxy.held.release_all() == 12
+        for reader, writer in clients:
+            assert await read_frame(reader) == response(HEARTBEAT, 4)
+            writer.close()
+        assert not len(proxy.held)
 
 
 # --- TLS
@@ -267,52 +260,43 @@ def test_a_hello_is_whole_wherever_it_is_cut() -> None:
     assert not layer.Hello().feed(b"GET")
 
 
-def test_a_hello_without_end_is_refused_and_nobody_waits(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with (
-            broker(echo) as up,
-            KafkaProxy(str(up), tls=ClientTls(), folder=tmp_path) as proxy,
-        ):
-            reader, writer = await connect(proxy.bootstrap)
-            data = small_records(60_000)
-            start = time.process_time()
-            with contextlib.suppress(OSError):
-                for at in range(0, len(data), 3_000):
-                    writer.write(data[at : at + 3_000])
-                    await writer.drain()
-                    await asyncio.sleep(0)
-                await reader.read()
-            # mitmproxy looks at all of it with each read: a minute.
-            assert time.process_time() - start < 8
-            await until(lambda: not proxy.handlers)
-            assert any("a ClientHello of more than" in text for _, text in proxy.hub.notices)
-            writer.close()
-
-    run(main())
+async def test_a_hello_without_end_is_refused_and_nobody_waits(tmp_path: Path) -> None:
+    async with broker(echo) as up, KafkaProxy(str(up), tls=ClientTls(), folder=tmp_path) as proxy:
+        reader, writer = await connect(proxy.bootstrap)
+        data = small_records(60_000)
+        start = time.process_time()
+        with contextlib.suppress(OSError):
+            for at in range(0, len(data), 3_000):
+                writer.write(data[at : at + 3_000])
+                await writer.drain()
+                await asyncio.sleep(0)
+            await reader.read()
+        # mitmproxy looks at all of it with each read: a minute.
+        assert time.process_time() - start < 8
+        await until(lambda: not proxy.handlers)
+        assert any("a ClientHello of more than" in text for _, text in proxy.hub.notices)
+        writer.close()
 
 
 # --- what is left
 
 
-def test_a_scraper_that_never_reads_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def main() -> None:
-        proxy = KafkaProxy("127.0.0.1:1", limits=Limits(metrics_s=0.3))
-        monkeypatch.setattr(type(proxy.hub.metrics), "text", lambda _: "x" * (8 << 20))
-        exposition = Exposition(proxy)
-        await exposition.listen(Address("127.0.0.1", 0))
-        reader, writer = await connect(f"127.0.0.1:{exposition.port}")
-        writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        transport: Any = writer.transport
-        transport.pause_reading()
-        await asyncio.sleep(1.0)
-        transport.resume_reading()
-        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
-            # All of it would come late: nobody had cut it.
-            await reader.readexactly(8 << 20)
-        writer.close()
-        await exposition.close()
-
-    run(main())
+async def test_a_scraper_that_never_reads_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    proxy = KafkaProxy("127.0.0.1:1", limits=Limits(metrics_s=0.3))
+    monkeypatch.setattr(type(proxy.hub.metrics), "text", lambda _: "x" * (8 << 20))
+    exposition = Exposition(proxy)
+    await exposition.listen(Address("127.0.0.1", 0))
+    reader, writer = await connect(f"127.0.0.1:{exposition.port}")
+    writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    transport: Any = writer.transport
+    transport.pause_reading()
+    await asyncio.sleep(1.0)
+    transport.resume_reading()
+    with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+        # All of it would come late: nobody had cut it.
+        await reader.readexactly(8 << 20)
+    writer.close()
+    await exposition.close()
 
 
 def test_the_thread_that_asks_a_registry_ends_with_the_proxy() -> None:
@@ -341,33 +325,30 @@ def test_what_there_was_names_so_many_and_counts_the_others() -> None:
     assert seen.there == {"a": 2, "b": 1, "c": 1, verdicts.OTHERS: 2}
 
 
-def test_a_watcher_that_never_reads_is_not_waited_for(
+async def test_a_watcher_that_never_reads_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     size = 8 << 20
 
-    async def main() -> None:
-        proxy = KafkaProxy("127.0.0.1:1")
-        control = Control(proxy)
-        monkeypatch.setattr(Steering, "state", lambda _: {"event": "state", "x": "y" * size})
-        await control.listen(tmp_path / "proxy.sock")
-        reader, writer = await asyncio.open_unix_connection(tmp_path / "proxy.sock")
-        transport: Any = writer.transport
-        writer.write(b'{"do":"watch","every":0.1}\n')
-        await reader.readline()
-        transport.pause_reading()
-        await asyncio.sleep(0.5)
-        # However often something changes, one state waits, and a second is not made.
-        for _ in range(100):
-            proxy.hub.changed()
-        await asyncio.sleep(0.3)
-        async with asyncio.timeout(10):
-            await control.close()
-        transport.resume_reading()
-        async with asyncio.timeout(10):
-            with contextlib.suppress(ConnectionError):
-                assert len(await reader.read()) < size  # nobody went on to send it
-        writer.close()
-        assert not proxy.hub.watchers
-
-    run(main())
+    proxy = KafkaProxy("127.0.0.1:1")
+    control = Control(proxy)
+    monkeypatch.setattr(Steering, "state", lambda _: {"event": "state", "x": "y" * size})
+    await control.listen(tmp_path / "proxy.sock")
+    reader, writer = await asyncio.open_unix_connection(tmp_path / "proxy.sock")
+    transport: Any = writer.transport
+    writer.write(b'{"do":"watch","every":0.1}\n')
+    await reader.readline()
+    transport.pause_reading()
+    await asyncio.sleep(0.5)
+    # However often something changes, one state waits, and a second is not made.
+    for _ in range(100):
+        proxy.hub.changed()
+    await asyncio.sleep(0.3)
+    async with asyncio.timeout(10):
+        await control.close()
+    transport.resume_reading()
+    async with asyncio.timeout(10):
+        with contextlib.suppress(ConnectionError):
+            assert len(await reader.read()) < size  # nobody went on to send it
+    writer.close()
+    assert not proxy.hub.watchers

@@ -18,7 +18,8 @@ import pytest
 
 from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.rules.faults import parse_fault
-from tests.proxy.kit import (
+from tests.kit.proxy import (
+    BOTH_LOOPS_SLOW,
     FETCH,
     HEARTBEAT,
     METADATA,
@@ -27,40 +28,20 @@ from tests.proxy.kit import (
     connect,
     echo,
     endpoint,
-    frame,
+    leave,
+    memory_bytes,
     produce,
     read_frame,
     request,
     response,
     sink,
     until,
+    works,
 )
+from tests.kit.wire import framed
 
 MB = 1024 * 1024
 Act = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
-
-def run(coroutine: Any) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, 300))
-
-
-def memory_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-
-async def leave(*writers: asyncio.StreamWriter) -> None:
-    for writer in writers:
-        writer.close()
-    await asyncio.gather(*(w.wait_closed() for w in writers), return_exceptions=True)
-
-
-async def works(proxy: KafkaProxy) -> None:
-    """Another client is served, and nothing of ours broke."""
-    reader, writer = await connect(proxy.bootstrap)
-    writer.write(request(HEARTBEAT, 4))
-    assert await read_frame(reader) == response(HEARTBEAT, 4)
-    await leave(writer)
-    assert proxy.hub.metrics.get("errors_total") == 0
 
 
 def garbage(seed: int) -> bytes:
@@ -79,29 +60,26 @@ CLIENTS_SAY = {
     "half a head": request(HEARTBEAT, 4)[:9],
     "half a frame": produce(size=10_000)[:5_000],
     "a good request, then garbage": request(HEARTBEAT, 4) + garbage(3),
-    "an unknown API": frame(struct.pack(">hhih", 999, 99, 1, -1) + garbage(4)),
-    "a body of garbage": frame(struct.pack(">hhih", METADATA, 1, 1, -1) + garbage(5)),
-    "a bad client id": frame(struct.pack(">hhih", HEARTBEAT, 4, 1, 0x7FFF) + garbage(6)),
+    "an unknown API": framed(struct.pack(">hhih", 999, 99, 1, -1) + garbage(4)),
+    "a body of garbage": framed(struct.pack(">hhih", METADATA, 1, 1, -1) + garbage(5)),
+    "a bad client id": framed(struct.pack(">hhih", HEARTBEAT, 4, 1, 0x7FFF) + garbage(6)),
 }
 
 
 @pytest.mark.parametrize("rule", ["", "topic == x -> drop", "-> hold on response"])
 @pytest.mark.parametrize("what", CLIENTS_SAY)
-def test_whatever_a_client_says_others_are_served(what: str, rule: str) -> None:
-    async def main() -> None:
-        async with broker(echo) as up, KafkaProxy(str(up)) as proxy:
-            if rule:
-                proxy.rules.add(parse_fault(rule))
-            _, bad = await connect(proxy.bootstrap)
-            bad.write(CLIENTS_SAY[what])
-            proxy.rules.clear()
-            await works(proxy)
-            # It goes as rudely as it came.
-            bad.transport.abort()
-            await until(lambda: not proxy.handlers)
-            await works(proxy)
-
-    run(main())
+async def test_whatever_a_client_says_others_are_served(what: str, rule: str) -> None:
+    async with broker(echo) as up, KafkaProxy(str(up)) as proxy:
+        if rule:
+            proxy.rules.add(parse_fault(rule))
+        _, bad = await connect(proxy.bootstrap)
+        bad.write(CLIENTS_SAY[what])
+        proxy.rules.clear()
+        await works(proxy)
+        # It goes as rudely as it came.
+        bad.transport.abort()
+        await until(lambda: not proxy.handlers)
+        await works(proxy)
 
 
 BROKERS_SAY = {
@@ -110,7 +88,7 @@ BROKERS_SAY = {
     "2 GB": struct.pack(">ii", 0x7FFF_FFFF, 1) + bytes(100_000),
     "another id": response(METADATA, 12, correlation_id=77),
     "the answer twice": response(METADATA, 12) * 2,
-    "a body of garbage": frame(struct.pack(">ib", 1, 0) + garbage(8)),
+    "a body of garbage": framed(struct.pack(">ib", 1, 0) + garbage(8)),
     "half an answer": response(METADATA, 12, {"brokers": [endpoint(1)]})[:20],
     "nothing": b"",
 }
@@ -118,7 +96,7 @@ BROKERS_SAY = {
 
 @pytest.mark.parametrize("ending", ["stays", "closes", "resets"])
 @pytest.mark.parametrize("what", BROKERS_SAY)
-def test_whatever_a_broker_says_others_are_served(what: str, ending: str) -> None:
+async def test_whatever_a_broker_says_others_are_served(what: str, ending: str) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked = await read_frame(reader)
         if struct.unpack_from(">h", asked, 4)[0] == HEARTBEAT:
@@ -134,24 +112,21 @@ def test_whatever_a_broker_says_others_are_served(what: str, ending: str) -> Non
             return
         await reader.read()
 
-    async def main() -> None:
-        async with sink(serve) as up, KafkaProxy(str(up)) as proxy:
-            reader, writer = await connect(proxy.bootstrap)
-            writer.write(request(METADATA, 12))
-            await works(proxy)
-            if ending != "stays":
-                # The end reaches the client; how much comes before is the broker's affair.
-                with contextlib.suppress(ConnectionError):
-                    await asyncio.wait_for(reader.read(), PATIENCE_S)
-            await leave(writer)
-            await until(lambda: not proxy.handlers)
-
-    run(main())
+    async with sink(serve) as up, KafkaProxy(str(up)) as proxy:
+        reader, writer = await connect(proxy.bootstrap)
+        writer.write(request(METADATA, 12))
+        await works(proxy)
+        if ending != "stays":
+            # The end reaches the client; how much comes before is the broker's affair.
+            with contextlib.suppress(ConnectionError):
+                await asyncio.wait_for(reader.read(), PATIENCE_S)
+        await leave(writer)
+        await until(lambda: not proxy.handlers)
 
 
 @pytest.mark.parametrize("rule", ["", "topic == x -> drop", "topic == x -> drop on response"])
 @pytest.mark.parametrize("from_broker", [False, True])
-def test_two_gigabytes_announced_cost_no_memory(from_broker: bool, rule: str) -> None:
+async def test_two_gigabytes_announced_cost_no_memory(from_broker: bool, rule: str) -> None:
     head = struct.pack(">ii", 0x7FFF_FFFF, 1)
     if not from_broker:
         head = struct.pack(">ihhih", 0x7FFF_FFF0, 0, 9, 1, -1)
@@ -178,121 +153,104 @@ def test_two_gigabytes_announced_cost_no_memory(from_broker: bool, rule: str) ->
         else:
             await take(reader)
 
-    async def main() -> None:
-        async with sink(serve) as up, KafkaProxy(str(up)) as proxy:
-            if rule:
-                proxy.rules.add(parse_fault(rule))
-            reader, writer = await connect(proxy.bootstrap)
-            before = memory_bytes()
-            if from_broker:
-                writer.write(request(FETCH, 12))
-                taking = asyncio.create_task(take(reader))
-            else:
-                taking = asyncio.create_task(pour(writer))
-            await until(lambda: arrived >= amount)
-            assert memory_bytes() - before < 16 * MB
-            assert proxy.hub.metrics.get("errors_total") == 0
-            taking.cancel()
-            await leave(writer)
-
-    run(main())
+    async with sink(serve) as up, KafkaProxy(str(up)) as proxy:
+        if rule:
+            proxy.rules.add(parse_fault(rule))
+        reader, writer = await connect(proxy.bootstrap)
+        before = memory_bytes()
+        if from_broker:
+            writer.write(request(FETCH, 12))
+            taking = asyncio.create_task(take(reader))
+        else:
+            taking = asyncio.create_task(pour(writer))
+        await until(lambda: arrived >= amount)
+        assert memory_bytes() - before < 16 * MB
+        assert proxy.hub.metrics.get("errors_total") == 0
+        taking.cancel()
+        await leave(writer)
 
 
-def test_a_frame_that_a_rule_wants_costs_its_size_and_is_given_back() -> None:
+async def test_a_frame_that_a_rule_wants_costs_its_size_and_is_given_back() -> None:
     """The bound: one frame of 100 MB at most for each direction of each connection."""
 
-    async def main() -> None:
-        async with broker(echo) as up, KafkaProxy(str(up)) as proxy:
-            proxy.rules.add(parse_fault("topic == x -> drop"))
-            whole = produce(size=40 * MB)
-            _, writer = await connect(proxy.bootstrap)
-            writer.write(whole[: 30 * MB])
-            await writer.drain()
-            await until(lambda: [h for h in proxy.handlers if h.kafka and h.kafka.relay])
-            (handler,) = proxy.handlers
-            assert handler.kafka is not None
-            relay = handler.kafka.relay
-            assert relay is not None
-            direction = relay.directions[0]
-            await until(lambda: len(direction.body) >= 29 * MB)
-            await works(proxy)
-            writer.transport.abort()
-            await until(lambda: not proxy.handlers)
-            assert len(direction.body) == 0
-
-    run(main())
+    async with broker(echo) as up, KafkaProxy(str(up)) as proxy:
+        proxy.rules.add(parse_fault("topic == x -> drop"))
+        whole = produce(size=40 * MB)
+        _, writer = await connect(proxy.bootstrap)
+        writer.write(whole[: 30 * MB])
+        await writer.drain()
+        await until(lambda: [h for h in proxy.handlers if h.kafka and h.kafka.relay])
+        (handler,) = proxy.handlers
+        assert handler.kafka is not None
+        relay = handler.kafka.relay
+        assert relay is not None
+        direction = relay.directions[0]
+        await until(lambda: len(direction.body) >= 29 * MB)
+        await works(proxy)
+        writer.transport.abort()
+        await until(lambda: not proxy.handlers)
+        assert len(direction.body) == 0
 
 
-def test_clients_that_say_nothing_hold_nobody_up() -> None:
-    async def main() -> None:
-        async with broker(echo) as up:
-            proxy = KafkaProxy(str(up))
-            await proxy.start()
-            silent = [(await connect(proxy.bootstrap))[1] for _ in range(50)]
-            half = request(HEARTBEAT, 4)[:7]
-            for writer in silent[::2]:
-                writer.write(half)
-            await works(proxy)
-            await proxy.stop(1)
-            await leave(*silent)
-
-    run(main())
+async def test_clients_that_say_nothing_hold_nobody_up() -> None:
+    async with broker(echo) as up:
+        proxy = KafkaProxy(str(up))
+        await proxy.start()
+        silent = [(await connect(proxy.bootstrap))[1] for _ in range(50)]
+        half = request(HEARTBEAT, 4)[:7]
+        for writer in silent[::2]:
+            writer.write(half)
+        await works(proxy)
+        await proxy.stop(1)
+        await leave(*silent)
 
 
-def test_a_broker_that_takes_connections_and_drops_them() -> None:
+async def test_a_broker_that_takes_connections_and_drops_them() -> None:
     async def rude(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.transport.abort()
 
-    async def main() -> None:
-        async with sink(rude) as up, KafkaProxy(str(up)) as proxy:
-            for _ in range(30):
-                reader, writer = await connect(proxy.bootstrap)
-                writer.write(request(HEARTBEAT, 4))
-                with contextlib.suppress(ConnectionError):  # the reset arrives as one
-                    assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
-                await leave(writer)
-            await until(lambda: not proxy.handlers)
-            assert proxy.hub.metrics.get("errors_total") == 0
-
-    run(main())
-
-
-def test_a_broker_that_goes_down_and_comes_back() -> None:
-    async def main() -> None:
-        # The port stays taken, so that it is nobody else's when the broker comes back.
-        down = socket.socket()
-        down.bind(("127.0.0.1", 0))
-        async with KafkaProxy(f"127.0.0.1:{down.getsockname()[1]}") as proxy:
+    async with sink(rude) as up, KafkaProxy(str(up)) as proxy:
+        for _ in range(30):
             reader, writer = await connect(proxy.bootstrap)
             writer.write(request(HEARTBEAT, 4))
-            with contextlib.suppress(ConnectionError):
+            with contextlib.suppress(ConnectionError):  # the reset arrives as one
                 assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
             await leave(writer)
-
-            async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                writer.write(echo(HEARTBEAT, 4, await read_frame(reader)))
-                await reader.read()
-                writer.close()
-
-            async with await asyncio.start_server(serve, sock=down):
-                await works(proxy)
-
-    run(main())
+        await until(lambda: not proxy.handlers)
+        assert proxy.hub.metrics.get("errors_total") == 0
 
 
-def test_garbage_of_many_at_once_is_recorded_and_forgotten(tmp_path: Path) -> None:
-    async def main() -> None:
-        recorder = Recorder(tmp_path / "r.pcapng")
-        async with broker(echo) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
-            bad = [(await connect(proxy.bootstrap))[1] for _ in range(100)]
-            for number, writer in enumerate(bad):
-                writer.write(garbage(number))
+@BOTH_LOOPS_SLOW
+async def test_a_broker_that_goes_down_and_comes_back(loop: object) -> None:
+    # The port stays taken, so that it is nobody else's when the broker comes back.
+    down = socket.socket()
+    down.bind(("127.0.0.1", 0))
+    async with KafkaProxy(f"127.0.0.1:{down.getsockname()[1]}") as proxy:
+        reader, writer = await connect(proxy.bootstrap)
+        writer.write(request(HEARTBEAT, 4))
+        with contextlib.suppress(ConnectionError):
+            assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
+        await leave(writer)
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(echo(HEARTBEAT, 4, await read_frame(reader)))
+            await reader.read()
+            writer.close()
+
+        async with await asyncio.start_server(serve, sock=down):
             await works(proxy)
-            for writer in bad:
-                writer.transport.abort()
-            await until(lambda: not proxy.handlers)
 
-    run(main())
+
+async def test_garbage_of_many_at_once_is_recorded_and_forgotten(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "r.pcapng")
+    async with broker(echo) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
+        bad = [(await connect(proxy.bootstrap))[1] for _ in range(100)]
+        for number, writer in enumerate(bad):
+            writer.write(garbage(number))
+        await works(proxy)
+        for writer in bad:
+            writer.transport.abort()
+        await until(lambda: not proxy.handlers)
     import subprocess
     import sys
 
@@ -323,43 +281,34 @@ async def through_socks(proxy: KafkaProxy, host: str, port: int) -> Any:
     return reader, writer, answer[1]
 
 
-def test_socks_clients_reach_the_broker_that_they_name(tmp_path: Path) -> None:
+async def test_socks_clients_reach_the_broker_that_they_name(tmp_path: Path) -> None:
     def answer(key: int, version: int, asked: bytes) -> bytes | None:
         return response(METADATA, 12, {"brokers": [endpoint(1)]})
 
-    async def main() -> None:
-        recorder = Recorder(tmp_path / "r.pcapng")
-        async with (
-            broker(answer) as up,
-            KafkaProxy(mode="socks5", recorder=recorder) as proxy,
-        ):
-            reader, writer, code = await through_socks(proxy, up.host, up.port)
-            assert code == 0
-            writer.write(request(METADATA, 12))
-            assert b"10.9.8.7" in await read_frame(reader)
-            await leave(writer)
-            await until(lambda: not proxy.handlers)
-            assert proxy.hub.metrics.get("errors_total") == 0
-
-    run(main())
+    recorder = Recorder(tmp_path / "r.pcapng")
+    async with broker(answer) as up, KafkaProxy(mode="socks5", recorder=recorder) as proxy:
+        reader, writer, code = await through_socks(proxy, up.host, up.port)
+        assert code == 0
+        writer.write(request(METADATA, 12))
+        assert b"10.9.8.7" in await read_frame(reader)
+        await leave(writer)
+        await until(lambda: not proxy.handlers)
+        assert proxy.hub.metrics.get("errors_total") == 0
     from kafkascope.analyzer.exchanges.offline import open_capture
 
     with open_capture([tmp_path / "r.pcapng"]) as capture:
         assert [exchange.api for exchange in capture.exchanges()] == ["Metadata"]
 
 
-def test_no_socks_at_a_socks_listener_ends() -> None:
-    async def main() -> None:
-        async with broker(echo) as up, KafkaProxy(mode="socks5") as proxy:
-            reader, writer = await connect(proxy.bootstrap)
-            writer.write(request(HEARTBEAT, 4))
-            await asyncio.wait_for(reader.read(), PATIENCE_S)
-            await leave(writer)
-            reader, writer, code = await through_socks(proxy, up.host, up.port)
-            assert code == 0
-            writer.write(request(HEARTBEAT, 4))
-            assert await read_frame(reader) == response(HEARTBEAT, 4)
-            await leave(writer)
-            assert proxy.hub.metrics.get("errors_total") == 0
-
-    run(main())
+async def test_no_socks_at_a_socks_listener_ends() -> None:
+    async with broker(echo) as up, KafkaProxy(mode="socks5") as proxy:
+        reader, writer = await connect(proxy.bootstrap)
+        writer.write(request(HEARTBEAT, 4))
+        await asyncio.wait_for(reader.read(), PATIENCE_S)
+        await leave(writer)
+        reader, writer, code = await through_socks(proxy, up.host, up.port)
+        assert code == 0
+        writer.write(request(HEARTBEAT, 4))
+        assert await read_frame(reader) == response(HEARTBEAT, 4)
+        await leave(writer)
+        assert proxy.hub.metrics.get("errors_total") == 0

@@ -12,8 +12,18 @@ from kafkascope.proxy import KafkaProxy
 from kafkascope.proxy.engine.memory import LEAST, PATIENCE, QUIET, Memory
 from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.rules.faults import parse_fault
-from tests.proxy.engine.test_hostile import leave, run, works
-from tests.proxy.kit import HEARTBEAT, broker, connect, echo, produce, read_frame, request, until
+from tests.kit.proxy import (
+    HEARTBEAT,
+    broker,
+    connect,
+    echo,
+    leave,
+    produce,
+    read_frame,
+    request,
+    until,
+    works,
+)
 
 MB = 1024 * 1024
 LIMIT = 16 * MB
@@ -105,7 +115,7 @@ def test_the_small_ones_never_wait() -> None:
     assert small.got
 
 
-def test_frames_of_many_clients_are_kept_one_after_the_other() -> None:
+async def test_frames_of_many_clients_are_kept_one_after_the_other() -> None:
     count, size = 12, 3 * MB
 
     async def one(proxy: KafkaProxy) -> None:
@@ -119,40 +129,31 @@ def test_frames_of_many_clients_are_kept_one_after_the_other() -> None:
         await read_frame(reader)
         await leave(writer)
 
-    async def main() -> None:
-        async with broker(echo) as up, KafkaProxy(str(up), buffer_bytes=LIMIT) as proxy:
-            proxy.rules.add(parse_fault("topic == other -> drop"))  # looks into each
-            tasks = [asyncio.create_task(one(proxy)) for _ in range(count)]
-            await works(proxy)
-            await asyncio.gather(*tasks)
-            assert proxy.memory.peak > LIMIT // QUIET
-            assert proxy.memory.cuts == 0
-            assert proxy.hub.metrics.get("errors_total") == 0
-
-    run(main())
+    async with broker(echo) as up, KafkaProxy(str(up), buffer_bytes=LIMIT) as proxy:
+        proxy.rules.add(parse_fault("topic == other -> drop"))  # looks into each
+        tasks = [asyncio.create_task(one(proxy)) for _ in range(count)]
+        await works(proxy)
+        await asyncio.gather(*tasks)
+        assert proxy.memory.peak > LIMIT // QUIET
+        assert proxy.memory.cuts == 0
+        assert proxy.hub.metrics.get("errors_total") == 0
 
 
-def test_frames_that_are_held_end_at_the_bound() -> None:
+async def test_frames_that_are_held_end_at_the_bound() -> None:
     limits = Limits(memory_look_s=0.01)
 
-    async def main() -> None:
-        async with (
-            broker(echo) as up,
-            KafkaProxy(str(up), buffer_bytes=LIMIT, limits=limits) as proxy,
-        ):
-            proxy.rules.add(parse_fault("topic == orders -> hold"))
-            peers = [await connect(proxy.bootstrap) for _ in range(10)]
-            small, small_writer = await connect(proxy.bootstrap)
-            for _, writer in peers:
-                writer.write(produce(size=2 * MB))
-            await until(lambda: proxy.memory.cuts > 0 and len(proxy.handlers) <= 5)
-            assert 1 <= len(proxy.held) <= 4
-            assert proxy.hub.metrics.counters["connections_closed_total"]["memory"]
-            assert any("--buffer" in text for _, text in proxy.hub.notices)
-            small_writer.write(request(HEARTBEAT, 4))
-            await read_frame(small)
-            await leave(small_writer, *(writer for _, writer in peers))
-            await until(lambda: not proxy.handlers)
-            await works(proxy)
-
-    run(main())
+    async with broker(echo) as up, KafkaProxy(str(up), buffer_bytes=LIMIT, limits=limits) as proxy:
+        proxy.rules.add(parse_fault("topic == orders -> hold"))
+        peers = [await connect(proxy.bootstrap) for _ in range(10)]
+        small, small_writer = await connect(proxy.bootstrap)
+        for _, writer in peers:
+            writer.write(produce(size=2 * MB))
+        await until(lambda: proxy.memory.cuts > 0 and len(proxy.handlers) <= 5)
+        assert 1 <= len(proxy.held) <= 4
+        assert proxy.hub.metrics.counters["connections_closed_total"]["memory"]
+        assert any("--buffer" in text for _, text in proxy.hub.notices)
+        small_writer.write(request(HEARTBEAT, 4))
+        await read_frame(small)
+        await leave(small_writer, *(writer for _, writer in peers))
+        await until(lambda: not proxy.handlers)
+        await works(proxy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkascope.proxy.hub import Metrics
-from tests.proxy.kit import HEARTBEAT, PRODUCE, Bench, request, response
+from tests.kit.proxy import HEARTBEAT, PRODUCE, Bench, request, response
 
 
 @pytest.mark.parametrize("count", [1, Metrics.many - 1, Metrics.many, 3 * Metrics.many + 1])

@@ -17,7 +17,7 @@ from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.engine.tls import ClientTls
 from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.relay.proxy_header import MODES
-from tests.proxy.kit import (
+from tests.kit.proxy import (
     HEARTBEAT,
     broker,
     connect,
@@ -95,113 +95,82 @@ def test_a_header_is_accepted_and_the_recording_has_its_client(
     assert row.via.startswith("127.0.0.1:")
 
 
-def test_header_and_request_in_one_packet() -> None:
-    async def main() -> None:
-        async with (
-            broker(echo) as up,
-            KafkaProxy(str(up), proxy_protocol=MODES["accept"]) as proxy,
-        ):
-            reader, writer = await connect(proxy.bootstrap)
-            writer.write(header_of(2, ORIGIN, TARGET) + ASKED)
-            assert await read_frame(reader) == ANSWER
-            writer.close()
-
-    run(main())
+async def test_header_and_request_in_one_packet() -> None:
+    async with broker(echo) as up, KafkaProxy(str(up), proxy_protocol=MODES["accept"]) as proxy:
+        reader, writer = await connect(proxy.bootstrap)
+        writer.write(header_of(2, ORIGIN, TARGET) + ASKED)
+        assert await read_frame(reader) == ANSWER
+        writer.close()
 
 
 @pytest.mark.parametrize("mode", ["send", "send-v1"])
-def test_brokers_are_told_the_client(mode: str) -> None:
+async def test_brokers_are_told_the_client(mode: str) -> None:
     accepting = Accepting()
 
-    async def main() -> None:
-        async with (
-            sink(accepting) as up,
-            KafkaProxy(str(up), proxy_protocol=MODES[mode]) as proxy,
-        ):
-            assert await ask(proxy.bootstrap) == ANSWER
-            (header,) = accepting.headers
-            assert header.version == (1 if mode == "send-v1" else 2)
-            assert header.client is not None
-            assert header.client.host == "127.0.0.1"
-            assert str(header.server) == proxy.bootstrap
-
-    run(main())
+    async with sink(accepting) as up, KafkaProxy(str(up), proxy_protocol=MODES[mode]) as proxy:
+        assert await ask(proxy.bootstrap) == ANSWER
+        (header,) = accepting.headers
+        assert header.version == (1 if mode == "send-v1" else 2)
+        assert header.client is not None
+        assert header.client.host == "127.0.0.1"
+        assert str(header.server) == proxy.bootstrap
 
 
-def test_the_client_of_an_accepted_header_is_sent_on() -> None:
+async def test_the_client_of_an_accepted_header_is_sent_on() -> None:
     accepting = Accepting()
 
-    async def main() -> None:
-        async with (
-            sink(accepting) as up,
-            KafkaProxy(str(up), proxy_protocol=MODES["both"]) as proxy,
-        ):
-            assert await ask(proxy.bootstrap, header_of(1, ORIGIN, TARGET)) == ANSWER
-            (header,) = accepting.headers
-            assert (header.version, header.client, header.server) == (2, ORIGIN, TARGET)
-
-    run(main())
+    async with sink(accepting) as up, KafkaProxy(str(up), proxy_protocol=MODES["both"]) as proxy:
+        assert await ask(proxy.bootstrap, header_of(1, ORIGIN, TARGET)) == ANSWER
+        (header,) = accepting.headers
+        assert (header.version, header.client, header.server) == (2, ORIGIN, TARGET)
 
 
 @pytest.mark.parametrize("first", [b"", b"GET / HTTP/1.1\r\n\r\n", b"PROXY TCP4 x\r\n"])
-def test_who_sends_no_header_is_refused(first: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async with (
-            broker(echo) as up,
-            KafkaProxy(str(up), proxy_protocol=MODES["accept"]) as proxy,
-        ):
-            assert await ask(proxy.bootstrap, first) == b""
-
-    run(main())
+async def test_who_sends_no_header_is_refused(
+    first: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with broker(echo) as up, KafkaProxy(str(up), proxy_protocol=MODES["accept"]) as proxy:
+        assert await ask(proxy.bootstrap, first) == b""
     assert "PROXY protocol" in caplog.text
     assert "--proxy-protocol accept" in caplog.text
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_header_that_nobody_asked_for_ends_the_connection(
+async def test_a_header_that_nobody_asked_for_ends_the_connection(
     version: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        async with broker(echo) as up, KafkaProxy(str(up)) as proxy:
-            assert await ask(proxy.bootstrap, header_of(version, ORIGIN, TARGET)) == b""
-
-    run(main())
+    async with broker(echo) as up, KafkaProxy(str(up)) as proxy:
+        assert await ask(proxy.bootstrap, header_of(version, ORIGIN, TARGET)) == b""
     assert "--proxy-protocol accept" in caplog.text
 
 
-def test_who_sends_nothing_is_let_go() -> None:
+async def test_who_sends_nothing_is_let_go() -> None:
     limits = Limits(header_s=0.2)
 
-    async def main() -> None:
-        async with (
-            broker(echo) as up,
-            KafkaProxy(str(up), proxy_protocol=MODES["accept"], limits=limits) as proxy,
-        ):
+    async with (
+        broker(echo) as up,
+        KafkaProxy(str(up), proxy_protocol=MODES["accept"], limits=limits) as proxy,
+    ):
+        reader, writer = await connect(proxy.bootstrap)
+        writer.write(b"PROXY TCP4 ")
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await read_frame(reader)
+        writer.close()
+        _, left = await connect(proxy.bootstrap)
+        left.close()
+        await until(lambda: not proxy._greeting)
+
+
+async def test_the_header_comes_before_tls(tmp_path: Path) -> None:
+    async with broker(echo) as up:
+        proxy = KafkaProxy(
+            str(up), tls=ClientTls(), folder=tmp_path, proxy_protocol=MODES["accept"]
+        )
+        async with proxy:
+            context = ssl.create_default_context(cafile=str(proxy.tls.ca_file))
             reader, writer = await connect(proxy.bootstrap)
-            writer.write(b"PROXY TCP4 ")
-            with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
-                await read_frame(reader)
+            writer.write(header_of(2, ORIGIN, TARGET))
+            await writer.start_tls(context, server_hostname="127.0.0.1")
+            writer.write(ASKED)
+            assert await read_frame(reader) == ANSWER
             writer.close()
-            _, left = await connect(proxy.bootstrap)
-            left.close()
-            await until(lambda: not proxy._greeting)
-
-    run(main())
-
-
-def test_the_header_comes_before_tls(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with broker(echo) as up:
-            proxy = KafkaProxy(
-                str(up), tls=ClientTls(), folder=tmp_path, proxy_protocol=MODES["accept"]
-            )
-            async with proxy:
-                context = ssl.create_default_context(cafile=str(proxy.tls.ca_file))
-                reader, writer = await connect(proxy.bootstrap)
-                writer.write(header_of(2, ORIGIN, TARGET))
-                await writer.start_tls(context, server_hostname="127.0.0.1")
-                writer.write(ASKED)
-                assert await read_frame(reader) == ANSWER
-                writer.close()
-
-    run(main())

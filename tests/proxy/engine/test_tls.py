@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import ssl
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kafkascope.proxy import ClientTls, KafkaProxy, Recorder, UpstreamTls
-from tests.authority import Authority
-from tests.proxy.kit import (
+from tests.kit.authority import Authority
+from tests.kit.proxy import (
+    BOTH_LOOPS,
     HEARTBEAT,
     PATIENCE_S,
     broker,
@@ -24,11 +24,6 @@ from tests.proxy.kit import (
 )
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("ca"))
-
-
 async def ask(bootstrap: str, data: bytes, context: ssl.SSLContext | None = None) -> bytes:
     host, _, port = bootstrap.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port), ssl=context)
@@ -39,113 +34,89 @@ async def ask(bootstrap: str, data: bytes, context: ssl.SSLContext | None = None
         writer.close()
 
 
-def run(coroutine: Any) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, 300))
-
-
 ANSWER = response(HEARTBEAT, 4)
 
 
-def test_a_generated_certificate_is_trusted_with_our_ca(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with broker(echo) as up:
-            proxy = KafkaProxy(str(up), tls=ClientTls(), folder=tmp_path / "conf")
-            async with proxy:
-                context = ssl.create_default_context(cafile=str(proxy.tls.ca_file))
-                assert await ask(proxy.bootstrap, request(HEARTBEAT, 4), context) == ANSWER
-
-    run(main())
+@BOTH_LOOPS
+async def test_a_generated_certificate_is_trusted_with_our_ca(loop: object, tmp_path: Path) -> None:
+    async with broker(echo) as up:
+        proxy = KafkaProxy(str(up), tls=ClientTls(), folder=tmp_path / "conf")
+        async with proxy:
+            context = ssl.create_default_context(cafile=str(proxy.tls.ca_file))
+            assert await ask(proxy.bootstrap, request(HEARTBEAT, 4), context) == ANSWER
     key = tmp_path / "conf" / "kafkascope-ca.pem"
     assert oct(key.stat().st_mode & 0o777) == "0o600"
 
 
-def test_plain_to_tls_and_tls_to_plain_with_client_certificates(
+async def test_plain_to_tls_and_tls_to_plain_with_client_certificates(
     authority: Authority, tmp_path: Path
 ) -> None:
-    async def main() -> None:
-        server = ClientTls(authority.issue("server", "127.0.0.1"), ca=authority.certificate)
-        ours = UpstreamTls(ca=authority.certificate, certificate=authority.issue("client"))
-        path = tmp_path / "tls.pcapng"
-        async with (
-            broker(echo) as up,
-            KafkaProxy(str(up), tls=server, recorder=Recorder(path)) as inner,
-            KafkaProxy(inner.bootstrap, upstream_tls=ours) as outer,
-        ):
-            assert await ask(outer.bootstrap, request(HEARTBEAT, 4)) == ANSWER
-            big = produce(size=3_000_000)
-            assert (await ask(outer.bootstrap, big))[4:8] == b"\0\0\0\1"
-        from kafkascope.analyzer.exchanges.offline import open_capture
+    server = ClientTls(authority.issue("server", "127.0.0.1"), ca=authority.certificate)
+    ours = UpstreamTls(ca=authority.certificate, certificate=authority.issue("client"))
+    path = tmp_path / "tls.pcapng"
+    async with (
+        broker(echo) as up,
+        KafkaProxy(str(up), tls=server, recorder=Recorder(path)) as inner,
+        KafkaProxy(inner.bootstrap, upstream_tls=ours) as outer,
+    ):
+        assert await ask(outer.bootstrap, request(HEARTBEAT, 4)) == ANSWER
+        big = produce(size=3_000_000)
+        assert (await ask(outer.bootstrap, big))[4:8] == b"\0\0\0\1"
+    from kafkascope.analyzer.exchanges.offline import open_capture
 
-        with open_capture([path]) as capture:
-            told = list(capture.exchanges())
-        assert [e.api for e in told] == ["Heartbeat", "Produce"]  # decrypted
-
-    run(main())
+    with open_capture([path]) as capture:
+        told = list(capture.exchanges())
+    assert [e.api for e in told] == ["Heartbeat", "Produce"]  # decrypted
 
 
-def test_a_client_without_the_certificate_is_sent_away(
+async def test_a_client_without_the_certificate_is_sent_away(
     authority: Authority, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        server = ClientTls(authority.issue("server2", "127.0.0.1"), ca=authority.certificate)
-        async with broker(echo) as up, KafkaProxy(str(up), tls=server) as proxy:
-            context = ssl.create_default_context(cafile=str(authority.certificate))
-            with pytest.raises((OSError, asyncio.IncompleteReadError)):
-                await ask(proxy.bootstrap, request(HEARTBEAT, 4), context)
-            assert proxy.hub.metrics.requests[HEARTBEAT] == 0
-        assert "TLS" in caplog.text
-
-    run(main())
+    server = ClientTls(authority.issue("server2", "127.0.0.1"), ca=authority.certificate)
+    async with broker(echo) as up, KafkaProxy(str(up), tls=server) as proxy:
+        context = ssl.create_default_context(cafile=str(authority.certificate))
+        with pytest.raises((OSError, asyncio.IncompleteReadError)):
+            await ask(proxy.bootstrap, request(HEARTBEAT, 4), context)
+        assert proxy.hub.metrics.requests[HEARTBEAT] == 0
+    assert "TLS" in caplog.text
 
 
 @pytest.mark.parametrize("insecure", [False, True])
-def test_a_broker_is_verified_unless_that_is_not_wanted(
+async def test_a_broker_is_verified_unless_that_is_not_wanted(
     authority: Authority, insecure: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        # A certificate for another address.
-        wrong = ClientTls(authority.issue("wrong", "10.1.1.1"))
-        upstream = UpstreamTls(ca=authority.certificate, insecure=insecure)
-        async with (
-            broker(echo) as up,
-            KafkaProxy(str(up), tls=wrong) as inner,
-            KafkaProxy(inner.bootstrap, upstream_tls=upstream) as outer,
-        ):
-            if insecure:
-                assert await ask(outer.bootstrap, request(HEARTBEAT, 4)) == ANSWER
-                return
-            with pytest.raises((OSError, asyncio.IncompleteReadError)):
-                await ask(outer.bootstrap, request(HEARTBEAT, 4))
-        assert "ertificate" in caplog.text
-
-    run(main())
+    # A certificate for another address.
+    wrong = ClientTls(authority.issue("wrong", "10.1.1.1"))
+    upstream = UpstreamTls(ca=authority.certificate, insecure=insecure)
+    async with (
+        broker(echo) as up,
+        KafkaProxy(str(up), tls=wrong) as inner,
+        KafkaProxy(inner.bootstrap, upstream_tls=upstream) as outer,
+    ):
+        if insecure:
+            assert await ask(outer.bootstrap, request(HEARTBEAT, 4)) == ANSWER
+            return
+        with pytest.raises((OSError, asyncio.IncompleteReadError)):
+            await ask(outer.bootstrap, request(HEARTBEAT, 4))
+    assert "ertificate" in caplog.text
 
 
-def test_a_plain_client_on_a_tls_listener_gets_a_sentence(
+async def test_a_plain_client_on_a_tls_listener_gets_a_sentence(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        async with (
-            broker(echo) as up,
-            KafkaProxy(str(up), tls=ClientTls(), folder=tmp_path) as proxy,
-        ):
-            for _ in range(2):
-                reader, writer = await connect(proxy.bootstrap)
-                writer.write(request(HEARTBEAT, 4))
-                assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
-                writer.close()
-        assert caplog.text.count("sent plaintext") == 1  # however often it comes
-
-    run(main())
+    async with broker(echo) as up, KafkaProxy(str(up), tls=ClientTls(), folder=tmp_path) as proxy:
+        for _ in range(2):
+            reader, writer = await connect(proxy.bootstrap)
+            writer.write(request(HEARTBEAT, 4))
+            assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
+            writer.close()
+    assert caplog.text.count("sent plaintext") == 1  # however often it comes
 
 
-def test_a_certificate_without_its_key_is_refused_at_the_start(authority: Authority) -> None:
-    async def main() -> None:
-        with pytest.raises(ValueError, match="contains no unencrypted PEM key"):
-            await KafkaProxy("127.0.0.1:1", tls=ClientTls(authority.certificate)).start()
-        with pytest.raises(ValueError, match="contains no PEM certificate"):
-            await KafkaProxy("127.0.0.1:1", tls=ClientTls(Path(__file__))).start()
-        with pytest.raises(OSError, match="no such file"):
-            await KafkaProxy("127.0.0.1:1", tls=ClientTls(Path("nowhere.pem"))).start()
-
-    run(main())
+async def test_a_certificate_without_its_key_is_refused_at_the_start(authority: Authority) -> None:
+    with pytest.raises(ValueError, match="contains no unencrypted PEM key"):
+        await KafkaProxy("127.0.0.1:1", tls=ClientTls(authority.certificate)).start()
+    with pytest.raises(ValueError, match="contains no PEM certificate"):
+        await KafkaProxy("127.0.0.1:1", tls=ClientTls(Path(__file__))).start()
+    with pytest.raises(OSError, match="no such file"):
+        await KafkaProxy("127.0.0.1:1", tls=ClientTls(Path("nowhere.pem"))).start()

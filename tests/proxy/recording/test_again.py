@@ -8,14 +8,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from kafkascope.captures.merge.inputs import open_inputs
 from kafkascope.captures.model import Chunk
 from kafkascope.captures.streams.streams import streams
-from kafkascope.tui.cli import main
 from tests.explosion.again import SAMPLES
 from tests.explosion.live import through_a_proxy
+from tests.kit.run import run
 from tests.matrix import mostly_slow
 
 OTHERS = {
@@ -34,7 +33,7 @@ HIDDEN = {"user"}
 
 def exchanges(path: Path, *but: str) -> Counter[str]:
     """Return the lines of `ls --json`, as often as each is there, without some fields."""
-    done = CliRunner().invoke(main, ["ls", str(path), "--json", "--quiet"])
+    done = run("ls", path, "--json", "--quiet")
     assert done.exit_code == 0, done.output
     lines = map(json.loads, done.stdout.splitlines())
     return Counter(

@@ -17,7 +17,7 @@ import pytest
 from kafkascope.proxy.recording.direct import BLOCK, CHUNK, ROOM, STRAIGHT, Direct, huge
 from kafkascope.proxy.recording.packing import Batch
 from kafkascope.proxy.recording.sinks import BULK, FileSink, PipeSink
-from tests.proxy.kit import until
+from tests.kit.proxy import until
 
 HEAD = b"head" * 7
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.proxy.kit import broker, connect, echo, produce, read_frame, until
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.captures.model import Endpoint
+from kafkascope.proxy.limits import Limits
+from kafkascope.proxy.recording.recorder import ConnectionTap, Recorder
+from tests.kit.proxy import broker, connect, echo, produce, read_frame, until
+from tests.kit.wire import MS
+from tests.proxy.small_disk import SmallDisk
 
 SIZE = 300_000
 COUNT = 40
@@ -126,3 +135,134 @@ def test_a_disk_that_fills_in_the_middle_loses_packets_not_traffic(tmp_path: Pat
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert 0 < len(found) < COUNT
     assert {exchange["api"] for exchange in found} == {"Produce"}
+
+
+# --- A disk without space: it is said at once, recording goes on when there is space  -------------
+
+
+START = 1_700_000_000_000_000_000
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> SmallDisk:
+    return SmallDisk(monkeypatch)
+
+
+AT_ONCE = Limits(disk_retry_s=0.0)
+
+
+class Session:
+    """A recording of one client."""
+
+    def __init__(self, recorder: Recorder, said: list[str]) -> None:
+        self.recorder = recorder
+        recorder.start()
+        file = recorder.sinks[0]
+        file.tell = said.append
+        self.said = said
+        self._time_ns = START
+        tap = recorder.tap(1, Endpoint("10.0.0.4", 40_001), Endpoint("10.0.0.9", 9092), START)
+        assert tap is not None
+        self._tap: ConnectionTap = tap
+        self._number = 0
+
+    def send(self, count: int, size: int) -> None:
+        """Record requests with their responses, a few at a time."""
+        for _ in range(count):
+            asked = produce(size=size, correlation_id=self._number)
+            for side, data in ((0, asked), (1, echo(0, 7, asked))):
+                self._time_ns += MS
+                self._tap.client(side, data, self._time_ns)
+            self._number += 1
+            self.wait()
+
+    def wait(self) -> None:
+        """Wait until all is written or left out."""
+        until = time.monotonic() + 20
+        while not self.recorder.idle and time.monotonic() < until:
+            self.recorder.hurry()
+            time.sleep(0.001)
+
+    def end(self) -> list[Any]:
+        """End the recording; return its exchanges."""
+        self._tap.end(None, "fin", self._time_ns + MS)
+        self.recorder.stop()
+        with open_capture(self.recorder.files) as capture:
+            found = list(capture.exchanges())
+            assert capture.damage is None
+            self.dropped = capture.source.statistics.dropped
+        return found
+
+
+@pytest.mark.parametrize("size", [400_000, 9000])
+@pytest.mark.parametrize("rotate", [0, 1_500_000])
+def test_recording_goes_on_when_there_is_space_again(
+    disk: SmallDisk, tmp_path: Path, size: int, rotate: int
+) -> None:
+    session = Session(Recorder(tmp_path / "r.pcapng", rotate_bytes=rotate, limits=AT_ONCE), [])
+    file = session.recorder.sinks[0]
+    session.send(8, size)
+    assert session.said == []
+    disk.room = size // 2
+    session.send(6, size)
+    (sentence,) = session.said
+    assert "No space left on device" in sentence
+    assert file.full
+    missing = file.dropped
+    assert 0 < missing < 6 * 2 * -(-size // 65_000) + 12
+    assert missing
+    disk.room = 1 << 40
+    session.send(8, size)
+    assert not file.full
+    assert "continues" in session.said[1]
+    assert f"{missing} packets" in session.said[1]
+    found = session.end()
+    # The first 8 and the last 8, but for those at the edges.
+    numbers = [each.correlation_id for each in found if each.state == "answered"]
+    assert set(range(8)) <= set(numbers)
+    assert set(range(15, 22)) <= set(numbers)
+    assert session.dropped >= missing
+    text = b"".join(path.read_bytes() for path in session.recorder.files)
+    assert f"{missing} packets of 0 s are missing".encode() in text
+
+
+def test_a_disk_that_is_full_twice_is_said_twice(disk: SmallDisk, tmp_path: Path) -> None:
+    disk.errno = errno.EDQUOT
+    session = Session(Recorder(tmp_path / "r.pcapng", limits=AT_ONCE), [])
+    for _ in range(2):
+        session.send(2, 50_000)
+        disk.room = 1000
+        session.send(2, 50_000)
+        disk.room = 1 << 40
+    session.send(2, 50_000)
+    assert ["continues" in each for each in session.said] == [False, True, False, True]
+    assert session.end()
+
+
+def test_a_part_that_cannot_be_begun_is_begun_later(disk: SmallDisk, tmp_path: Path) -> None:
+    session = Session(Recorder(tmp_path / "r.pcapng", rotate_bytes=300_000, limits=AT_ONCE), [])
+    session.send(2, 120_000)
+    disk.room = 10
+    session.send(3, 120_000)
+    disk.room = 1 << 40
+    session.send(3, 120_000)
+    assert len(session.said) == 2
+    numbers = [each.correlation_id for each in session.end() if each.state == "answered"]
+    assert {0, 1, 6, 7} <= set(numbers)
+    assert [path.name for path in session.recorder.files] == [
+        f"r-{number + 1:04}.pcapng" for number in range(len(session.recorder.files))
+    ]
+
+
+def test_another_error_ends_the_recording_and_is_said(disk: SmallDisk, tmp_path: Path) -> None:
+    disk.errno = errno.EIO
+    session = Session(Recorder(tmp_path / "r.pcapng", limits=AT_ONCE), [])
+    session.send(2, 50_000)
+    disk.room = 1000
+    session.send(2, 50_000)
+    disk.room = 1 << 40
+    session.send(2, 50_000)
+    (sentence,) = session.said
+    assert "recording stopped" in sentence
+    assert session.recorder.sinks[0].failed
+    session.recorder.stop()

@@ -9,7 +9,7 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures.model import Endpoint
 from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.recording.recorder import Recorder
-from tests.proxy.kit import HEARTBEAT, request, response
+from tests.kit.proxy import HEARTBEAT, request, response
 
 CLIENT, BROKER = Endpoint("10.0.0.1", 5000), Endpoint("10.0.0.2", 9092)
 MOST = 50

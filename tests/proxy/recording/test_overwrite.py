@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.cli import proxy as command
 from kafkascope.proxy.recording import watch
-from tests.proxy.kit import HEARTBEAT, broker, connect, echo, read_frame, request
+from tests.kit.proxy import HEARTBEAT, broker, connect, echo, read_frame, request
 
 
 async def one(recorder: Recorder) -> None:

@@ -22,7 +22,7 @@ from kafkascope.proxy.recording.packing import (
     TapEvent,
     preamble,
 )
-from tests.captures.wires import bytes_of, read
+from tests.kit.captures import bytes_of, read
 
 CLIENT, BROKER = Endpoint("127.0.0.1", 40_001), Endpoint("127.0.0.1", 9092)
 EDGES = [1, LARGE - 1, LARGE, MSS - 1, MSS, MSS + 1, MSS + LARGE, 5 * MSS, 512 * 1024]

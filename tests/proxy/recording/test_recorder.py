@@ -21,7 +21,7 @@ from kafkascope.proxy.control.attach import Attached
 from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.recording.packing import LARGE
 from kafkascope.proxy.rules.faults import parse_fault
-from tests.proxy.kit import (
+from tests.kit.proxy import (
     HEARTBEAT,
     METADATA,
     PATIENCE_S,
@@ -29,13 +29,13 @@ from tests.proxy.kit import (
     connect,
     echo,
     endpoint,
-    frame,
     produce,
     read_frame,
     request,
     response,
     until,
 )
+from tests.kit.wire import framed
 
 COMPLAINTS = "tcp.analysis.flags or tcp.checksum.status == 0 or ip.checksum.status == 0"
 CHECKED = ("-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE")
@@ -163,23 +163,20 @@ def test_no_secret_is_in_the_file(tmp_path: Path) -> None:
     assert SECRET in path.read_bytes()
 
 
-def test_raw_tokens_are_hidden(tmp_path: Path) -> None:
-    async def main() -> None:
-        def old(key: int, version: int, asked: bytes) -> bytes:
-            return echo(17, 0, asked) if key == 17 else frame(b"")
+async def test_raw_tokens_are_hidden(tmp_path: Path) -> None:
+    def old(key: int, version: int, asked: bytes) -> bytes:
+        return echo(17, 0, asked) if key == 17 else framed(b"")
 
-        async with (
-            broker(old) as upstream,
-            KafkaProxy(str(upstream), recorder=Recorder(tmp_path / "old.pcapng")) as proxy,
-        ):
-            reader, writer = await connect(proxy.bootstrap)
-            writer.write(request(17, 0, {"mechanism": "PLAIN"}))
-            await read_frame(reader)
-            writer.write(frame(b"\0alice\0" + SECRET))
-            await read_frame(reader)
-            writer.close()
-
-    asyncio.run(main())
+    async with (
+        broker(old) as upstream,
+        KafkaProxy(str(upstream), recorder=Recorder(tmp_path / "old.pcapng")) as proxy,
+    ):
+        reader, writer = await connect(proxy.bootstrap)
+        writer.write(request(17, 0, {"mechanism": "PLAIN"}))
+        await read_frame(reader)
+        writer.write(framed(b"\0alice\0" + SECRET))
+        await read_frame(reader)
+        writer.close()
     assert SECRET not in (tmp_path / "old.pcapng").read_bytes()
 
 
@@ -195,29 +192,28 @@ TOKENS = [
 
 @pytest.mark.parametrize("token", TOKENS)
 @pytest.mark.parametrize("first", [True, False])
-def test_tokens_without_a_handshake_are_hidden(tmp_path: Path, token: bytes, first: bool) -> None:
+async def test_tokens_without_a_handshake_are_hidden(
+    tmp_path: Path, token: bytes, first: bool
+) -> None:
     path = tmp_path / "mid.pcapng"
     came: list[bytes] = []
 
     def old(key: int, version: int, asked: bytes) -> bytes:
         came.append(asked)
-        return frame(b"") if token in asked else answer(key, version, asked)
+        return framed(b"") if token in asked else answer(key, version, asked)
 
-    async def main() -> None:
-        async with broker(old) as upstream, KafkaProxy(str(upstream), recorder=Recorder(path)) as p:
-            reader, writer = await connect(p.bootstrap)
-            frames = [frame(token), request(HEARTBEAT, 4, correlation_id=2)]
-            if not first:
-                frames.insert(0, request(METADATA, 12, correlation_id=1))
-            for data in frames:
-                # In two parts, as a network may bring it.
-                writer.write(data[:7])
-                await writer.drain()
-                writer.write(data[7:])
-                await read_frame(reader)
-            writer.close()
-
-    asyncio.run(main())
+    async with broker(old) as upstream, KafkaProxy(str(upstream), recorder=Recorder(path)) as p:
+        reader, writer = await connect(p.bootstrap)
+        frames = [framed(token), request(HEARTBEAT, 4, correlation_id=2)]
+        if not first:
+            frames.insert(0, request(METADATA, 12, correlation_id=1))
+        for data in frames:
+            # In two parts, as a network may bring it.
+            writer.write(data[:7])
+            await writer.drain()
+            writer.write(data[7:])
+            await read_frame(reader)
+        writer.close()
     assert any(token in asked for asked in came)
     assert SECRET not in path.read_bytes()
     with open_capture([path]) as capture:
@@ -226,24 +222,21 @@ def test_tokens_without_a_handshake_are_hidden(tmp_path: Path, token: bytes, fir
     assert told == ([] if first else ["Metadata", "SaslToken", "Heartbeat"])
 
 
-def test_bytes_that_nobody_can_read_are_hidden(tmp_path: Path) -> None:
+async def test_bytes_that_nobody_can_read_are_hidden(tmp_path: Path) -> None:
     path = tmp_path / "odd.pcapng"
 
-    async def main() -> None:
-        recorder = Recorder(path)
-        async with broker(answer) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
-            _, writer = await connect(proxy.bootstrap)
-            writer.write(b"\0\0\0\x20" + b"\xff" * 14 + SECRET * 3)
-            await writer.drain()
-            await asyncio.sleep(0.1)
-            writer.close()
-
-    asyncio.run(main())
+    recorder = Recorder(path)
+    async with broker(answer) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
+        _, writer = await connect(proxy.bootstrap)
+        writer.write(b"\0\0\0\x20" + b"\xff" * 14 + SECRET * 3)
+        await writer.drain()
+        await asyncio.sleep(0.1)
+        writer.close()
     assert SECRET not in path.read_bytes()
 
 
 @pytest.mark.parametrize("side", ["client", "broker", "token", "rule"])
-def test_a_frame_that_ends_early_shows_no_secret_either(tmp_path: Path, side: str) -> None:
+async def test_a_frame_that_ends_early_shows_no_secret_either(tmp_path: Path, side: str) -> None:
     path = tmp_path / "cut.pcapng"
     secret = b"\0alice\0" + SECRET
 
@@ -255,37 +248,36 @@ def test_a_frame_that_ends_early_shows_no_secret_either(tmp_path: Path, side: st
         told = response(36, 2, {"auth_bytes": secret + bytes(9)}, correlation_id=3)
         return told[:-5] if side == "broker" else told
 
-    async def main() -> None:
-        version = 0 if side == "token" else 1
-        fault = parse_fault("api == SaslAuthenticate -> truncate 40 on response")
-        rules = [fault] if side == "rule" else []
-        async with (
-            broker(cut) as up,
-            KafkaProxy(str(up), recorder=Recorder(path), rules=rules) as proxy,
-        ):
-            reader, writer = await connect(proxy.bootstrap)
-            writer.write(request(17, version, {"mechanism": "PLAIN"}, correlation_id=2))
-            await read_frame(reader)
-            if side == "token":
-                writer.write(frame(secret + b"more")[:-4])
-            else:
-                asked = request(36, 2, {"auth_bytes": secret}, correlation_id=3)
-                writer.write(asked[:-3] if side == "client" else asked)
-            if side == "broker":
-                writer.write(request(HEARTBEAT, 4, correlation_id=4))
-            else:
-                writer.write_eof()
-            await reader.read()
-            writer.close()
-
-    asyncio.run(main())
+    version = 0 if side == "token" else 1
+    fault = parse_fault("api == SaslAuthenticate -> truncate 40 on response")
+    rules = [fault] if side == "rule" else []
+    async with (
+        broker(cut) as up,
+        KafkaProxy(str(up), recorder=Recorder(path), rules=rules) as proxy,
+    ):
+        reader, writer = await connect(proxy.bootstrap)
+        writer.write(request(17, version, {"mechanism": "PLAIN"}, correlation_id=2))
+        await read_frame(reader)
+        if side == "token":
+            writer.write(framed(secret + b"more")[:-4])
+        else:
+            asked = request(36, 2, {"auth_bytes": secret}, correlation_id=3)
+            writer.write(asked[:-3] if side == "client" else asked)
+        if side == "broker":
+            writer.write(request(HEARTBEAT, 4, correlation_id=4))
+        else:
+            writer.write_eof()
+        await reader.read()
+        writer.close()
     found = path.read_bytes()
     assert SECRET[:7] not in found
     assert b"******" in found
 
 
 @pytest.mark.parametrize("throttled", [False, True])
-def test_frames_that_are_too_large_to_keep_show_no_secret(tmp_path: Path, throttled: bool) -> None:
+async def test_frames_that_are_too_large_to_keep_show_no_secret(
+    tmp_path: Path, throttled: bool
+) -> None:
     """They pass as they come; what is recorded of them is as long, and is paired."""
     path = tmp_path / "large.pcapng"
     secret = SECRET * 40_000
@@ -297,28 +289,25 @@ def test_frames_that_are_too_large_to_keep_show_no_secret(tmp_path: Path, thrott
         seen.append(asked)
         return response(36, 2, {"auth_bytes": secret}, correlation_id=3)
 
-    async def main() -> None:
-        rules = [parse_fault("api == SaslAuthenticate -> throttle 4MB/s")] if throttled else []
-        async with (
-            broker(large) as up,
-            KafkaProxy(
-                str(up), recorder=Recorder(path), rules=rules, limits=Limits(frame_bytes=1000)
-            ) as proxy,
-        ):
-            reader, writer = await connect(proxy.bootstrap)
-            writer.write(request(17, 1, {"mechanism": "PLAIN"}, correlation_id=2))
-            await read_frame(reader)
-            asked = request(36, 2, {"auth_bytes": secret}, correlation_id=3)
-            writer.write(asked[:9])
-            await writer.drain()
-            await asyncio.sleep(0.05)
-            writer.write(asked[9:] + request(HEARTBEAT, 4, correlation_id=4))
-            assert secret in await read_frame(reader)
-            await read_frame(reader)
-            assert secret in seen[0]
-            writer.close()
-
-    asyncio.run(main())
+    rules = [parse_fault("api == SaslAuthenticate -> throttle 4MB/s")] if throttled else []
+    async with (
+        broker(large) as up,
+        KafkaProxy(
+            str(up), recorder=Recorder(path), rules=rules, limits=Limits(frame_bytes=1000)
+        ) as proxy,
+    ):
+        reader, writer = await connect(proxy.bootstrap)
+        writer.write(request(17, 1, {"mechanism": "PLAIN"}, correlation_id=2))
+        await read_frame(reader)
+        asked = request(36, 2, {"auth_bytes": secret}, correlation_id=3)
+        writer.write(asked[:9])
+        await writer.drain()
+        await asyncio.sleep(0.05)
+        writer.write(asked[9:] + request(HEARTBEAT, 4, correlation_id=4))
+        assert secret in await read_frame(reader)
+        await read_frame(reader)
+        assert secret in seen[0]
+        writer.close()
     assert SECRET[:7] not in path.read_bytes()
     told = exchanges(path)
     assert [(e.api, e.state) for e in told] == [
@@ -329,19 +318,16 @@ def test_frames_that_are_too_large_to_keep_show_no_secret(tmp_path: Path, thrott
     assert told[1].request_bytes > len(secret) < told[1].response_bytes
 
 
-def test_a_version_of_a_secret_that_is_not_known_is_hidden_whole(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with (
-            broker(lambda *_: None) as upstream,
-            KafkaProxy(str(upstream), recorder=Recorder(tmp_path / "new.pcapng")) as proxy,
-        ):
-            _, writer = await connect(proxy.bootstrap)
-            head = bytes.fromhex("0024 0063 00000001 ffff".replace(" ", ""))
-            writer.write(frame(head + b"\0" + SECRET))
-            await until(lambda: proxy.hub.metrics.requests)
-            writer.close()
-
-    asyncio.run(main())
+async def test_a_version_of_a_secret_that_is_not_known_is_hidden_whole(tmp_path: Path) -> None:
+    async with (
+        broker(lambda *_: None) as upstream,
+        KafkaProxy(str(upstream), recorder=Recorder(tmp_path / "new.pcapng")) as proxy,
+    ):
+        _, writer = await connect(proxy.bootstrap)
+        head = bytes.fromhex("0024 0063 00000001 ffff".replace(" ", ""))
+        writer.write(framed(head + b"\0" + SECRET))
+        await until(lambda: proxy.hub.metrics.requests)
+        writer.close()
     assert SECRET not in (tmp_path / "new.pcapng").read_bytes()
 
 
@@ -374,19 +360,16 @@ def test_a_fault_is_told_in_a_comment(tmp_path: Path) -> None:
     assert b"fault: error REBALANCE_IN_PROGRESS" in path.read_bytes()
 
 
-def test_files_rotate_and_the_oldest_go(tmp_path: Path) -> None:
+async def test_files_rotate_and_the_oldest_go(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "r.pcapng", rotate_bytes=300_000, keep_bytes=900_000)
 
-    async def main() -> None:
-        async with broker(answer) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
-            reader, writer = await connect(proxy.bootstrap)
-            for number in range(30):
-                writer.write(produce(size=100_000, correlation_id=number))
-                await read_frame(reader)
-                await until(lambda: recorder.idle)  # a batch may not be cut
-            writer.close()
-
-    asyncio.run(main())
+    async with broker(answer) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
+        reader, writer = await connect(proxy.bootstrap)
+        for number in range(30):
+            writer.write(produce(size=100_000, correlation_id=number))
+            await read_frame(reader)
+            await until(lambda: recorder.idle)  # a batch may not be cut
+        writer.close()
     files = sorted(tmp_path.iterdir())
     assert files == recorder.files
     assert 1 < len(files) <= 4
@@ -395,26 +378,11 @@ def test_files_rotate_and_the_oldest_go(tmp_path: Path) -> None:
         exchanges(path)
 
 
-def test_a_disk_that_hangs_stops_nobody(tmp_path: Path) -> None:
+async def test_a_disk_that_hangs_stops_nobody(tmp_path: Path) -> None:
     pipe = tmp_path / "slow.pcapng"
     os.mkfifo(pipe)
     reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # opened, never read
     recorder = Recorder(pipe)
-
-    async def main() -> None:
-        async with broker(answer) as upstream:
-            proxy = KafkaProxy(str(upstream), recorder=recorder)
-            await proxy.start()
-            reader, writer = await connect(proxy.bootstrap)
-            for number in range(60):  # nothing is read from the pipe: who waited for it, hung
-                writer.write(produce(size=1_000_000, correlation_id=number))
-                await read_frame(reader)
-            writer.close()
-            await until(lambda: recorder.dropped + sum(s.dropped for s in recorder.sinks))
-            os.set_blocking(reading, False)
-            draining = asyncio.create_task(drain())
-            await proxy.stop()
-            draining.cancel()
 
     async def drain() -> None:
         while True:
@@ -424,7 +392,19 @@ def test_a_disk_that_hangs_stops_nobody(tmp_path: Path) -> None:
                 await asyncio.sleep(0.001)
             await asyncio.sleep(0)
 
-    asyncio.run(main())
+    async with broker(answer) as upstream:
+        proxy = KafkaProxy(str(upstream), recorder=recorder)
+        await proxy.start()
+        reader, writer = await connect(proxy.bootstrap)
+        for number in range(60):  # nothing is read from the pipe: who waited for it, hung
+            writer.write(produce(size=1_000_000, correlation_id=number))
+            await read_frame(reader)
+        writer.close()
+        await until(lambda: recorder.dropped + sum(s.dropped for s in recorder.sinks))
+        os.set_blocking(reading, False)
+        draining = asyncio.create_task(drain())
+        await proxy.stop()
+        draining.cancel()
     os.close(reading)
 
 
@@ -451,11 +431,8 @@ def test_a_full_disk_is_said_and_traffic_goes_on() -> None:
         "kafkascope.proxy.recording.sinks.FileSink._write",
     ],
 )
-def test_a_recorder_that_fails_says_so_and_keeps_nothing(
-    broken: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+async def test_a_recorder_that_fails_says_so_and_keeps_nothing(
+    broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*told: Any) -> None:
         raise ArithmeticError("a fault of ours")
@@ -463,19 +440,16 @@ def test_a_recorder_that_fails_says_so_and_keeps_nothing(
     monkeypatch.setattr(broken, fail)
     recorder = Recorder(tmp_path / "r.pcapng")
 
-    async def main() -> None:
-        async with broker(answer) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
-            reader, writer = await connect(proxy.bootstrap)
-            writer.write(request(HEARTBEAT, 4))
+    async with broker(answer) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
+        reader, writer = await connect(proxy.bootstrap)
+        writer.write(request(HEARTBEAT, 4))
+        await read_frame(reader)
+        await until(lambda: recorder.sinks[0].failed)
+        for number in range(20):
+            writer.write(request(HEARTBEAT, 4, correlation_id=number))
             await read_frame(reader)
-            await until(lambda: recorder.sinks[0].failed)
-            for number in range(20):
-                writer.write(request(HEARTBEAT, 4, correlation_id=number))
-                await read_frame(reader)
-            await until(lambda: recorder.idle)
-            writer.close()
-
-    asyncio.run(main())
+        await until(lambda: recorder.idle)
+        writer.close()
     assert recorder.sinks[0].failed == "internal error"
     assert caplog.text.count("ArithmeticError: a fault of ours") == 1
 
@@ -545,25 +519,22 @@ def test_recording_loads_no_scapy() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_who_asks_for_the_recording_does_not_wait_for_more_to_come(tmp_path: Path) -> None:
+async def test_who_asks_for_the_recording_does_not_wait_for_more_to_come(tmp_path: Path) -> None:
     patient = Limits(collect_s=PATIENCE_S, settle_s=PATIENCE_S)
 
-    async def main() -> None:
-        recorder = Recorder(tmp_path / "s.pcapng", limits=patient)
-        recorder.start()
-        client, server = Endpoint("127.0.0.1", 1), Endpoint("127.0.0.1", 2)
-        tap = recorder.tap(1, client, server, 1)
-        assert tap is not None
-        await until(lambda: recorder.idle)
-        for data in (request(HEARTBEAT, 4), produce(size=1_000_000)):
-            tap.client(0, data, 2)
-            await asyncio.sleep(0.1)
-            assert not recorder.idle  # it gathers
-            async with asyncio.timeout(PATIENCE_S / 2):
-                while not recorder.idle:
-                    recorder.hurry()
-                    await asyncio.sleep(0.005)
-        recorder.stop()
-
-    asyncio.run(main())
+    recorder = Recorder(tmp_path / "s.pcapng", limits=patient)
+    recorder.start()
+    client, server = Endpoint("127.0.0.1", 1), Endpoint("127.0.0.1", 2)
+    tap = recorder.tap(1, client, server, 1)
+    assert tap is not None
+    await until(lambda: recorder.idle)
+    for data in (request(HEARTBEAT, 4), produce(size=1_000_000)):
+        tap.client(0, data, 2)
+        await asyncio.sleep(0.1)
+        assert not recorder.idle  # it gathers
+        async with asyncio.timeout(PATIENCE_S / 2):
+            while not recorder.idle:
+                recorder.hurry()
+                await asyncio.sleep(0.005)
+    recorder.stop()
     assert len(exchanges(tmp_path / "s.pcapng")) == 2

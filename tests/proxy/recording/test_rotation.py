@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,10 +14,10 @@ from kafkascope.captures.model import Endpoint
 from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.recording.packing import KEPT, FrameFollower
 from kafkascope.proxy.recording.recorder import Recorder
-from tests.proxy.kit import broker, connect, echo, produce, read_frame, until
+from tests.kit.proxy import broker, connect, echo, produce, read_frame, until
+from tests.kit.wire import MS
 
 CLIENT, BROKER = Endpoint("10.0.0.4", 40_001), Endpoint("10.0.0.9", 9092)
-MS = 1_000_000
 PIECE = 64 << 10
 
 
@@ -103,19 +102,16 @@ def test_all_parts_together_are_the_whole(tmp_path: Path) -> None:
     assert connection.bytes == same.bytes
 
 
-def test_a_ring_of_small_files_behind_a_proxy(tmp_path: Path) -> None:
+async def test_a_ring_of_small_files_behind_a_proxy(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "r.pcapng", rotate_bytes=1_000_000, keep_bytes=3_000_000)
 
-    async def main() -> None:
-        async with broker(echo) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
-            reader, writer = await connect(proxy.bootstrap)
-            for number in range(10):
-                writer.write(produce(size=1_000_000, correlation_id=number))
-                await read_frame(reader)
-                await until(lambda: recorder.idle)
-            writer.close()
-
-    asyncio.run(main())
+    async with broker(echo) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
+        reader, writer = await connect(proxy.bootstrap)
+        for number in range(10):
+            writer.write(produce(size=1_000_000, correlation_id=number))
+            await read_frame(reader)
+            await until(lambda: recorder.idle)
+        writer.close()
     found = exchanges(recorder.files)
     assert ("Produce", 9) in {(each.api, each.correlation_id) for each in found}
 

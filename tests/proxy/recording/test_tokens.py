@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from kafkascope.proxy import KafkaProxy, Recorder
-from kafkascope.tui.cli import main
-from tests.analyzer.capture_files import capture_file
-from tests.proxy.kit import broker, connect, echo, frame, read_frame, request
+from tests.kit.captures import capture_file
+from tests.kit.proxy import broker, connect, echo, read_frame, request
+from tests.kit.run import run
+from tests.kit.wire import framed
 
 MASKED = ("hunter2-signature", "hunter2-trace", "hunter2-azure", "hunter2-email")
 """The signature, the values of extensions that nobody knows, and of such a claim."""
@@ -54,7 +54,7 @@ def requests(version: int) -> list[bytes]:
     """A login: in SaslAuthenticate, or as a raw token behind version 0 of the handshake."""
     shake = request(17, version, {"mechanism": "OAUTHBEARER"}, correlation_id=1)
     login = request(36, 2, {"auth_bytes": MESSAGE}, correlation_id=2)
-    return [shake, login if version else frame(MESSAGE)]
+    return [shake, login if version else framed(MESSAGE)]
 
 
 def on_the_wire(folder: Path, version: int) -> Path:
@@ -64,7 +64,7 @@ def on_the_wire(folder: Path, version: int) -> Path:
         frames.append(("client", data))
         key = 17 if number == 1 else 36
         answer = echo(key, version if number == 1 else 2, data) if number == 1 or version else None
-        frames.append(("broker", answer or frame(b"")))
+        frames.append(("broker", answer or framed(b"")))
     return capture_file(folder / "wire.pcapng", frames)
 
 
@@ -73,7 +73,7 @@ def recorded(folder: Path, version: int) -> Path:
     path = folder / "recorded.pcapng"
 
     def answer(key: int, version: int, asked: bytes) -> bytes:
-        return frame(b"") if asked[4:] == MESSAGE else echo(key, version, asked)
+        return framed(b"") if asked[4:] == MESSAGE else echo(key, version, asked)
 
     async def login() -> None:
         async with broker(answer) as up, KafkaProxy(str(up), recorder=Recorder(path)) as proxy:
@@ -99,7 +99,7 @@ OTHERS = [
 
 def printed(path: Path, command: list[str]) -> str:
     selected = ["1-2"] if command[0] == "show" else []
-    done = CliRunner().invoke(main, [*command, str(path), *selected])
+    done = run(*command, path, *selected)
     assert done.exit_code in (0, 1, 4), done.output
     return done.output
 

@@ -22,7 +22,7 @@ from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import APIS, read_request_header
 from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Action, Ask, Data, Send, Verdict, WakeUp
-from tests.proxy.kit import Bench
+from tests.kit.proxy import Bench
 
 SIDES = ("client", "broker")
 

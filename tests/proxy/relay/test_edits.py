@@ -20,7 +20,7 @@ from kafkascope.proxy.relay.pairing import PendingRequest
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
 from tests.analyzer.metadata_logs import SECRETS, answer, log
-from tests.proxy.kit import PRODUCE, Bench, request
+from tests.kit.proxy import PRODUCE, Bench, request
 
 RECORDS = [
     Record(0, 1_000, b"k", b"value", (("h", b"1"), ("nil", None))),

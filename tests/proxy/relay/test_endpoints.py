@@ -11,7 +11,7 @@ from kafkascope.dissectors.layout import ArrayWire, StructWire, Wire
 from kafkascope.dissectors.registry import APIS, decode_response, layout_of, message
 from kafkascope.proxy.relay.endpoints import ENDPOINTS, LEFT_ALONE
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
-from tests.proxy.kit import (
+from tests.kit.proxy import (
     API_VERSIONS,
     FETCH,
     METADATA,

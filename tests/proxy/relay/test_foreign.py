@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.signatures import Side
 from kafkascope.proxy.recording.recorder import Recorder
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Send
-from kafkascope.tui.cli import main
-from tests.captures.test_signatures import ALL
-from tests.proxy.kit import API_VERSIONS, METADATA, Bench, request, response
+from tests.captures.signatures import ALL
+from tests.kit.proxy import API_VERSIONS, METADATA, Bench, request, response
+from tests.kit.run import run
 
 SECRET = b"hunter2hunter2"
 KAFKA = request(METADATA, 8) + request(METADATA, 8, correlation_id=2)
@@ -37,7 +36,7 @@ class Recorded(Bench):
         tap.end(None, "fin", self.now_ns + 1000)
         self.recorder.stop()
         words = ["check", "--all", *map(str, self.recorder.files)]
-        found = CliRunner().invoke(main, words, env={"COLUMNS": "200"})
+        found = run(*words, env={"COLUMNS": "200"})
         assert found.exception is None or isinstance(found.exception, SystemExit)
         return re.sub(r"\s+", " ", found.output)
 
@@ -108,7 +107,7 @@ def test_frames_before_lost_framing_stay_readable(tmp_path: Path) -> None:
     bench.feed(BROKER, response(METADATA, 8))
     bench.feed(BROKER, response(METADATA, 8, correlation_id=2) + b"HTTP/1.1 408 Timeout\r\n")
     bench.check()
-    listed = CliRunner().invoke(main, ["ls", str(tmp_path / "r.pcapng")]).output
+    listed = run("ls", tmp_path / "r.pcapng").output
     rows = [line.split("\t") for line in listed.splitlines() if "Metadata v8" in line]
     assert [row[7] != "-" for row in rows] == [True, True]
     assert "HTTP" in listed

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.dissectors.registry import decode_response
+from kafkascope.dissectors.registry import APIS, decode_response
 from kafkascope.proxy.limits import LIMITS
+from kafkascope.proxy.relay.endpoints import ENDPOINTS, WHOLE, walk_of
+from kafkascope.proxy.relay.skipping import Program, Unwalkable, Walk, tail_of
 from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.verdicts import (
     BROKER,
@@ -27,7 +29,7 @@ from kafkascope.proxy.rules.verdicts import (
     Throttle,
     WakeUp,
 )
-from tests.proxy.kit import (
+from tests.kit.proxy import (
     API_VERSIONS,
     FETCH,
     HEARTBEAT,
@@ -35,14 +37,14 @@ from tests.proxy.kit import (
     PRODUCE,
     Always,
     Bench,
+    Tape,
     endpoint,
     fetched,
-    frame,
     produce,
     request,
     response,
 )
-from tests.proxy.test_quick import Tape
+from tests.kit.wire import framed
 
 
 def armed(*rules: Any, rewrite: bool = True) -> Bench:
@@ -203,11 +205,11 @@ def test_two_gigabytes_announced_are_passed_on_without_a_buffer() -> None:
 
 def test_raw_tokens_of_an_old_handshake_pass() -> None:
     bench = Bench()
-    token = frame(b"\0alice\0secret")
+    token = framed(b"\0alice\0secret")
     bench.feed(CLIENT, request(17, 0, {"mechanism": "PLAIN"}))
     bench.feed(BROKER, response(17, 0, {"mechanisms": ["PLAIN"]}))
     bench.feed(CLIENT, token)
-    bench.feed(BROKER, frame(b""))
+    bench.feed(BROKER, framed(b""))
     bench.feed(CLIENT, request(METADATA, 1, correlation_id=9))
     bench.feed(BROKER, response(METADATA, 1, {"brokers": [endpoint()]}, correlation_id=9))
     bench.listening.close()
@@ -218,7 +220,7 @@ def test_raw_tokens_of_an_old_handshake_pass() -> None:
 
 def test_a_token_without_answer_does_not_hide_the_metadata_behind_it() -> None:
     bench = Bench()
-    bench.feed(CLIENT, request(17, 0, {"mechanism": "GSSAPI"}) + frame(b"\x60token"))
+    bench.feed(CLIENT, request(17, 0, {"mechanism": "GSSAPI"}) + framed(b"\x60token"))
     bench.feed(BROKER, response(17, 0))
     bench.feed(CLIENT, request(METADATA, 1, correlation_id=9))
     bench.feed(BROKER, response(METADATA, 1, {"brokers": [endpoint()]}, correlation_id=9))
@@ -311,7 +313,7 @@ def test_a_held_frame_can_go_on() -> None:
 def test_a_version_of_api_versions_that_is_too_new_is_answered_by_us() -> None:
     bench = Bench()
     payload = struct.pack(">hhih", API_VERSIONS, 99, 5, -1) + b"\0\1\1\0"
-    bench.feed(CLIENT, frame(payload))
+    bench.feed(CLIENT, framed(payload))
     assert bench.sent(BROKER) == b""
     told = decode_response(bench.sent(CLIENT)[4:], API_VERSIONS, 99)
     assert told.body["error_code"] == 35
@@ -326,3 +328,79 @@ def test_however_much_was_said_what_is_new_is_said() -> None:
     hub.once("listener", "something else")
     assert hub.notice_count == LIMITS.notices_once + 6
     assert [text for _, text in hub.notices][-2:] == ["one of many", "something else"]
+
+
+# --- two ways to the end of a response, whole or in pieces, lead to the same place ----------------
+
+
+PROGRAMS: list[Program] = [
+    steps
+    for key in sorted(ENDPOINTS.keys() - WHOLE)
+    for version in range(APIS[key].versions.low, APIS[key].versions.high + 1)
+    if (steps := walk_of(key, version))
+]
+FETCHED = [fetched(18, ends, records=size)[4:] for ends in ([], [endpoint(1)]) for size in (9, 999)]
+
+
+def whole(steps: Program, payload: bytes) -> int | str | None:
+    try:
+        return Walk(steps).feed(payload)
+    except Unwalkable as error:
+        return str(error)
+
+
+def at_once(steps: Program, payload: bytes) -> int | str | None:
+    try:
+        tail = tail_of(steps, payload)
+    except IndexError:
+        return None
+    except Unwalkable as error:
+        return str(error)
+    return tail if tail <= len(payload) else None
+
+
+def in_pieces(steps: Program, payload: bytes, sizes: list[int]) -> int | str | None:
+    walk, at, turn = Walk(steps), 0, 0
+    while at < len(payload):
+        piece = payload[at : at + sizes[turn % len(sizes)]]
+        turn += 1
+        if not walk.skip(len(piece)):
+            try:
+                found = walk.feed(piece)
+            except Unwalkable as error:
+                return str(error)
+            if found is not None:
+                return at + found
+        at += len(piece)
+    return None
+
+
+@given(
+    st.sampled_from(PROGRAMS),
+    st.one_of(
+        st.binary(max_size=80),
+        st.lists(st.sampled_from([0, 1, 2, 3, 0x80, 0xFF]), max_size=120).map(bytes),
+    ),
+    st.lists(st.integers(1, 40), min_size=1, max_size=5),
+)
+def test_any_bytes(steps: Program, payload: bytes, sizes: list[int]) -> None:
+    tail = whole(steps, payload)
+    assert at_once(steps, payload) == tail
+    found = in_pieces(steps, payload, sizes)
+    # In pieces the end is seen with the first byte behind it.
+    assert found == tail or (found is None and tail == len(payload))
+
+
+@given(st.sampled_from(FETCHED), st.lists(st.integers(1, 500), min_size=1, max_size=5), st.data())
+def test_responses_and_their_beginnings(
+    payload: bytes, sizes: list[int], data: st.DataObject
+) -> None:
+    steps = walk_of(1, 18)
+    assert steps
+    tail = whole(steps, payload)
+    assert isinstance(tail, int)
+    assert tail < len(payload)
+    assert at_once(steps, payload) == tail == in_pieces(steps, payload, sizes)
+    short = payload[: data.draw(st.integers(0, tail - 1))]
+    assert at_once(steps, short) is None
+    assert in_pieces(steps, short, sizes) is None

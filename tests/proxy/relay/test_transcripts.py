@@ -23,7 +23,7 @@ from kafkascope.proxy.rules.verdicts import (
     Replace,
     Respond,
 )
-from tests.proxy.kit import (
+from tests.kit.proxy import (
     API_VERSIONS,
     FETCH,
     HEARTBEAT,
@@ -31,11 +31,11 @@ from tests.proxy.kit import (
     PRODUCE,
     Always,
     endpoint,
-    frame,
     produce,
     request,
     response,
 )
+from tests.kit.wire import framed
 from tests.proxy.relay.playbook import (
     Closed,
     Decided,
@@ -142,8 +142,8 @@ def test_a_produce_without_acks_has_no_response() -> None:
 
 
 def test_an_unknown_api_passes_unchanged() -> None:
-    asked = frame(struct.pack(">hhih", 900, 3, 5, -1) + b"whatever")
-    told = frame(struct.pack(">i", 5) + b"something")
+    asked = framed(struct.pack(">hhih", 900, 3, 5, -1) + b"whatever")
+    told = framed(struct.pack(">i", 5) + b"something")
     assert (
         Playbook(recording=True)
         >> FromClient(asked)
@@ -457,7 +457,7 @@ def test_versions_whose_addresses_we_cannot_read_are_not_offered() -> None:
 
 
 def test_an_api_versions_request_that_is_too_new_is_answered_by_us() -> None:
-    book = Playbook() >> FromClient(frame(struct.pack(">hhih", 18, 99, 5, -1) + b"\0\1\1\0"))
+    book = Playbook() >> FromClient(framed(struct.pack(">hhih", 18, 99, 5, -1) + b"\0\1\1\0"))
     told = decode_response(book.bench.sent(CLIENT)[4:], API_VERSIONS, 99)
     assert (told.header["correlation_id"], told.body["error_code"]) == (5, 35)
     assert book << to_client(book.bench.sent(CLIENT))
@@ -478,12 +478,12 @@ def test_raw_tokens_pass_and_are_not_recorded() -> None:
         >> FromBroker(told)
         << to_client(told)
         << Recorded(BROKER, told)
-        >> FromClient(frame(secret))
-        << to_broker(frame(secret))
-        << Recorded(CLIENT, hidden(frame(secret), secret))
-        >> FromBroker(frame(b""))
-        << to_client(frame(b""))
-        << Recorded(BROKER, frame(b""))
+        >> FromClient(framed(secret))
+        << to_broker(framed(secret))
+        << Recorded(CLIENT, hidden(framed(secret), secret))
+        >> FromBroker(framed(b""))
+        << to_client(framed(b""))
+        << Recorded(BROKER, framed(b""))
         >> FromClient(beat(9))
         << to_broker(beat(9))
         << Recorded(CLIENT, beat(9))

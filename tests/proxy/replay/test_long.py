@@ -13,7 +13,7 @@ from kafkascope.proxy.replay.outcome import Latencies
 from kafkascope.proxy.replay.plan import Permit, Plan
 from kafkascope.proxy.replay.remap import IdMap
 from kafkascope.proxy.replay.run import Replay
-from tests.proxy.served import batch
+from tests.kit.served import batch
 
 
 def test_differences_beyond_a_limit_are_counted() -> None:

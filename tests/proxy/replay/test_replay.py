@@ -23,7 +23,7 @@ from kafkascope.proxy.replay.peer import Peer, PeerError, Reach
 from kafkascope.proxy.replay.plan import Permit, refusal
 from kafkascope.proxy.replay.remap import Remap
 from kafkascope.proxy.sasl import Credentials, LoginRefused, tokens
-from tests.proxy.kit import HEARTBEAT, broker, echo, request
+from tests.kit.proxy import HEARTBEAT, broker, echo, request
 
 
 def test_what_reads_says_read_or_list_or_describe():
@@ -276,7 +276,16 @@ def test_scram_convinces_and_checks_the_broker():
     assert "pencil" not in repr(Credentials("PLAIN", "u", "pencil"))
 
 
-async def _against(answer: bytes | None, said: str) -> None:
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (b"", "closed the connection"),
+        (struct.pack(">i", 2**31 - 1), "2147483647 bytes"),
+        (struct.pack(">i", -5), "-5 bytes"),
+        (None, "no response in"),
+    ],
+)
+async def test_no_broker_makes_us_wait_for_ever(answer, said):
     patience_s = 0.5 if answer is None else 60
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -297,43 +306,24 @@ async def _against(answer: bytes | None, said: str) -> None:
     await asyncio.sleep(0.05)
 
 
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        (b"", "closed the connection"),
-        (struct.pack(">i", 2**31 - 1), "2147483647 bytes"),
-        (struct.pack(">i", -5), "-5 bytes"),
-        (None, "no response in"),
-    ],
-)
-def test_no_broker_makes_us_wait_for_ever(answer, said):
-    asyncio.run(_against(answer, said))
+async def test_an_answer_that_was_used_does_not_stay_in_memory() -> None:
+    async with broker(echo) as up:
+        peer = await Peer.open(up.host, up.port, Reach(timeout=60))
+        answers = []
+        for number in range(3):
+            answer = peer.send(number, request(HEARTBEAT, 4, correlation_id=number)[4:])
+            assert await answer
+            answers.append(weakref.ref(answer))
+        del answer
+        await asyncio.sleep(0)  # the loop has just told us of the last one
+        gc.collect()
+        assert [each() for each in answers] == [None] * 3
+        await peer.close()
 
 
-def test_an_answer_that_was_used_does_not_stay_in_memory() -> None:
-    async def main() -> None:
-        async with broker(echo) as up:
-            peer = await Peer.open(up.host, up.port, Reach(timeout=60))
-            answers = []
-            for number in range(3):
-                answer = peer.send(number, request(HEARTBEAT, 4, correlation_id=number)[4:])
-                assert await answer
-                answers.append(weakref.ref(answer))
-            del answer
-            await asyncio.sleep(0)  # the loop has just told us of the last one
-            gc.collect()
-            assert [each() for each in answers] == [None] * 3
-            await peer.close()
-
-    asyncio.run(main())
-
-
-def test_nobody_there():
-    async def nobody() -> None:
-        with pytest.raises(PeerError):
-            await Peer.open("127.0.0.1", 1, Reach(timeout=60))
-
-    asyncio.run(nobody())
+async def test_nobody_there():
+    with pytest.raises(PeerError):
+        await Peer.open("127.0.0.1", 1, Reach(timeout=60))
 
 
 def test_what_is_not_answered_comes_first_and_what_has_no_reason_before_that():
@@ -348,7 +338,7 @@ def test_what_is_not_answered_comes_first_and_what_has_no_reason_before_that():
     lines = [text for text, _ in lines_of(findings)]
     assert lines[0].startswith("EndTxn v1  error_code: NONE -> INVALID_TXN_STATE")
     assert [line.split("  ")[1] for line in lines if "v3" in line or "v2" in line] == [
-        *("Fetch v3", "Produce v2", "ApiVersions v3"),
+        *("Fetch v3", "Produce v2", "ApiVersions v3")
     ]
     said = not_answered(findings)
     assert said.startswith("Fetch v3 (1, served: 4 to 18), Produce v2 (1, the broker closed")

@@ -19,7 +19,7 @@ from kafkascope.proxy.replay.remap import Remap
 from kafkascope.proxy.serve.broker import Broker
 from kafkascope.tui.cli import main
 from tests.explosion.turns import exchange, write_capture
-from tests.proxy.served import with_server
+from tests.kit.served import serving
 
 SAMPLE = "kafka-python.pcap"
 TRIES = 3
@@ -52,7 +52,7 @@ def fetches(path: Path, topic: str, *numbers: int) -> Path:
     return path
 
 
-def replayed(
+async def replayed(
     path: Path, monkeypatch: pytest.MonkeyPatch, **limits: int
 ) -> tuple[Result, Counter[str]]:
     """Replay a capture to a served sample; also, how often it was asked what."""
@@ -65,15 +65,11 @@ def replayed(
 
     monkeypatch.setattr(Broker, "respond", counted)
     small = Limits(tries=TRIES, pause_s=0, **limits)
-    results: list[Result] = []
-
-    async def use(host: str, port: int, told: list[str]) -> None:
+    async with serving(SAMPLE) as (host, port, _):
         words = ("--to", f"{host}:{port}", "--speed", "max", "--create-topics")
         arguments = ["replay", str(path), *words]
-        results.append(await asyncio.to_thread(CliRunner().invoke, main, arguments, obj=small))
-
-    asyncio.run(with_server(SAMPLE, use))
-    return results[0], asked
+        result = await asyncio.to_thread(CliRunner().invoke, main, arguments, obj=small)
+    return result, asked
 
 
 def test_only_what_is_missing_is_no_longer_waited_for() -> None:
@@ -103,34 +99,34 @@ def test_only_what_is_missing_is_no_longer_waited_for() -> None:
     assert worth(3, 0)
 
 
-def test_topics_get_the_partitions_that_requests_name(
+async def test_topics_get_the_partitions_that_requests_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The capture has no Metadata: they had one partition, and each of the others was waited for.
     path = fetches(tmp_path / "fetches.pcapng", "new", 2, 7, 0)
-    result, asked = replayed(path, monkeypatch)
+    result, asked = await replayed(path, monkeypatch)
     assert "3 responses equal, 0 different" in result.output
     assert asked["CreateTopics"] == 1
     assert asked["Fetch"] == 3
 
 
-def test_a_partition_that_is_not_there_is_waited_for_once(
+async def test_a_partition_that_is_not_there_is_waited_for_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = fetches(tmp_path / "fetches.pcapng", "kafka-python.none", 9, 9, 9, 0, 8, 9)
-    result, asked = replayed(path, monkeypatch)
+    result, asked = await replayed(path, monkeypatch)
     assert "1 responses equal, 5 different, 0 without" in result.output
     # Of partitions 9 and 8 all tries, of which none is beyond the last answer; and once the others.
     assert asked["Fetch"] == 2 * TRIES + 4
     assert not [each for each in caplog.records if "never retrieved" in each.message]
 
 
-def test_an_api_of_which_no_answer_settles_is_no_longer_waited_for(
+async def test_an_api_of_which_no_answer_settles_is_no_longer_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """3,000 answers that could not be the captured ones took two seconds each."""
     path = fetches(tmp_path / "fetches.pcapng", "kafka-python.none", *range(9, 15))
-    result, asked = replayed(path, monkeypatch, failed_in_a_row=2)
+    result, asked = await replayed(path, monkeypatch, failed_in_a_row=2)
     assert "0 responses equal, 6 different, 0 without" in result.output
     assert asked["Fetch"] == 2 * TRIES + 4
     assert "Fetch was retried 2 times without success, then no longer" in result.output
@@ -152,11 +148,11 @@ def test_an_api_that_settles_goes_on_being_waited_for() -> None:
     assert not made.turns(exchange, decoded, unready)
 
 
-def test_what_the_capture_has_no_answer_to_is_counted(
+async def test_what_the_capture_has_no_answer_to_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "asked.pcapng"
     write_capture(path, iter([exchange("ApiVersions", 0, {}, {})[:1]]))
-    result, _ = replayed(path, monkeypatch)
+    result, _ = await replayed(path, monkeypatch)
     said = "0 responses equal, 0 different, 0 without a response, 1 without a decodable response"
     assert said in result.output

@@ -7,17 +7,16 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from kafkascope.dissectors.registry import APIS, decode_request, read_request_header
 from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.replay.cluster import LiveCluster
 from kafkascope.proxy.replay.peer import Reach
-from kafkascope.tui.cli import main
 from tests.explosion.declared import often
 from tests.explosion.turns import write_capture
-from tests.proxy.dummy import blank, broker
-from tests.proxy.kit import response
+from tests.kit.brokers import blank, broker
+from tests.kit.proxy import response
+from tests.kit.run import run
 
 CREATE_TOPICS = 19
 POLICY_VIOLATION = 44
@@ -102,6 +101,6 @@ def test_the_leaders_of_what_changed_are_asked_for_and_no_others(api: str, tmp_p
     write_capture(path, often(key, APIS[key].versions.high, 40))
     with broker(peer) as port:
         words = ("--to", f"127.0.0.1:{port}", "--speed", "max", "--allow-writes", "--create-topics")
-        result = CliRunner().invoke(main, ["replay", str(path), *words])
+        result = run("replay", path, *words)
     assert "40 requests sent" in result.output
     assert sum(peer.named) <= 40 * 3

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from kafkascope.analyzer.conversation.tampering import anonymized, effects_of
 from kafkascope.analyzer.exchanges.offline import open_capture
@@ -25,11 +24,11 @@ from kafkascope.proxy.recording.packing import CLOSE, OPEN, Packing, TapEvent, p
 from kafkascope.proxy.rules.faults import parse_fault
 from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Drop, End, Forward, Send, WakeUp
-from kafkascope.tui.cli import main
 from tests.analyzer.pipeline.kit import Apart, made
-from tests.proxy.kit import HEARTBEAT, Bench, broker, connect, echo, read_frame, request, response
+from tests.kit.proxy import HEARTBEAT, Bench, broker, connect, echo, read_frame, request, response
+from tests.kit.run import run
+from tests.kit.wire import SECOND
 
-SECOND = 1_000_000_000
 EXCHANGES = 8
 
 
@@ -222,14 +221,14 @@ def test_through_sockets_and_the_command(tmp_path: Path, more: list[str]) -> Non
             writer.close()
 
     asyncio.run(session())
-    cut = CliRunner().invoke(main, ["cut", str(path), *more, "-o", str(part)])
+    cut = run("cut", path, *more, "-o", part)
     assert cut.exit_code == 0
     assert found_in(part)[1] == found_in(path)[1]
     for each in (path, part):
-        done = CliRunner().invoke(main, ["check", str(each), "--rule", "slow-answers"])
+        done = run("check", each, "--rule", "slow-answers")
         assert "delay 1200ms" in done.output, done.output
         assert "the proxy that recorded" in " ".join(done.output.split())
-    shown = CliRunner().invoke(main, ["ls", str(path), "--json"])
+    shown = run("ls", path, "--json")
     assert shown.output.count("the proxy that recorded this: delay 1200ms") == 2
 
 
@@ -242,9 +241,7 @@ def test_all_engines_and_their_tables_say_the_same(rule: str, tmp_path: Path) ->
     out = tmp_path / "apart"
     assert made([str(path)], out, Apart(), size=300, records=True)[0] == expected
     check = ["check", "--json", "--fail-on", "never"]
-    of_capture, of_tables = (
-        CliRunner().invoke(main, [*check, str(each)]).stdout for each in (path, out)
-    )
+    of_capture, of_tables = (run(*check, each).stdout for each in (path, out))
     assert "injected by proxy rules" in of_capture
     assert of_tables == of_capture
 
@@ -308,7 +305,7 @@ def test_rules_in_python_are_named(tmp_path: Path) -> None:
     tape.write(path)
     assert found_in(path)[1] == {1: ["rule: our, (rule]"]}
     part = tmp_path / "part.pcapng"
-    done = CliRunner().invoke(main, ["cut", str(path), "--anonymize", "-o", str(part)])
+    done = run("cut", path, "--anonymize", "-o", part)
     assert done.exit_code == 0
     assert found_in(part)[1] == {1: ["rule: hidden"]}
 
@@ -347,7 +344,7 @@ def test_nobody_is_told_what_a_rule_gave(tmp_path: Path) -> None:
     assert found_in(path)[1], "deeds are recorded"
     part, page = tmp_path / "part.pcapng", tmp_path / "page.md"
     for words in (["cut", "--anonymize", "-o", part], ["report", "--redact", "all", "-o", page]):
-        done = CliRunner().invoke(main, [words[0], str(path), *map(str, words[1:])])
+        done = run(words[0], path, *words[1:])
         assert done.exit_code == 0, done.output
     given = {deed for deeds in found_in(part)[1].values() for deed in deeds}
     assert given == {"set response.error_code = hidden"}

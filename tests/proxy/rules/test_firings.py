@@ -8,7 +8,7 @@ from kafkascope.proxy.engine.held import HeldFrames
 from kafkascope.proxy.rules.faults import FAULTS, parse_fault
 from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, WakeUp
-from tests.proxy.kit import HEARTBEAT, METADATA, Bench, produce, request, response
+from tests.kit.proxy import HEARTBEAT, METADATA, Bench, produce, request, response
 
 ARGUMENTS = {
     "delay": "5ms",

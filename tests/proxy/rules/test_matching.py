@@ -27,9 +27,9 @@ from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.matching import NEVER, RESPONSE_FIELDS, refusal
 from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
-from tests.proxy.kit import Bench, request, response
+from tests.kit.proxy import Bench, request, response
+from tests.kit.samples import SAMPLES
 
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 EACH = 12
 """Exchanges of one version of an API in one sample."""
 SIDES = {"request": CLIENT, "response": BROKER}

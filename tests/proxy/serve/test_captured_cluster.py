@@ -16,7 +16,8 @@ from kafkascope.dissectors.registry import api_named, layout_of, write_layout
 from kafkascope.proxy.serve.broker import Broker, Library
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.request import Request
-from tests.proxy.served import SAMPLES, library_of
+from tests.kit.samples import SAMPLES
+from tests.kit.served import library_of
 from tests.strategies import bodies
 
 
@@ -82,10 +83,10 @@ def test_any_exchanges_make_a_cluster_that_answers(found: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("share", [0.01, 0.13, 0.5, 0.77, 0.999])
-def test_a_capture_that_is_cut_is_served_as_far_as_it_goes(share, tmp_path, monkeypatch):
+def test_a_capture_that_is_cut_is_served_as_far_as_it_goes(share, tmp_path):
     whole = (SAMPLES / "libraries.pcap").read_bytes()
-    (tmp_path / "cut.pcap").write_bytes(whole[: int(len(whole) * share)])
-    monkeypatch.setattr("tests.proxy.served.SAMPLES", tmp_path)
-    model, _, capture = library_of("cut.pcap")
+    path = tmp_path / "cut.pcap"
+    path.write_bytes(whole[: int(len(whole) * share)])
+    model, _, capture = library_of(str(path))
     capture.close()
     served(model)

@@ -8,8 +8,8 @@ import random
 import pytest
 
 from kafkascope.proxy.limits import Limits
+from tests.kit.served import peer_of, serving
 from tests.proxy.mutations import requests, wrong_request
-from tests.proxy.served import peer_of, with_server
 
 SAMPLE_NAMES = ("libraries.pcap", "rebalance.pcap", "transactions.pcap", "librdkafka.pcap")
 AT_ONCE = 20
@@ -29,11 +29,10 @@ async def ask(host: str, port: int, frames: list[bytes]) -> None:
         writer.close()
 
 
-def served(sample: str, seed: int, count: int) -> None:
+async def served(sample: str, seed: int, count: int) -> None:
     dice = random.Random(seed)
     known = requests(sample)
-
-    async def use(host: str, port: int, told: list[str]) -> None:
+    async with serving(sample, limits=Limits(forming_s=0.001)) as (host, port, told):
         good = await peer_of(host, port)
         for _ in range(count // AT_ONCE):
             frames = [wrong_request(dice.choice(known), dice) for _ in range(AT_ONCE)]
@@ -44,16 +43,14 @@ def served(sample: str, seed: int, count: int) -> None:
         assert not [line for line in told if "internal error" in line], (sample, seed, told)
         await good.close()
 
-    asyncio.run(with_server(sample, use, limits=Limits(forming_s=0.001)))
-
 
 @pytest.mark.parametrize("sample", SAMPLE_NAMES)
-def test_no_request_is_a_fault_of_ours(sample: str) -> None:
-    served(sample, 1, 200)
+async def test_no_request_is_a_fault_of_ours(sample: str) -> None:
+    await served(sample, 1, 200)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-def test_nor_are_ten_thousand() -> None:
+async def test_nor_are_ten_thousand() -> None:
     for seed in range(10):
-        served(SAMPLE_NAMES[seed % len(SAMPLE_NAMES)], 100 + seed, 1_000)
+        await served(SAMPLE_NAMES[seed % len(SAMPLE_NAMES)], 100 + seed, 1_000)

@@ -27,7 +27,7 @@ def join(group: str, member: str = "", **more: Any) -> dict[str, Any]:
     }
 
 
-async def _two_members() -> None:
+async def test_a_second_member_makes_a_rebalance():
     groups = Groups()
     first = (await groups.join(5, "a", join("g")))["member_id"]
     told = await groups.join(5, "a", join("g", first))
@@ -59,11 +59,7 @@ async def _two_members() -> None:
     assert groups.heartbeat({**sync, "generation_id": 2}) == Code.REBALANCE_IN_PROGRESS
 
 
-def test_a_second_member_makes_a_rebalance():
-    asyncio.run(_two_members())
-
-
-async def _static_member() -> None:
+async def test_a_static_member_that_is_back_takes_its_own_place():
     groups = Groups()
     request = join("g", group_instance_id="one")
     first = await groups.join(5, "a", request)
@@ -76,11 +72,7 @@ async def _static_member() -> None:
     assert groups.heartbeat(sync) == Code.UNKNOWN_MEMBER_ID
 
 
-def test_a_static_member_that_is_back_takes_its_own_place():
-    asyncio.run(_static_member())
-
-
-async def _strangers() -> None:
+async def test_members_with_nothing_in_common_stay_out():
     groups = Groups()
     first = (await groups.join(3, "a", join("g")))["member_id"]
     other = {"name": "sticky", "metadata": b""}
@@ -91,10 +83,6 @@ async def _strangers() -> None:
     told = await groups.join(3, "b", join("g", protocols=[]))
     assert told["error_code"] == Code.INCONSISTENT_GROUP_PROTOCOL
     assert [each["member_id"] for each in groups.described("g")["members"]] == [first]
-
-
-def test_members_with_nothing_in_common_stay_out():
-    asyncio.run(_strangers())
 
 
 def heartbeat(member: str, epoch: int, **more: Any) -> dict[str, Any]:

@@ -21,9 +21,9 @@ from kafkascope.proxy.replay.peer import PeerError
 from kafkascope.proxy.serve.broker import Broker, Library, NoResponse, Response
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.cli import given_context as tls_of
-from tests.authority import Authority
-from tests.proxy.kit import PATIENCE_S, until
-from tests.proxy.served import library_of, peer_of, with_server
+from tests.kit.authority import Authority
+from tests.kit.proxy import PATIENCE_S, run, until
+from tests.kit.served import library_of, peer_of, serving
 from tests.strategies import bodies
 
 
@@ -101,19 +101,20 @@ FRAMES = st.one_of(
 @settings(max_examples=settings().max_examples // 7)
 @given(st.lists(FRAMES, min_size=1, max_size=12))
 def test_garbage_is_answered_or_closed_and_nobody_else_suffers(frames: list[bytes]) -> None:
-    async def use(host: str, port: int, told: list[str]) -> None:
-        good = await peer_of(host, port)
-        for frame in frames:
-            reader, writer = await asyncio.open_connection(host, port)
-            writer.write(frame)
-            writer.write_eof()
-            await ended(reader)
-            writer.close()
-        assert (await good.ask("ApiVersions", 0, {}))["api_keys"]
-        assert not any("internal error" in line for line in told), told
-        await good.close()
+    async def use() -> None:
+        async with serving("sasl-old.pcap") as (host, port, told):
+            good = await peer_of(host, port)
+            for frame in frames:
+                reader, writer = await asyncio.open_connection(host, port)
+                writer.write(frame)
+                writer.write_eof()
+                await ended(reader)
+                writer.close()
+            assert (await good.ask("ApiVersions", 0, {}))["api_keys"]
+            assert not any("internal error" in line for line in told), told
+            await good.close()
 
-    asyncio.run(with_server("sasl-old.pcap", use))
+    run(use())
 
 
 async def ended(reader: asyncio.StreamReader) -> bool:
@@ -128,8 +129,12 @@ def announced(size: int) -> bytes:
     return struct.pack(">i", size)
 
 
-def test_a_request_that_does_not_arrive_ends() -> None:
-    async def use(host: str, port: int, told: list[str]) -> None:
+async def test_a_request_that_does_not_arrive_ends() -> None:
+    async with serving("libraries.pcap", limits=Limits(frame_s=0.2, idle_s=0.4)) as (
+        host,
+        port,
+        told,
+    ):
         slow, drip = await asyncio.open_connection(host, port)
         drip.write(announced(1000))
         for _ in range(5):
@@ -142,11 +147,10 @@ def test_a_request_that_does_not_arrive_ends() -> None:
         drip.close()
         writer.close()
 
-    asyncio.run(with_server("libraries.pcap", use, limits=Limits(frame_s=0.2, idle_s=0.4)))
 
-
-def test_memory_for_all_requests_together_is_bounded() -> None:
-    async def use(host: str, port: int, told: list[str]) -> None:
+async def test_memory_for_all_requests_together_is_bounded() -> None:
+    limits = Limits(serve_buffer_bytes=250_000)
+    async with serving("libraries.pcap", limits=limits) as (host, port, told):
         links = [await asyncio.open_connection(host, port) for _ in range(4)]
         for _, writer in links:
             writer.write(announced(100_000))
@@ -169,12 +173,13 @@ def test_memory_for_all_requests_together_is_bounded() -> None:
         else:
             raise AssertionError(told)
 
-    limits = Limits(serve_buffer_bytes=250_000)
-    asyncio.run(with_server("libraries.pcap", use, limits=limits))
 
-
-def test_a_flood_of_connections_is_told_once_in_a_while() -> None:
-    async def use(host: str, port: int, told: list[str]) -> None:
+async def test_a_flood_of_connections_is_told_once_in_a_while() -> None:
+    async with serving("libraries.pcap", limits=Limits(serve_connections=20)) as (
+        host,
+        port,
+        told,
+    ):
         good = await peer_of(host, port)
         links = [await asyncio.open_connection(host, port) for _ in range(60)]
         await until(lambda: len([e for e in told if "more than 20 connections" in e]) == 2)
@@ -194,14 +199,12 @@ def test_a_flood_of_connections_is_told_once_in_a_while() -> None:
             raise AssertionError("there is no room for a client although others have left")
         await good.close()
 
-    asyncio.run(with_server("libraries.pcap", use, limits=Limits(serve_connections=20)))
 
-
-def test_clients_that_speak_tls_get_it_and_others_a_line(tmp_path: Path) -> None:
+async def test_clients_that_speak_tls_get_it_and_others_a_line(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     context = tls_of(authority.issue("broker", "127.0.0.1"), None)
 
-    async def use(host: str, port: int, told: list[str]) -> None:
+    async with serving("libraries.pcap", tls=context) as (host, port, told):
         trusting = ssl.create_default_context(cafile=str(authority.certificate))
         good = await peer_of(host, port, tls=trusting)
         assert (await good.ask("ApiVersions", 0, {}))["api_keys"]
@@ -211,5 +214,3 @@ def test_clients_that_speak_tls_get_it_and_others_a_line(tmp_path: Path) -> None
         writer.close()
         await until(lambda: any("TLS failed" in line for line in told))
         await good.close()
-
-    asyncio.run(with_server("libraries.pcap", use, tls=context))

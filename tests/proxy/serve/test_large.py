@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.session.session import Session
@@ -25,10 +24,11 @@ from kafkascope.proxy.serve.broker import Library
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.log import ENTRY_BYTES, Entry, Log, PendingMarker, _marker
 from kafkascope.proxy.serve.server import Server
-from kafkascope.tui.cli import main
 from tests.explosion.turns import exchange as told
 from tests.explosion.turns import write_capture
-from tests.proxy.served import PRODUCER, SAMPLES, batch
+from tests.kit.run import run
+from tests.kit.samples import SAMPLES
+from tests.kit.served import PRODUCER, batch
 
 
 def exchange(api: str, key: int, request: Any, response: Any) -> Any:
@@ -86,7 +86,7 @@ def test_listeners_that_cannot_be_opened_are_told(tmp_path: Path) -> None:
     path = tmp_path / "nodes.pcapng"
     brokers = [{"node_id": node, "host": f"h{node}", "port": 1, "rack": None} for node in range(9)]
     write_capture(path, iter([told("Metadata", 1, {}, {"brokers": brokers})]))
-    served = CliRunner().invoke(main, ["serve", str(path), "--listen", "127.0.0.1:65530"])
+    served = run("serve", path, "--listen", "127.0.0.1:65530")
     assert served.exit_code == 3, served.output
     assert "127.0.0.1:65536: ports exceed 65535: 9 nodes listen from 65530 on" in served.output
 

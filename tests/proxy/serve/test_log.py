@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafkascope.dissectors.records.records import batches
 from kafkascope.dissectors.records.writer import encode_batch, encode_message_set
 from kafkascope.proxy.serve.log import LAST_OFFSET, Log
-from tests.proxy.served import PRODUCER, batch, read, rows
+from tests.kit.served import PRODUCER, batch, read, rows
 
 
 def test_a_log_holds_each_offset_once():

@@ -13,7 +13,7 @@ from kafkascope.dissectors.registry import example
 from kafkascope.proxy.replay.peer import PeerError
 from kafkascope.proxy.sasl import Credentials, tokens
 from kafkascope.proxy.serve.logins import Accounts, Denied, Login
-from tests.proxy.served import peer_of, with_server
+from tests.kit.served import peer_of, serving
 
 USERS = {"alice": "alice-secret", "b=o,b": "pässword"}
 
@@ -83,8 +83,8 @@ def test_secrets_are_not_shown():
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_only_users_are_served_when_there_are_some(mechanism):
-    async def use(host: str, port: int, told: list[str]) -> None:
+async def test_only_users_are_served_when_there_are_some(mechanism):
+    async with serving("libraries.pcap", users=USERS) as (host, port, told):
         known = Credentials(mechanism, "alice", USERS["alice"])
         peer = await peer_of(host, port, credentials=known)
         metadata = await peer.ask("Metadata", 12, example("MetadataRequest", 12) | {"topics": None})
@@ -100,14 +100,12 @@ def test_only_users_are_served_when_there_are_some(mechanism):
         assert any("Metadata before authentication" in line for line in told)
         assert not any("wrong" in line or USERS["alice"] in line for line in told)
 
-    asyncio.run(with_server("libraries.pcap", use, users=USERS))
 
-
-def test_old_clients_send_bare_tokens():
+async def test_old_clients_send_bare_tokens():
     def framed(data: bytes) -> bytes:
         return struct.pack(">i", len(data)) + data
 
-    async def use(host: str, port: int, told: list[str]) -> None:
+    async with serving("libraries.pcap", users=USERS) as (host, port, told):
         reader, writer = await asyncio.open_connection(host, port)
 
         async def frame() -> bytes:
@@ -126,5 +124,3 @@ def test_old_clients_send_bare_tokens():
         assert await reader.read() == b""
         assert any("the password of 'alice'" in line for line in told)
         writer.close()
-
-    asyncio.run(with_server("libraries.pcap", use, users=USERS))

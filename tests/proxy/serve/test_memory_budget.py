@@ -14,7 +14,7 @@ from kafkascope.proxy.serve.coordinators.groups import Groups
 from kafkascope.proxy.serve.coordinators.producers import Offsets
 from kafkascope.proxy.serve.request import Code, MemoryBudget, Request
 from kafkascope.proxy.serve.server import ClientLog
-from tests.proxy.served import peer_of, with_server
+from tests.kit.served import peer_of, serving
 
 SMALL = Limits(state_bytes=1 << 20, recount_s=0.0)
 
@@ -43,32 +43,26 @@ def committed(budget: MemoryBudget) -> tuple[Offsets, Any]:
     return offsets, offsets.commit
 
 
-def test_commits_are_held_against_what_brokers_take() -> None:
-    async def main() -> None:
-        offsets, ask = committed(MemoryBudget())
-        assert error_of(await ask(commit("g", "x" * LIMITS.offset_metadata_chars))) == 0
-        too_long = "x" * (LIMITS.offset_metadata_chars + 1)
-        assert error_of(await ask(commit("h", too_long))) == Code.OFFSET_METADATA_TOO_LARGE
-        unknown = Code.UNKNOWN_TOPIC_OR_PARTITION
-        assert error_of(await ask(commit("h", topic="nosuch"))) == unknown
-        assert error_of(await ask(commit("h", number=7))) == unknown
-        assert offsets.groups() == ["g"]
-
-    asyncio.run(main())
+async def test_commits_are_held_against_what_brokers_take() -> None:
+    offsets, ask = committed(MemoryBudget())
+    assert error_of(await ask(commit("g", "x" * LIMITS.offset_metadata_chars))) == 0
+    too_long = "x" * (LIMITS.offset_metadata_chars + 1)
+    assert error_of(await ask(commit("h", too_long))) == Code.OFFSET_METADATA_TOO_LARGE
+    unknown = Code.UNKNOWN_TOPIC_OR_PARTITION
+    assert error_of(await ask(commit("h", topic="nosuch"))) == unknown
+    assert error_of(await ask(commit("h", number=7))) == unknown
+    assert offsets.groups() == ["g"]
 
 
-def test_a_flood_of_commits_ends_at_the_limit() -> None:
-    async def main() -> None:
-        budget = MemoryBudget(SMALL)
-        offsets, ask = committed(budget)
-        codes = [error_of(await ask(commit(f"{n}" + "g" * 1000))) for n in range(3_000)]
-        assert set(codes) == {0, Code.INVALID_COMMIT_OFFSET_SIZE}
-        assert len(offsets.groups()) == codes.count(0) < 1_000
-        assert budget.refusals == codes.count(Code.INVALID_COMMIT_OFFSET_SIZE)
-        # The same group again takes no more room than before.
-        assert error_of(await ask(commit("0" + "g" * 1000))) == 0
-
-    asyncio.run(main())
+async def test_a_flood_of_commits_ends_at_the_limit() -> None:
+    budget = MemoryBudget(SMALL)
+    offsets, ask = committed(budget)
+    codes = [error_of(await ask(commit(f"{n}" + "g" * 1000))) for n in range(3_000)]
+    assert set(codes) == {0, Code.INVALID_COMMIT_OFFSET_SIZE}
+    assert len(offsets.groups()) == codes.count(0) < 1_000
+    assert budget.refusals == codes.count(Code.INVALID_COMMIT_OFFSET_SIZE)
+    # The same group again takes no more room than before.
+    assert error_of(await ask(commit("0" + "g" * 1000))) == 0
 
 
 def join(number: int, size: int) -> Body:
@@ -83,21 +77,18 @@ def join(number: int, size: int) -> Body:
     }
 
 
-def test_members_with_much_to_say_fill_a_group_and_leave_it_empty() -> None:
-    async def main() -> None:
-        groups = Groups(MemoryBudget(SMALL))
-        joins = [asyncio.create_task(groups.join(5, "c", join(n, 100_000))) for n in range(9)]
-        told = [await each for each in joins]
-        refused = [each for each in told if each["error_code"] == Code.GROUP_MAX_SIZE_REACHED]
-        well = [each for each in told if not each["error_code"]]
-        assert len(refused) + len(well) == 9
-        assert refused
-        leaving = [{"member_id": each["member_id"]} for each in well]
-        groups.leave({"group_id": "g", "members": leaving})
-        again = await groups.join(5, "c", join(9, 100_000))
-        assert again["error_code"] == 0
-
-    asyncio.run(main())
+async def test_members_with_much_to_say_fill_a_group_and_leave_it_empty() -> None:
+    groups = Groups(MemoryBudget(SMALL))
+    joins = [asyncio.create_task(groups.join(5, "c", join(n, 100_000))) for n in range(9)]
+    told = [await each for each in joins]
+    refused = [each for each in told if each["error_code"] == Code.GROUP_MAX_SIZE_REACHED]
+    well = [each for each in told if not each["error_code"]]
+    assert len(refused) + len(well) == 9
+    assert refused
+    leaving = [{"member_id": each["member_id"]} for each in well]
+    groups.leave({"group_id": "g", "members": leaving})
+    again = await groups.join(5, "c", join(9, 100_000))
+    assert again["error_code"] == 0
 
 
 def test_leaving_a_group_that_is_not_there_makes_none() -> None:
@@ -107,8 +98,8 @@ def test_leaving_a_group_that_is_not_there_makes_none() -> None:
     assert groups.listed() == []
 
 
-def test_a_client_that_comes_is_told_once() -> None:
-    async def use(host: str, port: int, told: list[str]) -> None:
+async def test_a_client_that_comes_is_told_once() -> None:
+    async with serving("libraries.pcap") as (host, port, told):
         for _ in range(3):
             peer = await peer_of(host, port)
             body = {"client_software_name": "lib\x1b[31m", "client_software_version": "1.2"}
@@ -119,8 +110,6 @@ def test_a_client_that_comes_is_told_once() -> None:
         assert line.startswith("127.0.0.1:")
         assert "1.2" in line
         assert "\x1b" not in line
-
-    asyncio.run(with_server("libraries.pcap", use))
 
 
 def test_a_flood_of_different_lines_is_cut() -> None:

@@ -23,8 +23,9 @@ from kafkascope.proxy.replay.peer import PeerError
 from kafkascope.proxy.serve.broker import LOGIN, Broker
 from kafkascope.proxy.serve.request import Code
 from kafkascope.proxy.serve.server import Server
-from tests.proxy.kit import PATIENCE_S
-from tests.proxy.served import SAMPLES, batch, library_of, peer_of, problems, read, with_server
+from tests.kit.proxy import PATIENCE_S
+from tests.kit.samples import SAMPLES
+from tests.kit.served import batch, library_of, peer_of, problems, read, serving
 
 
 def test_error_codes_have_the_names_of_the_protocol():
@@ -51,8 +52,8 @@ def test_any_body_fits_any_version(key):
         write_layout(layout, fitted(layout, {}))
 
 
-def test_captured_answers_have_our_addresses_and_others_are_said():
-    async def use(host: str, port: int, told: list[str]) -> None:
+async def test_captured_answers_have_our_addresses_and_others_are_said():
+    async with serving("libraries.pcap") as (host, port, told):
         peer = await peer_of(host, port)
         metadata = await peer.ask("Metadata", 12, example("MetadataRequest", 12) | {"topics": None})
         assert [(each["host"], each["port"]) for each in metadata["brokers"]] == [(host, port)]
@@ -65,8 +66,6 @@ def test_captured_answers_have_our_addresses_and_others_are_said():
             await peer.ask("DescribeLogDirs", 1, asked)
         assert any("DescribeLogDirs" in line for line in told)
         await peer.close()
-
-    asyncio.run(with_server("libraries.pcap", use))
 
 
 @pytest.mark.parametrize(
@@ -81,8 +80,8 @@ def test_captured_answers_have_our_addresses_and_others_are_said():
         (struct.pack(">ihhih", 12, 3, 12, 1, -1) + b"\xff\xff", "cannot be read"),
     ],
 )
-def test_strangers_get_a_sentence_and_hurt_nobody(sent, said):
-    async def use(host: str, port: int, told: list[str]) -> None:
+async def test_strangers_get_a_sentence_and_hurt_nobody(sent, said):
+    async with serving("libraries.pcap") as (host, port, told):
         good = await peer_of(host, port)
         reader, writer = await asyncio.open_connection(host, port)
         writer.write(sent)
@@ -93,26 +92,22 @@ def test_strangers_get_a_sentence_and_hurt_nobody(sent, said):
         assert versions["api_keys"]
         await good.close()
 
-    asyncio.run(with_server("libraries.pcap", use))
 
-
-def test_a_version_that_is_not_served_falls_back():
-    async def use(host: str, port: int, told: list[str]) -> None:
+async def test_a_version_that_is_not_served_falls_back():
+    async with serving("libraries.pcap") as (host, port, _):
         peer = await peer_of(host, port)
         payload = struct.pack(">hhih", 18, 77, 5, -1) + b"\0"
         answer = await peer.send(5, payload)
         assert answer[4:6] == struct.pack(">h", 35)
         await peer.close()
 
-    asyncio.run(with_server("libraries.pcap", use))
 
-
-def test_a_request_that_nobody_made_gets_the_nearest_answer_and_a_line_that_says_so():
+async def test_a_request_that_nobody_made_gets_the_nearest_answer_and_a_line_that_says_so():
     marker = {"producer_id": 5, "producer_epoch": 0, "transaction_result": True}
     marker |= {"topics": [{"name": "invoices", "partition_indexes": [77]}]}
     marker |= {"coordinator_epoch": 0, "transaction_version": 0}
 
-    async def use(host: str, port: int, told: list[str]) -> None:
+    async with serving("cluster.pcap.gz") as (host, port, told):
         peer = await peer_of(host, port)
         for _ in range(12):
             answer = await peer.ask("WriteTxnMarkers", 1, {"markers": [marker]})
@@ -131,11 +126,9 @@ def test_a_request_that_nobody_made_gets_the_nearest_answer_and_a_line_that_says
         assert lines[1].endswith("(10 times)")
         assert any("CreateAcls v3: the capture has no response of this API" in e for e in told)
 
-    asyncio.run(with_server("cluster.pcap.gz", use))
 
-
-def test_topics_can_be_made_written_and_deleted():
-    async def use(host: str, port: int, told: list[str]) -> None:
+async def test_topics_can_be_made_written_and_deleted():
+    async with serving("libraries.pcap") as (host, port, told):
         peer = await peer_of(host, port)
         plain = {"num_partitions": 2, "replication_factor": 1, "assignments": [], "configs": []}
         body: dict[str, object] = {"topics": [{**plain, "name": "made"}]}
@@ -161,11 +154,9 @@ def test_topics_can_be_made_written_and_deleted():
         assert problems(told) == []
         await peer.close()
 
-    asyncio.run(with_server("libraries.pcap", use))
 
-
-def test_a_producer_that_is_back_fences_the_one_before():
-    async def use(host: str, port: int, told: list[str]) -> None:
+async def test_a_producer_that_is_back_fences_the_one_before():
+    async with serving("libraries.pcap") as (host, port, _):
         peer = await peer_of(host, port)
         body = example("InitProducerIdRequest", 4) | {"transactional_id": "tx"}
         first = await peer.ask("InitProducerId", 4, body)
@@ -179,8 +170,6 @@ def test_a_producer_that_is_back_fences_the_one_before():
         assert (new["error_code"], new["producer_epoch"]) == (0, second["producer_epoch"] + 1)
         await peer.close()
 
-    asyncio.run(with_server("libraries.pcap", use))
-
 
 def test_without_an_api_versions_answer_everything_that_needs_no_answer_is_offered():
     model, library, capture = library_of("libraries.pcap")
@@ -193,8 +182,8 @@ def test_without_an_api_versions_answer_everything_that_needs_no_answer_is_offer
         capture.close()
 
 
-def test_several_captured_brokers_are_several_listeners():
-    async def use(host: str, port: int, told: list[str]) -> None:
+async def test_several_captured_brokers_are_several_listeners():
+    async with serving("cluster.pcap.gz") as (host, port, _):
         peer = await peer_of(host, port)
         metadata = await peer.ask("Metadata", 12, example("MetadataRequest", 12) | {"topics": None})
         places = {(each["host"], each["port"]) for each in metadata["brokers"]}
@@ -206,8 +195,6 @@ def test_several_captured_brokers_are_several_listeners():
             assert (await other.ask("ApiVersions", 0, {}))["api_keys"]
             await other.close()
         await peer.close()
-
-    asyncio.run(with_server("cluster.pcap.gz", use))
 
 
 def test_the_original_pace_is_that_of_the_capture(monkeypatch):

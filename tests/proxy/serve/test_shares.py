@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from kafkascope.analyzer.topics import TopicNames
@@ -11,7 +10,7 @@ from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.coordinators.shares import ACCEPT, RELEASE, ShareGroups
 from kafkascope.proxy.serve.partitions import Partitions
 from kafkascope.proxy.serve.request import Code, Request
-from tests.proxy.served import batch, read
+from tests.kit.served import batch, read
 
 VALUES = [b"a", b"b", b"c", b"d"]
 
@@ -83,7 +82,7 @@ def two_readers() -> tuple[Reader, Reader]:
     return Reader(groups, "one", topic), Reader(groups, "two", topic)
 
 
-async def _shared() -> None:
+async def test_each_record_goes_to_one_member_and_comes_again_when_it_is_released():
     one, two = two_readers()
     told = await one.join()
     (topic,) = told["assignment"]["topic_partitions"]
@@ -99,11 +98,7 @@ async def _shared() -> None:
     assert await two.fetch((3, 3, ACCEPT)) == [(1, 3), (2, 2)]
 
 
-def test_each_record_goes_to_one_member_and_comes_again_when_it_is_released():
-    asyncio.run(_shared())
-
-
-async def _sessions() -> None:
+async def test_sessions_have_epochs_and_end():
     one, two = two_readers()
     body = {"share_session_epoch": 0, "topics": [], "forgotten_topics_data": [], "max_wait_ms": 0}
     assert (await one.ask("ShareFetch", 1, **body))["error_code"] == Code.UNKNOWN_MEMBER_ID
@@ -127,7 +122,3 @@ async def _sessions() -> None:
     assert told["error_code"] == 0
     two.epoch = 2
     assert [offset for offset, _ in await two.fetch()] == [0, 1, 2, 3]
-
-
-def test_sessions_have_epochs_and_end():
-    asyncio.run(_sessions())

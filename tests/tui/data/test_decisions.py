@@ -25,7 +25,7 @@ from kafkascope.tui.data.numbers import StoreNumbers
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.data.view import View
 from kafkascope.tui.settings.colours import Colours
-from tests.analyzer.schema_samples import capture, folder
+from tests.kit.schemas import capture, folder
 from tests.tui.pilots import counted, idle, run, text_of
 
 FILTERS = [

@@ -30,8 +30,8 @@ from kafkascope.tui.data.pipes import SIZE
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.limits import ScreenLimits
 from kafkascope.tui.settings.notes import Notes
-from tests.analyzer.wire import request, response
 from tests.explosion.packets import BROKER, CLIENT, write_packets
+from tests.kit.wire import request, response
 from tests.matrix import mostly_slow
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"

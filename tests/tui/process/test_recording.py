@@ -16,7 +16,7 @@ from kafkascope.proxy.limits import Limits
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.process.control import Control, ProxyWatch
-from tests.proxy.kit import broker, connect, echo, produce, read_frame, until
+from tests.kit.proxy import broker, connect, echo, produce, read_frame, until
 from tests.proxy.small_disk import SmallDisk
 from tests.tui.boards import text_of
 from tests.tui.pilots import StillFeed

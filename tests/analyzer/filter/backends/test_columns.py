@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 from unittest.mock import patch
 
@@ -32,9 +31,10 @@ from kafkascope.captures.inputs.spool import NotKept
 from kafkascope.captures.model import Connection, Endpoint, TlsSummary
 from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.values import Uuid
+from tests.kit.samples import ROOT
 from tests.matrix import mostly_slow
 
-SAMPLES = sorted(Path(__file__).parents[4].joinpath("captures", "samples").glob("*.pcap*"))
+SAMPLES = sorted(ROOT.joinpath("captures", "samples").glob("*.pcap*"))
 SCHEMAS: Final = Payloads(
     # Of these values few carry an id: all that are JSON are taken as if they fitted.
     KnownSchemas(

@@ -32,7 +32,7 @@ from tests.analyzer.filter.decoded.orders import (
     schema_folder,
     user,
 )
-from tests.analyzer.schema_samples import SAMPLES, capture
+from tests.kit.schemas import SAMPLES, capture
 
 
 def known() -> Known:

@@ -16,8 +16,8 @@ from kafkascope.analyzer.payloads.known import KnownSchemas
 from kafkascope.analyzer.payloads.model import Schema, SchemaKey
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
-from tests.analyzer.capture_files import capture_file
-from tests.analyzer.wire import Wire, request, response, told
+from tests.kit.captures import capture_file
+from tests.kit.wire import Wire, request, response, told
 
 ORDER = {
     "type": "record",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,33 +13,12 @@ from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.model import Closed, Connection, Endpoint, Opened
 from tests.analyzer.statistics.laws import counted, traffic
-from tests.analyzer.wire import BROKER, START, Wire, request, response, told
+from tests.kit.samples import CAPTURES
+from tests.kit.wire import BROKER, START, Wire, metadata, request, response, told
 
 
-def metadata(*nodes: tuple[int, str, int], leader: int = 1, epoch: int = 1) -> dict[str, Any]:
-    partition = {
-        "error_code": 0,
-        "partition_index": 0,
-        "leader_id": leader,
-        "leader_epoch": epoch,
-        "replica_nodes": [1, 2],
-        "isr_nodes": [1],
-        "offline_replicas": [2],
-    }
-    topic = {
-        "error_code": 0,
-        "name": "orders",
-        "topic_id": bytes(16),
-        "is_internal": False,
-        "partitions": [partition],
-        "topic_authorized_operations": 0,
-    }
-    return {
-        "brokers": [{"node_id": n, "host": h, "port": p, "rack": "a"} for n, h, p in nodes],
-        "cluster_id": "c",
-        "controller_id": 1,
-        "topics": [topic],
-    }
+def nodes(found: Cluster) -> dict[str, dict[str, Any]]:
+    return {line["address"]: line for line in found.rows()}
 
 
 def cluster(*answers: dict[str, Any]) -> Cluster:
@@ -51,10 +29,6 @@ def cluster(*answers: dict[str, Any]) -> Cluster:
     for exchange in told(wire.events, context):
         found.add(ExchangeBatch.of(row_of(exchange, context.names), exchange))
     return found
-
-
-def nodes(found: Cluster) -> dict[str, dict[str, Any]]:
-    return {line["address"]: line for line in found.rows()}
 
 
 def test_addresses_that_nobody_reached_are_told() -> None:
@@ -122,7 +96,7 @@ def test_real_clusters() -> None:
 
 
 def test_what_brokers_registered_stands_beside_what_clients_were_told() -> None:
-    capture = Path(__file__).parents[2] / "captures" / "zookeeper-consumers.pcap.zst"
+    capture = CAPTURES / "zookeeper-consumers.pcap.zst"
     cluster = Cluster()
     with open_capture([capture]) as opened:
         for exchange in opened.exchanges():

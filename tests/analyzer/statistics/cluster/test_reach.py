@@ -12,10 +12,8 @@ from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach, NodeKey
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.model import Closed, Opened, Resolved
-from tests.analyzer.statistics.cluster.test_cluster import metadata
-from tests.analyzer.wire import BROKER, CLIENT, MS, START, Wire, request, response, told
+from tests.kit.wire import BROKER, CLIENT, SECOND, START, Wire, metadata, request, response, told
 
-SECOND = 1000 * MS
 WANTED = [{"topic_id": bytes(16), "name": "orders"}]
 NODE = (1, "kafka-1", 9092)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,11 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.conversation.context import Context
-from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.merging.bounded import Event
 from kafkascope.analyzer.merging.tables import Keyed
-from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.delivery.audit import Audit
 from kafkascope.analyzer.statistics.delivery.delivery import Delivery
 from kafkascope.analyzer.statistics.delivery.ends import APART, Periods, Positions
@@ -32,32 +29,15 @@ from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.captures.model import StreamEvent
-from tests.analyzer.batches import batch
-from tests.analyzer.findings.stating import states
-from tests.analyzer.wire import Wire, request, response, told
-
-HERE = Path(__file__).parents[2] / "captures"
-SAMPLES = Path(__file__).parents[4] / "captures" / "samples"
-
-
-def audit_of(path: Path) -> Audit:
-    delivery, groups, cluster = Delivery(), Groups(), Cluster()
-    with open_capture([path]) as capture:
-        for exchange in capture.exchanges():
-            row = row_of(exchange, capture.context.names)
-            for each in (delivery, groups, cluster):
-                each.add(ExchangeBatch.of(row, exchange))  # type: ignore[attr-defined]
-        return Audit(delivery, groups, cluster, capture.context.names)
-
-
-def line_of(audit: Audit, topic: str, number: int = 0) -> dict[str, Any]:
-    return next(
-        line for line in audit.partitions() if (line["topic"], line["partition"]) == (topic, number)
-    )
+from tests.analyzer.findings.judging import states
+from tests.analyzer.statistics.delivery.audits import audit_of, line_of
+from tests.kit.batches import batch
+from tests.kit.samples import CAPTURES, SAMPLES
+from tests.kit.wire import Wire, request, response, told
 
 
 def test_offsets_of_a_healthy_group() -> None:
-    audit = audit_of(HERE / "healthy.pcap")
+    audit = audit_of(CAPTURES / "healthy.pcap")
     lines = audit.partitions("well-group")
     assert [line["lag"] for line in lines] == [0, 0]
     assert sum(line["committed_offset"] for line in lines) == 40
@@ -68,12 +48,12 @@ def test_offsets_of_a_healthy_group() -> None:
 
 
 def test_a_group_without_committed_offsets_is_remarked_even_if_it_read_nothing() -> None:
-    audit = audit_of(HERE / "causes" / "latest-skips-librdkafka.pcap.gz")
+    audit = audit_of(CAPTURES / "causes" / "latest-skips-librdkafka.pcap.gz")
     assert "had no committed offset" in line_of(audit, "leads")["remarks"]
 
 
 def test_commits_that_skip_and_go_back() -> None:
-    audit = audit_of(HERE / "odd-commits.pcap")
+    audit = audit_of(CAPTURES / "odd-commits.pcap")
     line = line_of(audit, "commits")
     assert (line["fetched_offset"], line["committed_offset"], line["beyond"], line["back"]) == (
         20,
@@ -98,7 +78,7 @@ def test_what_was_on_its_way_when_a_group_rebalanced_is_not_read_again() -> None
     """Each member of billing has a Fetch waiting when the group rebalances, drops its records and
     asks for them again: that is no second delivery. What a stopped member had got is one, and what
     it fetches when it goes on."""
-    audit = audit_of(HERE / "shop.pcap.zst")
+    audit = audit_of(CAPTURES / "shop.pcap.zst")
     found = [event for event in audit.events("billing") if event["kind"] == "again"]
     assert [event["text"] for event in found] == [
         "orders-2: offsets 9 to 9 were fetched again by billing-1@10.0.2.12, previously by "
@@ -157,14 +137,14 @@ def test_the_plans_of_leaders_are_those_of_their_assignor() -> None:
 
 
 def test_pauses_are_held_against_the_limit_of_the_group() -> None:
-    audit = audit_of(HERE / "restarted-member.pcap.gz")
+    audit = audit_of(CAPTURES / "restarted-member.pcap.gz")
     (pause,) = [event for event in audit.events() if event["kind"] == "pause"]
     assert "more than its max.poll.interval.ms (8 s)" in pause["text"]
 
 
 def test_who_left_and_comes_back_did_not_pause() -> None:
     """librdkafka fetches ahead while its application does not poll, leaves, and joins anew."""
-    audit = audit_of(HERE / "silent-consumer.pcap.gz")
+    audit = audit_of(CAPTURES / "silent-consumer.pcap.gz")
     assert not [event for event in audit.events() if event["kind"] == "pause"]
 
 

@@ -17,8 +17,8 @@ from kafkascope.analyzer.statistics.journeys.model import Journey
 from kafkascope.captures.build import Composer
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.model import Chunk, StreamEvent
-from tests.analyzer.batches import batch
-from tests.analyzer.wire import CLIENT, MS, START, Wire, request, response, told
+from tests.kit.batches import batch
+from tests.kit.wire import CLIENT, MS, START, Wire, request, response, told
 
 TRANSACTIONAL, CONTROL = 16, 32
 Pair = tuple[Row, Exchange]

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from kafkascope.tui.cli import main
 from tests.analyzer.statistics.journeys.shop import Shop, records
-from tests.analyzer.wire import MS
+from tests.kit.wire import MS
 
 FIRST, SECOND = 9092, 9192
 

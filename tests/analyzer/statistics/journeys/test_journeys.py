@@ -15,9 +15,9 @@ from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.journeys.batches import Sent
 from kafkascope.analyzer.statistics.journeys.journeys import Journeys
 from kafkascope.analyzer.statistics.journeys.model import Journey
-from tests.analyzer.batches import batch
 from tests.analyzer.statistics.journeys.shop import TRANSACTIONAL, Shop, marker, records
-from tests.analyzer.wire import MS, START
+from tests.kit.batches import batch
+from tests.kit.wire import MS, START
 
 TOPIC_ID = bytes(range(16))
 

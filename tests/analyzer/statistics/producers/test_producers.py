@@ -13,7 +13,7 @@ from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.producers.producers import Producers
 from kafkascope.analyzer.statistics.producers.story import lanes_of, transactions_of
 from tests.analyzer.statistics.laws import counted, traffic
-from tests.analyzer.wire import Wire, request, told
+from tests.kit.wire import Wire, request, told
 
 
 def batch(time: int, sequence: int, records: int = 1, error: int = 0, epoch: int = 0) -> Event:

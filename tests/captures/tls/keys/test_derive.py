@@ -19,14 +19,12 @@ from kafkascope.captures.tls.keys.derive import (
     traffic_keys,
 )
 from kafkascope.captures.tls.keys.suites import suite_of
+from tests.captures.tls.rfc8448 import CLIENT_TRAFFIC, HEX, SERVER_TRAFFIC
 
-HEX = bytes.fromhex
 HASHES = {"sha256": hashes.SHA256(), "sha384": hashes.SHA384()}
 
 # RFC 8448, 3: simple 1-RTT handshake with TLS_AES_128_GCM_SHA256.
 SERVER_HANDSHAKE = HEX("b67b7d690cc16c4e75e54213cb2d37b4e9c912bcded9105d42befd59d391ad38")
-CLIENT_TRAFFIC = HEX("9e40646ce79a7f9dc05af8889bce6552875afa0b06df0087f792ebb7c17504a5")
-SERVER_TRAFFIC = HEX("a11af9f05531f856ad47116b45a950328204b4f44bfb6b3a4b4f1f3fcb631643")
 
 
 def test_keys_of_rfc_8448() -> None:

@@ -21,11 +21,11 @@ from kafkascope.captures.tls.keys.protection import (
     protection_13,
 )
 from kafkascope.captures.tls.keys.suites import SUITE_NAMES, Suite, suite_of
-from tests.authority import Authority
-from tests.captures.tls.keys.test_derive import CLIENT_TRAFFIC, SERVER_TRAFFIC
 from tests.captures.tls.opened import Opened, opened, records
-from tests.captures.tls.test_handshake import Bytes, contexts, talk
+from tests.captures.tls.rfc8448 import CLIENT_TRAFFIC, SERVER_TRAFFIC
+from tests.captures.tls.talks import Bytes, contexts, talk
 from tests.captures.tls.writer import CLIENT, Talk
+from tests.kit.authority import Authority
 
 HEX = bytes.fromhex
 GCM = suite_of(0x1301)
@@ -101,16 +101,6 @@ def test_garbage_is_a_bad_record(suite: Suite, etm: bool) -> None:
 def test_a_suite_without_support_has_no_protection() -> None:
     with pytest.raises(ValueError, match="3DES"):
         protection_12(suite_of(0x0A), Keys(b"", b""), False)
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
-def broker(authority: Authority) -> Path:
-    return authority.issue("broker", "127.0.0.1")
 
 
 def real(

@@ -16,7 +16,7 @@ from kafkascope.proxy.rules import intercepted
 from kafkascope.proxy.rules.faults import Fault, FaultError, parse_fault
 from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, End, WakeUp
-from tests.proxy.kit import (
+from tests.kit.proxy import (
     API_VERSIONS,
     FETCH,
     HEARTBEAT,

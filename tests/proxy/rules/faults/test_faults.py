@@ -22,7 +22,8 @@ from kafkascope.proxy.rules.faults.fault import Trigger
 from kafkascope.proxy.rules.matching import HEAD_FIELDS, RESPONSE_FIELDS
 from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, End, Read, WakeUp
-from tests.proxy.kit import (
+from tests.interop.changes import CASES, table
+from tests.kit.proxy import (
     FETCH,
     HEARTBEAT,
     METADATA,
@@ -30,11 +31,12 @@ from tests.proxy.kit import (
     Bench,
     endpoint,
     fetched,
-    frame,
     produce,
     request,
     response,
 )
+from tests.kit.samples import ROOT
+from tests.kit.wire import framed
 
 
 def bench_with(*rules: str) -> tuple[Bench, list[Fault]]:
@@ -288,7 +290,7 @@ def _full_request(key: int, version: int) -> bytes:
     head += struct.pack(">h", -1) if kind else b""
     head += b"\0" if kind == 2 else b""
     body = _entities(layout_of(name, version).body, None)
-    return frame(head + encode_body(name, version, body))
+    return framed(head + encode_body(name, version, body))
 
 
 def _codes(value: Any) -> list[int]:
@@ -369,3 +371,28 @@ def test_a_wrong_file_is_refused_with_its_place(tmp_path: Any, text: str, senten
     with pytest.raises(FaultError) as refused:
         load_rules(path)
     assert sentence in str(refused.value)
+
+
+# --- docs/faults.md shows what is held to real clients --------------------------------------------
+
+
+DOCS = (ROOT / "docs" / "faults.md").read_text()
+
+
+def test_the_table_is_that_of_the_tests() -> None:
+    assert table() in DOCS
+
+
+def test_each_action_that_reaches_into_messages_is_in_it() -> None:
+    said = [str(parse_fault(case.rule).action) for case in CASES]
+    for word in ("set request", "set response", "versions", "member expire"):
+        assert any(each.startswith(word) for each in said)
+    changes = ("lose", "duplicate", "reorder", "corrupt crc", "corrupt value")
+    changes += ("set value", "set key", "set timestamp", "set header")
+    for change in changes:
+        assert any(each.startswith(f"records {change}") for each in said), change
+
+
+def test_each_action_is_told() -> None:
+    for word in FAULTS:
+        assert f"`{word}" in DOCS

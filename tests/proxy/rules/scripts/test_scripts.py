@@ -19,7 +19,7 @@ from kafkascope.proxy.rules.faults import FaultError
 from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.scripts.script import load_script
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Drop, Replace, Respond
-from tests.proxy.kit import (
+from tests.kit.proxy import (
     FETCH,
     HEARTBEAT,
     METADATA,
@@ -33,8 +33,9 @@ from tests.proxy.kit import (
     request,
     response,
 )
+from tests.kit.samples import ROOT
 
-DOCS = (Path(__file__).parents[4] / "docs" / "scripts.md").read_text("utf-8")
+DOCS = (ROOT / "docs" / "scripts.md").read_text("utf-8")
 PAGE = dict(re.findall(r"```python\n# (\w+)\n(.*?)```", DOCS, re.DOTALL))
 
 

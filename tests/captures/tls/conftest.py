@@ -1,0 +1,14 @@
+"""A broker's certificate, for handshakes in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.kit.authority import Authority
+
+
+@pytest.fixture(scope="session")
+def broker(authority: Authority) -> Path:
+    return authority.issue("broker", "127.0.0.1")

@@ -1,0 +1,37 @@
+"""Captures of schema-encoded records with their schemas: see `captures/schemas/README.md`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from kafkascope.analyzer.payloads.folder import read_folder
+from kafkascope.analyzer.payloads.model import Schema, SchemaKey
+from tests.kit.samples import CAPTURES
+
+SAMPLES: Final = CAPTURES / "schemas"
+
+
+def capture(name: str) -> Path:
+    """Return the capture of a name."""
+    return next(SAMPLES.glob(f"{name}.pcap*"))
+
+
+def folder(name: str) -> list[Schema]:
+    """Return the schemas of the folder that belongs to a capture."""
+    found = read_folder(SAMPLES / "schemas" / name)
+    assert not found.problems
+    return found.schemas
+
+
+def form(schema: Schema) -> Any:
+    """Return what has to be equal, wherever a schema comes from."""
+    text = schema.text.strip()
+    return schema.format, text if schema.format == "protobuf" else orjson.loads(text)
+
+
+def by_key(schemas: list[Schema]) -> dict[SchemaKey, Schema]:
+    """Return the schemas by each of their keys."""
+    return {key: schema for schema in schemas for key in schema.keys}
