@@ -42,11 +42,11 @@ JoinGroup, SyncGroup."""
 KAFKA: Final = "kafka"
 ZOOKEEPER: Final = "zookeeper"
 NAMELESS: Final = ("no", "bytes")
+"""How sentences of detection begin that name no protocol."""
 OF_PACKETS: Final = (
     *("client_bytes", "broker_bytes", "retransmissions", "out_of_order", "gap_bytes"),
 )
 """Columns that are unknown without packets."""
-"""How sentences of detection begin that name no protocol."""
 FAILED: Final = ("refused", "no answer")
 """Phases of connects that never came to a connection."""
 ENDS: Final = {"fin": "closed", "rst": "reset", "reuse": "forgotten", "idle": "forgotten"}
@@ -447,7 +447,8 @@ def _line(number: Any, wire: Wire, end_ns: int, brokers: Set[str]) -> Line:
         "idle": None if idle is None else max(0, idle),
         "end": _end(wire),
     }
-    if wire.requests and not (wire.bytes_a or wire.bytes_b):
+    counted = wire.bytes_a, wire.bytes_b, wire.retransmissions, wire.out_of_order, wire.gap_bytes
+    if wire.requests and not any(counted):
         line |= dict.fromkeys(OF_PACKETS)  # its requests are those of a request log
     return filled(Connections.COLUMNS, wire, line)
 
