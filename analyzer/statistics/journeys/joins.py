@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from heapq import heappop, heappush
-from itertools import chain
+from itertools import chain, pairwise
 from operator import attrgetter, itemgetter
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from kafkascope.analyzer.merging.histogram import Histogram
 from kafkascope.analyzer.merging.integer_rows import IntegerRows, R
@@ -38,8 +38,15 @@ from kafkascope.analyzer.statistics.model import Line, TopicNames, topic_label
 
 LEGS: Final = ("produce", "deliver", "commit")
 PERCENTS: Final = (50, 95, 99)
-Place: TypeAlias = tuple[str, int]
-"""Topic and partition."""
+
+
+class Place(NamedTuple):
+    """A partition, in the time in which it was one log."""
+
+    topic: str
+    partition: int
+    begin_ns: int = 0
+    end_ns: int = sys.maxsize
 
 
 class RecordRange(NamedTuple):
@@ -135,6 +142,21 @@ class Joins:
 
     # --- one partition
 
+    def _logs(self, topic: str, partition: int) -> list[Place]:
+        """Return the partition once for each time its topic was created. A batch that gets offset 0
+        where another one had been acknowledged before tells so, unless it was sent again."""
+        place = Place(topic, partition)
+        begins, first, acknowledged_ns = [0], set[int](), sys.maxsize
+        for sent in sorted(_rows(self._sent, place)):
+            if sent.first == 0 and acknowledged_ns < sent.time_ns and sent.checksum not in first:
+                begins.append(sent.time_ns)
+                first, acknowledged_ns = set(), sys.maxsize
+            if sent.first <= 0:
+                first.add(sent.checksum)
+            if sent.first >= 0 and sent.acknowledged_ns >= 0:
+                acknowledged_ns = min(acknowledged_ns, sent.acknowledged_ns)
+        return [place._replace(begin_ns=b, end_ns=e) for b, e in pairwise([*begins, sys.maxsize])]
+
     def _produced_to(self, place: Place) -> list[Sent]:
         """Return what was produced to a partition, by offset; of what was sent again, the first.
 
@@ -175,12 +197,14 @@ class Joins:
             hidden = (
                 bool(got.judged)
                 and got.producer_id >= 0
-                and not self._clients.outcomes.shown(*place, got.producer_id, got.last, got.time_ns)
+                and not self._clients.outcomes.shown(
+                    *place[:2], got.producer_id, got.last, got.time_ns
+                )
             )
             if hidden == aborted and start <= got.last:
                 found.setdefault(got.client, []).append((start, got))
         groups = by_key(
-            (self._clients.group_of(self._clients.of(client), place[0]), rows)
+            (self._clients.group_of(self._clients.of(client), place.topic), rows)
             for client, rows in found.items()
         )
         return {
@@ -194,7 +218,7 @@ class Joins:
         ended = self._clients.outcomes.ended
         return [
             commit
-            for commit in _rows(self._commits, (number_of(group), *place))
+            for commit in _rows(self._commits, place, number_of(group))
             if commit.producer_id < 0 or ended(commit.producer_id, commit.time_ns)
         ]
 
@@ -202,14 +226,18 @@ class Joins:
 
     def journey(self, topic: str, partition: int, offset: int) -> Journey:
         """Return the way of one record."""
-        place = topic, partition
+        place = Place(topic, partition)
         sent = next((s for s in self._produced(place) if s.first <= offset < s.end), None)
-        facts = self._facts.get((*place, offset), RecordFacts())
+        facts = self._facts.get((topic, partition, offset), RecordFacts())
         return Journey(
             *(topic, partition, offset, facts.key, facts.created_ms),
             None if sent is None else self._sent_by(sent),
             *(facts.visible_ns, facts.stable_ns),
-            tuple(sorted(self._replicated.get((*place, offset), ()), key=attrgetter("time_ns"))),
+            tuple(
+                sorted(
+                    self._replicated.get((topic, partition, offset), ()), key=attrgetter("time_ns")
+                )
+            ),
             tuple(self._fetched(place, offset)),
             tuple(self._fetched(place, offset, aborted=True)),
             self._transaction(place, offset, sent),
@@ -261,7 +289,7 @@ class Joins:
             producer = max(found, default=-1)
         if producer < 0:
             return None
-        ended = self._clients.outcomes.of(*place, producer, offset)
+        ended = self._clients.outcomes.of(*place[:2], producer, offset)
         if ended is None and sent is not None:
             ended = self._clients.outcomes.ended(producer, sent.time_ns)
         return None if ended is None else "committed" if ended else "aborted"
@@ -271,7 +299,7 @@ class Joins:
     def lines(self) -> list[Line]:
         """Return one line for each producing application, topic and group."""
         found: dict[tuple[str, str, str | None], Legs] = {}
-        for place in sorted(self._sent):
+        for place in chain.from_iterable(self._logs(*key) for key in sorted(self._sent)):
             for group in self._visible(place):
                 self._measure(place, group, found)
         return [
@@ -292,7 +320,7 @@ class Joins:
 
         @cache
         def legs_of(client: int) -> Legs:
-            legs = found.setdefault((self._who(client)[1], place[0], group), Legs())
+            legs = found.setdefault((self._who(client)[1], place.topic, group), Legs())
             legs.readers |= readers
             return legs
 
@@ -313,9 +341,13 @@ class Joins:
             legs.lag_ns = max(legs.lag_ns, last_ns - sent.time_ns)
 
 
-def _rows(table: dict[Key, list[IntegerRows[R]]], key: Key) -> list[R]:
-    rows = [row for part in table.get(key, ()) for row in part.rows()]
-    return rows if len(table.get(key, ())) < 2 else sorted(rows)
+def _rows(table: dict[Key, list[IntegerRows[R]]], place: Place, *first: int) -> list[R]:
+    """Return the rows of a partition, of its time. `first`: what stands before it in keys."""
+    parts = table.get((*first, *place[:2]), ())
+    rows = [row for part in parts for row in part.rows()]
+    if place.begin_ns or place.end_ns < sys.maxsize:
+        rows = [row for row in rows if place.begin_ns <= row[0] < place.end_ns]
+    return rows if len(parts) < 2 else sorted(rows)
 
 
 def _part(records: int, span: int, count: int) -> int:

@@ -139,6 +139,22 @@ def test_duplicates_of_idempotent_producers_are_one() -> None:
     assert lines(shop)["web", "t", None]["records"] == 2
 
 
+def test_a_topic_that_was_created_again_has_offsets_anew() -> None:
+    first, second = records(4), records(2)
+    shop = Shop().produce("web", 0, first).fetch("bill", 0, first).commit("bill", "g", 4)
+    shop.produce("shop", 0, second).fetch("audit", 0, second).commit("audit", "h", 2)
+    found = {key: line["records"] for key, line in lines(shop).items()}
+    assert found == {("web", "t", "g"): 4, ("shop", "t", "h"): 2}
+
+
+def test_a_batch_that_is_sent_again_begins_no_other_log() -> None:
+    first, second = records(4), records(2)
+    shop = Shop().produce("web", 0, first, answered=False).produce("shop", 4, second)
+    shop.produce("web", 0, first).fetch("bill", 0, first).fetch("bill", 4, records(2, 4))
+    found = {key: line["records"] for key, line in lines(shop).items()}
+    assert found == {("web", "t", None): 4, ("shop", "t", None): 2}
+
+
 def transactions(isolation: int, *, late: bool = False) -> Shop:
     """Two records of an aborted transaction and one of a committed one."""
     shop = Shop().produce("pay", 0, records(2, 0, (7, 0, 0), TRANSACTIONAL))
