@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from kafkascope.analyzer.conversation.detect import UNKNOWN
-from kafkascope.analyzer.conversation.logged import LoggedLine
 from kafkascope.analyzer.exchanges.pairs import exchange_of
+from kafkascope.analyzer.model import Exchange
 from kafkascope.kernel.pairs import Pair
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.pairs import Item
-    from kafkascope.analyzer.model import Exchange
 
 Sender = Literal["client", "broker"]
 
@@ -29,8 +28,10 @@ class CapturedSides:
 
     def note(self, item: Item) -> None:
         known = len(self.sides) == 2
-        if isinstance(item, LoggedLine) or (known and (type(item) is Pair or not item.undecoded)):
-            return  # a line came in no packet
+        if not isinstance(item, (Pair, Exchange)):
+            return  # a line of a request log came in no packet
+        if known and (type(item) is Pair or not item.undecoded):
+            return
         exchange = exchange_of(item)
         if not known and not _silent(exchange):
             connection = exchange.connection
