@@ -56,6 +56,13 @@ def test_fields_loads_no_message() -> None:
     assert not [name for name in loaded if name.startswith("kafkascope.dissectors.messages.")]
 
 
+def test_what_a_small_capture_does_not_need_is_not_loaded() -> None:
+    for command in ("ls", "check"):
+        loaded = modules_of(command, "captures/samples/libraries.pcap")
+        assert loaded.isdisjoint({"numpy", "scapy", "textual", "pyarrow"})
+        assert "kafkascope.analyzer.requestlog.parsing" not in loaded
+
+
 def test_help_takes_no_more_than_the_limit() -> None:
     def spent(*command: str) -> float:
         """CPU time, because usually something else runs, too: the least of three."""
