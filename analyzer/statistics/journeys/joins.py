@@ -40,7 +40,7 @@ LEGS: Final = ("produce", "deliver", "commit")
 PERCENTS: Final = (50, 95, 99)
 
 
-class Place(NamedTuple):
+class PartitionLog(NamedTuple):
     """A partition, in the time in which it was one log."""
 
     topic: str
@@ -142,10 +142,10 @@ class Joins:
 
     # --- one partition
 
-    def _logs(self, topic: str, partition: int) -> list[Place]:
+    def _logs(self, topic: str, partition: int) -> list[PartitionLog]:
         """Return the partition once for each time its topic was created. A batch that gets offset 0
         where another one had been acknowledged before tells so, unless it was sent again."""
-        place = Place(topic, partition)
+        place = PartitionLog(topic, partition)
         begins, first, acknowledged_ns = [0], set[int](), sys.maxsize
         for sent in sorted(_rows(self._sent, place)):
             if sent.first == 0 and acknowledged_ns < sent.time_ns and sent.checksum not in first:
@@ -157,7 +157,7 @@ class Joins:
                 acknowledged_ns = min(acknowledged_ns, sent.acknowledged_ns)
         return [place._replace(begin_ns=b, end_ns=e) for b, e in pairwise([*begins, sys.maxsize])]
 
-    def _produced_to(self, place: Place) -> list[Sent]:
+    def _produced_to(self, place: PartitionLog) -> list[Sent]:
         """Return what was produced to a partition, by offset; of what was sent again, the first.
 
         Without a response (acks=0, or it was lost) there is no offset. A broker changes the base
@@ -182,7 +182,7 @@ class Joins:
         return [out[first] for first in sorted(out)]
 
     def _visible_of(
-        self, place: Place, aborted: bool = False
+        self, place: PartitionLog, aborted: bool = False
     ) -> dict[str | None, list[tuple[int, Got]]]:
         """Return, by group, what its members got, in the order of time, and from which offset on.
         `aborted`: instead what read_committed ones were not shown, as its transaction was."""
@@ -212,7 +212,7 @@ class Joins:
             for group, rows in groups.items()
         }
 
-    def _commits_of(self, group: str | None, place: Place) -> list[Commit]:
+    def _commits_of(self, group: str | None, place: PartitionLog) -> list[Commit]:
         """Return the valid commits of a group: of those in transactions, where these were
         committed."""
         ended = self._clients.outcomes.ended
@@ -226,7 +226,7 @@ class Joins:
 
     def journey(self, topic: str, partition: int, offset: int) -> Journey:
         """Return the way of one record."""
-        place = Place(topic, partition)
+        place = PartitionLog(topic, partition)
         sent = next((s for s in self._produced(place) if s.first <= offset < s.end), None)
         facts = self._facts.get((topic, partition, offset), RecordFacts())
         return Journey(
@@ -254,7 +254,7 @@ class Joins:
         name = self._clients.application_of(who)
         return (name if who is None else who.client_id or ""), name
 
-    def _fetched(self, place: Place, offset: int, *, aborted: bool = False) -> list[Fetched]:
+    def _fetched(self, place: PartitionLog, offset: int, *, aborted: bool = False) -> list[Fetched]:
         out = []
         for group, rows in self._visible(place, aborted).items():
             # A client that started again is the same, also on another host.
@@ -281,7 +281,7 @@ class Joins:
             ]
         return sorted(out, key=lambda each: each.time_ns)
 
-    def _transaction(self, place: Place, offset: int, sent: Sent | None) -> Outcome | None:
+    def _transaction(self, place: PartitionLog, offset: int, sent: Sent | None) -> Outcome | None:
         if sent is not None:
             producer = sent.producer_id
         else:
@@ -311,7 +311,7 @@ class Joins:
         ]
 
     def _measure(
-        self, place: Place, group: str | None, found: dict[tuple[str, str, str | None], Legs]
+        self, place: PartitionLog, group: str | None, found: dict[tuple[str, str, str | None], Legs]
     ) -> None:
         """Add what a group got of a partition."""
         produced, rows = self._produced(place), self._visible(place)[group]
@@ -341,7 +341,7 @@ class Joins:
             legs.lag_ns = max(legs.lag_ns, last_ns - sent.time_ns)
 
 
-def _rows(table: dict[Key, list[IntegerRows[R]]], place: Place, *first: int) -> list[R]:
+def _rows(table: dict[Key, list[IntegerRows[R]]], place: PartitionLog, *first: int) -> list[R]:
     """Return the rows of a partition, of its time. `first`: what stands before it in keys."""
     parts = table.get((*first, *place[:2]), ())
     rows = [row for part in parts for row in part.rows()]

@@ -88,6 +88,7 @@ NO_LIMITS = {
     "statistics.journeys.carried.MARKER_KEY": "bytes of the key of a control record",
     "statistics.journeys.carried.RECORD_BATCH": "the magic of record batches",
     "statistics.journeys.carried.SPECIAL": "bits of the attributes of a batch",
+    "merging.integer_rows.FEW": "where sorting by numpy begins to pay",
     "merging.integer_rows.INT64": "bytes of a number",
     "merging.bounded.RECENT": "bounds memory",
     "statistics.producers.producers.BATCH_BITS": "tells batches of one exchange apart",
