@@ -121,7 +121,7 @@ class LineReader:
             origin = origin._replace(arrived=time)
             self._part(stream, line[match.end() :], flag == "F", origin, depth + 1)
         else:
-            begin = _last_event(line)
+            begin = _last_event(line, self._limits)
             if begin:
                 self._out.append(Unparsed(*origin[:2], CUT))
                 if not depth:
@@ -229,14 +229,14 @@ class LineReader:
             self._open, self._more = None, bytearray()
 
 
-def _last_event(text: bytes) -> int:
+def _last_event(text: bytes, limits: RequestLogLimits) -> int:
     """Return where the last event in a line begins. There are two where a broker was killed in the
     middle of the first, and wrote on behind it."""
     first = text.find(MARKER)
     if text.find(MARKER, first + 1) < 0:
         return 0
     last = text.rfind(MARKER)
-    stamps = list(_AGAIN.finditer(text, max(first, last - LIMITS.prefix_bytes), last))
+    stamps = list(_AGAIN.finditer(text, max(first, last - limits.prefix_bytes), last))
     return stamps[-1].start() if stamps else 0
 
 

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from heapq import heappop, heappush
 from itertools import chain, pairwise
 from operator import attrgetter, itemgetter
@@ -117,6 +117,7 @@ class Joins:
             for key, each in self._labelled(counted.replications).items()
         )
         # Of a large capture one partition is in memory at a time.
+        self._sent_to = lru_cache(1)(partial(_rows, self._sent))
         self._produced = lru_cache(1)(self._produced_to)
         self._visible = lru_cache(2)(self._visible_of)
 
@@ -147,7 +148,7 @@ class Joins:
         where another one had been acknowledged before tells so, unless it was sent again."""
         place = PartitionLog(topic, partition)
         begins, first, acknowledged_ns = [0], set[int](), sys.maxsize
-        for sent in sorted(_rows(self._sent, place)):
+        for sent in self._sent_to(place):
             if sent.first == 0 and acknowledged_ns < sent.time_ns and sent.checksum not in first:
                 begins.append(sent.time_ns)
                 first, acknowledged_ns = set(), sys.maxsize
@@ -166,7 +167,9 @@ class Joins:
         """
         out: dict[int, Sent] = {}
         lost = []
-        for sent in _rows(self._sent, place):
+        for sent in self._sent_to(PartitionLog(*place[:2])):
+            if not place.begin_ns <= sent.time_ns < place.end_ns:
+                continue
             if sent.first < 0:
                 lost.append(sent)
             else:
