@@ -430,8 +430,7 @@ def internal_of(
 
 def shareable(field: RecordField) -> bytes | None:
     """Return the field's bytes with asterisks in place of secrets in Kafka's internal records,
-    checksums as they were; None when they lie in a compressed batch, which would get another
-    size."""
+    checksums as they were; None when masking would change the size, as in a compressed batch."""
     data, topic, topic_id = field.data, field.topic, field.topic_id
     if not is_internal(topic, topic_id):
         return data

@@ -20,7 +20,15 @@ from kafkascope.analyzer.logdir.limits import LIMITS
 from kafkascope.analyzer.logdir.model import Kind, LogBatch, OtherVerdict, RecoveryVerdict
 from kafkascope.analyzer.logdir.records import batch_of
 from kafkascope.analyzer.logdir.recovery import Refusals, known_magic, refusals
-from kafkascope.analyzer.logdir.releases import FAMILIES, SIGNED, Family, heads, others, sound_at
+from kafkascope.analyzer.logdir.releases import (
+    FAMILIES,
+    NEWEST,
+    SIGNED,
+    Family,
+    heads,
+    others,
+    sound_at,
+)
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Batch, crc_ok, open_batch
 
@@ -32,7 +40,6 @@ TO_MAGIC: Final = 17
 
 LEAST: Final = {0: 14, 1: 22, 2: 49}
 """Minimum of the length field, by magic."""
-NEWEST: Final = 2
 # A larger batch is read only when its checksum is right: brokers accept 1 MB by default, so that a
 # larger length is probably damage.
 LARGE: Final = 32 << 20

@@ -308,7 +308,7 @@ class KnownSchemas:
             self._evicted += 1
             self.forgotten += 1
         # Types that refer to themselves, and all of Protobuf, are in reference cycles: they stay in
-        # memory until garbage is collected, which commands do rarely (`tui.cli.GC_THRESHOLD`).
+        # memory until garbage is collected, which commands do rarely.
         # Others are freed at once, and a collection, which visits all objects, would be a waste:
         # when one found no cycles, the next comes after four times as many bytes.
         if self._evicted_bytes > self._collect_at:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.text import plural
-from kafkascope.analyzer.transform.cut import Cutting
-from kafkascope.analyzer.transform.other_traffic import OtherTraffic
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.transform.cut import Cutting
     from kafkascope.analyzer.transform.cut_originals import Originals
+    from kafkascope.analyzer.transform.other_traffic import OtherTraffic
 
 CLOSED: Final = "TLS that cannot be read (`kafkascope connections` lists the reasons)"
 # The port that Wireshark knows as Kafka's.
@@ -72,7 +72,7 @@ def left_out(others: OtherTraffic) -> Iterator[str]:
         for count, text in (
             (others.closed, closed),
             (others.elsewhere, "{} left out: without Kafka, and not to its ports"),
-            (others.beyond, "not looked at, for there were too many: {}"),
+            (others.beyond, "not inspected, because there were too many: {}"),
         )
     )
 
@@ -87,5 +87,5 @@ def in_wireshark(ports: Collection[int], *, secrets: bool) -> Iterator[str]:
         if secrets or port != WIRESHARK
     ]
     if options:
-        more = f" (and {len(options) - SHOWN_PORTS} ports more)" * (len(options) > SHOWN_PORTS)
+        more = f" (and {len(options) - SHOWN_PORTS} more ports)" * (len(options) > SHOWN_PORTS)
         yield f"for Wireshark: {' '.join(options[:SHOWN_PORTS])}{more}"

@@ -13,8 +13,8 @@ from kafkascope.analyzer.transform.redaction import Redaction
 from kafkascope.captures.model import Endpoint, Resolved
 from kafkascope.captures.packets.resolved import canonical
 
-TOKEN: Final = -2
 # In the column of api keys: a raw SASL token, and bytes without a readable header.
+TOKEN: Final = -2
 OPAQUE: Final = -1
 
 

@@ -25,6 +25,7 @@ from kafkascope.dissectors.registry import message, read_best, write_layout
 from kafkascope.dissectors.schema import Message
 from kafkascope.dissectors.values import read_uvarint
 
+METADATA_TOPIC: Final = "__cluster_metadata"
 CLUSTER_METADATA_ID: Final = bytes(15) + b"\1"
 """The topic id of `__cluster_metadata`."""
 
@@ -41,7 +42,7 @@ COORDINATOR_TOPICS: Final[dict[str, tuple[str, ...]]] = {
 """Modules that declare a topic's records, by topic."""
 
 FRAMED_TOPICS: Final = {
-    "__cluster_metadata": "cluster_metadata",
+    METADATA_TOPIC: "cluster_metadata",
     "__remote_log_metadata": "remote_log_metadata",
 }
 """Module that declares a topic's records, by topic."""
@@ -81,7 +82,7 @@ def is_internal(topic: str | None, topic_id: bytes | None = None) -> bool:
 
 def is_metadata_log(topic: str | None, topic_id: bytes | None = None) -> bool:
     """Whether the records of the topic are KRaft's metadata log."""
-    return topic_id == CLUSTER_METADATA_ID or topic == "__cluster_metadata"
+    return topic_id == CLUSTER_METADATA_ID or topic == METADATA_TOPIC
 
 
 def decode(
@@ -98,9 +99,8 @@ def decode(
         return decode_control(key, value)
     if topic in COORDINATOR_TOPICS:
         return _coordinator(str(topic), key, value)
-    if is_metadata_log(topic, topic_id):
-        return _framed("cluster_metadata", value)
-    return _framed(FRAMED_TOPICS[topic], value) if topic in FRAMED_TOPICS else None
+    module = FRAMED_TOPICS.get(METADATA_TOPIC if is_metadata_log(topic, topic_id) else str(topic))
+    return None if module is None else _framed(module, value)
 
 
 @cache

@@ -151,6 +151,6 @@ class Judges:
 
 
 def _has_ended(process: asyncio.subprocess.Process) -> bool:
-    # Its pipe may be closed before the loop hears of its end, and uvloop lets nobody write to that.
+    # Its stdin may close before the loop reports its exit, and uvloop refuses writes to it then.
     assert process.stdin is not None
     return process.returncode is not None or process.stdin.is_closing()

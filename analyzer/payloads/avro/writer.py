@@ -13,11 +13,11 @@ from kafkascope.analyzer.payloads.limits import LIMITS
 from kafkascope.analyzer.payloads.model import NON_FINITE, PayloadError, of_double
 from kafkascope.dissectors.records.writer import varint
 
-PROPER: Final = 2
-EXACT: Final = 1
 # How a value has to fit. Exactly: it decodes to the very same value. Properly: and it is what its
 # type is for; a text that is no uuid decodes as one all the same. Loosely: it can stand for a
 # value, as a whole number for a double, or a time in other words.
+PROPER: Final = 2
+EXACT: Final = 1
 LOOSE: Final = 0
 
 LATIN: Final = "iso-8859-1"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
@@ -64,6 +63,8 @@ def parse_fault(text: str, name: str = "") -> Fault:
     word = words.pop(0)
     action = FAULTS.get(word)
     if action is None:
+        from difflib import get_close_matches  # only mistakes need it
+
         near = get_close_matches(word, FAULTS, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else f": {', '.join(FAULTS)}"
         raise FaultError(f"unknown action {word!r}{hint}")

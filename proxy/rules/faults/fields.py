@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any, Final, Literal, NamedTuple, Self
 
 from kafkascope.analyzer.filter.paths import known
@@ -128,6 +127,8 @@ def _demand(side: str, path: str, assignment: Assignment) -> None:
     kind: Literal["request", "response"] = "request" if side == "request" else "response"
     name = _INDEXES.sub("", path)
     if name not in known(kind):
+        from difflib import get_close_matches  # only mistakes need it
+
         near = get_close_matches(name, known(kind), n=1)
         hint = f"; did you mean {side}.{near[0]}?" if near else ""
         raise FaultError(f"no {side} has a field {name!r}{hint}")
