@@ -8,8 +8,8 @@ from functools import lru_cache
 from time import gmtime
 from typing import Final
 
+# In nanoseconds.
 MS: Final = 1_000_000
-# In nanoseconds, as a millisecond.
 SECOND: Final = 1_000_000_000
 
 # The last second of the year 9999: ISO-8601 has four digits for a year.

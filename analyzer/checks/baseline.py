@@ -16,7 +16,8 @@ from kafkascope.analyzer.text import json_safe, plural
 
 SCHEMA: Final = "baseline/1"
 ACCEPTED: Final = (SCHEMA, "finding/1")
-# Of a file: the findings of no capture take so many, most files that are no baseline do.
+# Bytes of a baseline file. The findings of a capture never take as many; a larger file is usually
+# no baseline.
 MOST_BYTES: Final = 64 << 20
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.findings.model import Finding
     from kafkascope.analyzer.model import Exchange
 
-# In one comment; the rest is counted. An option of pcapng holds 64 kB.
+# Findings in one comment; the others are counted. An option of pcapng holds 64 kB.
 MOST_FINDINGS: Final = 10
 # Columns of each part.
 WIDTH: Final = 600

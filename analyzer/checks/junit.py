@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "kafkascope check"
 CLASS: Final = "kafkascope.check"
-# In the text of one test; the rest is counted.
+# Consequences in the text of one test; the others are counted.
 MAX_CONSEQUENCES: Final = 20
 
 

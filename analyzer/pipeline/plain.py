@@ -65,9 +65,9 @@ if TYPE_CHECKING:
 # In each round tasks have the topic names and schemas that they lacked in the round before; two
 # rounds suffice except for contrived input.
 MOST_ROUNDS: Final = 4
-GROUP_ROWS: Final = 65_536
 # Limits of a row group: the unit that readers skip by its statistics, and that a writer has in
 # memory.
+GROUP_ROWS: Final = 65_536
 GROUP_BYTES: Final = 4 << 20
 # Count of connections from which on garbage is collected after reading.
 MANY: Final = 5_000

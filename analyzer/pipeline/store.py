@@ -1,8 +1,9 @@
 """The output folder: batches of tables, and manifests that list the valid ones.
 
-OUT/_manifest/<batch>.json             written last, by rename
-OUT/<table>/batch_id=<batch>/*.parquet OUT/_staging/<batch>/                  while it is made
-OUT/_lock                              held while a batch is made
+    OUT/_manifest/<batch>.json             written last, by rename
+    OUT/<table>/batch_id=<batch>/*.parquet
+    OUT/_staging/<batch>/                  while it is made
+    OUT/_lock                              held while a batch is made
 
 Batches without a manifest are invalid, and the next run removes them. A manifest names the batches
 that it replaces: they are valid until it exists, so that a reader never finds a folder without

@@ -12,6 +12,7 @@ import click
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe
+from kafkascope.analyzer.times import MS
 from kafkascope.captures.inputs.opening import is_capture
 from kafkascope.dissectors.records.records import Record
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 PARTIAL: Final = 4
 SHOWN_PROBLEMS: Final = 20
-NS_PER_MS: Final = 1_000_000
 
 
 class BatchChoice:
@@ -59,9 +59,9 @@ class BatchChoice:
             return True
         latest = batch.max_timestamp
         earliest = batch.base_timestamp if 0 <= batch.base_timestamp <= latest else latest
-        if self._begin is not None and latest * NS_PER_MS < self._begin:
+        if self._begin is not None and latest * MS < self._begin:
             return False
-        if self._end is not None and not 0 <= earliest * NS_PER_MS < self._end:
+        if self._end is not None and not 0 <= earliest * MS < self._end:
             return False
         if self._predicate is None:
             return True
@@ -79,9 +79,9 @@ class BatchChoice:
 
         def matches(record: Record) -> bool:
             stamp = record.timestamp
-            if self._begin is not None and (stamp is None or stamp * NS_PER_MS < self._begin):
+            if self._begin is not None and (stamp is None or stamp * MS < self._begin):
                 return False
-            if self._end is not None and (stamp is None or stamp * NS_PER_MS >= self._end):
+            if self._end is not None and (stamp is None or stamp * MS >= self._end):
                 return False
             return self._predicate is None or self._predicate(Unit(batch, data, place, record))
 
@@ -97,9 +97,9 @@ def _span(files: Sequence[AtRest], *, whole: bool) -> tuple[int, int]:
             if first is None and stamps:
                 first = min(stamps)
                 if not whole:
-                    return first * NS_PER_MS, 0
+                    return first * MS, 0
             last = max(last, *stamps) if stamps else last
-    return (first or 0) * NS_PER_MS, last * NS_PER_MS
+    return (first or 0) * MS, last * MS
 
 
 def kafka_files(inputs: Sequence[str], *, whole: bool = False) -> list[AtRest]:

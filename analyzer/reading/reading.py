@@ -2,11 +2,13 @@
 
 A command takes exchanges in one of three ways, which the options and the input decide between:
 
-- `rows`: one process, one exchange after the other, after filter, range and count; - `batches`: one
-process, as they were read, where all are selected (`takes_all`): the kernel's pairs are printed
-without an object for each exchange; - `divided`, then `rest`: several processes with some of the
-connections each. Where they turn out to need one process after all, `rest` reads from the start,
-and skips what was already yielded.
+    rows                 one process, one exchange after the other, after filter, range and count
+    batches              one process, as they were read, where all are selected (`takes_all`):
+                         the kernel's pairs are printed without an object for each exchange
+    divided, then rest   several processes with some of the connections each
+
+Where they turn out to need one process after all, `rest` reads from the start, and skips what was
+already yielded.
 """
 
 from __future__ import annotations

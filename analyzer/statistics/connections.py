@@ -43,9 +43,7 @@ KAFKA: Final = "kafka"
 ZOOKEEPER: Final = "zookeeper"
 NAMELESS: Final = ("no", "bytes")
 """How sentences of detection begin that name no protocol."""
-OF_PACKETS: Final = (
-    *("client_bytes", "broker_bytes", "retransmissions", "out_of_order", "gap_bytes"),
-)
+OF_PACKETS: Final = ("client_bytes", "broker_bytes", "retransmissions", "out_of_order", "gap_bytes")
 """Columns that are unknown without packets."""
 FAILED: Final = ("refused", "no answer")
 """Phases of connects that never came to a connection."""

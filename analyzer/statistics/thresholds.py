@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-SECOND: Final = 1_000_000_000
+from kafkascope.analyzer.times import SECOND
 
 
 class Threshold(NamedTuple):

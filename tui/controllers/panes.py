@@ -16,11 +16,11 @@ from kafkascope.tui.views.screen_tabs import Bar, Splitter
 if TYPE_CHECKING:
     from kafkascope.tui.screens.board import Board
 
+# `WIDE` columns show bytes beside the detail; `LOW` lines a detail below the list, `TALL` ones
+# where there are less than `MIDDLE` columns.
 WIDE: Final = 140
 MIDDLE: Final = 100
 LOW: Final = 24
-# `WIDE` columns show bytes beside the detail; `LOW` lines a detail below the list, `TALL` ones
-# where there are less than `MIDDLE` columns.
 TALL: Final = 32
 # Lines that a list must leave free for the detail to be shown on a smaller terminal.
 FREE: Final = 6

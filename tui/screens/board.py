@@ -40,9 +40,9 @@ SLICE: Final = 0.02
 REDRAW: Final = 0.4
 COUNTING: Final = "Counting ..."
 NOT_FINAL: Final = ": numbers are not final"
+# Lines of a board below which table and tab are not both shown; `TALL` below `WIDE` columns.
 WIDE: Final = 100
 HIGH: Final = 20
-# Lines of a board below which table and tab are not both shown; `TALL` below `WIDE` columns.
 TALL: Final = 28
 # Lines that a table must leave free for the tab to be shown on a small terminal all the same.
 FREE: Final = 6

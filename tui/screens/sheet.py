@@ -33,8 +33,8 @@ GAP: Final = "  "
 MEASURED: Final = 400
 # Largest width of a column of text that is not the last one.
 WIDEST: Final = 40
-NARROW: Final = 16
 # Widths to which columns of text shrink before others go, and when no other can go any more.
+NARROW: Final = 16
 NARROWEST: Final = 9
 # Least width of a last column of text.
 LEAST_LAST: Final = 16

@@ -15,8 +15,8 @@ from kafkascope.analyzer.statistics.model import topic_key
 FINEST: Final = 28
 # Fetches no further apart than this (ns) are one period: long polls end twice a second.
 APART: Final = 2_000_000_000
-LATEST: Final = -1
 # Timestamps of ListOffsets for the end and the beginning of a log.
+LATEST: Final = -1
 EARLIEST: Final = -2
 
 

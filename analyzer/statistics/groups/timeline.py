@@ -16,7 +16,7 @@ from kafkascope.analyzer.text import columns_taken, cut, packed, padded, safe, w
 # Columns of a lane that has a text beside it.
 MIN_LANE: Final = 48
 INDENT: Final = "    "
-# In a pipe.
+# Columns of the lanes in a pipe.
 LANE_WIDTH: Final = 72
 # Columns between two times of the scale.
 TICK: Final = 13
