@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kafkascope.dissectors.codec.reader import Body
     from kafkascope.dissectors.layout import Layout
     from kafkascope.dissectors.registry import Decoded, RequestHeader
+    from kafkascope.schemas.model import HttpHead
 
 State = Literal[
     "answered", "open", "lost", "no-reply", "orphan", "opaque", "event", "refused", "unreachable"
@@ -421,19 +422,6 @@ class Exchange:
     def response_bytes(self) -> int | None:
         """Bytes on the wire, size field included."""
         return None if self.response is None or self.sizeless else self.response.spot.wire_bytes
-
-
-class HttpHead(NamedTuple):
-    """The start line and headers of an HTTP message."""
-
-    method: str
-    """Of a request; empty for a response."""
-    target: str
-    """Path and query of a request, as sent."""
-    status: int
-    """Of a response; 0 for a request."""
-    headers: Mapping[str, str]
-    """By names in lower case; of equal names the values with commas between."""
 
 
 class HttpExchange(NamedTuple):

@@ -27,10 +27,10 @@ from google.protobuf.message_factory import GetMessageClass
 from jsonschema import Draft7Validator
 from measuring import Arguments, Report, calls_in_turn
 
-from kafkascope.analyzer.payloads import json_schema, protobuf
-from kafkascope.analyzer.payloads.avro.codec import compile as compile_avro
+from kafkascope.schemas import json_schema, protobuf
+from kafkascope.schemas.avro.codec import compile as compile_avro
 
-SAMPLES = Path(__file__).parent.parent / "tests" / "analyzer" / "payloads" / "samples"
+SAMPLES = Path(__file__).parent.parent / "tests" / "schemas" / "samples"
 FLOOR = 0.7
 """Of the rival's speed."""
 Decode = Callable[[bytes], Any]

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 class CaptureLimits(NamedTuple):
     """Names that end in no unit are counts."""
 
-    # A named tuple, as `analyzer.payloads.limits`: a frozen dataclass costs milliseconds at start.
+    # A named tuple, as `schemas.limits`: a frozen dataclass costs milliseconds at start.
 
     # --- files: pcap, pcapng, compressed files
 

@@ -22,8 +22,6 @@ from kafkascope.errors import Error
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.filter.errors import FilterError
-    from kafkascope.analyzer.payloads.model import PayloadError
-    from kafkascope.analyzer.payloads.registry_http import RegistryError
     from kafkascope.captures.errors import CaptureError, CutShort, NotACapture, NotAllowed
     from kafkascope.dissectors.errors import (
         BadChecksum,
@@ -44,6 +42,8 @@ if TYPE_CHECKING:
     from kafkascope.library.record import Record
     from kafkascope.library.tables import Table
     from kafkascope.proxy.control.attach import NoProxy, RequestRefused
+    from kafkascope.schemas.model import PayloadError
+    from kafkascope.schemas.registry_http import RegistryError
 
 __all__ = [
     "BadChecksum",
@@ -96,10 +96,10 @@ _HOMES = {
     "NotACapture": "captures.errors",
     "NotAllowed": "captures.errors",
     "NotStarted": "library.errors",
-    "PayloadError": "analyzer.payloads.model",
+    "PayloadError": "schemas.model",
     "Proxy": "library.proxy",
     "Record": "library.record",
-    "RegistryError": "analyzer.payloads.registry_http",
+    "RegistryError": "schemas.registry_http",
     "RequestRefused": "proxy.control.attach",
     "SurplusBytes": "library.messages",
     "Table": "library.tables",

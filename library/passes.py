@@ -13,10 +13,10 @@ from kafkascope.library.errors import UsageError
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.reading.options import ReadOptions
     from kafkascope.analyzer.reading.reading import Reading
     from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.schemas.decoding import Payloads
 
 Read: TypeAlias = "tuple[Row, Exchange, ReadingPass]"
 

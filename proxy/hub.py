@@ -18,8 +18,8 @@ from kafkascope.dissectors.registry import APIS
 from kafkascope.proxy.limits import LIMITS, Limits, remember
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.captures.model import Endpoint
+    from kafkascope.schemas.decoding import Payloads
 
 BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _BUCKETS_NS: Final = tuple(int(bound * 1e9) for bound in BUCKETS_S)

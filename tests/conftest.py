@@ -63,7 +63,17 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 PACKAGES = frozenset(
-    {"analyzer", "bridges", "captures", "dissectors", "kernel", "library", "proxy", "tui"}
+    {
+        "analyzer",
+        "bridges",
+        "captures",
+        "dissectors",
+        "kernel",
+        "library",
+        "proxy",
+        "schemas",
+        "tui",
+    }
 )
 """Folders at the root, which import below `kafkascope` and, by mistake, without it."""
 

@@ -51,8 +51,8 @@ NOTES: Final[dict[str, str]] = {
         "    notes = capture.key_log_errors()\n"
     ),
     "decoding by a protobuf or JSON schema": (
-        "from kafkascope.analyzer.payloads.known import KnownSchemas\n"
-        "from kafkascope.analyzer.payloads.model import PayloadError, Schema\n"
+        "from kafkascope.schemas.known import KnownSchemas\n"
+        "from kafkascope.schemas.model import PayloadError, Schema\n"
         "schema = Schema('json', '{}', (), (), (), 'folder', '')\n"
         "try:\n"
         "    notes = not KnownSchemas([schema]).compiled(schema)\n"

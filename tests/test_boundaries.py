@@ -12,7 +12,17 @@ import pytest
 from tests.kit.samples import ROOT
 
 HEALTHY = ROOT / "captures" / "samples" / "sasl-old.pcap"
-PACKAGES = ("analyzer", "bridges", "captures", "dissectors", "kernel", "library", "proxy", "tui")
+PACKAGES = (
+    "analyzer",
+    "bridges",
+    "captures",
+    "dissectors",
+    "kernel",
+    "library",
+    "proxy",
+    "schemas",
+    "tui",
+)
 HEAVY = ("scapy", "construct", "mitmproxy", "textual", "pyspark", "numpy", "pyarrow", "pandas")
 
 
@@ -90,8 +100,8 @@ def test_a_list_of_exchanges_loads_no_statistic() -> None:
     assert "kafkascope.analyzer.statistics.clients" not in modules
 
 
-# Nothing is imported from `dissectors` itself.
-@pytest.mark.parametrize("package", [each for each in PACKAGES if each != "dissectors"])
+# Nothing is imported from `dissectors` and `schemas` themselves.
+@pytest.mark.parametrize("package", sorted({*PACKAGES} - {"dissectors", "schemas"}))
 def test_public_names_exist(package: str) -> None:
     module = importlib.import_module(f"kafkascope.{package}")
     names = module.__all__

@@ -46,7 +46,6 @@ SHOWN: Final = (
     "analyzer/exchanges",
     "analyzer/filter",
     "analyzer/logdir",
-    "analyzer/payloads",
     "analyzer/pipeline",
     "analyzer/spark",
     "analyzer/statistics",
@@ -58,6 +57,7 @@ SHOWN: Final = (
     "captures",
     "kernel",
     "library",
+    "schemas",
     "proxy",
 )
 """Rooms whose strings users read: screens, reports, reasons, and messages on stderr."""

@@ -16,7 +16,7 @@ from tests.kit.samples import DOCUMENTS, FOLDERS, ROOT
 
 LINK = re.compile(r"\]\(([^()\s]+)\)|^\[[^\]]+\]: (\S+)$", re.MULTILINE)
 NAMED = re.compile(
-    rf"`((?:analyzer|bridges|dissectors|kernel|library|tui|{'|'.join(FOLDERS)})/[\w./-]+\.(?:py|md|json|txt))`"
+    rf"`((?:analyzer|bridges|dissectors|kernel|library|schemas|tui|{'|'.join(FOLDERS)})/[\w./-]+\.(?:py|md|json|txt))`"
 )
 INVENTED = {"dissectors/messages/close_account.py"}
 REFERENCE = re.compile(r"(?<!\])\[([^\]\[]+)\](?:\[([^\]]+)\])?(?![(\[:])")

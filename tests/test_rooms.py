@@ -12,7 +12,17 @@ import pytest
 
 from tests.kit.samples import ROOT
 
-PACKAGES = ("analyzer", "bridges", "captures", "dissectors", "kernel", "library", "proxy", "tui")
+PACKAGES = (
+    "analyzer",
+    "bridges",
+    "captures",
+    "dissectors",
+    "kernel",
+    "library",
+    "proxy",
+    "schemas",
+    "tui",
+)
 CATALOGUES = {"messages", "commands", "findings", "screens"}
 """Flat lists of equals."""
 MOST = 18

@@ -24,7 +24,17 @@ from tests.kit.served import serving
 
 SAMPLES = ROOT / "captures" / "samples"
 SHOP = ROOT / "tests" / "analyzer" / "captures" / "shop.pcap.zst"
-PACKAGES = ("analyzer", "bridges", "captures", "dissectors", "kernel", "library", "proxy", "tui")
+PACKAGES = (
+    "analyzer",
+    "bridges",
+    "captures",
+    "dissectors",
+    "kernel",
+    "library",
+    "proxy",
+    "schemas",
+    "tui",
+)
 WRITERS = {
     "analyzer/terminal.py": "the one place",
     "analyzer/logs.py": "log records, indented by the one place",

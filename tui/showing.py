@@ -19,7 +19,7 @@ from kafkascope.analyzer.render.times import TIME_FORMATS
 from kafkascope.analyzer.text import safe
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.schemas.decoding import Payloads
     from kafkascope.tui.app import ScopeApp
     from kafkascope.tui.data.feed import Feed
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 class BodyLimits(NamedTuple):
     """Names that end in no unit are counts. `ConversationLimits` has them as `bodies`."""
 
-    # A named tuple, as `analyzer.payloads.limits`: a frozen dataclass costs milliseconds at start.
+    # A named tuple, as `schemas.limits`: a frozen dataclass costs milliseconds at start.
 
     # Nodes of a session: far more than any cluster has.
     nodes: int = 100_000

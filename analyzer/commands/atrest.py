@@ -11,7 +11,7 @@ from kafkascope.analyzer.commands.output import FixedTable, Output
 from kafkascope.analyzer.reading.log_files import BatchChoice, say_verdict
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.render.listing import FixedColumn
-from kafkascope.analyzer.times import iso_ms
+from kafkascope.times import iso_ms
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.logdir.model import LogBatch, RecoveryVerdict

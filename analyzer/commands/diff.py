@@ -25,7 +25,7 @@ from kafkascope.analyzer.transform.profiles import Profile, contrasts
 from kafkascope.dissectors.registry import api_named
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.schemas.decoding import Payloads
 
 _ONE: Final = re.compile(r"(.*)#(\d{1,12})\Z", re.DOTALL)
 DIFFERENT: Final = 1

@@ -18,11 +18,11 @@ from kafkascope.analyzer.commands.limits import LIMITS
 from kafkascope.analyzer.commands.tables import format_option, json_option, wide_option
 from kafkascope.analyzer.reading.options import FORMATS, ReadOptions, SchemaOptions
 from kafkascope.analyzer.render import times as render_times
-from kafkascope.analyzer.times import zone_named
 from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
 from kafkascope.captures.model import Resolved
 from kafkascope.captures.packets.resolved import in_hosts_file
 from kafkascope.extras import require
+from kafkascope.times import zone_named
 
 DECODE_AS: Final = re.compile(r"tcp\.port\s*==\s*(\d{1,5})(?:\s*[-:]\s*(\d{1,5}))?\s*,\s*(\w+)\Z")
 MAX_PORTS: Final = 65_536

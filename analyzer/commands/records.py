@@ -12,12 +12,12 @@ from kafkascope.analyzer.commands.help import command, flags
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import FixedTable, LineLimit, Output
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.payloads.paths import cell
 from kafkascope.analyzer.reading.log_files import RecordsAtRest, kafka_files
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.render.listing import FixedColumn
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.jsonform import dumps, loads
+from kafkascope.schemas.paths import cell
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.records import Problem

@@ -17,7 +17,7 @@ from kafkascope.analyzer.statistics.schemas import COLUMNS, schema_lines, withou
 from kafkascope.analyzer.terminal import say
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.known import KnownSchemas
+    from kafkascope.schemas.known import KnownSchemas
 
 TABLE: Final = CommandTable(
     *("schemas", "known-schema/1", COLUMNS),
@@ -70,7 +70,7 @@ def schemas(options: ReadOptions, folder: str | None, redact: str | None) -> int
 
 
 def _write(folder: str, known: KnownSchemas, *, redact: bool) -> int:
-    from kafkascope.analyzer.payloads.folder import write_folder
+    from kafkascope.schemas.folder import write_folder
 
     if not redact:
         return write_folder(folder, known)

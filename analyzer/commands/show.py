@@ -33,7 +33,7 @@ from kafkascope.dissectors.codec.tree import Node
 if TYPE_CHECKING:
     from kafkascope.analyzer.logdir.model import LogBatch
     from kafkascope.analyzer.logdir.opening import AtRest
-    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.schemas.decoding import Payloads
 
 _NUMBERS: Final = re.compile(r"\d{1,12}(-\d{1,12})?(,\d{1,12}(-\d{1,12})?)*,?\Z")
 

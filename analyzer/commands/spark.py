@@ -24,8 +24,8 @@ from kafkascope.analyzer.heap import large_apart
 from kafkascope.analyzer.reading.log_files import kafka_files
 from kafkascope.analyzer.reading.options import SchemaOptions
 from kafkascope.analyzer.terminal import say
-from kafkascope.analyzer.times import zone_named
 from kafkascope.extras import require
+from kafkascope.times import zone_named
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.runner import Used

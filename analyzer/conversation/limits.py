@@ -16,7 +16,7 @@ from kafkascope.analyzer.topics import TopicLimits
 class ConversationLimits(NamedTuple):
     """Names that end in no unit are counts."""
 
-    # A named tuple, as `analyzer.payloads.limits`: a frozen dataclass costs milliseconds at start.
+    # A named tuple, as `schemas.limits`: a frozen dataclass costs milliseconds at start.
 
     # --- requests without a response
 

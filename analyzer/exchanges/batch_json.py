@@ -11,14 +11,14 @@ import orjson
 
 from kafkascope.analyzer.exchanges.limits import LIMITS
 from kafkascope.analyzer.exchanges.records import frame_of
-from kafkascope.analyzer.times import clock_of
 from kafkascope.dissectors.embedded.internal import is_internal
 from kafkascope.dissectors.records.compression import name_of
 from kafkascope.dissectors.records.records import CODEC_MASK, CONTROL, Batch, open_batch
+from kafkascope.times import clock_of
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.records import RecordField
-    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.schemas.decoding import Payloads
 
 BATCH: Final = b"""{"at":%d,"size":%d,"magic":%d,"codec":"%b","base_offset":%d,
 "last_offset":%d,"leader_epoch":%d,"crc":%d,"crc_ok":%b,"attributes":%d,"base_timestamp":%d,

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange, Request, Response
-    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.dissectors.codec.reader import Body
     from kafkascope.dissectors.layout import Layout
+    from kafkascope.schemas.decoding import Payloads
 
 # Bytes of JSON for the records of one exchange. Clients fetch up to 50 MB at once by default, and
 # kilobytes of compressed batches could expand to gigabytes.

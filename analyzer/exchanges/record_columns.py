@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from kafkascope.analyzer.exchanges.records import BY_SCHEMA
-from kafkascope.analyzer.payloads.paths import Path, field_at, field_text, split
+from kafkascope.schemas.paths import Path, field_at, field_text, split
 
 RECORD_COLUMNS: Final = (
     "exchange",

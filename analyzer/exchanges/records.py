@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import orjson
 
 from kafkascope.analyzer.exchanges.limits import LIMITS
-from kafkascope.analyzer.times import iso_ms
 from kafkascope.analyzer.topics import short_id
 from kafkascope.dissectors.codec.jsonform import dumps
 from kafkascope.dissectors.embedded import embedded_in
@@ -44,12 +43,13 @@ from kafkascope.dissectors.records.records import (
 )
 from kafkascope.dissectors.records.redaction import masked_records
 from kafkascope.dissectors.values import Uuid
+from kafkascope.times import iso_ms
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.dissectors.records.records import Header, Record
+    from kafkascope.schemas.decoding import Payloads
 
 BY_SCHEMA = tuple(
     f"{side}_{what}" for side in ("key", "value") for what in ("schema", "decoded", "error")

@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafkascope.analyzer.exchanges.limits import LIMITS
 from kafkascope.analyzer.exchanges.pairs import api_key_of, exchange_of
 from kafkascope.analyzer.exchanges.records import FETCH, PRODUCE, fields_of, topic_text
-from kafkascope.analyzer.payloads import journal, rest
-from kafkascope.analyzer.payloads.observed import ObservedSchemas
 from kafkascope.dissectors.embedded.internal import is_internal
+from kafkascope.schemas import journal, rest
+from kafkascope.schemas.observed import ObservedSchemas
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.facts import BodyFacts
     from kafkascope.analyzer.exchanges.offline import Legs, OpenInput, PathLike
     from kafkascope.analyzer.exchanges.pairs import Item
     from kafkascope.analyzer.exchanges.records import Chosen, RecordField
-    from kafkascope.analyzer.model import Exchange, HttpExchange, HttpHead
-    from kafkascope.analyzer.payloads.decoding import Payloads
-    from kafkascope.analyzer.payloads.framing import Side
-    from kafkascope.analyzer.payloads.model import Schema, SchemaKey
+    from kafkascope.analyzer.model import Exchange, HttpExchange
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.dissectors.records.records import Record
     from kafkascope.kernel.walker import Facts
+    from kafkascope.schemas.decoding import Payloads
+    from kafkascope.schemas.framing import Side
+    from kafkascope.schemas.model import HttpHead, Schema, SchemaKey
 
 SIDES: Final[tuple[Side, ...]] = ("key", "value")
 

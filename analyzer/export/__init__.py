@@ -12,7 +12,7 @@ from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.topics import TopicNames
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.schemas.decoding import Payloads
 
 __all__ = ["FORMATS", "ExportOptions", "TableName", "Writer", "format_of", "open_writer"]
 

@@ -11,12 +11,12 @@ from contextlib import suppress
 from itertools import chain, count
 from typing import Any, Final, NamedTuple
 
-from kafkascope.analyzer.payloads.framing import Side
-from kafkascope.analyzer.payloads.model import Format, PayloadError, Schema, SchemaKey, is_too_much
 from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, Read, Write
 from kafkascope.analyzer.statistics.topics import Topics
 from kafkascope.analyzer.text import plural
 from kafkascope.analyzer.topics import TopicNames
+from kafkascope.schemas.framing import Side
+from kafkascope.schemas.model import Format, PayloadError, Schema, SchemaKey, is_too_much
 
 BINDING: Final = "0.5.0"
 """Version of the Kafka bindings: the newest that AsyncAPI 3.0.0 knows."""

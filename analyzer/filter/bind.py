@@ -41,7 +41,7 @@ from kafkascope.analyzer.filter.syntax import (
     parse,
 )
 from kafkascope.analyzer.filter.values import CONVERT, Loose, Nearest
-from kafkascope.analyzer.payloads import paths as payload_paths
+from kafkascope.schemas import paths as payload_paths
 
 __all__ = ["And", "Not", "Or", "Search"]  # also parts of bound filters
 

@@ -30,7 +30,7 @@ from kafkascope.analyzer.filter.lexer import Token, tokens
 from kafkascope.analyzer.filter.limits import LIMITS
 from kafkascope.analyzer.filter.syntax import RESERVED, SPELLINGS, Value
 from kafkascope.analyzer.model import STATES, Cause, Point
-from kafkascope.analyzer.payloads.model import Reason
+from kafkascope.schemas.model import Reason
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.session.session import Session

@@ -14,7 +14,7 @@ from kafkascope.analyzer.exchanges.rows import BROKER_TIMES, Row
 from kafkascope.analyzer.filter import getters, message
 from kafkascope.analyzer.filter.paths import Path
 from kafkascope.analyzer.model import STATES
-from kafkascope.analyzer.times import MS
+from kafkascope.times import MS
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange

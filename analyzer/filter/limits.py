@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 class FilterLimits(NamedTuple):
     """Names that end in no unit are counts."""
 
-    # A named tuple, as `analyzer.payloads.limits`: a frozen dataclass costs milliseconds at start.
+    # A named tuple, as `schemas.limits`: a frozen dataclass costs milliseconds at start.
 
     # A filter is typed by a person, or generated from a list of names.
     filter_chars: int = 20_000

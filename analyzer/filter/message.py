@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from kafkascope.analyzer.times import MS
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.values import Uuid
+from kafkascope.times import MS
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.records import RecordField

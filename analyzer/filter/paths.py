@@ -6,8 +6,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Literal
 
-from kafkascope.analyzer.payloads.paths import Path, values
 from kafkascope.dissectors import schema
+from kafkascope.schemas.paths import Path, values
 
 __all__ = ["Path", "Side", "known", "leaves", "named", "of_message", "split", "values"]
 

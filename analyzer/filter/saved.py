@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.filter.limits import LIMITS
-from kafkascope.analyzer.places import config_home
+from kafkascope.places import config_home
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.filter.completion import Completion

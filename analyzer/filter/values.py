@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias
 from kafkascope.analyzer.filter.errors import nearest
 from kafkascope.analyzer.filter.fields import Type
 from kafkascope.analyzer.model import STATES
-from kafkascope.analyzer.times import SECOND
+from kafkascope.times import SECOND
 
 DAY: Final = 86_400 * SECOND
 

@@ -23,7 +23,7 @@ from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.model import RANK, Finding, order
 from kafkascope.analyzer.findings.rules import DATA, RULES
 from kafkascope.analyzer.model import Severity
-from kafkascope.analyzer.times import SECOND
+from kafkascope.times import SECOND
 
 _Known: TypeAlias = tuple[str, Finding]
 """A finding behind its id, which is computed anew for each use."""

@@ -20,7 +20,7 @@ from kafkascope.dissectors.zookeeper.types import BASE, CONNECT, MULTI, TYPES
 if TYPE_CHECKING:
     from kafkascope.analyzer.findings.model import Finding
     from kafkascope.analyzer.findings.view import Counts, DetectorInput
-    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.schemas.decoding import Payloads
 
 UNKNOWN_ZOOKEEPER: Final = BASE + (1 << 15)
 """Key of all types of ZooKeeper's requests beyond int16."""

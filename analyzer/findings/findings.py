@@ -21,7 +21,7 @@ from kafkascope.analyzer.statistics.model import Accumulator, Line, TopicNames
 from kafkascope.captures.model import Closed, Opened, Resolved
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.schemas.decoding import Payloads
 
 
 class Span(Measures):

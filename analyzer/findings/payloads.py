@@ -22,18 +22,18 @@ from kafkascope.analyzer.findings.counting import (
 )
 from kafkascope.analyzer.findings.limits import LIMITS, FindingLimits
 from kafkascope.analyzer.identity import client_key_of
-from kafkascope.analyzer.payloads.decoding import PREFIX
 from kafkascope.analyzer.ranks import bounded
 from kafkascope.analyzer.statistics.exchange_batch import Way
 from kafkascope.analyzer.topics import nameless
 from kafkascope.dissectors.records.records import open_batch
+from kafkascope.schemas.decoding import PREFIX
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.payloads.decoding import Decoded, Payloads
-    from kafkascope.analyzer.payloads.framing import Side
-    from kafkascope.analyzer.payloads.model import PayloadError, Schema, SchemaKey
     from kafkascope.dissectors.records.records import Batch, Record
+    from kafkascope.schemas.decoding import Decoded, Payloads
+    from kafkascope.schemas.framing import Side
+    from kafkascope.schemas.model import PayloadError, Schema, SchemaKey
 
 # Beyond the limits one of so many batches is inspected. Topics with schemas get more, because a
 # misfit is what the rules look for; a topic without schemas may start to have some.

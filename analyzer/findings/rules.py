@@ -19,8 +19,8 @@ from kafkascope.analyzer.exchanges.expected import CODES
 from kafkascope.analyzer.findings.model import Rule
 from kafkascope.analyzer.statistics import thresholds as counted
 from kafkascope.analyzer.statistics.thresholds import Threshold
-from kafkascope.analyzer.times import MS, SECOND
 from kafkascope.dissectors.reference.codes import ERRORS
+from kafkascope.times import MS, SECOND
 
 __all__ = ["MS", "SECOND", "THRESHOLDS", "Threshold", "limit"]
 

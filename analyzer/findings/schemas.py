@@ -37,8 +37,8 @@ from kafkascope.analyzer.statistics.model import ID_MARK
 from kafkascope.dissectors.records.batches import CONTROL
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.decoding import Payloads
-    from kafkascope.analyzer.payloads.model import Schema
+    from kafkascope.schemas.decoding import Payloads
+    from kafkascope.schemas.model import Schema
 
 NO_NAMES: Final = ID_MARK + "_"
 """First characters of topics whose name is an id, or perhaps that of an internal topic."""
@@ -141,7 +141,7 @@ class Schemas(Counts):
     def _compare(self) -> None:
         """Compare each schema in use with the next version of its subject that is in use for the
         same keys or values: only there a reader has to read both."""
-        from kafkascope.analyzer.payloads.known import breaking_changes
+        from kafkascope.schemas.known import breaking_changes
 
         for (topic, side), in_use in self._in_use.items():
             by_subject = by_key(

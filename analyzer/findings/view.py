@@ -27,7 +27,6 @@ from kafkascope.captures.model import Closed, Opened
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.statistics.clients import Clients
     from kafkascope.analyzer.statistics.cluster.cluster import Cluster
     from kafkascope.analyzer.statistics.connections import Connections
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.statistics.zookeeper.story import TreeStory
     from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
     from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.schemas.decoding import Payloads
 
 _CAPTURE: Final = re.compile(r"\b(this|the|whole) capture\b")
 """In sentences, in place of which a log stands where there is one."""

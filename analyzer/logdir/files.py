@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from kafkascope.analyzer.logdir.model import Kind, RecoveryVerdict
-from kafkascope.analyzer.times import iso_ms
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import decode_body
+from kafkascope.times import iso_ms
 
 # Larger files of these kinds no broker writes: its index files have 10 MB by default.
 SMALL_LIMIT: Final = 64 << 20

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 class LogDirLimits(NamedTuple):
     """Names that end in no unit are counts."""
 
-    # A named tuple, as `analyzer.payloads.limits`: a frozen dataclass costs milliseconds at start.
+    # A named tuple, as `schemas.limits`: a frozen dataclass costs milliseconds at start.
 
     # Offsets of a segment, which have to fit its index: base offset plus an int32.
     relative_offset: int = 2**31 - 1

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from kafkascope.analyzer.times import iso_ms
+from kafkascope.times import iso_ms
 
 Kind = Literal[
     "log",

@@ -13,7 +13,7 @@ from kafkascope.dissectors.records.records import Batch, Partial, Record, batche
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.schemas.decoding import Payloads
 
 # Stands in `record/1` for the partition of a file that does not lie in its folder.
 NO_PARTITION: Final = -1

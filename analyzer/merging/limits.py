@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 class MergingLimits(NamedTuple):
     """Names are counts. A field of a statistic may declare a smaller one."""
 
-    # A named tuple, as `analyzer.payloads.limits`: a frozen dataclass costs milliseconds at start.
+    # A named tuple, as `schemas.limits`: a frozen dataclass costs milliseconds at start.
 
     # Keys of one table. Those with the smallest hashes stay, and all others are summed up as one:
     # the same keys then stay whatever the order of exchanges, and however a capture is divided.

@@ -17,9 +17,9 @@ from kafkascope.captures.errors import CaptureError, NotACapture
 from kafkascope.captures.parts.split import SPLIT_BYTES
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.known import KnownSchemas
     from kafkascope.analyzer.pipeline.tables.collect import TableOptions
     from kafkascope.captures.tls.keys.keylog import KeyLog
+    from kafkascope.schemas.known import KnownSchemas
 
 # Bytes of the captures of one batch; the plain engine holds its packets in memory.
 BATCH_BYTES: Final = 256 << 20

@@ -23,8 +23,8 @@ from kafkascope.captures.parts.split import SPLIT_BYTES, Index, Split, index
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kafkascope.analyzer.payloads.known import KnownSchemas
     from kafkascope.captures.tls.keys.keylog import KeyLog
+    from kafkascope.schemas.known import KnownSchemas
 
 Parts: TypeAlias = "Mapping[str, Sequence[Path]]"
 """Files with rows, by table."""

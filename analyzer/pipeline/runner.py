@@ -27,12 +27,12 @@ from kafkascope.dissectors.values import Uuid
 if TYPE_CHECKING:
     from kafkascope.analyzer.logdir.model import RecoveryVerdict
     from kafkascope.analyzer.logdir.opening import AtRest
-    from kafkascope.analyzer.payloads.decoding import Payloads
-    from kafkascope.analyzer.payloads.known import KnownSchemas
     from kafkascope.analyzer.pipeline.tables.collect import TableOptions
     from kafkascope.analyzer.pipeline.tables.facts import TableFacts
     from kafkascope.captures.inputs.order import Order
     from kafkascope.captures.tls.keys.keylog import KeyLog
+    from kafkascope.schemas.decoding import Payloads
+    from kafkascope.schemas.known import KnownSchemas
 
 
 PLAIN: Final = plain.Plain()

@@ -18,8 +18,8 @@ from kafkascope.analyzer.reading.schemas import payloads_for
 from kafkascope.analyzer.topics import TopicNames
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.reading.options import ReadOptions
+    from kafkascope.schemas.decoding import Payloads
 
 
 def payloads_at_rest(options: ReadOptions, files: Sequence[AtRest]) -> Payloads | None:

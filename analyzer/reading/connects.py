@@ -16,8 +16,8 @@ from kafkascope.analyzer.filter.backends.exchange import Filter, is_about_connec
 from kafkascope.analyzer.filter.bind import Bound
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.reading.limits import LIMITS, ReadingLimits
-from kafkascope.analyzer.times import iso_ns
 from kafkascope.captures.model import Closed, Connection, Opened
+from kafkascope.times import iso_ns
 
 Pair: TypeAlias = tuple[Row, Exchange | None]
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 class ReadingLimits(NamedTuple):
     """Names are counts."""
 
-    # A named tuple, as `analyzer.payloads.limits`: a frozen dataclass costs milliseconds at start.
+    # A named tuple, as `schemas.limits`: a frozen dataclass costs milliseconds at start.
 
     # Connection attempts between two exchanges that are listed, about 1 KB each: a port scan may be
     # endless.

@@ -12,15 +12,15 @@ import click
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe
-from kafkascope.analyzer.times import MS
 from kafkascope.captures.inputs.opening import is_capture
 from kafkascope.dissectors.records.records import Record
+from kafkascope.times import MS
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.logdir.model import LogBatch, RecoveryVerdict
     from kafkascope.analyzer.logdir.opening import AtRest
     from kafkascope.analyzer.logdir.records import Place
-    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.schemas.decoding import Payloads
 
 PARTIAL: Final = 4
 SHOWN_PROBLEMS: Final = 20

@@ -57,11 +57,11 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.filter.language import Bound, Filter
     from kafkascope.analyzer.findings.evidence import Evidence, ExpectedErrors
     from kafkascope.analyzer.findings.model import Finding
-    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.analyzer.pipeline.stored import Stored
     from kafkascope.analyzer.pool.messages import Shape, ShapedBlock, Work
     from kafkascope.analyzer.pool.processes import Pool
     from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.schemas.decoding import Payloads
 
 RowAndExchange: TypeAlias = tuple[Row, Exchange]
 

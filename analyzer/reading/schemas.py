@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkascope.analyzer.payloads.decoding import Payloads
-from kafkascope.analyzer.payloads.known import KnownSchemas
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe
 from kafkascope.captures.inputs.opening import is_once
+from kafkascope.schemas.decoding import Payloads
+from kafkascope.schemas.known import KnownSchemas
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import OpenInput
     from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
-    from kafkascope.analyzer.payloads.framing import Side
-    from kafkascope.analyzer.payloads.known import Assigned
-    from kafkascope.analyzer.payloads.model import Schema, SchemaKey
     from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
+    from kafkascope.schemas.framing import Side
+    from kafkascope.schemas.known import Assigned
+    from kafkascope.schemas.model import Schema, SchemaKey
 
 
 def payloads_of(options: ReadOptions, capture: OpenInput | None = None) -> Payloads | None:
@@ -89,7 +89,7 @@ def known_of(
 ) -> KnownSchemas:
     """Return the schemas that options give; `complete` gives those of a capture. `want`: told, in
     place of the registry, which ids are missing."""
-    from kafkascope.analyzer.payloads.folder import read_folder
+    from kafkascope.schemas.folder import read_folder
 
     given: list[Schema] = []
     for path in wanted.folders:
@@ -123,7 +123,7 @@ def known_of(
 
 def assigned_schemas(texts: Iterable[str]) -> dict[tuple[str, Side], Assigned]:
     """Read the files of `--schema` options; a usage error, or `MissingExtra` for their formats."""
-    from kafkascope.analyzer.payloads.folder import assigned_of
+    from kafkascope.schemas.folder import assigned_of
 
     try:
         return dict(map(assigned_of, texts))
@@ -136,7 +136,7 @@ def registry_of(
 ) -> Callable[[SchemaKey], list[Schema]]:
     """Return the function that asks the registry: for a schema, and all that it refers to. `tell`:
     told what goes wrong."""
-    from kafkascope.analyzer.payloads.registry import Registry
+    from kafkascope.schemas.registry import Registry
 
     try:
         return Registry(wanted.registry or "", ca_file=wanted.ca, tell=tell).with_references

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.text import escaped
-from kafkascope.analyzer.times import iso_ns
+from kafkascope.times import iso_ns
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.filter.fields import Type

@@ -21,7 +21,6 @@ from kafkascope.analyzer.render.tree import TreeText, dump_lines, holds_records
 from kafkascope.analyzer.render.values import Labels, embedded_lines
 from kafkascope.analyzer.spans import spans
 from kafkascope.analyzer.text import safe
-from kafkascope.analyzer.times import iso_ns
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.tree import Node
 from kafkascope.dissectors.errors import DissectError
@@ -31,9 +30,10 @@ from kafkascope.dissectors.registry import (
     request_header_version,
     response_header_version,
 )
+from kafkascope.times import iso_ns
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.schemas.decoding import Payloads
 
 SASL_TOKEN: Final = "SaslToken"
 # Topics and partitions on one line.

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from kafkascope.analyzer.payloads.decoding import Decoded, Payloads
-from kafkascope.analyzer.payloads.framing import Side
-from kafkascope.analyzer.payloads.model import (
+from kafkascope.analyzer.render.values import LIST_SHOWN
+from kafkascope.analyzer.text import escaped
+from kafkascope.dissectors.codec.jsonform import dumps
+from kafkascope.schemas.decoding import Decoded, Payloads
+from kafkascope.schemas.framing import Side
+from kafkascope.schemas.model import (
     PayloadError,
     Piece,
     SchemaKey,
@@ -15,9 +18,6 @@ from kafkascope.analyzer.payloads.model import (
     is_mark,
     is_unread,
 )
-from kafkascope.analyzer.render.values import LIST_SHOWN
-from kafkascope.analyzer.text import escaped
-from kafkascope.dissectors.codec.jsonform import dumps
 
 # Characters of a value as JSON up to which it stands on the line of its record.
 ON_LINE: Final = 80

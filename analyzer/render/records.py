@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from kafkascope.analyzer.exchanges.records import RecordField
 from kafkascope.analyzer.render.values import internal_lines
 from kafkascope.analyzer.text import escaped
-from kafkascope.analyzer.times import iso_ms
 from kafkascope.dissectors.codec.tree import Node
 from kafkascope.dissectors.embedded.internal import decode, is_internal, without_secrets
 from kafkascope.dissectors.embedded.values import schema_id_of
@@ -24,11 +23,12 @@ from kafkascope.dissectors.records.records import (
     crc_ok,
     open_batch,
 )
+from kafkascope.times import iso_ms
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.decoding import Payloads
-    from kafkascope.analyzer.payloads.framing import Side
     from kafkascope.analyzer.render.payloads import PayloadText
+    from kafkascope.schemas.decoding import Payloads
+    from kafkascope.schemas.framing import Side
 
 _Places: TypeAlias = "Mapping[str, int]"
 """Where the key and the value of a record begin."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
-from kafkascope.analyzer.times import SECOND
+from kafkascope.times import SECOND
 
 TIME_FORMATS: Final[dict[str, str]] = {
     "a": "local clock",

@@ -12,7 +12,7 @@ from kafkascope.analyzer.findings.model import exchanges_command
 from kafkascope.analyzer.report.collect import COMPLETE, ReportFacts, often, summary
 from kafkascope.analyzer.report.sections import ReportTable, Section
 from kafkascope.analyzer.text import plural, safe
-from kafkascope.analyzer.times import iso_ns
+from kafkascope.times import iso_ns
 
 _SPECIAL: Final = re.compile(r"[\\`*_{}\[\]<>|#!~&$^]|(?<!\w)[=+-]")
 _PARTS: Final = re.compile(

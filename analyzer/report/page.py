@@ -18,7 +18,7 @@ from kafkascope.analyzer.report.collect import COMPLETE, ReportFacts, often, sum
 from kafkascope.analyzer.report.limits import LIMITS
 from kafkascope.analyzer.report.sections import ReportTable, Section
 from kafkascope.analyzer.text import plural
-from kafkascope.analyzer.times import iso_ns
+from kafkascope.times import iso_ns
 
 # Of a table; longer ones are folded, so that sections can be read in a row.
 FEW_LINES: Final = 8

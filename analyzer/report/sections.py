@@ -34,7 +34,7 @@ from kafkascope.analyzer.statistics.table import RIGHT, cell
 from kafkascope.analyzer.statistics.topics import Topics
 from kafkascope.analyzer.statistics.traffic import Latency
 from kafkascope.analyzer.text import plural
-from kafkascope.analyzer.times import MS
+from kafkascope.times import MS
 
 LANE_CELLS: Final = 140
 # Columns of the map as text, in Markdown.

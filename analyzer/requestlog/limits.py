@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 class RequestLogLimits(NamedTuple):
     """Names that end in no unit are counts."""
 
-    # A named tuple, as `analyzer.payloads.limits`: a frozen dataclass costs milliseconds at start.
+    # A named tuple, as `schemas.limits`: a frozen dataclass costs milliseconds at start.
 
     # A line, and all parts of lines that wait. Metadata of a cluster with 100,000 partitions is
     # about 15 MB of JSON; shippers cut lines at 1 MiB at the latest.

@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime, tzinfo
 from typing import Final, Literal
 
-from kafkascope.analyzer.times import FIRST_SECOND, LAST_SECOND, SECOND, clock_of
+from kafkascope.times import FIRST_SECOND, LAST_SECOND, SECOND, clock_of
 
 ZoneSource = Literal["", "option", "line", "container", "machine"]
 """Where the zone of the last time came from; "" before the first."""

@@ -23,9 +23,9 @@ from kafkascope.captures.parts.split import SPLIT_BYTES
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Legs
     from kafkascope.analyzer.logdir.opening import AtRest
-    from kafkascope.analyzer.payloads.known import KnownSchemas
-    from kafkascope.analyzer.payloads.model import Schema
     from kafkascope.captures.tls.keys.keylog import KeyLog
+    from kafkascope.schemas.known import KnownSchemas
+    from kafkascope.schemas.model import Schema
 
 PARTIAL: Final = 4
 INTERRUPTED: Final = 130

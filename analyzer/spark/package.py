@@ -12,7 +12,7 @@ from kafkascope.analyzer.terminal import out
 
 ZIP: Final = "kafkascope-spark.zip"
 PROGRAM: Final = "kafkascope-job.py"
-PACKAGES: Final = ("analyzer", "bridges", "captures", "dissectors", "kernel")
+PACKAGES: Final = ("analyzer", "bridges", "captures", "dissectors", "kernel", "schemas")
 """Packages that a job imports, in the driver and in workers: below `kafkascope`. Of the bridges
 it is the data source."""
 FIXED: Final = (1980, 1, 1, 0, 0, 0)

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.payloads.model import PayloadError, Schema, SchemaKey
 from kafkascope.analyzer.statistics.model import Line, columns
+from kafkascope.schemas.model import PayloadError, Schema, SchemaKey
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.seen_schemas import Use
-    from kafkascope.analyzer.payloads.known import KnownSchemas
+    from kafkascope.schemas.known import KnownSchemas
 
 COLUMNS: Final = columns(
     *("id", "format", "type", "subjects", "keys", "values", "topics", "source", "origin", "ids"),
@@ -44,7 +44,7 @@ def without_texts(schemas: Iterable[Schema]) -> Iterator[Schema | None]:
     """Yield schemas without what people wrote into them (docs, comments, defaults, examples) and
     without the place that they came from; None for one that cannot be read. Values are decoded as
     before."""
-    from kafkascope.analyzer.payloads.known import function_of
+    from kafkascope.schemas.known import function_of
 
     for schema in schemas:
         try:

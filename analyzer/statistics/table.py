@@ -20,7 +20,7 @@ from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import Column, Kind, Line
 from kafkascope.analyzer.text import columns_taken, cut, safe, wrapped
-from kafkascope.analyzer.times import iso_ns
+from kafkascope.times import iso_ns
 
 RIGHT: Final = frozenset({"count", "size", "duration", "share", "rate"})
 DOWNWARDS: Final = frozenset({"count", "size", "duration", "share", "rate"})

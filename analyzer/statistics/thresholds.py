@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kafkascope.analyzer.times import SECOND
+from kafkascope.times import SECOND
 
 
 class Threshold(NamedTuple):

@@ -10,7 +10,6 @@ from kafkascope.analyzer.identity import labels
 from kafkascope.analyzer.merging.bounded import Distinct, Names
 from kafkascope.analyzer.merging.measures import Measures, least, most, stretch, total, whole
 from kafkascope.analyzer.merging.tables import Keyed, sums, table
-from kafkascope.analyzer.payloads.model import Namespace, SchemaKey
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch, PartitionColumns, Way
 from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import (
@@ -25,13 +24,14 @@ from kafkascope.analyzer.statistics.model import (
 from kafkascope.analyzer.statistics.simple import ByKey
 from kafkascope.dissectors.records.batches import CODEC_MASK
 from kafkascope.dissectors.records.compression import name_of
+from kafkascope.schemas.model import Namespace, SchemaKey
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.logdir.model import LogBatch
     from kafkascope.analyzer.logdir.records import Place
-    from kafkascope.analyzer.payloads.decoding import Payloads
-    from kafkascope.analyzer.payloads.framing import Side
     from kafkascope.dissectors.records.records import Batch
+    from kafkascope.schemas.decoding import Payloads
+    from kafkascope.schemas.framing import Side
 
 
 BYTES: Final = ("produced_bytes", "fetched_bytes", "replicated_bytes")

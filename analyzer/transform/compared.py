@@ -13,9 +13,9 @@ from kafkascope.dissectors.embedded.masking import has_secrets
 from kafkascope.dissectors.records.redaction import masked_body
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.decoding import Decoded, Payloads
-    from kafkascope.analyzer.payloads.model import Value
     from kafkascope.dissectors.records.records import Record
+    from kafkascope.schemas.decoding import Decoded, Payloads
+    from kafkascope.schemas.model import Value
 
 
 # Bytes of a field that a line shows.

@@ -294,7 +294,7 @@ def _record(record: Any) -> dict[str, Any]:
 
 
 def _decoded(record: Any, side: str) -> Any:
-    from kafkascope.analyzer.payloads.model import PayloadError
+    from kafkascope.schemas.model import PayloadError
 
     try:
         return getattr(record, f"decoded_{side}")

@@ -17,18 +17,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kafkascope.analyzer.filter.known import Known
-from kafkascope.analyzer.payloads.known import IncomingSchemas
 from kafkascope.analyzer.reading.options import SchemaOptions
 from kafkascope.proxy.limits import LIMITS
+from kafkascope.schemas.known import IncomingSchemas
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
     from kafkascope.analyzer.filter.language import Filter
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.payloads.decoding import Payloads
-    from kafkascope.analyzer.payloads.model import Schema, SchemaKey
     from kafkascope.proxy.hub import Hub
+    from kafkascope.schemas.decoding import Payloads
+    from kafkascope.schemas.model import Schema, SchemaKey
 
 
 class LateSchemas(IncomingSchemas):
@@ -105,8 +105,8 @@ class ProxySchemas:
         return self._held
 
     def _payloads(self, *, quiet: bool = True) -> Payloads:
-        from kafkascope.analyzer.payloads.decoding import Payloads
         from kafkascope.analyzer.reading.schemas import known_of
+        from kafkascope.schemas.decoding import Payloads
 
         known = known_of(self.options, quiet=quiet, want=self.late.want)
         known.grows(self.late)

@@ -17,7 +17,6 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.analyzer.payloads.model import PayloadError
 from kafkascope.dissectors.codec.jsonform import body_from_json, dumps, loads
 from kafkascope.dissectors.errors import DissectError, Malformed
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, StructWire, Wire
@@ -32,12 +31,13 @@ from kafkascope.dissectors.records.records import (
 )
 from kafkascope.dissectors.records.redaction import masked_body
 from kafkascope.dissectors.records.writer import encode_batch, encode_like, with_right_crc
+from kafkascope.schemas.model import PayloadError
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.decoding import Payloads
-    from kafkascope.analyzer.payloads.framing import Side
     from kafkascope.dissectors.registry import Decoded
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
+    from kafkascope.schemas.decoding import Payloads
+    from kafkascope.schemas.framing import Side
 
 SIDES: Final[tuple[Side, Side]] = ("key", "value")
 CODECS: Final = {name_of(number) or "none": number for number in range(5)}

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.analyzer.payloads import json_schema, known
-from kafkascope.analyzer.payloads.decoding import Payloads
-from kafkascope.analyzer.payloads.known import IncomingSchemas, KnownSchemas
-from kafkascope.analyzer.payloads.limits import LIMITS, Limits
-from kafkascope.analyzer.payloads.model import PayloadError, Reference, Schema, SchemaKey
-from kafkascope.analyzer.payloads.observed import ObservedSchemas, SchemaObservation
+from kafkascope.schemas import json_schema, known
+from kafkascope.schemas.decoding import Payloads
+from kafkascope.schemas.known import IncomingSchemas, KnownSchemas
+from kafkascope.schemas.limits import LIMITS, Limits
+from kafkascope.schemas.model import PayloadError, Reference, Schema, SchemaKey
+from kafkascope.schemas.observed import ObservedSchemas, SchemaObservation
 from tests.explosion.measuring import MEMORY_MB, measured
 from tests.explosion.schemas import (
     http_list,
@@ -223,7 +223,7 @@ def test_schemas_of_an_id_that_a_folder_has_without_end_are_limited() -> None:
 
 
 def test_names_are_looked_up_in_new_schemas_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kafkascope.analyzer.payloads.avro import canonical
+    from kafkascope.schemas.avro import canonical
 
     read: list[str] = []
     defined = canonical.defined_names

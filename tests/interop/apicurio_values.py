@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from kafkascope.analyzer.payloads import protobuf
-from tests.analyzer.payloads.protobuf_values import mapped
+from kafkascope.schemas import protobuf
+from tests.schemas.protobuf_values import mapped
 
 CITY = {
     "type": "record",

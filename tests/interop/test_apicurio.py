@@ -18,19 +18,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
-from kafkascope.analyzer.payloads.decoding import Payloads
-from kafkascope.analyzer.payloads.known import KnownSchemas
-from kafkascope.analyzer.payloads.model import Exact
 from kafkascope.analyzer.reading.options import SchemaOptions
 from kafkascope.analyzer.reading.schemas import known_of
 from kafkascope.dissectors.records.records import Header
-from tests.analyzer.payloads.avro.schemas import cases, compiled
-from tests.analyzer.payloads.protobuf_values import messages
+from kafkascope.schemas.decoding import Payloads
+from kafkascope.schemas.known import KnownSchemas
+from kafkascope.schemas.model import Exact
 from tests.interop.apicurio_values import CITIES, JSON_SCHEMA, ORDER, ORDERS, city, order
 from tests.interop.asked import Asked
 from tests.interop.needs import need
 from tests.interop.registries import SERDES, Apicurio, java_serializers
 from tests.interop.sniff import sniff
+from tests.schemas.avro.schemas import cases, compiled
+from tests.schemas.protobuf_values import messages
 
 pytestmark = pytest.mark.interop
 

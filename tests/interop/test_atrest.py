@@ -130,7 +130,7 @@ def written(request: pytest.FixtureRequest) -> Written:
 
 
 def test_records_are_those_that_were_produced(written: Written) -> None:
-    from kafkascope.analyzer.times import iso_ms
+    from kafkascope.times import iso_ms
 
     for topic, rows in written.rows.items():
         read = list(records_in(written.read(topic)))

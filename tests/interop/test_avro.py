@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.payloads.avro.canonical import canonical, fingerprint
-from kafkascope.analyzer.payloads.avro.changes import breaking_changes
-from tests.analyzer.payloads.avro.schemas import cases, compiled, schemas
+from kafkascope.schemas.avro.canonical import canonical, fingerprint
+from kafkascope.schemas.avro.changes import breaking_changes
 from tests.interop.asked import Asked
 from tests.interop.maven import Artifact, jars
 from tests.interop.maven import compiled as compiled_java
+from tests.schemas.avro.schemas import cases, compiled, schemas
 
 pytestmark = pytest.mark.interop
 

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
-from kafkascope.analyzer.payloads.model import SchemaKey
-from kafkascope.analyzer.payloads.registry import Registry
+from kafkascope.schemas.model import SchemaKey
+from kafkascope.schemas.registry import Registry
 from kafkascope.tui.cli import main
 from tests.interop.brokers import Cluster
 from tests.interop.conftest import Brokers

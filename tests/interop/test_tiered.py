@@ -12,7 +12,7 @@ import pytest
 
 from kafkascope.analyzer.logdir.model import RecoveryVerdict
 from kafkascope.analyzer.logdir.opening import AtRest, open_all_at_rest, open_at_rest
-from kafkascope.analyzer.times import iso_ms
+from kafkascope.times import iso_ms
 from tests.analyzer.logdir.verdicts import records_in, verdicts_on
 from tests.interop.tiered import TieredCluster
 from tests.interop.writing import COUNT, make, produce

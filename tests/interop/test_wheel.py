@@ -14,7 +14,17 @@ from tests.kit.samples import ROOT
 pytestmark = pytest.mark.interop
 
 SAMPLE = ROOT / "captures" / "samples" / "sasl-old.pcap"
-PACKAGES = ("analyzer", "bridges", "captures", "dissectors", "kernel", "library", "proxy", "tui")
+PACKAGES = (
+    "analyzer",
+    "bridges",
+    "captures",
+    "dissectors",
+    "kernel",
+    "library",
+    "proxy",
+    "schemas",
+    "tui",
+)
 
 
 def contents(wheel: Path) -> dict[str, bytes]:

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import orjson
 
-from kafkascope.analyzer.payloads.folder import read_folder
-from kafkascope.analyzer.payloads.model import Schema, SchemaKey
+from kafkascope.schemas.folder import read_folder
+from kafkascope.schemas.model import Schema, SchemaKey
 from tests.kit.samples import CAPTURES
 
 SAMPLES: Final = CAPTURES / "schemas"

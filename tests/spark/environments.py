@@ -36,7 +36,7 @@ def environment(name: str, *requirements: str) -> Path:
 
 def stand(folder: Path) -> Path:
     """A place where the user has folders that are named as our packages."""
-    for name in ("kafkascope", "captures", "analyzer", "dissectors", "kernel"):
+    for name in ("kafkascope", "captures", "analyzer", "dissectors", "kernel", "schemas"):
         (folder / name).mkdir(parents=True)
         (folder / name / "__init__.py").write_text("raise SystemExit('a folder of the user')\n")
     return folder

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
-from kafkascope.analyzer.payloads.known import KnownSchemas
 from kafkascope.analyzer.spark.engine import Spark
+from kafkascope.schemas.known import KnownSchemas
 from tests.analyzer.pipeline.decoded import records, run, table
 from tests.analyzer.pipeline.kit import (
     ALL,

@@ -10,7 +10,7 @@ from typing import Any
 
 from textual.command import CommandList
 
-from kafkascope.analyzer.payloads.decoding import Payloads
+from kafkascope.schemas.decoding import Payloads
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.store import Store
 

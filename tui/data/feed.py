@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from kafkascope.analyzer.heap import large_apart
-from kafkascope.analyzer.payloads.known import IncomingSchemas
 from kafkascope.analyzer.spans import spans
+from kafkascope.schemas.known import IncomingSchemas
 from kafkascope.tui.data.pipes import STOP, messages, start
 from kafkascope.tui.limits import LIMITS, ScreenLimits
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.captures import Source
     from kafkascope.captures.inputs.spool import Spool
+    from kafkascope.schemas.decoding import Payloads
     from kafkascope.tui.data.store import Store
 
 # Bytes from which a column is not on the heap.

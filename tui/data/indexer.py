@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import OpenInput
     from kafkascope.analyzer.exchanges.pairs import Item
     from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas
-    from kafkascope.analyzer.payloads.model import Schema
     from kafkascope.captures.inputs.growing import Pace
     from kafkascope.captures.inputs.spool import Spool
     from kafkascope.captures.model import Closed, Opened
+    from kafkascope.schemas.model import Schema
 
 # Seconds between two sends until there are rows: a small file is listed at once.
 FIRST: Final = 0.02

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafkascope.analyzer.payloads.model import Piece, is_unread
 from kafkascope.analyzer.render.payloads import (
     EXPLAINED,
     error_text,
@@ -14,15 +13,16 @@ from kafkascope.analyzer.render.payloads import (
     schema_title,
 )
 from kafkascope.analyzer.text import escaped
+from kafkascope.schemas.model import Piece, is_unread
 from kafkascope.tui.data.decoding import ONE
 from kafkascope.tui.document.tree import SHOWN, Item, Space
 from kafkascope.tui.limits import LIMITS
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.decoding import Payloads
-    from kafkascope.analyzer.payloads.framing import Side
     from kafkascope.dissectors.codec.tree import Node
     from kafkascope.dissectors.records.records import Header
+    from kafkascope.schemas.decoding import Payloads
+    from kafkascope.schemas.framing import Side
 
 
 class PayloadLines:

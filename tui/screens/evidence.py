@@ -8,7 +8,7 @@ from typing import Any, Final
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.merging.tables import OTHERS
 from kafkascope.analyzer.statistics.model import Line
-from kafkascope.analyzer.times import iso_ns
+from kafkascope.times import iso_ns
 
 PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 

@@ -10,9 +10,6 @@ from typing import Final
 
 from kafkascope.analyzer.exchanges.records import RecordField, fields_of
 from kafkascope.analyzer.merging.histogram import Histogram
-from kafkascope.analyzer.payloads.decoding import Payloads
-from kafkascope.analyzer.payloads.framing import Side
-from kafkascope.analyzer.payloads.model import SchemaKey
 from kafkascope.analyzer.render.cells import size
 from kafkascope.analyzer.render.payloads import key_text
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
@@ -23,6 +20,9 @@ from kafkascope.analyzer.text import columns_taken, cut, padded, safe
 from kafkascope.captures.errors import CaptureError
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Record
+from kafkascope.schemas.decoding import Payloads
+from kafkascope.schemas.framing import Side
+from kafkascope.schemas.model import SchemaKey
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.data.view import View
 from kafkascope.tui.limits import LIMITS

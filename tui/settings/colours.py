@@ -22,9 +22,9 @@ from kafkascope.analyzer.filter.fields import DECODED
 from kafkascope.analyzer.filter.known import Known
 from kafkascope.analyzer.filter.language import Filter, FilterError, compile_filter, cost
 from kafkascope.analyzer.filter.saved import spelled
-from kafkascope.analyzer.places import config_home
 from kafkascope.analyzer.session.rows import row_of_columns
 from kafkascope.captures.errors import CaptureError
+from kafkascope.places import config_home
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.limits import LIMITS
 from kafkascope.tui.settings.config import read_toml

@@ -20,8 +20,9 @@ from kafkascope.analyzer.conversation.http.messages import (
     Messages,
 )
 from kafkascope.analyzer.conversation.limits import LIMITS
-from kafkascope.analyzer.model import HttpExchange, HttpHead
+from kafkascope.analyzer.model import HttpExchange
 from kafkascope.captures.model import Chunk, Closed, Gap
+from kafkascope.schemas.model import HttpHead
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange, HttpConsumer

@@ -22,9 +22,9 @@ from kafkascope.analyzer.requestlog.model import NO_RESPONSES, Unparsed
 from kafkascope.analyzer.requestlog.parsing import parse
 from kafkascope.analyzer.requestlog.times import LogClock
 from kafkascope.analyzer.text import plural
-from kafkascope.analyzer.times import zone_named
 from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.inputs.opening import open_stream, spoken
+from kafkascope.times import zone_named
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context

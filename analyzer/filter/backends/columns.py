@@ -31,8 +31,8 @@ from kafkascope.analyzer.filter.fields import COST_WORDS, EXPECTED, NOTED
 from kafkascope.analyzer.filter.known import NOTHING, Known
 from kafkascope.analyzer.filter.values import DAY, ORDER, Clock, Instant, local_offset
 from kafkascope.analyzer.session.rows import row_of_columns
-from kafkascope.analyzer.times import SECOND
 from kafkascope.captures.errors import CaptureError
+from kafkascope.times import SECOND
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.filter.backends.sources import Bools, Numbers

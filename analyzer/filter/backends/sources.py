@@ -17,8 +17,8 @@ from kafkascope.analyzer.exchanges.rows import is_flexible
 from kafkascope.analyzer.filter.fields import COLUMNS, field_of, fields_from
 from kafkascope.analyzer.filter.getters import Values, removals
 from kafkascope.analyzer.model import STATES
-from kafkascope.analyzer.times import MS
 from kafkascope.analyzer.topics import nameless
+from kafkascope.times import MS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 from kafkascope.analyzer.filter.limits import LIMITS
 from kafkascope.analyzer.filter.regex import Regex
 from kafkascope.analyzer.filter.values import DAY, ORDER, Clock, Instant, moment
-from kafkascope.analyzer.payloads.model import Exact, Moment
+from kafkascope.schemas.model import Exact, Moment
 
 _NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,6})?\Z", re.ASCII)
 _HEX: Final = re.compile(r"[+-]?0[xX][0-9a-fA-F]+\Z")

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kafkascope.analyzer.exchanges.limits import LIMITS as EXCHANGE_LIMITS
 from kafkascope.analyzer.filter.limits import LIMITS
-from kafkascope.analyzer.payloads.framing import worth
-from kafkascope.analyzer.payloads.paths import values as values_at
+from kafkascope.schemas.framing import worth
+from kafkascope.schemas.paths import values as values_at
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.filter.paths import Path
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.payloads.decoding import Decoded, Payloads
-    from kafkascope.analyzer.payloads.framing import Side
-    from kafkascope.analyzer.payloads.model import Schema, SchemaKey
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.dissectors.records.records import Record
+    from kafkascope.schemas.decoding import Decoded, Payloads
+    from kafkascope.schemas.framing import Side
+    from kafkascope.schemas.model import Schema, SchemaKey
 
 
 Values: TypeAlias = tuple[Any, ...]
@@ -242,7 +242,7 @@ class FieldNames:
     def learn(self, payloads: Payloads) -> None:
         """Remember the fields of the schemas that are known by now; requests no schema. May take a
         while: for threads."""
-        from kafkascope.analyzer.payloads.known import field_paths
+        from kafkascope.schemas.known import field_paths
 
         found: list[tuple[Schema, tuple[Side, ...]]]
         found = [(each, _sides(each)) for each in payloads.known]

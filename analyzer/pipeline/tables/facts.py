@@ -12,18 +12,18 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.findings import Findings, accumulators
-from kafkascope.analyzer.payloads.decoding import Payloads
-from kafkascope.analyzer.payloads.known import Assigned, KnownSchemas
-from kafkascope.analyzer.payloads.model import Schema, SchemaKey
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.jsonform import dumps, loads
+from kafkascope.schemas.decoding import Payloads
+from kafkascope.schemas.known import Assigned, KnownSchemas
+from kafkascope.schemas.model import Schema, SchemaKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kafkascope.analyzer.conversation.context import Context
-    from kafkascope.analyzer.payloads.framing import Side
     from kafkascope.analyzer.statistics.model import Accumulator
+    from kafkascope.schemas.framing import Side
 
 # Ids that one task reports: what looks like an id may be anything.
 MOST_MISSING: Final = 10_000

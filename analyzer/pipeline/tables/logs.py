@@ -21,7 +21,7 @@ from kafkascope.dissectors.values import Uuid
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafkascope.analyzer.payloads.decoding import Payloads
+    from kafkascope.schemas.decoding import Payloads
 
 Wanted: TypeAlias = Callable[[LogBatch, bytes, AtRest], Callable[[Record], bool] | None]
 """The choice among the records of a batch; None: all."""

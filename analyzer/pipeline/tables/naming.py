@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkascope.analyzer.payloads.decoding import OPEN_SUBJECT, with_subject
 from kafkascope.analyzer.pipeline.tables.arrow import array
+from kafkascope.schemas.decoding import OPEN_SUBJECT, with_subject
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.framing import Side
     from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.schemas.framing import Side
 
 SIDES: Final[tuple[Side, ...]] = ("key", "value")
 COLUMNS: Final = ("topic", "topics", "implied_topics", "errors")

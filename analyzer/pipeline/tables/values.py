@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.records import Chosen, Problem
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.captures.model import Connection, Endpoint
+    from kafkascope.schemas.decoding import Payloads
 
 UNNAMED: Final = TopicNames()
 """Rows are made without names, so that they do not depend on what was learned before; names are

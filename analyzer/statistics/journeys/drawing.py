@@ -12,7 +12,7 @@ from kafkascope.analyzer.render.graphs import Graph, GraphEdge, GraphNode
 from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, Read, Write
 from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.text import columns_taken, cut, filled, plural, safe, wrapped
-from kafkascope.analyzer.times import SECOND
+from kafkascope.times import SECOND
 
 UNREAD: Final = "not read in this capture"
 UNWRITTEN: Final = "not written in this capture"

@@ -11,7 +11,7 @@ from kafkascope.analyzer.statistics.journeys.joins import LEGS
 from kafkascope.analyzer.statistics.journeys.model import Journey
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import safe
-from kafkascope.analyzer.times import iso_ms, iso_ns
+from kafkascope.times import iso_ms, iso_ns
 
 MS: Final = 1_000_000
 

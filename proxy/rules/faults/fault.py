@@ -9,20 +9,20 @@ from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from kafkascope.analyzer.conversation.tampering import BETWEEN, FAULT
-from kafkascope.analyzer.payloads.model import PayloadError
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import APIS, Decoded
 from kafkascope.proxy.rules.matching import Matcher, refusal
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, DeferredVerdict, Replace, Verdict
+from kafkascope.schemas.model import PayloadError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kafkascope.analyzer.payloads.decoding import Payloads
     from kafkascope.proxy.hub import Hub
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
     from kafkascope.proxy.rules.rules import Look
+    from kafkascope.schemas.decoding import Payloads
 
 USAGE: Final = (
     ("(none)", "every time"),

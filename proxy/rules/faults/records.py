@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from kafkascope.analyzer.exchanges.records import fields_of
 from kafkascope.analyzer.filter.values import duration
-from kafkascope.analyzer.payloads.model import PayloadError, Schema, Selector
 from kafkascope.dissectors.codec.jsonform import loads
 from kafkascope.dissectors.codec.places import spelled, value_of
 from kafkascope.dissectors.codec.reader import Body
@@ -22,11 +21,12 @@ from kafkascope.proxy.limits import LIMITS
 from kafkascope.proxy.rules.faults.fault import Action, FaultError, reason_of
 from kafkascope.proxy.rules.faults.plain import CorruptAction
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
+from kafkascope.schemas.model import PayloadError, Schema, Selector
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.payloads.decoding import Payloads
-    from kafkascope.analyzer.payloads.framing import Side
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
+    from kafkascope.schemas.decoding import Payloads
+    from kafkascope.schemas.framing import Side
 
 # Bytes of Confluent's framing.
 PREFIX: Final = 5

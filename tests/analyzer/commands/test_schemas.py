@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kafkascope.analyzer.payloads.folder import read_folder
+from kafkascope.schemas.folder import read_folder
 from tests.kit.run import run
 from tests.kit.schemas import SAMPLES, by_key, capture, folder, form
 

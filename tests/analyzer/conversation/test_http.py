@@ -17,12 +17,13 @@ from kafkascope.analyzer.conversation.http import messages as http_messages
 from kafkascope.analyzer.conversation.http.messages import Messages, without_credentials
 from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.model import HttpExchange, HttpHead
+from kafkascope.analyzer.model import HttpExchange
 from kafkascope.captures import open_inputs
 from kafkascope.captures.inputs.keylogs import read_key_logs
 from kafkascope.captures.model import Chunk, Opened, StreamEvent
 from kafkascope.captures.streams.streams import streams
 from kafkascope.captures.tls.sources import KeySources
+from kafkascope.schemas.model import HttpHead
 from tests.explosion.turns import write_capture
 from tests.kit.run import run
 from tests.kit.samples import TLS

@@ -18,13 +18,13 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.records import Problem
 from kafkascope.analyzer.exchanges.rows import row_of, to_json
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.payloads.decoding import Payloads
-from kafkascope.analyzer.payloads.known import KnownSchemas
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import APIS, layout_of
 from kafkascope.dissectors.values import finite
+from kafkascope.schemas.decoding import Payloads
+from kafkascope.schemas.known import KnownSchemas
 from tests.kit.samples import ALL_CAPTURES
 from tests.kit.wire import Wire, request, response, told
 from tests.matrix import each_nth

@@ -15,12 +15,12 @@ from kafkascope.analyzer.exchanges.seen_schemas import UsedSchemas
 from kafkascope.analyzer.filter.decoded.reading import Decoding
 from kafkascope.analyzer.filter.message import of_records
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.payloads.model import SchemaKey
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures import NotACapture
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
+from kafkascope.schemas.model import SchemaKey
 from tests.analyzer.filter.decoded.orders import VALUE, avro, payloads
 from tests.kit.samples import ROOT
 from tests.kit.wire import Wire, request, told

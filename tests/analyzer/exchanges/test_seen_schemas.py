@@ -8,10 +8,10 @@ import orjson
 import pytest
 
 from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas, schemas_in, seen_in
-from kafkascope.analyzer.model import HttpExchange, HttpHead
-from kafkascope.analyzer.payloads.model import SchemaKey
+from kafkascope.analyzer.model import HttpExchange
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Endpoint
+from kafkascope.schemas.model import HttpHead, SchemaKey
 from tests.kit.schemas import by_key, capture, folder, form
 
 ORIGINS = {

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.export.asyncapi import TopicSchema, asyncapi
-from kafkascope.analyzer.payloads.model import Schema, SchemaKey
 from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, Read, Write
+from kafkascope.schemas.model import Schema, SchemaKey
 from tests.analyzer.export.documents import held
 
 AVRO = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'

@@ -15,9 +15,9 @@ from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.findings.limits import LIMITS, FindingLimits
 from kafkascope.analyzer.findings.outcomes import Outcome, outcomes
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.payloads.decoding import Payloads
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.model import Closed, Opened, StreamEvent
+from kafkascope.schemas.decoding import Payloads
 from tests.kit.samples import CAPTURES
 from tests.kit.wire import Wire, told
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from kafkascope.analyzer.payloads.decoding import Payloads
-from kafkascope.analyzer.payloads.known import KnownSchemas
-from kafkascope.analyzer.payloads.model import Format, Schema, SchemaKey, Source
+from kafkascope.schemas.decoding import Payloads
+from kafkascope.schemas.known import KnownSchemas
+from kafkascope.schemas.model import Format, Schema, SchemaKey, Source
 from tests.analyzer.findings.judging import found
 from tests.analyzer.findings.sides import Side
 from tests.kit.batches import batch

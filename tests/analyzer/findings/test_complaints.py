@@ -12,12 +12,12 @@ from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.payloads import HIDDEN, complaint
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.payloads import json_schema, protobuf
-from kafkascope.analyzer.payloads.avro import codec as avro
-from kafkascope.analyzer.payloads.model import PayloadError, Schema
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
+from kafkascope.schemas import json_schema, protobuf
+from kafkascope.schemas.avro import codec as avro
+from kafkascope.schemas.model import PayloadError, Schema
 from tests.analyzer.findings.judging import capture_of, judged
 from tests.explosion.schemas import journal, schema, value
 from tests.explosion.turns import produce, write_capture

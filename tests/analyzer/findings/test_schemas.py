@@ -14,9 +14,9 @@ from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
 from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.findings.limits import LIMITS, FindingLimits
-from kafkascope.analyzer.payloads.decoding import Payloads
-from kafkascope.analyzer.payloads.known import KnownSchemas
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
+from kafkascope.schemas.decoding import Payloads
+from kafkascope.schemas.known import KnownSchemas
 from tests.analyzer.findings.judging import found, states
 from tests.analyzer.findings.sides_schemas import (
     FIELD,

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.records import record_lines
-from kafkascope.analyzer.payloads.decoding import Payloads
-from kafkascope.analyzer.payloads.known import KnownSchemas
 from kafkascope.analyzer.pipeline import runner
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
+from kafkascope.schemas.decoding import Payloads
+from kafkascope.schemas.known import KnownSchemas
 
 DECODED = [f"{side}_{what}" for side in ("key", "value") for what in ("schema", "decoded", "error")]
 

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
-from kafkascope.analyzer.payloads.known import Assigned, KnownSchemas
-from kafkascope.analyzer.payloads.model import Schema, SchemaKey
 from kafkascope.analyzer.pipeline.job import job_of
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.captures.build import Composer
+from kafkascope.schemas.known import Assigned, KnownSchemas
+from kafkascope.schemas.model import Schema, SchemaKey
 from tests.analyzer.pipeline.decoded import records, run, table
 from tests.analyzer.pipeline.kit import Apart
 from tests.kit import wire

@@ -13,14 +13,14 @@ import pytest
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.records import RecordField
 from kafkascope.analyzer.exchanges.rows import row_of
-from kafkascope.analyzer.payloads.decoding import Payloads
-from kafkascope.analyzer.payloads.known import KnownSchemas
-from kafkascope.analyzer.payloads.model import Schema, SchemaKey
 from kafkascope.analyzer.render.exchange import exchange_lines
 from kafkascope.analyzer.render.records import lines_inside
 from kafkascope.dissectors.codec.tree import Node
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch, encode_message_set
+from kafkascope.schemas.decoding import Payloads
+from kafkascope.schemas.known import KnownSchemas
+from kafkascope.schemas.model import Schema, SchemaKey
 from tests.kit.schemas import capture, folder
 
 PLACE = re.compile(r"^ *(\w+): (.*) \(bytes (\d+)-(\d+)\)$")

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from kafkascope.analyzer.exchanges.rows import blank
-from kafkascope.analyzer.payloads.decoding import Payloads
-from kafkascope.analyzer.payloads.known import KnownSchemas
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.topics import Topics
+from kafkascope.schemas.decoding import Payloads
+from kafkascope.schemas.known import KnownSchemas
 from tests.analyzer.filter.decoded.orders import avro, payloads, produced, user
 from tests.kit.run import lines_of, run
 from tests.kit.schemas import SAMPLES, capture

@@ -13,8 +13,6 @@ import orjson
 import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.payloads.decoding import Payloads
-from kafkascope.analyzer.payloads.model import Schema, SchemaKey
 from kafkascope.analyzer.reading.options import SchemaOptions
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Batch, Record, batches, crc_ok, open_batch
@@ -24,6 +22,8 @@ from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.recording.recorder import Recorder
 from kafkascope.proxy.rules.faults import FaultError, parse_fault
+from kafkascope.schemas.decoding import Payloads
+from kafkascope.schemas.model import Schema, SchemaKey
 from tests.analyzer.filter.decoded.orders import (
     ORDER,
     VALUE,

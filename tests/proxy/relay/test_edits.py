@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 
-from kafkascope.analyzer.payloads.decoding import Payloads
-from kafkascope.analyzer.payloads.known import KnownSchemas
-from kafkascope.analyzer.payloads.model import Schema, SchemaKey
 from kafkascope.dissectors.codec.jsonform import dumps
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Batch, Record, batches, crc_ok, open_batch
@@ -19,6 +16,9 @@ from kafkascope.proxy.relay.edits import edited, shown
 from kafkascope.proxy.relay.pairing import PendingRequest
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
+from kafkascope.schemas.decoding import Payloads
+from kafkascope.schemas.known import KnownSchemas
+from kafkascope.schemas.model import Schema, SchemaKey
 from tests.analyzer.metadata_logs import SECRETS, answer, log
 from tests.kit.proxy import PRODUCE, Bench, request
 

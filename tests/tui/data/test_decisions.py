@@ -15,9 +15,9 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.filter.decoded.reading import Decoding
 from kafkascope.analyzer.filter.language import FilterError, Known, compile_filter
-from kafkascope.analyzer.payloads.decoding import Payloads
-from kafkascope.analyzer.payloads.known import IncomingSchemas, KnownSchemas
-from kafkascope.analyzer.payloads.model import Schema, SchemaKey
+from kafkascope.schemas.decoding import Payloads
+from kafkascope.schemas.known import IncomingSchemas, KnownSchemas
+from kafkascope.schemas.model import Schema, SchemaKey
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.decoding import ONE
 from kafkascope.tui.data.feed import Feed

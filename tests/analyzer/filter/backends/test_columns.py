@@ -21,9 +21,6 @@ from kafkascope.analyzer.filter.decoded.reading import Decoding
 from kafkascope.analyzer.filter.fields import FIELDS, NOTED, STATES, Field, Type
 from kafkascope.analyzer.filter.language import Known, compile_filter, compile_query
 from kafkascope.analyzer.model import Exchange, ZooKeeperFacts
-from kafkascope.analyzer.payloads.decoding import Payloads
-from kafkascope.analyzer.payloads.known import Assigned, KnownSchemas
-from kafkascope.analyzer.payloads.model import Schema
 from kafkascope.analyzer.session.session import Session, session_of
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures import Spool
@@ -31,6 +28,9 @@ from kafkascope.captures.inputs.spool import NotKept
 from kafkascope.captures.model import Connection, Endpoint, TlsSummary
 from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.values import Uuid
+from kafkascope.schemas.decoding import Payloads
+from kafkascope.schemas.known import Assigned, KnownSchemas
+from kafkascope.schemas.model import Schema
 from tests.kit.samples import ROOT
 from tests.matrix import mostly_slow
 

@@ -10,12 +10,12 @@ import orjson
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.payloads.avro.codec import compile as compile_avro
-from kafkascope.analyzer.payloads.decoding import Payloads
-from kafkascope.analyzer.payloads.known import KnownSchemas
-from kafkascope.analyzer.payloads.model import Schema, SchemaKey
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
+from kafkascope.schemas.avro.codec import compile as compile_avro
+from kafkascope.schemas.decoding import Payloads
+from kafkascope.schemas.known import KnownSchemas
+from kafkascope.schemas.model import Schema, SchemaKey
 from tests.kit.captures import capture_file
 from tests.kit.wire import Wire, request, response, told
 

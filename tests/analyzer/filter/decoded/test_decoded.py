@@ -25,11 +25,11 @@ from kafkascope.analyzer.filter.language import FilterError, Known, bind, compil
 from kafkascope.analyzer.filter.regex import Regex
 from kafkascope.analyzer.filter.syntax import parse
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.payloads.decoding import Payloads
-from kafkascope.analyzer.payloads.known import KnownSchemas
-from kafkascope.analyzer.payloads.model import Exact, Moment, Schema, SchemaKey
-from kafkascope.analyzer.payloads.paths import split
 from kafkascope.dissectors.codec.jsonform import loads
+from kafkascope.schemas.decoding import Payloads
+from kafkascope.schemas.known import KnownSchemas
+from kafkascope.schemas.model import Exact, Moment, Schema, SchemaKey
+from kafkascope.schemas.paths import split
 from kafkascope.tui.cli import main
 from tests.analyzer.filter.decoded.orders import (
     avro,

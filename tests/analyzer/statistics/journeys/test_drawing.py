@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafkascope.analyzer.statistics.journeys.drawing import graph_of, map_lines
 from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, Read, Write
 from kafkascope.analyzer.text import columns_taken
-from kafkascope.analyzer.times import SECOND
+from kafkascope.times import SECOND
 from tests.hostile import EVIL, forged
 
 WRITE = Write("orders", 350, 41_000, SECOND, 11 * SECOND, (7,))

@@ -1,0 +1,376 @@
+"""Encodes values in the form of `decode`: as Avro's binary form, or as its JSON form."""
+
+from __future__ import annotations
+
+import struct
+from binascii import a2b_base64, b2a_base64
+from decimal import Decimal
+from typing import Any, Final
+
+from kafkascope.dissectors.records.writer import varint
+from kafkascope.schemas.avro.logical import conversion, decimal_bytes, take_uuid
+from kafkascope.schemas.avro.types import CONTAINERS, AvroType, inside
+from kafkascope.schemas.limits import LIMITS
+from kafkascope.schemas.model import NON_FINITE, PayloadError, of_double
+
+# How a value has to fit. Exactly: it decodes to the very same value. Properly: and it is what its
+# type is for; a text that is no uuid decodes as one all the same. Loosely: it can stand for a
+# value, as a whole number for a double, or a time in other words.
+PROPER: Final = 2
+EXACT: Final = 1
+LOOSE: Final = 0
+
+LATIN: Final = "iso-8859-1"
+
+
+class Misfit(Exception):
+    """A value that a type does not take."""
+
+    def __init__(self, text: str, path: str) -> None:
+        super().__init__(text)
+        self.text = text
+        self.path = path
+
+
+class TooLong(Exception):
+    """The search for branches of unions takes too long."""
+
+
+class _BinaryForm:
+    """Puts Avro's binary form together."""
+
+    def leaf(self, node: AvroType, raw: Any) -> bytes:
+        match node.kind:
+            case "null":
+                return b""
+            case "boolean":
+                return b"\1" if raw else b"\0"
+            case "int" | "long" | "enum":
+                return varint(raw)
+            case "float" | "double":
+                return struct.pack("<f" if node.kind == "float" else "<d", raw)
+            case "fixed":
+                return bytes(raw)
+            case _:
+                return varint(len(raw)) + bytes(raw)
+
+    def record(self, node: AvroType, parts: list[Any]) -> bytes:
+        return b"".join(parts)
+
+    def array(self, parts: list[Any]) -> bytes:
+        return (varint(len(parts)) + b"".join(parts) if parts else b"") + b"\0"
+
+    def map(self, keys: list[bytes], parts: list[Any]) -> bytes:
+        pairs = zip(keys, parts, strict=True)
+        return self.array([varint(len(key)) + key + part for key, part in pairs])
+
+    def branch(self, index: int, branch: AvroType, part: Any) -> bytes:
+        return varint(index) + bytes(part)
+
+
+class JsonForm:
+    """Puts Avro's JSON form together: unions as `{"type": value}`, bytes as text of ISO-8859-1."""
+
+    def leaf(self, node: AvroType, raw: Any) -> Any:
+        match node.kind:
+            case "float" | "double":
+                return of_double(single(raw) if node.kind == "float" else raw)
+            case "string":
+                return raw.decode()
+            case "bytes" | "fixed":
+                return raw.decode(LATIN)
+            case "enum":
+                return node.symbols[raw]
+            case _:
+                return raw
+
+    def record(self, node: AvroType, parts: list[Any]) -> Any:
+        return {field.name: part for field, part in zip(node.fields, parts, strict=True)}
+
+    def array(self, parts: list[Any]) -> Any:
+        return parts
+
+    def map(self, keys: list[bytes], parts: list[Any]) -> Any:
+        return {key.decode(): part for key, part in zip(keys, parts, strict=True)}
+
+    def branch(self, index: int, branch: AvroType, part: Any) -> Any:
+        return None if part is None else {branch.label: part}
+
+
+def write(root: AvroType, value: Any, *, json: bool = False) -> Any:
+    """Return the bytes of a value, or its JSON form; `PayloadError` where it does not fit."""
+    try:
+        return ValueWriter(JsonForm() if json else _BinaryForm()).value(root, value, "", 1, LOOSE)
+    except Misfit as error:
+        raise PayloadError("does-not-fit", error.text, path=error.path) from None
+    except TooLong:
+        text = "too many nested unions to choose their branches"
+        raise PayloadError("does-not-fit", text) from None
+
+
+class ValueWriter:
+    """One value on its way. In a union the branch is taken that it fits best."""
+
+    def __init__(self, form: _BinaryForm | JsonForm) -> None:
+        self.form = form
+        self.steps = 0
+        self.choices: dict[tuple[int, int, int], tuple[int, int, str, str]] = {}
+        """Branches taken for an object or array, or why none was: unions inside unions would try
+        the inside again for each branch of the outside, twice as often with each level."""
+
+    def value(self, node: AvroType, value: Any, path: str, depth: int, exact: int) -> Any:
+        self.step()
+        if node.kind == "union":
+            return self.union(node, value, path, depth, exact)
+        if node.kind not in CONTAINERS:
+            try:
+                return self.leaf(node, value, exact)
+            except ValueError as error:
+                raise Misfit(str(error), path) from None
+        if depth > LIMITS.nesting:
+            raise Misfit(f"nested deeper than {LIMITS.nesting} levels", path)
+        if node.kind == "record":
+            return self.record(node, value, path, depth + 1, exact)
+        (inner,) = node.parts
+        if node.kind == "array":
+            if not isinstance(value, list | tuple):
+                raise Misfit(f"{json_kind(value)} for an array", path)
+            return self.form.array(
+                [
+                    self.value(inner, each, f"{path}[{at}]", depth + 1, exact)
+                    for at, each in enumerate(value)
+                ]
+            )
+        if not isinstance(value, dict):
+            raise Misfit(f"{json_kind(value)} for a map", path)
+        keys, parts = [], []
+        for key, each in value.items():
+            if not isinstance(key, str):
+                raise Misfit("a key that is not text", path)
+            try:
+                keys.append(utf8(key))
+            except ValueError as error:
+                raise Misfit(str(error), path) from None
+            parts.append(self.value(inner, each, inside(path, key), depth + 1, exact))
+        return self.form.map(keys, parts)
+
+    def leaf(self, node: AvroType, value: Any, exact: int) -> Any:
+        return self.form.leaf(node, leaf_value(node, value, exact))
+
+    def step(self) -> None:
+        self.steps += 1
+        if self.steps > LIMITS.union_steps:
+            raise TooLong
+
+    def record(self, node: AvroType, value: Any, path: str, depth: int, exact: int) -> Any:
+        if not isinstance(value, dict):
+            raise Misfit(f"{json_kind(value)} for the record {node.name}", path)
+        names = dict.fromkeys(field.name for field in node.fields)
+        for name in names:
+            if name not in value:
+                raise Misfit(f"{node.name} without its field {name}", path)
+        if len(value) != len(names):
+            other = next(key for key in value if key not in names)
+            raise Misfit(f"{node.name} has no field {str(other)[:80]}", path)
+        parts = [
+            self.value(part, value[name], inside(path, name), depth, exact)
+            for name, part in zip(names, node.parts, strict=True)
+        ]
+        return self.form.record(node, parts)
+
+    def union(self, node: AvroType, value: Any, path: str, depth: int, exact: int) -> Any:
+        key = (id(node), id(value), exact)
+        choice = self.choices.get(key)
+        if choice is not None:
+            at, strict, why, where = choice
+            if why:
+                raise Misfit(why, where)
+            part = self.value(node.parts[at], value, path, depth, strict)
+            return self.form.branch(at, node.parts[at], part)
+        names = ", ".join(branch.shown for branch in node.parts[:20])
+        why, where, tried = f"{json_kind(value)} for one of {names}", path, False
+        for strict in range(PROPER, exact - 1, -1):
+            for at, branch in enumerate(node.parts):
+                self.step()
+                if not _may_fit(branch, value):
+                    continue
+                try:
+                    part = self.value(branch, value, path, depth, strict)
+                except Misfit as error:
+                    # The one that went furthest says most.
+                    if not tried or len(error.path) > len(where):
+                        why, where, tried = error.text, error.path, True
+                    continue
+                if isinstance(value, dict | list):
+                    self.choices[key] = at, strict, "", ""
+                return self.form.branch(at, branch, part)
+        if isinstance(value, dict | list):
+            self.choices[key] = -1, exact, why, where
+        raise Misfit(why, where)
+
+
+def _may_fit(branch: AvroType, value: Any) -> bool:
+    match branch.kind:
+        case "record":
+            return isinstance(value, dict) and len(value) == len(branch.fields)
+        case "map":
+            return isinstance(value, dict)
+        case "array":
+            return isinstance(value, list | tuple)
+        case "enum":
+            return isinstance(value, str) and value in branch.index
+        case "null":
+            return value is None
+        case "boolean":
+            return isinstance(value, bool)
+        case _:
+            return value is not None and not isinstance(value, bool | list)
+
+
+def json_kind(value: Any) -> str:
+    """Return what kind of JSON a value is."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case str():
+            return "a text"
+        case int() | float():
+            return "a number"
+        case dict():
+            return "an object"
+        case list() | tuple():
+            return "an array"
+        case _:
+            return type(value).__name__
+
+
+def utf8(text: str) -> bytes:
+    """Return the bytes of a text; ValueError for half a surrogate."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("a text that cannot be encoded as UTF-8") from None
+
+
+def leaf_value(node: AvroType, value: Any, exact: int) -> Any:
+    """Return what Avro has for a value: int, float, bytes (of strings, too), index of a symbol;
+    ValueError where the type does not take it, or not as well as asked."""
+    if node.logical:
+        encoded = _logical_value(node, value, exact)
+        if encoded is not None:
+            return encoded
+    match node.kind:
+        case "null" if value is None:
+            return None
+        case "boolean" if isinstance(value, bool):
+            return value
+        case "int" | "long" if not isinstance(value, bool):
+            return whole_number(node.kind, value, exact)
+        case "float" | "double" if not isinstance(value, bool):
+            return real_number(node.kind, value, exact)
+        case "string" if isinstance(value, str):
+            if node.logical and exact == PROPER:
+                take_uuid(value)
+            return utf8(value)
+        case "bytes":
+            return _from_base64(value, exact)
+        case "fixed":
+            return sized(node, _from_base64(value, exact))
+        case "enum" if isinstance(value, str):
+            if value in node.index:
+                return node.index[value]
+            raise ValueError(f"{node.name} has no symbol {value[:80]!r}")
+        case _:
+            raise ValueError(f"{json_kind(value)} for {node.shown}")
+
+
+def sized(node: AvroType, data: bytes) -> bytes:
+    """Return the bytes of a fixed, which are as many as its type has."""
+    if len(data) != node.size:
+        raise ValueError(f"{len(data):,} bytes for {node.name}, which has {node.size:,}")
+    return data
+
+
+def _logical_value(node: AvroType, value: Any, exact: int) -> Any:
+    """Return what Avro has for a value of a logical type; None where its base type decides."""
+    converted = conversion(node)
+    if converted is None or node.logical is None:
+        return None
+    show, take = converted
+    decimal = node.logical.name == "decimal"
+    if decimal and not exact and type(value) in (int, float):
+        value = format(Decimal(repr(value)), "f")
+    if isinstance(value, str):
+        encoded = take(value)
+        if decimal:
+            encoded = decimal_bytes(encoded)
+            if node.kind == "fixed":
+                encoded = _fitted(encoded, node)
+        if exact and show(encoded) != value:
+            raise ValueError(f"{value[:80]!r} is not a valid {node.logical}")
+        return whole_number(node.kind, encoded, exact) if isinstance(encoded, int) else encoded
+    if node.kind in ("int", "long") and exact and type(value) is int and show(value) != value:
+        raise ValueError(f"a number for {node.logical}")
+    if exact and node.kind in ("bytes", "fixed"):
+        raise ValueError(f"{json_kind(value)} for {node.logical}")
+    return None
+
+
+def _fitted(data: bytes, node: AvroType) -> bytes:
+    """Return a number in as many bytes as a fixed has."""
+    if len(data) > node.size:
+        raise ValueError(f"a number of {len(data)} bytes for {node.name}, which has {node.size}")
+    sign = b"\xff" if data[0] & 128 else b"\0"
+    return data.rjust(node.size, sign)
+
+
+def whole_number(kind: str, value: Any, exact: int) -> int:
+    """Return an int of 32 or 64 bits."""
+    if isinstance(value, float) and not exact and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int):
+        raise ValueError(f"{json_kind(value)} for {kind}")
+    bits = 31 if kind == "int" else 63
+    if not -(1 << bits) <= value < 1 << bits:
+        raise ValueError(f"the number is too large for {kind}")
+    return int(value)
+
+
+def single(number: float) -> float:
+    """Return a number with the digits that 32 bits have; OverflowError where it is too large."""
+    (rounded,) = struct.unpack("<f", struct.pack("<f", number))
+    return float(rounded)
+
+
+def real_number(kind: str, value: Any, exact: int) -> float:
+    """Return a float."""
+    if isinstance(value, str) and value in NON_FINITE:
+        return NON_FINITE[value]
+    if not isinstance(value, int | float) or (exact and isinstance(value, int)):
+        raise ValueError(f"{json_kind(value)} for {kind}")
+    try:
+        number = float(value)
+        if kind == "float" and of_double(single(number)) != number and exact:
+            raise ValueError("the number has more digits than a float")
+    except OverflowError:
+        raise ValueError(f"the number is too large for {kind}") from None
+    if exact and number - number != 0:
+        raise ValueError(f"{json_kind(value)} for {kind}")
+    return number
+
+
+def _from_base64(value: Any, exact: int) -> bytes:
+    if not isinstance(value, dict) or value.keys() != {"base64"}:
+        raise ValueError(f'{json_kind(value)} for bytes, which are {{"base64": TEXT}}')
+    text = value["base64"]
+    if not isinstance(text, str):
+        raise ValueError(f"{json_kind(text)} for base64")
+    try:
+        data = a2b_base64(text, strict_mode=True) if text else b""
+    except ValueError as error:
+        raise ValueError(f"not base64: {error}") from None
+    if exact and b2a_base64(data, newline=False).decode() != text:
+        raise ValueError("base64 with bits after its end")
+    return data

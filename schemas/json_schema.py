@@ -1,0 +1,335 @@
+"""JSON Schema: values are JSON text; the schema says whether they fit.
+
+Drafts 4, 6, 7, 2019-09 and 2020-12 by `$schema`, draft 7 without one, as Confluent's registry
+does. `format` is an annotation only. Nothing is ever fetched: `$ref` finds what the caller gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Final
+from urllib.parse import urldefrag, urljoin
+
+from kafkascope.schemas.json import changes
+from kafkascope.schemas.json import text as json_text
+from kafkascope.schemas.json.keywords import Exhausted, SchemaBounds, bounds, counted
+from kafkascope.schemas.limits import LIMITS
+from kafkascope.schemas.model import Exact, Lookup, PayloadError, Piece, Selector, Value
+from kafkascope.schemas.paths import Path, below
+
+_BESIDE: Final = ("allOf", "anyOf", "oneOf", "prefixItems", "items", "then", "else")
+
+
+def compile(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> JsonCodec:
+    """Compile a schema; `PayloadError` with reason `bad-schema`.
+
+    `dependencies` has texts by `$ref`, as it is spelled or with the `$id` around it; `lookup` finds
+    the others by address.
+    """
+    schema = _schema_of(text)
+    left = LIMITS.schema_chars - len(text)
+    return JsonCodec(schema, _documents(schema, dependencies, lookup, left))
+
+
+def defined_names(text: str) -> list[str]:
+    """Return the `$id`s of a schema and of those inside of it, each as a whole address."""
+    return list(dict.fromkeys(base for _, base, _ in _objects(_schema_of(text), "") if base))
+
+
+def breaking_changes(old: str, new: str) -> list[str]:
+    """Return what of a new version of a schema refuses values of the old one: the plain cases."""
+    return changes.breaking_changes(_schema_of(old), _schema_of(new))
+
+
+def field_paths(text: str) -> Iterator[Path]:
+    """Yield the paths of properties, as far as the text alone defines them; `PayloadError`."""
+    schema, _ = json_text.parse(text.encode("utf-8", "replace"))
+    return below([schema], lambda node: _properties(schema, node))
+
+
+def _properties(root: Any, node: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the properties of an object, of its alternatives and of what it refers to: each part of
+    the schema once, for references may go in circles."""
+    seen: set[int] = set()
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if not isinstance(part, dict) or id(part) in seen or len(seen) >= LIMITS.schema_parts:
+            continue
+        seen.add(id(part))
+        properties = part.get("properties")
+        if isinstance(properties, dict):
+            yield from properties.items()
+        for name in _BESIDE:
+            inner = part.get(name)
+            waiting += inner if isinstance(inner, list) else [inner]
+        if isinstance(ref := part.get("$ref"), str):
+            waiting.append(_referred(root, ref))
+
+
+def _referred(root: Any, ref: str) -> Any:
+    if ref == "#":
+        return root
+    if not ref.startswith("#/"):
+        return None
+    found = root
+    for step in ref[2:].split("/"):
+        name = step.replace("~1", "/").replace("~0", "~")
+        if not isinstance(found, dict) or name not in found:
+            return None
+        found = found[name]
+    return found
+
+
+_DRAFTS: Final = ("http://json-schema.org/", "https://json-schema.org/")
+
+
+def _schema_of(text: str) -> Any:
+    if len(text) > LIMITS.schema_chars:
+        raise PayloadError("bad-schema", f"{len(text)} characters, more than {LIMITS.schema_chars}")
+    try:
+        schema, _ = json_text.parse(text.encode("utf-8", "replace"))
+    except PayloadError as error:
+        raise PayloadError("bad-schema", error.text, offset=error.offset) from None
+    if not isinstance(schema, dict | bool):
+        raise PayloadError("bad-schema", "a schema must be an object, true or false")
+    return schema
+
+
+def _address(base: str, ref: str) -> str:
+    try:
+        return urldefrag(urljoin(base, ref)).url
+    except ValueError:
+        return ""
+
+
+def _objects(schema: Any, base: str) -> Iterator[tuple[dict[str, Any], str, list[str]]]:
+    """Yield each object of a schema, the address around it and the references in it."""
+    stack = [(schema, base)]
+    while stack:
+        value, around = stack.pop()
+        if isinstance(value, list):
+            stack.extend((each, around) for each in value)
+        elif isinstance(value, dict):
+            for name in ("$id", "id"):
+                own = value.get(name)
+                if isinstance(own, str) and not own.startswith("#"):
+                    around = _address(around, own)
+                    break
+            refs = [value.get(name) for name in ("$ref", "$dynamicRef", "$recursiveRef")]
+            yield value, around, [each for each in refs if isinstance(each, str)]
+            stack.extend((each, around) for each in value.values())
+
+
+def _documents(
+    schema: Any, dependencies: Mapping[str, str], lookup: Lookup, left: int
+) -> dict[str, Any]:
+    root = next((base for _, base, _ in _objects(schema, "")), "")
+    by_address = {_address(root, name): text for name, text in dependencies.items()}
+    out: dict[str, Any] = {}
+    known = {base for _, base, _ in _objects(schema, "")} | {""}
+    todo = [(schema, "")]
+    while todo:
+        document, base = todo.pop()
+        for _, around, refs in _objects(document, base):
+            for ref in refs:
+                address = _address(around, ref)
+                if address in known or address.startswith(_DRAFTS):
+                    continue
+                known.add(address)
+                plain = ref.partition("#")[0]
+                text = dependencies.get(plain)
+                for source in (dependencies, by_address):
+                    text = source.get(address) if text is None else text
+                for name in (address, plain):
+                    text = lookup(name) if text is None else text
+                if text is None:
+                    continue
+                left -= len(text)
+                if left < 0:
+                    raise PayloadError(
+                        "bad-schema", f"more than {LIMITS.schema_chars} characters with references"
+                    )
+                out[address] = _schema_of(text)
+                todo.append((out[address], address))
+    return out
+
+
+class JsonCodec:
+    """A schema with all that it refers to: decodes text that fits to it."""
+
+    def __init__(self, schema: Any, documents: dict[str, Any]) -> None:
+        self._schema = schema
+        self._bounds = SchemaBounds()
+        self._failures = 0
+        try:
+            self._validator = self._made(documents)
+        except _of_libraries() as error:
+            raise _bad_schema(error) from None
+
+    def _made(self, documents: dict[str, Any]) -> Any:
+        from jsonschema import Draft7Validator, validators
+        from referencing import Resource
+        from referencing.jsonschema import DRAFT7
+
+        said = self._schema.get("$schema") if isinstance(self._schema, dict) else None
+        known = isinstance(said, str)
+        draft = validators.validator_for(self._schema if known else {}, default=Draft7Validator)
+        registry = _drafts()
+        checking = counted(draft)(draft.META_SCHEMA, registry=registry)
+        error = _first_error(checking, self._schema, SchemaBounds(), LIMITS.schema_steps)
+        if error is not None:
+            path = _path(error.absolute_path)
+            place = f"{path}: " if path else ""
+            raise PayloadError("bad-schema", f"{place}{error.validator}: {error.message[:200]}")
+        resources = [
+            (address, Resource.from_contents(each, default_specification=DRAFT7))
+            for address, each in documents.items()
+            if isinstance(each, dict)
+        ]
+        if resources:
+            # It fetches nothing: what is not in it, is not there.
+            registry = registry.with_resources(resources).crawl()
+        return counted(draft)(self._schema, registry=registry)
+
+    def codec(self, which: Selector = None) -> JsonCodec:
+        """Return the codec itself: a schema of JSON has one type."""
+        return self
+
+    @property
+    def type_name(self) -> str:
+        """The title, or the `$id`."""
+        if isinstance(self._schema, dict):
+            for name in ("title", "$id", "id"):
+                if isinstance(self._schema.get(name), str):
+                    return str(self._schema[name])
+        return ""
+
+    def decode(self, data: bytes) -> Value:
+        """Return the value; numbers that 64 bits or a double cannot hold are `Exact` text.
+
+        `PayloadError` for what is no JSON, and, with the keyword, for what does not fit.
+        """
+        value, shown = json_text.parse(data)
+        error = self._error(value, len(data))
+        if error is not None:
+            path = list(error.absolute_path)
+            raise _misfit(error, json_text.place(data, path) if path else 0)
+        return shown
+
+    def encode(self, value: Value) -> bytes:
+        """Return the text of a value that fits; text with digits is a number where the schema wants
+        one, for `Exact` text becomes plain text on its way through JSON."""
+        data = json_text.dump(value)
+        checked, _ = json_text.parse(data)
+        for _ in range(LIMITS.numbers_as_text):
+            error = self._error(checked, len(data))
+            if error is None:
+                return data
+            path = list(error.absolute_path)
+            number = _as_number(error)
+            if number is None:
+                break
+            value = _put(value, path, number)
+            data = json_text.dump(value)
+            checked, _ = json_text.parse(data)
+        raise _misfit(error)
+
+    def explain(self, data: bytes) -> Piece:
+        """Return the members and elements of the text with their bytes."""
+        return json_text.explain(data)
+
+    def _error(self, value: Any, size: int) -> Any:
+        from jsonschema.exceptions import best_match
+
+        if self._failures >= LIMITS.slow_values:
+            raise PayloadError("bad-schema", "the schema took too many steps for an earlier value")
+        steps = min(LIMITS.value_steps + LIMITS.steps_per_byte * size, LIMITS.most_steps)
+        try:
+            error = _first_error(self._validator, value, self._bounds, steps)
+            return error and best_match(iter([error]))
+        except _of_libraries() as wrong:
+            self._failures += isinstance(wrong, Exhausted)
+            raise _bad_schema(wrong) from None
+
+
+def _first_error(validator: Any, value: Any, bound: SchemaBounds, steps: int) -> Any:
+    """Return the first reason why a value does not fit; `Exhausted` where that takes more steps."""
+    before = bounds.set(bound)
+    try:
+        bound.start(steps)
+        return next(validator.iter_errors(value), None)
+    finally:
+        bounds.reset(before)
+
+
+@cache
+def _drafts() -> Any:
+    from jsonschema_specifications import REGISTRY
+
+    return REGISTRY.crawl()
+
+
+def _of_libraries() -> tuple[type[Exception], ...]:
+    """Return what libraries raise for schemas that are none."""
+    from jsonschema.exceptions import UndefinedTypeCheck, UnknownType
+    from referencing.exceptions import CannotDetermineSpecification, NoInternalID, Unresolvable
+
+    return (
+        Exhausted,
+        RecursionError,
+        UndefinedTypeCheck,
+        UnknownType,
+        CannotDetermineSpecification,
+        NoInternalID,
+        Unresolvable,
+        TypeError,
+        ValueError,
+        AttributeError,
+        LookupError,
+        ArithmeticError,
+    )
+
+
+def _misfit(error: Any, offset: int = 0) -> PayloadError:
+    text = f"{error.validator or 'false'}: {error.message[:300]}"
+    return PayloadError("does-not-fit", text, path=_path(error.absolute_path), offset=offset)
+
+
+def _bad_schema(error: Exception) -> PayloadError:
+    if isinstance(error, Exhausted):
+        return PayloadError("bad-schema", "the schema takes too many steps")
+    if isinstance(error, RecursionError):
+        return PayloadError("bad-schema", "schema or value refer to themselves, or nest too deep")
+    ref = getattr(error, "ref", None)
+    if isinstance(ref, str):
+        return PayloadError("bad-schema", f"no schema has the ID {ref[:200]}")
+    return PayloadError("bad-schema", f"{type(error).__name__}: {error!s:.200}")
+
+
+def _path(parts: Any) -> str:
+    out = ""
+    for part in parts:
+        if isinstance(part, int):
+            out += f"[{part}]"
+        else:
+            out += f".{part}" if out else str(part)
+    return out
+
+
+def _as_number(error: Any) -> Exact | None:
+    wanted = error.validator_value if error.validator == "type" else ()
+    kinds = [wanted] if isinstance(wanted, str) else wanted
+    text = error.instance
+    if not isinstance(text, str) or not json_text.NUMBER.fullmatch(text):
+        return None
+    return Exact(text) if "number" in kinds or "integer" in kinds else None
+
+
+def _put(value: Any, path: list[Any], new: Any) -> Any:
+    if not path:
+        return new
+    out = value.copy()
+    out[path[0]] = _put(value[path[0]], path[1:], new)
+    return out
