@@ -298,7 +298,7 @@ IN_TASKS: Final = (
     ({field.name for field in FIELDS} | _BODIES | {"summary"}) - _OF_ALL - NOTED - DECODED
 )
 """Fields that a task of the pipeline supports, which has only some of the connections."""
-IN_TABLES: Final = {field.name for field in FIELDS if field.get is not None} - NOTED | {"summary"}
+IN_TABLES: Final = {field.name for field in FIELDS if field.reads} - NOTED | {"summary"}
 """Fields that the table of exchanges supports: its columns, not the messages."""
 
 

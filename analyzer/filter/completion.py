@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from kafkascope.analyzer.filter.bind import TEXTUAL, UNORDERED, bind, resolve
 from kafkascope.analyzer.filter.errors import FilterError, nearest
@@ -26,6 +25,7 @@ from kafkascope.analyzer.filter.fields import (
     Field,
     field_of,
 )
+from kafkascope.analyzer.filter.getters import ends_of
 from kafkascope.analyzer.filter.lexer import Token, tokens
 from kafkascope.analyzer.filter.limits import LIMITS
 from kafkascope.analyzer.filter.syntax import RESERVED, SPELLINGS, Value
@@ -363,15 +363,13 @@ def seen_in(session: Session, decoded: Seen | None = None) -> Seen:
 
 
 def _addresses(session: Session, name: str) -> Iterable[str]:
-    get = field_of(name).get
-    assert get is not None
-    ends: dict[str, None] = {}
+    field = field_of(name)
+    found: dict[str, None] = {}
     connections, asking = session.columns["connection"], session.columns["client_side"]
     sides = dict(zip(connections[:LOOKED_AT], asking[:LOOKED_AT], strict=True))
     for index, side in sides.items():
-        connection = session.connections[index]
-        client, broker = map(str, connection.ends(side))
-        row: Any = SimpleNamespace(client_address=client, broker_address=broker, via=connection.via)
+        ends = ends_of(session.connections[index], side)
         # The second value of `broker` and `via` is the host alone.
-        ends.update(dict.fromkeys(get(row)[: 1 if name in ("broker", "via") else None]))
-    return ends
+        values = field.of(*map(ends.__getitem__, field.reads))
+        found |= dict.fromkeys(values[: 1 if name in ("broker", "via") else None])
+    return found

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from kafkascope.analyzer.exchanges.column import Named, columns_of
-from kafkascope.analyzer.exchanges.rows import BROKER_TIMES, Row
+from kafkascope.analyzer.exchanges.rows import BROKER_TIMES, Row, is_flexible
 from kafkascope.analyzer.filter import getters, message
+from kafkascope.analyzer.filter.getters import Getter, Values, address, hosts, inside, plain, ports
 from kafkascope.analyzer.filter.paths import Path
 from kafkascope.analyzer.model import STATES
-from kafkascope.times import MS
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
@@ -109,25 +109,22 @@ class Field(NamedTuple):
     truth: bool = False
     """Whether the field alone tests for more than zero, not for presence."""
     told_by: Teller = "bodies"
-    get: getters.Getter | None = None
-    """Its values in a row; `time.delta` needs the row before, notes and findings a `Known`."""
+    reads: tuple[str, ...] = ()
+    """The attributes of a row that its values are made of; none where `read` gives them,
+    `time.delta` needs the row before, notes and findings a `Known`."""
+    of: Getter = plain
+    """Its values, by those of the attributes."""
     read: message.Reader | None = None
     """Its values in an exchange, for fields that rows lack."""
-    shown: getters.Getter | None = None
+    shown: Getter | None = None
     """Values for columns, where comparisons use more."""
     hidden: bool = False
     """Whether it can only be searched, not printed: it may hold passwords."""
 
-
-_DERIVED: Final[dict[str, getters.Getter]] = {
-    "protocol": lambda row: ("kafka" if row.zookeeper is None else "zookeeper",),
-    "removed_in": lambda row: getters.removals(row.api_key, row.api_version),
-    "deprecated": lambda row: (bool(getters.removals(row.api_key, row.api_version)),),
-    "bytes": lambda row: ((row.request_bytes or 0) + (row.response_bytes or 0),),
-    "failed": lambda row: (bool(row.errors),),
-    **{state: getters.ended(state) for state in STATES},
-}
-"""Values that a row has by the name of the field."""
+    @property
+    def get(self) -> Callable[[Row], Values] | None:
+        """What gives its values in a row; None for one that reads none."""
+        return getters.of_row(self.reads, self.of) if self.reads else None
 
 
 def _field(
@@ -135,16 +132,18 @@ def _field(
     kind: Type,
     cost: Cost,
     told_by: Teller,
-    get: getters.Getter | None = None,
+    of: Getter = plain,
+    *reads: str,
     **more: Any,
 ) -> Callable[..., Field]:
-    """Declare a field; its words follow: meaning, example, other names. Some have the getters of
-    their names."""
+    """Declare a field, and which attributes of a row its values are made `of`. Its words follow:
+    meaning, example, other names."""
     if name in message.OF_RECORD:
         more["read"] = message.of_records(name)
-    get = get or _DERIVED.get(name)
+    if name in STATES and not reads:
+        of, reads = getters.ended(name), ("state",)
     return lambda doc, example, *aliases: Field(
-        name, kind, cost, doc, example, aliases, told_by=told_by, get=get, **more
+        name, kind, cost, doc, example, aliases, told_by=told_by, of=of, reads=reads, **more
     )
 
 
@@ -155,44 +154,44 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "frame.time_delta",
         "frame.time_delta_displayed",
     ),
-    _field("client.ip", "address", "i", "connection", getters.hosts("client_address"))(
+    _field("client.ip", "address", "i", "connection", hosts, "client_address")(
         "address of the client", "client.ip == 10.0.0.0/24"
     ),
-    _field("client.port", "int", "i", "connection", getters.ports("client_address"))(
+    _field("client.port", "int", "i", "connection", ports, "client_address")(
         "port of the client", "client.port == 51422"
     ),
-    _field("via", "string", "i", "connection", getters.address("via"))(
+    _field("via", "string", "i", "connection", address, "via")(
         "load balancer as address:port, or only its address, by its PROXY protocol header",
         "via == 10.0.1.9",
     ),
-    _field("broker", "string", "i", "connection", getters.address("broker_address"))(
+    _field("broker", "string", "i", "connection", address, "broker_address")(
         "broker as address:port, or only its address", "broker == 10.0.1.2:9092", "broker_address"
     ),
-    _field("broker.ip", "address", "i", "connection", getters.hosts("broker_address"))(
+    _field("broker.ip", "address", "i", "connection", hosts, "broker_address")(
         "address of the broker", "broker.ip == 10.0.1.2"
     ),
-    _field("broker.port", "int", "i", "connection", getters.ports("broker_address"))(
+    _field("broker.port", "int", "i", "connection", ports, "broker_address")(
         "port of the broker", "broker.port == 9092"
     ),
-    _field("ip", "address", "i", "connection", getters.hosts("client_address", "broker_address"))(
+    _field("ip", "address", "i", "connection", hosts, "client_address", "broker_address")(
         "address of either side", "ip == 10.0.0.7", "ip.addr", "ipv6.addr"
     ),
-    _field("port", "int", "i", "connection", getters.ports("client_address", "broker_address"))(
+    _field("port", "int", "i", "connection", ports, "client_address", "broker_address")(
         "port of either side", "port == 9092", "tcp.port"
     ),
-    _field("protocol", "string", "i", "zookeeper")(
+    _field("protocol", "string", "i", "zookeeper", getters.protocol, "zookeeper")(
         "protocol of the exchange: kafka, zookeeper", "protocol == zookeeper"
     ),
-    _field("path", "string", "s", "zookeeper", getters.inside("zookeeper", "path"))(
+    _field("path", "string", "s", "zookeeper", inside("path"), "zookeeper")(
         "znode of the request", 'path contains "/brokers/ids"', "zookeeper.path"
     ),
-    _field("event", "string", "s", "zookeeper", getters.inside("zookeeper", "event"))(
+    _field("event", "string", "s", "zookeeper", inside("event"), "zookeeper")(
         "type of a ZooKeeper watch event", "event == NodeDeleted"
     ),
-    _field("zk.session", "string", "i", "zookeeper", getters.inside("zookeeper", "session_id"))(
+    _field("zk.session", "string", "i", "zookeeper", inside("session_id"), "zookeeper")(
         "ZooKeeper session ID", "zk.session == 0x10000576b320000", "zookeeper.session"
     ),
-    _field("zxid", "int", "s", "zookeeper", getters.inside("zookeeper", "zxid"))(
+    _field("zxid", "int", "s", "zookeeper", inside("zxid"), "zookeeper")(
         "ZooKeeper transaction ID (zxid) of the response", "zxid >= 0x20", "zookeeper.zxid"
     ),
     _field(
@@ -201,38 +200,39 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "i",
         "tls",
         getters.tls_version,
-        shown=getters.inside("tls", "version"),
+        "tls",
+        shown=inside("version"),
     )('TLS version, with or without "TLS"', "tls.version == 1.2"),
-    _field("tls.cipher", "string", "i", "tls", getters.inside("tls", "suite"))(
+    _field("tls.cipher", "string", "i", "tls", inside("suite"), "tls")(
         "TLS cipher suite, IANA name", "tls.cipher contains CBC"
     ),
-    _field("tls.resumed", "bool", "i", "tls", getters.inside("tls", "resumed"))(
+    _field("tls.resumed", "bool", "i", "tls", inside("resumed"), "tls")(
         "TLS session resumed with keys of an earlier connection", "tls.resumed"
     ),
-    _field("tls.sni", "string", "i", "tls", getters.inside("tls", "server_name"))(
+    _field("tls.sni", "string", "i", "tls", inside("server_name"), "tls")(
         "server name that the client requested (SNI)",
         "tls.sni == broker-1.example",
         "tls.handshake.extensions_server_name",
     ),
-    _field("tls.alpn", "string", "i", "tls", getters.inside("tls", "protocol"))(
+    _field("tls.alpn", "string", "i", "tls", inside("protocol"), "tls")(
         "negotiated protocol (ALPN)", "tls.alpn == kafka"
     ),
-    _field("tls.client", "string", "i", "tls", getters.inside("tls", "client"))(
+    _field("tls.client", "string", "i", "tls", inside("client"), "tls")(
         "subject of the client's certificate", 'tls.client contains "CN=billing"'
     ),
-    _field("removed_in", "release", "i", "head")(
+    _field("removed_in", "release", "i", "head", getters.removals, "api_key", "api_version")(
         "Kafka release that removed this version of the API", "removed_in <= 4.0.0"
     ),
-    _field("deprecated", "bool", "i", "head")(
+    _field("deprecated", "bool", "i", "head", getters.is_deprecated, "api_key", "api_version")(
         "a Kafka release removed this version of the API", "deprecated"
     ),
-    _field("software.version", "release", "s", "login", getters.software_version)(
+    _field("software.version", "release", "s", "login", getters.software_version, "software")(
         "version of the client library", "software.version < 2.3", "client_software_version"
     ),
-    _field("bytes", "size", "i", "response size")(
+    _field("bytes", "size", "i", "response size", getters.total, "request_bytes", "response_bytes")(
         "size of request and response together", "bytes > 10KB", "len"
     ),
-    _field("excess", "duration", "s", "response size", getters.attribute("latency_beyond_wait_ns"))(
+    _field("excess", "duration", "s", "response size", plain, "latency_beyond_wait_ns")(
         "latency without the wait", "excess > 250ms"
     ),
     _field("answered", "bool", "i", "ending")("the response was seen", "not answered"),
@@ -254,13 +254,13 @@ _OTHERS: Final[tuple[Field, ...]] = (
     ),
     _field("orphan", "bool", "i", "ending")("a response whose request was not seen", "orphan"),
     _field("opaque", "bool", "i", "ending")("bytes without a readable Kafka header", "not opaque"),
-    _field("error.top", "error", "s", "response", getters.errors(top=True), truth=True)(
-        "top-level error of the response", "error.top != 0"
-    ),
-    _field("failed", "bool", "s", "response")(
+    _field(
+        "error.top", "error", "s", "response", getters.top_errors, "errors", "state", truth=True
+    )("top-level error of the response", "error.top != 0"),
+    _field("failed", "bool", "s", "response", lambda errors: (bool(errors),), "errors")(
         "the response has an error other than NONE", "failed"
     ),
-    _field("retriable", "bool", "s", "response", getters.retriable)(
+    _field("retriable", "bool", "s", "response", getters.retriable, "errors")(
         "an error that clients may retry", "failed and not retriable"
     ),
     _field("offset", "int", "b", "bodies", read=message.offsets)(
@@ -339,41 +339,35 @@ _OTHERS: Final[tuple[Field, ...]] = (
 notes."""
 
 
-_COLUMNS: Final[dict[str, tuple[Teller | None, getters.Getter | None]]] = {
-    "number": ("order", None),
-    "frame": ("order", None),
-    "conn": ("connection", None),
-    "tls": ("tls", getters.inside("tls", "name")),
-    "software": ("login", None),
-    "user": ("login", None),
-    "flexible": ("head", None),
-    "request.bytes": ("head", None),
-    "response.bytes": ("response size", None),
-    "latency": ("response size", None),
-    **dict.fromkeys(("request.transfer", "response.transfer", "server", "rtt"), ("order", None)),
-    **dict.fromkeys(("retransmissions", "zero_window", "stalled_by"), ("order", None)),
-    "capture_point": ("order", None),
-    **dict.fromkeys(("source", "listener", "forwarded"), ("request log", None)),
-    **{f"broker.{name}": ("request log", None) for name in BROKER_TIMES},
-    "wait": ("response size", lambda row: () if row.latency_ns is None else (row.wait_ns,)),
-    "throttle": (
-        "response",
-        lambda row: (row.throttle_ms * MS,) if row.state == "answered" else (),
-    ),
-    "state": ("ending", None),
-    "undecoded": (
-        "decoding",
-        lambda row: tuple(dict.fromkeys(each.reason for each in row.undecoded)),
-    ),
-    "error": ("response", getters.errors()),
-    "topic": (None, lambda row: (*row.topics, *row.implied_topics)),
-    "topic.id": (None, lambda row: tuple(map(str, row.topic_ids))),
-    "codec": ("records", None),
-    "records": ("records", None),
-    "batches": ("records", None),
+_SOURCES: Final[dict[str, Teller]] = {
+    **dict.fromkeys(("number", "frame", "request.transfer", "response.transfer"), "order"),
+    **dict.fromkeys(("server", "rtt", "retransmissions", "zero_window"), "order"),
+    **dict.fromkeys(("stalled_by", "capture_point"), "order"),
+    **dict.fromkeys(("source", "listener", "forwarded"), "request log"),
+    **dict.fromkeys((f"broker.{name}" for name in BROKER_TIMES), "request log"),
+    **dict.fromkeys(("response.bytes", "latency", "wait"), "response size"),
+    **dict.fromkeys(("codec", "records", "batches"), "records"),
+    **dict.fromkeys(("throttle", "error"), "response"),
+    **dict.fromkeys(("software", "user"), "login"),
+    "conn": "connection",
+    "tls": "tls",
+    "flexible": "head",
+    "state": "ending",
+    "undecoded": "decoding",
 }
-"""Columns whose source is neither the head nor the bodies alone, and columns whose values for
-filters differ from the stored ones."""
+"""Columns whose source is neither the head nor the bodies alone."""
+
+_MADE: Final[dict[str, tuple[Any, ...]]] = {
+    "tls": (inside("name"), "tls"),
+    "flexible": (lambda key, version: (is_flexible(key, version),), "api_key", "api_version"),
+    "wait": (lambda wait, latency: () if latency is None else (wait,), "wait_ns", "latency_ns"),
+    "throttle": (getters.throttle, "throttle_ms", "state"),
+    "undecoded": (lambda parts: tuple(dict.fromkeys(part.reason for part in parts)), "undecoded"),
+    "error": (getters.errors, "errors", "state"),
+    "topic": (getters.joined, "topics", "implied_topics"),
+    "topic.id": (lambda ids: tuple(map(str, ids)), "topic_ids"),
+}
+"""Columns whose values for filters differ from the stored ones, and what they are made of."""
 
 
 def _of(named: Named) -> Field:
@@ -383,15 +377,14 @@ def _of(named: Named) -> Field:
     kind: Type = column.kind.filter  # type: ignore[assignment]
     cost: Cost = asked.cost or ("i" if column.told_by == "head" else "s")
     text = asked.doc or column.text
-    told_by, get = _COLUMNS.get(asked.name, (None, None))
-    if told_by is None:
-        told_by = "head" if column.told_by == "head" else "bodies"
-    plain = getters.column(named)
+    own = getters.joined if column.kind.many else plain
+    of, *reads = _MADE.get(asked.name, (own, named.name))
     return Field(
         *(asked.name, kind, cost, text, asked.example, asked.aliases, asked.truth),
-        told_by=told_by,
-        get=get or plain,
-        shown=plain if asked.name == "topic" else None,
+        told_by=_SOURCES.get(asked.name, "head" if column.told_by == "head" else "bodies"),
+        reads=tuple(reads),
+        of=of,
+        shown=(lambda topics, _: topics) if asked.name == "topic" else None,
     )
 
 
@@ -524,7 +517,7 @@ NOTED: Final = MARKS | FOUND
 """Fields that only a `Known` has values for; without one, nothing is marked."""
 
 
-def printed(field: Field, path: Path) -> Callable[[Row, Exchange | None], getters.Values] | None:
+def printed(field: Field, path: Path) -> Callable[[Row, Exchange | None], Values] | None:
     """Return the function that gives a field's values for columns; None for fields that cannot be
     shown."""
     if field.told_by == "schemas":
@@ -536,5 +529,7 @@ def printed(field: Field, path: Path) -> Callable[[Row, Exchange | None], getter
     if field.read is not None:
         read = field.read
         return lambda _, exchange: () if exchange is None else tuple(read(exchange))
-    get = field.shown or field.get
-    return None if get is None else lambda row, _: get(row)
+    if not field.reads:
+        return None
+    get = getters.of_row(field.reads, field.shown or field.of)
+    return lambda row, _: get(row)

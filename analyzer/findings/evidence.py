@@ -24,8 +24,8 @@ Chats do not count, but what followed from a finding does.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, lru_cache
 from ipaddress import IPv4Network, IPv6Network
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -277,9 +277,14 @@ def _values(name: str, row: Row) -> Iterable[Any]:
     """Return the values that a row has of a field, as keys have them."""
     if not name:
         return (None,)
-    get = field_of(_field(name)).get
+    return _keyed(name, _getter(_field(name))(row))
+
+
+@cache
+def _getter(name: str) -> Callable[[Row], tuple[Any, ...]]:
+    get = field_of(name).get
     assert get is not None
-    return _keyed(name, get(row))
+    return get
 
 
 def _keyed(name: str, values: Iterable[Any]) -> Iterable[Any]:

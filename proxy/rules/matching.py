@@ -15,11 +15,9 @@ from math import prod
 from typing import Any, Final, Literal, TypeAlias
 
 from kafkascope.analyzer.bodies.facts import attributes
-from kafkascope.analyzer.exchanges.rows import is_flexible
 from kafkascope.analyzer.filter.backends.exchange import scoped
 from kafkascope.analyzer.filter.bind import And, Bound, Not, Or, Search, Test, fields_of, leaves
 from kafkascope.analyzer.filter.fields import COLUMNS, DECODED, FIELDS, Teller, fields_from
-from kafkascope.analyzer.filter.getters import removals
 from kafkascope.analyzer.filter.known import NOTHING, Known
 from kafkascope.analyzer.filter.language import Filter, bind
 from kafkascope.analyzer.filter.message import OFFSETS
@@ -310,14 +308,8 @@ def _decide(
     name = "" if test.path else test.field.name
     values: Iterable[tuple[Any, ...]]
     if name in API_FIELDS:
-        of_api: dict[str, tuple[Any, ...]] = {
-            "api": (key,),
-            "version": (version,),
-            "flexible": (is_flexible(key, version),),
-            "removed_in": removals(key, version),
-            "deprecated": (bool(removals(key, version)),),
-        }
-        values = [of_api[name]]
+        head = {"api_key": key, "api_version": version}
+        values = [test.field.of(*map(head.__getitem__, test.field.reads))]
     elif side is not None and not _may_have(test, key, version, side):
         values = [()]
     elif name in sample:

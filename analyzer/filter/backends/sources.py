@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from kafkascope.analyzer.exchanges.column import NONE
-from kafkascope.analyzer.exchanges.rows import is_flexible
-from kafkascope.analyzer.filter.fields import COLUMNS, field_of, fields_from
-from kafkascope.analyzer.filter.getters import Values, removals
+from kafkascope.analyzer.exchanges.rows import RowError
+from kafkascope.analyzer.filter.fields import COLUMNS, FIELDS
+from kafkascope.analyzer.filter.getters import Getter, Values, ends_of, joined, plain
 from kafkascope.analyzer.model import STATES
 from kafkascope.analyzer.topics import nameless
 from kafkascope.times import MS
@@ -95,8 +95,10 @@ class KeyedValues(NamedTuple):
 
     keys: Numbers
     """One key per row, from 0."""
-    values: Callable[[int], Values]
-    """Returns the values of a key."""
+    values: Callable[[int], Any]
+    """Returns the values of a key; while they are put together, those of an attribute."""
+    room: int = 0
+    """Keys of an attribute are below it."""
     settled: Callable[[int], bool] = lambda key: True
     """Returns whether the values of a key are final."""
     scheme: int = 0
@@ -212,120 +214,56 @@ def packets(rows: RowRange) -> list[tuple[Numbers, Bools]]:
     return [(numbers, numbers != NONE) for numbers in both]
 
 
-# --- values of a table --------------------------------------------------------------------------
+# --- values by key ------------------------------------------------------------------------------
 
 
-def _table(name: str, *, many: bool = False) -> Source:
-    def source(rows: RowRange) -> KeyedValues:
-        known = rows.session.tables[name].values
-
-        def value(key: int) -> Values:
-            return () if known[key] is None or known[key] == "" else (known[key],)
-
-        return KeyedValues(rows.numbers(name), known.__getitem__ if many else value)
-
-    return source
-
-
-class _Part:
-    """Stand-in for a `Row`, with only the attributes that a getter reads."""
-
-    def __init__(self, **attributes: Any) -> None:
-        self.__dict__.update(attributes)
+def _both(one: KeyedValues, other: KeyedValues) -> KeyedValues:
+    """Return the pairs of two parts, with a key for each."""
+    width = 1 << other.room.bit_length()
+    return KeyedValues(
+        one.keys * width + other.keys,
+        lambda key: (one.values(key // width), other.values(key % width)),
+        one.room * width,
+        lambda key: one.settled(key // width) and other.settled(key % width),
+        one.scheme + other.scheme + width,
+    )
 
 
-def _got(name: str, row: _Part) -> Values:
-    # The getter of the other back end, so that the meaning of a field is defined once.
-    get = field_of(name).get
-    assert get is not None
-    return get(row)  # type: ignore[arg-type]
+def _table(rows: RowRange, name: str) -> KeyedValues:
+    known = rows.session.tables[name].values
+    return KeyedValues(rows.numbers(name), known.__getitem__, len(known))
 
 
-def _ends(name: str) -> Source:
-
-    def source(rows: RowRange) -> KeyedValues:
-        connections = rows.session.connections
-
-        def values(key: int) -> Values:
-            connection, side = connections[key // 2], key % 2
-            client, broker = map(str, connection.ends(side))
-            part = _Part(client_address=client, broker_address=broker, via=connection.via)
-            return _got(name, part)
-
-        return KeyedValues(2 * rows.numbers("connection") + rows.numbers("client_side"), values)
-
-    return source
+def _topics(rows: RowRange, name: str) -> KeyedValues:
+    known, names = rows.session.tables[name].values, rows.session.context.names
+    return KeyedValues(
+        rows.numbers(name),
+        lambda key: names.late_all(known[key]),
+        len(known),
+        lambda key: not any(map(nameless, known[key])),
+    )
 
 
-def _derived(name: str, column: str) -> Source:
-    """Return the source of a field that its getter derives from one column."""
-
-    def source(rows: RowRange) -> KeyedValues:
-        known = STATES if column == "state" else rows.session.tables[column].values
-        return KeyedValues(
-            rows.numbers(column), lambda key: _got(name, _Part(**{column: known[key]}))
-        )
-
-    return source
+def _state(rows: RowRange, name: str) -> KeyedValues:
+    return KeyedValues(rows.numbers(name), STATES.__getitem__, len(STATES))
 
 
-def _versioned(judge: Callable[[int | None, int | None], Values]) -> Source:
-    """Return the source of a field that depends on the API key and version."""
-
-    def source(rows: RowRange) -> KeyedValues:
-        width = 1 << 16
-        keys = (rows.numbers("api_key") + 1) * width + rows.numbers("api_version") + 1
-
-        def values(code: int) -> Values:
-            key, version = code // width - 1, code % width - 1
-            return judge(None if key < 0 else key, None if version < 0 else version)
-
-        return KeyedValues(keys, values)
-
-    return source
+def _number(rows: RowRange, name: str) -> KeyedValues:
+    """Return a number of 15 bits, or none."""
+    return KeyedValues(rows.numbers(name) + 1, lambda key: key - 1 if key else None, 1 << 15)
 
 
-class _Error(NamedTuple):
-    """The attributes of an error that getters read."""
+def _errors(rows: RowRange, name: str) -> KeyedValues:
+    part = _both(_table(rows, name), _table(rows, "error_tops"))
 
-    code: int
-    top: bool
+    def value(key: int) -> list[RowError]:
+        codes, tops = part.values(key)
+        return [RowError(code, "", top=code in tops) for code in codes]
 
-
-def _errors(name: str, column: str = "errors") -> Source:
-    def source(rows: RowRange) -> KeyedValues:
-        known = rows.session.tables[column].values
-        answered = STATES.index("answered")
-
-        def values(key: int) -> Values:
-            codes = [_Error(code, True) for code in known[key // 2]]
-            state = "answered" if key % 2 else ""
-            return _got(name, _Part(errors=codes, state=state))
-
-        return KeyedValues(2 * rows.numbers(column) + (rows.numbers("state") == answered), values)
-
-    return source
+    return part._replace(values=value)
 
 
-def _topics(rows: RowRange) -> KeyedValues:
-    """Return the topics listed and implied, with a key for each pair of lists."""
-    session = rows.session
-    tables = session.tables
-    named, implied = tables["topics"].values, tables["implied_topics"].values
-    width = 1 << len(named).bit_length()
-    names = session.context.names
-
-    def both(key: int) -> tuple[str, ...]:
-        return (*named[key % width], *implied[key // width])
-
-    def values(key: int) -> Values:
-        return (*names.late_all(named[key % width]), *names.late_all(implied[key // width]))
-
-    keys = rows.numbers("topics") + width * rows.numbers("implied_topics")
-    return KeyedValues(keys, values, lambda key: not any(map(nameless, both(key))), width)
-
-
-def _undecoded(rows: RowRange) -> KeyedValues:
+def _undecoded(rows: RowRange, name: str) -> KeyedValues:
     """Return the undecoded bytes: each of the few rows that have any gets its own key, the others
     key 0."""
     session, indexes = rows.session, rows.indexes
@@ -334,49 +272,60 @@ def _undecoded(rows: RowRange) -> KeyedValues:
     keys = np.zeros(len(rows), dtype=np.int64)
     keys[remarked] = np.arange(1, len(found) + 1)
 
-    def values(key: int) -> Values:
-        parts = session.remarks(int(found[key - 1]))[0] if key else ()
-        return _got("undecoded", _Part(undecoded=parts))
+    def value(key: int) -> Values:
+        return session.remarks(int(found[key - 1]))[0] if key else ()
 
-    return KeyedValues(keys, values, lambda key: not key)
+    return KeyedValues(keys, value, len(found) + 1, lambda key: not key)
 
 
-LISTS: Final[dict[str, Source]] = {
-    **{
-        asked: _table(name, many=column.kind.many)
-        for asked, (name, column) in COLUMNS.items()
-        if column.told_by is not None and not column.kind.numbered
-    },
-    **{name: _ends(name) for name in ("client.ip", "client.port", "via", "broker")},
-    **{name: _ends(name) for name in ("broker.ip", "broker.port", "ip", "port")},
-    **{name: _derived(name, "state") for name in ("state", *STATES)},
-    **{name: _derived(name, "tls") for name in fields_from("tls")},
-    **{name: _derived(name, "zookeeper") for name in fields_from("zookeeper")},
-    "api": lambda rows: KeyedValues(
-        rows.numbers("api_key") + 1, lambda key: (key - 1,) if key else ()
-    ),
-    "flexible": _versioned(lambda key, version: (is_flexible(key, version),)),
-    "removed_in": _versioned(removals),
-    "deprecated": _versioned(lambda key, version: (bool(removals(key, version)),)),
-    "software.version": _derived("software.version", "software"),
-    "error": _errors("error"),
-    "error.top": _errors("error.top", "error_tops"),
-    "failed": _errors("failed"),
-    "retriable": _errors("retriable"),
-    "topic": _topics,
-    "topic.id": _derived("topic.id", "topic_ids"),
+_PARTS: Final[dict[str, Callable[[RowRange, str], KeyedValues]]] = {
+    **dict.fromkeys(("topics", "implied_topics"), _topics),
+    **dict.fromkeys(("api_key", "api_version"), _number),
+    "state": _state,
+    "errors": _errors,
     "undecoded": _undecoded,
 }
+"""Attributes of rows that are no table of their own name."""
 
+
+def _ends(rows: RowRange, names: tuple[str, ...], of: Getter) -> KeyedValues:
+    """Return values that are made of addresses, by connection and side."""
+    connections = rows.session.connections
+
+    def values(key: int) -> Values:
+        return of(*map(ends_of(connections[key // 2], key % 2).__getitem__, names))
+
+    return KeyedValues(2 * rows.numbers("connection") + rows.numbers("client_side"), values)
+
+
+def _source(names: tuple[str, ...], of: Getter) -> Source:
+    """Return the source of values that a getter makes of attributes of rows."""
+
+    def source(rows: RowRange) -> KeyedValues:
+        if names[0] in ENDS:
+            return _ends(rows, names, of)
+        part, *others = (_PARTS.get(name, _table)(rows, name) for name in names)
+        for other in others:
+            part = _both(part, other)
+        value, alone = part.values, not others
+        return part._replace(values=lambda key: of(value(key)) if alone else of(*value(key)))
+
+    return source
+
+
+ENDS: Final = frozenset({"client_address", "broker_address", "via"})
+
+LISTS: Final[dict[str, Source]] = {
+    field.name: _source(field.reads, field.of)
+    for field in FIELDS
+    if field.reads and field.name not in NUMBERS and field.name != "frame"
+}
 
 TEXTS: Final[tuple[Source, ...]] = (
-    lambda rows: KeyedValues(
-        rows.numbers("connection"),
-        lambda key: tuple(map(str, rows.session.connections[key].ends())),
-    ),
-    _topics,
-    *(_table(name) for name in ("client_id", "software", "api", "reason")),
-    *(_table(name, many=True) for name in ("groups", "transactional_ids")),
+    *(_source((name,), plain) for name in ("client_address", "broker_address")),
+    *(_source((name,), plain) for name in ("client_id", "software", "api", "reason")),
+    *(_source((name,), joined) for name in ("topics", "implied_topics")),
+    *(_source((name,), joined) for name in ("groups", "transactional_ids")),
 )
 
 
