@@ -7,7 +7,7 @@ import logging
 from typing import Any, Final
 
 from kafkascope.captures.model import Packet
-from kafkascope.captures.packets.link_types import LINK_TYPES
+from kafkascope.captures.packets.link import LINK_TYPES
 
 _LAYERS: Final = {
     0: ("scapy.layers.l2", "Loopback"),

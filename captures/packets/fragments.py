@@ -15,7 +15,7 @@ from typing import NamedTuple
 from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Packet
 from kafkascope.captures.packets.ip import FRAGMENT, Fragment, payload_of
-from kafkascope.captures.packets.link_types import LINK_TYPES
+from kafkascope.captures.packets.link import LINK_TYPES
 from kafkascope.captures.packets.tcp import ACK, FIN, MASK, PSH, SYN, Segment, segment_of
 
 

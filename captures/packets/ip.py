@@ -9,7 +9,7 @@ from struct import unpack_from
 from typing import Final, NamedTuple
 
 from kafkascope.captures.limits import LIMITS
-from kafkascope.captures.packets.link import SHORT, Data
+from kafkascope.captures.packets.link import NOT_IP, Data
 from kafkascope.captures.packets.tunnels import CARRIERS, UDP, inner_ip
 
 TCP: Final = 6
@@ -59,10 +59,7 @@ class Fragment(NamedTuple):
 
 def udp_of(data: Data, at: int) -> tuple[int, Data] | None:
     """Return the port that sent the UDP packet in the IP packet at `at`, and its payload; None for
-    fragments, tunnels and everything else."""
-    captured = len(data)
-    if at + 28 > captured:
-        return None
+    fragments, tunnels and everything else. Raises one of `CUT_SHORT`."""
     version = data[at] >> 4
     if version == 4:
         header = (data[at] & 0x0F) << 2
@@ -75,9 +72,7 @@ def udp_of(data: Data, at: int) -> tuple[int, Data] | None:
     else:
         return None
     at += header
-    if at + 8 > captured:
-        return None
-    source, _, length = unpack_from(">HHH", data, at)
+    source, _, length = unpack_from(">HHH2x", data, at)
     return source, data[at + 8 : at + max(length, 8)]
 
 
@@ -87,16 +82,12 @@ def payload_of(data: Data, at: int, wire: int, tunnels: int = 0) -> Payload | Fr
 
     Ethernet pads short frames, so the IP length decides where the payload ends. It is 0 in packets
     above 64 KB that the sender's network card would have cut up (TSO, BIG TCP); then the frame's
-    length decides.
+    length decides. Raises one of `CUT_SHORT`.
     """
-    captured = len(data)
-    if at >= captured:
-        return CUT
     version = data[at] >> 4
     if version == 4:
-        if captured < at + 20:
-            return CUT
-        first, total, ident, fragment, protocol = unpack_from(">BxHHHxB", data, at)
+        layout = ">BxHHHxB2x8s"
+        first, total, ident, fragment, protocol, addresses = unpack_from(layout, data, at)
         header = (first & 0x0F) << 2
         if header < 20:
             return MALFORMED
@@ -104,14 +95,11 @@ def payload_of(data: Data, at: int, wire: int, tunnels: int = 0) -> Payload | Fr
             total = wire - at
         size = total - header
         if fragment & 0x3FFF:
-            key = bytes(data[at + 12 : at + 20]) + bytes((protocol, ident >> 8, ident & 0xFF))
+            key = addresses + bytes((protocol, ident >> 8, ident & 0xFF))
             more = bool(fragment & 0x2000)
             return Fragment(key, (fragment & 0x1FFF) << 3, more, at + header, size, at + 6)
-        addresses = bytes(data[at + 12 : at + 20])
         at += header
         if protocol == _AUTHENTICATION:
-            if captured < at + 2:
-                return CUT
             protocol, skipped = data[at], data[at + 1] + 2 << 2
             at, size = at + skipped, size - skipped
         if protocol != TCP:
@@ -129,33 +117,23 @@ def _carried(
     if protocol not in CARRIERS or tunnels >= LIMITS.tunnels:
         return NOT_TCP
     inner = inner_ip(data, at, protocol)
-    if inner < 0:
-        return CUT if inner == SHORT else NOT_TCP
-    return payload_of(data, inner, wire, tunnels + 1)
+    return NOT_TCP if inner == NOT_IP else payload_of(data, inner, wire, tunnels + 1)
 
 
 def _ipv6(data: Data, at: int, wire: int, tunnels: int) -> Payload | Fragment | str:
-    captured = len(data)
-    if captured < at + 40:
-        return CUT
-    length, following = unpack_from(">HB", data, at + 4)
+    length, following, addresses = unpack_from(">4xHBx32s", data, at)
     end = at + 40 + length if length else wire
-    addresses = bytes(data[at + 8 : at + 40])
     at += 40
     for _ in range(LIMITS.extension_headers):
         if following == TCP:
             return Payload(addresses, at, end - at, -1) if end >= at else MALFORMED
         if following in _EXTENSIONS or following == _AUTHENTICATION:
-            if captured < at + 2:
-                return CUT
             size = data[at + 1] + 2 << 2 if following == _AUTHENTICATION else data[at + 1] + 1 << 3
         elif following == _FRAGMENT_HEADER:
-            if captured < at + 8:
-                return CUT
             # An "atomic" fragment (RFC 6946) is a whole packet: offset 0 and no more to come.
-            offset = data[at + 2] << 8 | data[at + 3]
+            offset, ident = unpack_from(">2xH4s", data, at)
             if offset & 0xFFF9:
-                key = addresses + bytes(data[at + 4 : at + 8])
+                key = addresses + ident
                 more = bool(offset & 1)
                 return Fragment(key, offset & 0xFFF8, more, at + 8, end - at - 8, at + 2)
             size = 8

@@ -8,13 +8,14 @@ checked against the bytes that are there; a message in which they do not fit is 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from struct import unpack_from
 from typing import Final
 
 from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Chunk, Packet, Resolved
 from kafkascope.captures.packets.ip import udp_of
-from kafkascope.captures.packets.link_types import LINK_TYPES
+from kafkascope.captures.packets.link import CUT_SHORT, LINK_TYPES
 from kafkascope.captures.packets.tcp import host_text
 from kafkascope.captures.tls.begin import begins_hello
 
@@ -27,6 +28,8 @@ _INTERNET: Final = 1
 _HEADER: Final = 12
 _ANSWER: Final = 0x8000
 _ERROR: Final = 0x000F
+_BROKEN: Final = (ValueError, *CUT_SHORT)
+"""What reading a message raises in which lengths do not fit."""
 
 
 def canonical(name: str) -> str:
@@ -36,9 +39,11 @@ def canonical(name: str) -> str:
 
 def in_packet(packet: Packet) -> Iterator[Resolved]:
     """Yield the names in a DNS response over UDP."""
-    link = LINK_TYPES.get(packet.link_type)
-    start = -1 if link is None else link[1](packet.data)
-    found = udp_of(packet.data, start) if start >= 0 else None
+    try:
+        start = LINK_TYPES[packet.link_type][1](packet.data)
+        found = udp_of(packet.data, start) if start >= 0 else None
+    except (KeyError, *CUT_SHORT):
+        return
     if found is not None and found[0] in DNS_PORTS:
         yield from in_message(bytes(found[1]))
 
@@ -63,49 +68,37 @@ def in_message(data: bytes) -> Iterator[Resolved]:
     if not flags & _ANSWER or flags & _ERROR or questions + answers > LIMITS.dns_records:
         return
     names: list[str] = []
-    at = _HEADER
-    for _ in range(questions):
-        found = _name(data, at)
-        if found is None or found[1] + 4 > len(data):
-            return
-        names.append(found[0])
-        at = found[1] + 4
     aliases: dict[str, str] = {}
     addresses: dict[str, set[str]] = {}
-    for _ in range(min(answers + additional, LIMITS.dns_records)):
-        following = _record(data, at, aliases, addresses)
-        if following is None:
-            break
-        at = following
+    at = _HEADER
+    with suppress(*_BROKEN):
+        for _ in range(questions):
+            name, at = _name(data, at)
+            names.append(name)
+            at += 4
+        for _ in range(min(answers + additional, LIMITS.dns_records)):
+            at = _record(data, at, aliases, addresses)
     for name in dict.fromkeys((*names, *addresses)):
         hosts = _followed(name, aliases, addresses)
         if name and hosts:
             yield Resolved(name, tuple(sorted(hosts)), "dns")
 
 
-def _record(
-    data: bytes, at: int, aliases: dict[str, str], addresses: dict[str, set[str]]
-) -> int | None:
-    """Read the record at an offset; return the offset behind it, None where there is none."""
-    found = _name(data, at)
-    if found is None:
-        return None
-    owner, at = found
-    if at + 10 > len(data):
-        return None
+def _record(data: bytes, at: int, aliases: dict[str, str], addresses: dict[str, set[str]]) -> int:
+    """Read the record at an offset; return the offset behind it. Raises one of `_BROKEN`."""
+    owner, at = _name(data, at)
     kind, class_, _, size = unpack_from(">HHIH", data, at)
     at += 10
     end: int = at + size
     if end > len(data):
-        return None
+        raise ValueError("a record that is cut")
     # The highest bit of the class says in multicast DNS that caches are to be flushed.
     if class_ & 0x7FFF == _INTERNET:
         if (kind, size) in ((_A, 4), (_AAAA, 16)):
             addresses.setdefault(owner, set()).add(host_text(data[at:end]))
         elif kind == _CNAME:
-            alias = _name(data, at)
-            if alias is not None:
-                aliases[owner] = alias[0]
+            with suppress(*_BROKEN):
+                aliases[owner] = _name(data, at)[0]
     return end
 
 
@@ -117,35 +110,30 @@ def _followed(name: str, aliases: dict[str, str], addresses: dict[str, set[str]]
     return addresses.get(name, set())
 
 
-def _name(data: bytes, at: int) -> tuple[str, int] | None:
-    """Return the name at an offset and the offset behind it; pointers lead backwards only."""
+def _name(data: bytes, at: int) -> tuple[str, int]:
+    """Return the name at an offset and the offset behind it; pointers lead backwards only. Raises
+    one of `_BROKEN`."""
     labels: list[str] = []
     end = -1
     size = 0
     for _ in range(LIMITS.dns_labels):
-        if at >= len(data):
-            return None
         length = data[at]
         if length & 0xC0 == 0xC0:
-            if at + 2 > len(data):
-                return None
-            end = at + 2 if end < 0 else end
             target = (length & 0x3F) << 8 | data[at + 1]
+            end = at + 2 if end < 0 else end
             if target >= at:
-                return None
+                break
             at = target
             continue
-        if length & 0xC0 or at + 1 + length > len(data):
-            return None
         at += 1
         if not length:
             return canonical(".".join(labels)), at if end < 0 else end
         size += length + 1
-        if size > LIMITS.host_chars:
-            return None
+        if length & 0xC0 or at + length > len(data) or size > LIMITS.host_chars:
+            break
         labels.append(data[at : at + length].decode("latin-1"))
         at += length
-    return None
+    raise ValueError("no name")
 
 
 def in_hosts_file(text: str) -> Iterator[Resolved]:

@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Endpoint, Packet
 from kafkascope.captures.packets.ip import CUT, FRAGMENT, MALFORMED, Fragment, payload_of
-from kafkascope.captures.packets.link import LINUX_SLL, LINUX_SLL2, NOT_IP
-from kafkascope.captures.packets.link_types import LINK_TYPES
+from kafkascope.captures.packets.link import CUT_SHORT, LINK_TYPES, LINUX_SLL, LINUX_SLL2, NOT_IP
 
 FIN: Final = 0x01
 SYN: Final = 0x02
@@ -126,10 +125,11 @@ def segment_of(packet: Packet) -> Segment | str:
     link = LINK_TYPES.get(link_type)
     if link is None:
         return UNKNOWN_LINK
-    start = link[1](data)
-    if start < 0:
-        return NOT_IP_REASON if start == NOT_IP else CUT
-    found = payload_of(data, start, wire)
+    try:
+        start = link[1](data)
+        found = NOT_IP_REASON if start == NOT_IP else payload_of(data, start, wire)
+    except CUT_SHORT:
+        return CUT
     if isinstance(found, str):
         return found
     if isinstance(found, Fragment):

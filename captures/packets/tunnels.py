@@ -16,7 +16,6 @@ from kafkascope.captures.packets.link import (
     IPV6,
     MPLS,
     NOT_IP,
-    SHORT,
     Data,
     after_labels,
     after_ppp,
@@ -49,8 +48,8 @@ _CHECKSUM, _ROUTING, _KEY, _SEQUENCE, _VERSION = 0x8000, 0x4000, 0x2000, 0x1000,
 
 
 def inner_ip(data: Data, at: int, protocol: int) -> int:
-    """Return the offset of the inner IP header, given that of the outer one's payload; a negative
-    number of `link` when there is none."""
+    """Return the offset of the inner IP header, given that of the outer one's payload; `NOT_IP`
+    when there is none."""
     if protocol in (IP_IN_IP, IP6_IN_IP):
         return by_version(data, at)
     if protocol == GRE:
@@ -64,8 +63,6 @@ def inner_ip(data: Data, at: int, protocol: int) -> int:
 
 def _gre(data: Data, at: int) -> int:
     """RFC 2784 and 2890: flags and version 2, type 2, then what the flags announce, 4 each."""
-    if len(data) < at + 4:
-        return SHORT
     flags, kind = unpack_from(">HH", data, at)
     if flags & (_ROUTING | _VERSION):
         return NOT_IP
@@ -76,8 +73,6 @@ def _gre(data: Data, at: int) -> int:
         # Without sequence numbers it is ERSPAN I, which has no header of its own.
         return _frame(data, at + 8 if flags & _SEQUENCE else at)
     if kind == ERSPAN_3:
-        if len(data) < at + 12:
-            return SHORT
         return _frame(data, at + (20 if data[at + 11] & 1 else 12))
     if kind in MPLS:
         return after_labels(data, at)
@@ -87,12 +82,11 @@ def _gre(data: Data, at: int) -> int:
 
 
 def _udp(data: Data, at: int) -> int:
-    if len(data) < at + 4:
-        return SHORT
     reader = _PORTS.get(data[at + 2] << 8 | data[at + 3])
     if reader is None:
         return NOT_IP
-    return SHORT if len(data) < at + 16 else reader(data, at + 8)
+    unpack_from("8x", data, at + 8)  # No tunnel has a smaller header.
+    return reader(data, at + 8)
 
 
 def _vxlan(data: Data, at: int) -> int:
@@ -131,12 +125,8 @@ def _gtp(data: Data, at: int) -> int:
     if not flags & 0x04:
         return by_version(data, at)
     for _ in range(LIMITS.extension_headers):
-        if at > len(data):
-            return SHORT
         if not data[at - 1]:
             return by_version(data, at)
-        if at >= len(data):
-            return SHORT
         if not data[at]:
             return NOT_IP
         at += 4 * data[at]
@@ -150,8 +140,6 @@ def _tzsp(data: Data, at: int) -> int:
         return NOT_IP
     at += 4
     for _ in range(LIMITS.extension_headers):
-        if at + 1 >= len(data):
-            return SHORT
         if data[at] == 1:
             return _frame(data, at + 1)
         at += 2 + data[at + 1] if data[at] else 1

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.captures import Packet, Segment, segment_of
-from kafkascope.captures.packets.link_types import LINK_TYPES
+from kafkascope.captures.packets.link import LINK_TYPES
 from kafkascope.captures.packets.tcp import MASK, distance, endpoints, reverse
 from tests.kit.captures import FLOW, packet
 
