@@ -235,7 +235,7 @@ def implied_default(wire: Wire) -> Any:
         case StringWire():
             return ""
         case BytesWire():
-            return None if wire.records else b""
+            return None if wire.records and wire.nullable else b""
         case ArrayWire():
             return []
         case StructWire():

@@ -31,6 +31,7 @@ from kafkascope.proxy.serve.request import (
     MemoryBudget,
     Request,
     listed,
+    respond,
 )
 
 # Share of a request's values that have to be the same; below it the response is to something else.
@@ -222,15 +223,15 @@ class Broker:
             "ListOffsets": partitions.list_offsets,
             "OffsetForLeaderEpoch": partitions.leader_epoch,
             "Produce": partitions.produce,
-            "DescribeGroups": self._describe_groups,
+            "DescribeGroups": groups.describe,
             "ListGroups": self._list_groups,
-            "JoinGroup": lambda each: groups.join(each.version, each.client_id, each.body),
-            "SyncGroup": lambda each: groups.sync(each.body),
-            "Heartbeat": groups.respond_heartbeat,
-            "LeaveGroup": groups.respond_leave,
-            "ConsumerGroupHeartbeat": consumers.respond_heartbeat,
+            "JoinGroup": groups.join,
+            "SyncGroup": groups.sync,
+            "Heartbeat": groups.heartbeat,
+            "LeaveGroup": groups.leave,
+            "ConsumerGroupHeartbeat": consumers.heartbeat,
             "ConsumerGroupDescribe": consumers.describe,
-            "ShareGroupHeartbeat": shares.respond_heartbeat,
+            "ShareGroupHeartbeat": shares.heartbeat,
             "ShareGroupDescribe": shares.describe,
             "ShareFetch": shares.fetch,
             "ShareAcknowledge": shares.acknowledge,
@@ -256,12 +257,11 @@ class Broker:
         if self._original_pace and api.name not in PATIENT:
             await asyncio.sleep(min(self._library.latency_s(key), self.model.limits.wait_s))
         refusals = self._budget.refusals
-        body = await handler(Request(version, decoded.body, client_id))
-        layout = layout_of(f"{api.name}Response", version)
+        body = await respond(handler, api.name, Request(version, decoded.body, client_id))
         note = ""
         if self._budget.refusals > refusals:
             note = FULL.format(api.name, version, self.model.limits.state_bytes >> 20)
-        return Response(None if body is None else fitted(layout, body), note)
+        return Response(body, note)
 
     async def _captured(self, key: int, version: int, decoded: Decoded) -> Response:
         name = APIS[key].name
@@ -328,12 +328,9 @@ class Broker:
             {"api_key": key, "min_version": low, "max_version": high}
             for key, (low, high) in self.versions.items()
         ]
-        return {"error_code": 0, "api_keys": keys, **self.model.features}
+        return {"api_keys": keys, **self.model.features}
 
     # --- groups of all kinds
-
-    async def _describe_groups(self, request: Request) -> Body:
-        return {"groups": [self._groups.described(name) for name in request.body["groups"]]}
 
     async def _list_groups(self, request: Request) -> Body:
         living = [*self._groups.listed(), *self._consumers.listed(), *self._shares.listed()]
@@ -344,7 +341,7 @@ class Broker:
         for field, name in (("states_filter", "group_state"), ("types_filter", "group_type")):
             allowed = {each.lower() for each in request.body.get(field, ())}
             found = [each for each in found if not allowed or each[name].lower() in allowed]
-        return {"error_code": 0, "groups": found}
+        return {"groups": found}
 
 
 # APIs of the connection, not of the cluster.

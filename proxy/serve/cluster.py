@@ -52,38 +52,33 @@ class ServedCluster:
             return self._described(topic)
         if any(each.get("topic_id") or b""):
             unknown = {"error_code": Code.UNKNOWN_TOPIC_ID, "topic_id": each["topic_id"]}
-            return {**unknown, "name": name or None, "partitions": []}
-        return {"error_code": Code.UNKNOWN_TOPIC_OR_PARTITION, "name": name, "partitions": []}
+            return {**unknown, "name": name or None}
+        return {"error_code": Code.UNKNOWN_TOPIC_OR_PARTITION, "name": name}
 
     def _described(self, topic: Topic) -> Body:
-        result: Body = {
+        return {
             "error_code": 0 if topic.partitions else Code.UNKNOWN_TOPIC_OR_PARTITION,
             "name": topic.name,
             "topic_id": topic.id,
             "is_internal": topic.name.startswith("__"),
-            "partitions": [],
-        }
-        for number, part in sorted(topic.partitions.items()):
-            replicas = part.replicas or [part.leader]
-            result["partitions"].append(
+            "partitions": [
                 {
-                    "error_code": 0,
                     "partition_index": number,
                     "leader_id": part.leader,
                     "leader_epoch": part.epoch,
-                    "replica_nodes": replicas,
-                    "isr_nodes": replicas,
-                    "offline_replicas": [],
+                    "replica_nodes": part.replicas or [part.leader],
+                    "isr_nodes": part.replicas or [part.leader],
                     # Java takes no null for these, although the protocol has it.
                     "eligible_leader_replicas": [],
                     "last_known_elr": [],
                 }
-            )
-        return result
+                for number, part in sorted(topic.partitions.items())
+            ],
+        }
 
     async def describe_partitions(self, request: Request) -> Body:
         requested = request.body["topics"] or [{"name": name} for name in sorted(self.model.topics)]
-        return {"topics": [self._described_by(each) for each in requested], "next_cursor": None}
+        return {"topics": [self._described_by(each) for each in requested]}
 
     def _brokers(self, name: str) -> list[Body]:
         return [
@@ -93,8 +88,6 @@ class ServedCluster:
 
     async def describe(self, request: Request) -> Body:
         return {
-            "error_code": 0,
-            "endpoint_type": 1,
             "cluster_id": self.model.cluster_id,
             "controller_id": self.model.controller,
             "brokers": self._brokers("broker_id"),
@@ -106,8 +99,8 @@ class ServedCluster:
             if node not in self.places:
                 node = min(self.places)
             host, port = self.places[node]
-            found = {"error_code": 0, "error_message": None, "key": key}
-            return {**found, "node_id": node, "host": host, "port": port}
+            place = {"node_id": node, "host": host, "port": port}
+            return {**place, "key": key, "error_message": None}
 
         keys = request.body.get("coordinator_keys", [])
         return {
@@ -124,32 +117,30 @@ class ServedCluster:
         return {"topics": [self._created(each, only) for each in request.body["topics"]]}
 
     def _created(self, each: Body, only: bool) -> Body:
-        name = each["name"]
-        replicas = [len(a["broker_ids"]) for a in each["assignments"]] or [
-            each["replication_factor"]
-        ]
-        count = len(each["assignments"]) or each["num_partitions"]
-        count = 1 if count == -1 else count
-        result: Body = {**naming(each), "error_code": 0, "num_partitions": count}
-        result |= {"replication_factor": max(replicas[0], 1), "configs": []}
+        assigned = each["assignments"]
+        count = len(assigned) or (1 if each["num_partitions"] == -1 else each["num_partitions"])
+        if error := self._refusal(each["name"], count):
+            return {**naming(each), "error_code": error, "error_message": None}
+        replicas = len(assigned[0]["broker_ids"]) if assigned else each["replication_factor"]
+        result = {"num_partitions": count, "replication_factor": max(replicas, 1)}
+        if not only:
+            self._to_make.discard(each["name"])
+            result["topic_id"] = self._made_topic(each["name"], count).id
+        return {**naming(each), **result}
+
+    def _refusal(self, name: str, count: int) -> Code:
+        """Why a topic of so many partitions cannot be made."""
         known = self.model.topics.get(name)
         if not 0 < len(name) <= 249:
-            result |= {"error_code": Code.INVALID_TOPIC_EXCEPTION}
-        elif known is not None and known.partitions and name not in self._to_make:
-            result |= {"error_code": Code.TOPIC_ALREADY_EXISTS}
-        elif count < 1:
-            result |= {"error_code": Code.INVALID_PARTITIONS}
-        elif count > self.model.limits.created_partitions - self._made:
-            result |= {"error_code": Code.POLICY_VIOLATION}
-        elif not only:
-            self._to_make.discard(name)
-            self._add(name, count)
-            result["topic_id"] = self.model.topic(name).id
-        if result["error_code"]:
-            result |= {"num_partitions": -1, "replication_factor": -1, "error_message": None}
-        return result
+            return Code.INVALID_TOPIC_EXCEPTION
+        if known is not None and known.partitions and name not in self._to_make:
+            return Code.TOPIC_ALREADY_EXISTS
+        if count < 1:
+            return Code.INVALID_PARTITIONS
+        full = count > self.model.limits.created_partitions - self._made
+        return Code.POLICY_VIOLATION if full else Code.NONE
 
-    def _add(self, name: str, count: int) -> None:
+    def _made_topic(self, name: str, count: int) -> Topic:
         topic = self.model.topic(name)
         nodes: Sequence[int] = sorted(self.places)
         for number in range(count):
@@ -157,6 +148,7 @@ class ServedCluster:
                 node = nodes[number % len(nodes)]
                 topic.partitions[number] = Partition(node, [node])
                 self._made += 1
+        return topic
 
     async def delete(self, request: Request) -> Body:
         names = request.body.get("topic_names", ())
@@ -165,12 +157,12 @@ class ServedCluster:
         for each in requested:
             name = self.model.name_of(each)
             gone = self.model.forget(name)
-            error = Code.NONE
             if gone is not None:
                 self.gone(gone)
+                known: Body = {"topic_id": gone.id}
             else:
                 by_id = any(each.get("topic_id") or b"") and not each.get("name")
                 error = Code.UNKNOWN_TOPIC_ID if by_id else Code.UNKNOWN_TOPIC_OR_PARTITION
-            topic_id = {"topic_id": gone.id} if gone is not None else naming(each)
-            result.append({**topic_id, "name": name or each.get("name"), "error_code": error})
+                known = {**naming(each), "error_code": error}
+            result.append({**known, "name": name or each.get("name")})
         return {"responses": result}

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.proxy.limits import Limits
-from kafkascope.proxy.serve.request import Code, naming, size_of
+from kafkascope.proxy.serve.request import Code, Refused, naming, size_of
 
 # The epoch of a request that wants none, and ends the one that it names.
 NO_SESSION: Final = -1
@@ -119,8 +119,8 @@ class FetchSessions:
         self._bytes = 0
         self._next = random.randrange(1, IDS)
 
-    def of(self, body: Body) -> FetchSession | Code:
-        """Return the session that a Fetch continues or begins, or what is wrong with it."""
+    def of(self, body: Body) -> FetchSession:
+        """Return the session that a Fetch continues or begins."""
         number, epoch = body.get("session_id", 0), body.get("session_epoch", NO_SESSION)
         if epoch in (NO_SESSION, FIRST):
             self._end(number)
@@ -133,9 +133,9 @@ class FetchSessions:
             return session
         known = self._by_id.get(number)
         if known is None:
-            return Code.FETCH_SESSION_ID_NOT_FOUND
+            raise Refused(Code.FETCH_SESSION_ID_NOT_FOUND)
         if epoch != known.epoch:
-            return Code.INVALID_FETCH_SESSION_EPOCH
+            raise Refused(Code.INVALID_FETCH_SESSION_EPOCH)
         self._end(number)
         known.update(body)
         known.changed(self._changes)

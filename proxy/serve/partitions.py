@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.layout import magic_of
@@ -18,12 +18,7 @@ from kafkascope.proxy.serve.fetch_sessions import (
     TopicPartition,
 )
 from kafkascope.proxy.serve.log import Entry, Log
-from kafkascope.proxy.serve.request import (
-    ENTRY,
-    Code,
-    Request,
-    by_partition,
-)
+from kafkascope.proxy.serve.request import ENTRY, Code, Refused, Request, by_partition
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -31,6 +26,8 @@ NEWEST: Final = -3
 EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 READ_COMMITTED: Final = 1
+# What a Fetch tells of a partition that is not there.
+UNKNOWN: Final[Body] = {"high_watermark": -1, "log_start_offset": -1, "records": b""}
 
 
 # What was read of a partition, and whether it has to be read again, though nothing changes there.
@@ -54,6 +51,17 @@ class Partitions:
         topic = self._model.topics.get(name)
         return None if topic is None else topic.partitions.get(number)
 
+    def _named(self, topic: Body, number: int, **unknown: Any) -> Partition:
+        """The partition that a request names; refused where there is none. `unknown`: what the
+        response tells then."""
+        name = self._model.name_of(topic)
+        part = self.find(name, number)
+        if part is None:
+            by_id = not name and "topic_id" in topic
+            error = Code.UNKNOWN_TOPIC_ID if by_id else Code.UNKNOWN_TOPIC_OR_PARTITION
+            raise Refused(error, **unknown)
+        return part
+
     def wake(self) -> None:
         self._written.set()
 
@@ -76,14 +84,11 @@ class Partitions:
 
     async def fetch(self, request: Request) -> Body:
         session = self._sessions.of(request.body)
-        if isinstance(session, Code):
-            return {"error_code": session, "session_id": 0, "responses": []}
         until = time.monotonic() + min(request.body["max_wait_ms"] / 1000, self._limits.wait_s)
         found, ready = self._read(request.version, request.body, session)
         while not ready and await self._news(session, until):
             found, ready = self._read(request.version, request.body, session)
-        responses = _new_parts(session, found)
-        return {"error_code": 0, "session_id": session.id, "responses": responses}
+        return {"session_id": session.id, "responses": _new_parts(session, found)}
 
     async def _news(self, session: FetchSession, moment: float) -> bool:
         """Wait until a partition of a session changed; False when the moment has come."""
@@ -100,18 +105,17 @@ class Partitions:
         found, ready = [], False
         for key in session.due:
             partition = session.partitions[key]
-            name = self._model.name_of(partition.topic)
             number = partition.partition["partition"]
-            part = self.find(name, number)
-            result: Body = {"partition_index": number, "records": b""}
             more = left <= 0
-            if part is None:
-                result["error_code"] = _unknown(partition.topic, name)
-                result |= {"high_watermark": -1, "last_stable_offset": -1, "log_start_offset": -1}
+            try:
+                part = self._named(partition.topic, number, **UNKNOWN)
+            except Refused as refused:
+                result = refused.body
             else:
-                result |= _portion(part.log, partition.partition, left, magic, committed)
+                result = _portion(part.log, partition.partition, left, magic, committed)
                 left -= len(result["records"])
-            news = bool(result["records"]) or result["error_code"] != 0
+            result["partition_index"] = number
+            news = bool(result["records"] or result["error_code"])
             ready |= news
             found.append((key, result, news or more))
         return found, ready
@@ -120,24 +124,17 @@ class Partitions:
         committed = request.body.get("isolation_level", 0) == READ_COMMITTED
 
         def listed(topic: Body, partition: Body) -> Body:
-            part = self.find(self._model.name_of(topic), partition["partition_index"])
-            result: Body = {"partition_index": partition["partition_index"], "error_code": 0}
-            if part is None:
-                unknown = {"offset": -1, "timestamp": -1, "old_style_offsets": []}
-                return {**result, **unknown, "error_code": Code.UNKNOWN_TOPIC_OR_PARTITION}
+            part = self._named(topic, partition["partition_index"])
             offset, stamp = _offset_at(part.log, partition["timestamp"], committed)
-            result |= {"offset": offset, "timestamp": stamp, "leader_epoch": part.epoch}
+            result: Body = {"offset": offset, "timestamp": stamp, "leader_epoch": part.epoch}
             return {**result, "old_style_offsets": [offset] if offset >= 0 else []}
 
         return {"topics": by_partition(request.body["topics"], listed)}
 
     async def leader_epoch(self, request: Request) -> Body:
         def found(topic: Body, partition: Body) -> Body:
-            part = self.find(self._model.name_of(topic), partition["partition"])
-            result = {"partition": partition["partition"], "error_code": 0}
-            if part is None:
-                return {**result, "error_code": Code.UNKNOWN_TOPIC_OR_PARTITION}
-            return {**result, "leader_epoch": part.epoch, "end_offset": part.log.next}
+            part = self._named(topic, partition["partition"])
+            return {"leader_epoch": part.epoch, "end_offset": part.log.next}
 
         return {"topics": by_partition(request.body["topics"], found)}
 
@@ -149,28 +146,24 @@ class Partitions:
         return None if request.body["acks"] == 0 else {"responses": topics}
 
     def _appended(self, topic: Body, data: Body) -> Body:
+        log = self._named(topic, data["index"], base_offset=-1).log
+        if self._written_bytes + len(data["records"] or b"") > self._limits.written_bytes:
+            raise Refused(Code.KAFKA_STORAGE_ERROR, base_offset=-1)
+        if not data["records"]:
+            return {"base_offset": -1}
+        before = log.bytes
+        base = log.append(data["records"])
+        self._written_bytes += log.bytes - before
         name = self._model.name_of(topic)
-        result: Body = {"index": data["index"], "error_code": 0, "base_offset": -1}
-        part = self.find(name, data["index"])
-        if part is None:
-            result["error_code"] = _unknown(topic, name)
-        elif self._written_bytes + len(data["records"] or b"") > self._limits.written_bytes:
-            result["error_code"] = Code.KAFKA_STORAGE_ERROR
-        elif data["records"]:
-            before = part.log.bytes
-            result["base_offset"] = part.log.append(data["records"])
-            self._written_bytes += part.log.bytes - before
-            place = TopicPartition(name, self._model.topics[name].id, data["index"])
-            self._changes.note(place)
-            for producer in part.log.writers():
-                places = self._open.setdefault(producer, {})
-                if place not in places:
-                    places[place] = None
-                    self._written_bytes += ENTRY
-            if result["base_offset"] < 0:
-                result["error_code"] = Code.CORRUPT_MESSAGE
-            result["log_start_offset"] = part.log.start
-        return {**result, "log_append_time_ms": -1}
+        place = TopicPartition(name, self._model.topics[name].id, data["index"])
+        self._changes.note(place)
+        for producer in log.writers():
+            places = self._open.setdefault(producer, {})
+            if place not in places:
+                places[place] = None
+                self._written_bytes += ENTRY
+        error = Code.CORRUPT_MESSAGE if base < 0 else Code.NONE
+        return {"error_code": error, "base_offset": base, "log_start_offset": log.start}
 
     def end_transaction(self, producer: int, epoch: int, committed: bool) -> None:
         """Append a marker to every partition where the producer has a transaction open."""
@@ -208,11 +201,6 @@ def _new_parts(session: FetchSession, found: list[Result]) -> list[Body]:
     return list(topics.values())
 
 
-def _unknown(topic: Body, name: str) -> Code:
-    by_id = not name and "topic_id" in topic
-    return Code.UNKNOWN_TOPIC_ID if by_id else Code.UNKNOWN_TOPIC_OR_PARTITION
-
-
 def _portion(log: Log, partition: Body, left: int, magic: int, committed: bool) -> Body:
     offset = partition["fetch_offset"]
     stable = log.stable
@@ -222,7 +210,6 @@ def _portion(log: Log, partition: Body, left: int, magic: int, committed: bool) 
         "high_watermark": max(log.end, offset if offset <= log.next else 0),
         "log_start_offset": log.start,
         "aborted_transactions": None,
-        "preferred_read_replica": -1,
         "records": b"",
     }
     result["last_stable_offset"] = stable if stable < log.end else result["high_watermark"]

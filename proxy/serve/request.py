@@ -1,4 +1,4 @@
-"""Requests as handlers see them, error codes, parts that the responses of many APIs share, and the
+"""Requests as handlers see them, their errors, parts that the responses of many APIs share, and the
 account of the memory that clients may fill."""
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from enum import IntEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.codec.walk import fitted
+from kafkascope.dissectors.registry import layout_of
 from kafkascope.proxy.limits import LIMITS, Limits
 
 # Bytes that a small object takes beside its texts, with its place in a dict.
@@ -82,8 +84,27 @@ class Request(NamedTuple):
     client_id: str | None = None
 
 
-# The body of the response, complete or not; None when none is due.
+# The body of the response; what it lacks gets its default. None when no response is due.
 Handler: TypeAlias = Callable[[Request], Awaitable[Body | None]]
+
+
+class Refused(Exception):
+    """A request, or what it says of a partition, is refused with an error."""
+
+    def __init__(self, code: Code, **fields: Any) -> None:
+        """`fields`: what the response tells besides."""
+        super().__init__(code)
+        self.body: Body = {"error_code": code, **fields}
+
+
+async def respond(handler: Handler, api: str, request: Request) -> Body | None:
+    """Return a complete response, or a refusal; None when no response is due."""
+    try:
+        body = await handler(request)
+    except Refused as refused:
+        body = refused.body
+    layout = layout_of(f"{api}Response", request.version)
+    return None if body is None else fitted(layout, body)
 
 
 class Code(IntEnum):
@@ -137,8 +158,13 @@ def listed(name: str, protocol: str, state: str, kind: str) -> Body:
     }
 
 
-def naming(each: Body) -> Body:
-    return {name: each[name] for name in ("name", "topic", "topic_id") if name in each}
+# Fields by which requests and responses name a topic, and number a partition.
+TOPIC: Final = ("name", "topic", "topic_id")
+PARTITION: Final = ("partition_index", "partition", "index")
+
+
+def naming(each: Body, fields: tuple[str, ...] = TOPIC) -> Body:
+    return {name: each[name] for name in fields if name in each}
 
 
 def by_partition(
@@ -148,8 +174,16 @@ def by_partition(
     target: str = "partitions",
 ) -> list[Body]:
     """The topics of a request with a result for each partition, which `result` makes from topic
-    and partition. `source` and `target`: the fields that hold partitions there and here."""
+    and partition, or refuses. `source` and `target`: the fields that hold partitions there and
+    here."""
+
+    def of(topic: Body, part: Any) -> Body:
+        number = naming(part, PARTITION) if isinstance(part, dict) else {"partition_index": part}
+        try:
+            return {**number, **result(topic, part)}
+        except Refused as refused:
+            return {**number, **refused.body}
+
     return [
-        {**naming(topic), target: [result(topic, part) for part in topic[source]]}
-        for topic in topics
+        {**naming(topic), target: [of(topic, part) for part in topic[source]]} for topic in topics
     ]

@@ -10,6 +10,7 @@ from typing import Any
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.session.session import Session
 from kafkascope.captures.inputs.spool import Spool
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.records.records import Partial, Record, batches, open_batch
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.proxy.limits import LIMITS, Limits
@@ -17,6 +18,7 @@ from kafkascope.proxy.replay.peer import Peer, Reach
 from kafkascope.proxy.serve.broker import Broker, Library
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.logins import Accounts
+from kafkascope.proxy.serve.request import Handler, Request, respond
 from kafkascope.proxy.serve.server import Server
 from tests.kit.samples import SAMPLES
 
@@ -42,6 +44,15 @@ def batch(*values: bytes, base: int = 0, transaction: bool = False, **more: Any)
     if transaction:
         more = {"attributes": 0x10, "producer_id": PRODUCER, "producer_epoch": 0} | more
     return encode_batch(rows(*values, base=base), **more)
+
+
+async def answered(
+    handler: Handler, api: str, version: int, body: Body, client_id: str = "test"
+) -> Body:
+    """The whole response of a handler, whether it takes the request or refuses it."""
+    response = await respond(handler, api, Request(version, body, client_id))
+    assert response is not None
+    return response
 
 
 def library_of(name: str, limits: Limits = LIMITS) -> tuple[CapturedCluster, Library, Any]:

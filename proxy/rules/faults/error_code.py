@@ -16,7 +16,6 @@ from kafkascope.analyzer.text import suggestion
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import (
     ArrayWire,
-    BytesWire,
     Layout,
     NumberWire,
     Slot,
@@ -159,9 +158,6 @@ def _plain(wire: StructWire) -> dict[str, str]:
 
 def _echo(wire: StructWire, request_wire: StructWire, request: dict[str, Any]) -> dict[str, Any]:
     body: dict[str, Any] = implied_default(wire)
-    for slot in wire.slots:
-        if isinstance(slot.wire, BytesWire) and not slot.wire.nullable:
-            body[slot.name] = b""
     theirs = _plain(request_wire)
     for meaning, name in _plain(wire).items():
         if meaning in theirs and _fits(wire, name, request[theirs[meaning]]):

@@ -16,6 +16,7 @@ from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.request import (
     Code,
     MemoryBudget,
+    Refused,
     Request,
     has_place,
     listed,
@@ -80,39 +81,58 @@ class MemberGroups(ABC, Generic[M, G]):
         self._budget = budget or MemoryBudget()
         self._budget.holds(self._held)
 
-    async def respond_heartbeat(self, request: Request) -> Body:
-        return self.heartbeat(request.body, request.client_id or "")
-
-    def heartbeat(self, body: Body, client_id: str = "") -> Body:
+    async def heartbeat(self, request: Request) -> Body:
+        body = request.body
         name, epoch = body["group_id"], body["member_epoch"]
         member_id = body["member_id"] or str(uuid.uuid4())
-        names, regex = body.get("subscribed_topic_names"), body.get("subscribed_topic_regex")
+        beat: Body = {"member_id": member_id, "heartbeat_interval_ms": HEARTBEAT_MS}
+        try:
+            group = self._group(name, member_id, request)
+            self._expire(group, member_id)
+            if epoch < 0:
+                self._remove(group, member_id)
+                return {**beat, "member_epoch": epoch}
+            member = self._member(group, member_id, request)
+            assignment = self._assigned(group, member, body)
+        except Refused as refused:
+            return {**beat, **refused.body}
+        if assignment == member.last_assignment:
+            new = None
+        else:
+            new = {"topic_partitions": by_topic(assignment)}
+            member.last_assignment = assignment
+        return {**beat, "member_epoch": group.epoch, "assignment": new}
+
+    def _group(self, name: str, member_id: str, request: Request) -> G:
+        """The group of that name, made when it is not known; refused where there is no room."""
+        names = request.body.get("subscribed_topic_names")
+        regex = request.body.get("subscribed_topic_regex")
         # Plain heartbeats say nothing new.
         known = name in self._groups and member_id in self._groups[name].members
-        size = size_of(name, member_id, client_id, regex) + size_of_names(names or ())
+        size = size_of(name, member_id, request.client_id, regex) + size_of_names(names or ())
         fits = (known and not (names or regex)) or self._budget.admit(size)
-        limits = self._budget.limits
-        if not has_place(self._groups, name, limits.epoch_groups) or not fits:
-            return refused(member_id, Code.GROUP_MAX_SIZE_REACHED)
-        group = self._groups.setdefault(name, self.new_group())
-        self._expire(group, member_id)
-        if epoch < 0:
-            self._remove(group, member_id)
-            return beat(member_id, epoch, None)
-        member = group.members.get(member_id)
+        if not has_place(self._groups, name, self._budget.limits.epoch_groups) or not fits:
+            raise Refused(Code.GROUP_MAX_SIZE_REACHED)
+        return self._groups.setdefault(name, self.new_group())
+
+    def _member(self, group: G, member_id: str, request: Request) -> M:
+        """The member that sends a heartbeat, made when it joins."""
+        epoch = request.body["member_epoch"]
+        member: M | None = group.members.get(member_id)
         if member is None:
             if epoch > 0:
-                return refused(member_id, Code.UNKNOWN_MEMBER_ID)
-            if len(group.members) >= limits.group_members:
-                return refused(member_id, Code.GROUP_MAX_SIZE_REACHED)
-            member = group.members[member_id] = self._joined(group, member_id, client_id, body)
+                raise Refused(Code.UNKNOWN_MEMBER_ID)
+            if len(group.members) >= self._budget.limits.group_members:
+                raise Refused(Code.GROUP_MAX_SIZE_REACHED)
+            member = self._joined(group, member_id, request)
+            group.members[member_id] = member
             group.epoch += 1
         elif epoch == 0:
             member.last_assignment = None
         elif epoch > group.epoch:
-            return refused(member_id, Code.FENCED_MEMBER_EPOCH)
+            raise Refused(Code.FENCED_MEMBER_EPOCH)
         member.seen = time.monotonic()
-        return self._assigned(group, member, body)
+        return member
 
     def _held(self) -> int:
         return sum(
@@ -137,10 +157,9 @@ class MemberGroups(ABC, Generic[M, G]):
         group = self._groups.get(name)
         if group is None:
             message = f"Group {name} is not a {self.kind} group."
-            result = {"error_code": Code.GROUP_ID_NOT_FOUND, "error_message": message}
-            return {**result, "group_id": name, "group_state": "Dead"}
+            error = {"error_code": Code.GROUP_ID_NOT_FOUND, "error_message": message}
+            return {**error, "group_id": name, "group_state": "Dead"}
         return {
-            "error_code": 0,
             "group_id": name,
             "group_state": "Stable" if group.members else "Empty",
             "group_epoch": group.epoch,
@@ -153,7 +172,7 @@ class MemberGroups(ABC, Generic[M, G]):
                     "member_epoch": group.epoch,
                     "client_id": each.client,
                     "subscribed_topic_names": each.topics,
-                    **self._member(each),
+                    **self._details(each),
                 }
                 for each in group.members.values()
             ],
@@ -177,15 +196,15 @@ class MemberGroups(ABC, Generic[M, G]):
         return gone
 
     @abstractmethod
-    def _joined(self, group: G, member_id: str, client_id: str, body: Body) -> M:
+    def _joined(self, group: G, member_id: str, request: Request) -> M:
         """Return a new member of a group."""
 
     @abstractmethod
-    def _assigned(self, group: G, member: M, body: Body) -> Body:
-        """Take in what a member says and return the response to its heartbeat."""
+    def _assigned(self, group: G, member: M, body: Body) -> set[TopicPartition]:
+        """Take in what a member says in a heartbeat, and return what it is assigned."""
 
     @abstractmethod
-    def _member(self, member: M) -> Body:
+    def _details(self, member: M) -> Body:
         """Return what descriptions of a member have besides what all have."""
 
 
@@ -196,14 +215,12 @@ class ConsumerGroups(MemberGroups[Consumer, EpochGroup[Consumer]]):
     assignor = "uniform"
     new_group = EpochGroup
 
-    def _joined(
-        self, group: EpochGroup[Consumer], member_id: str, client_id: str, body: Body
-    ) -> Consumer:
+    def _joined(self, group: EpochGroup[Consumer], member_id: str, request: Request) -> Consumer:
         # A static member comes back as the same instance.
-        instance = body.get("instance_id")
+        instance = request.body.get("instance_id")
         for old in [m.id for m in group.members.values() if instance and m.instance == instance]:
             self._remove(group, old)
-        return Consumer(member_id, client_id, instance=instance)
+        return Consumer(member_id, request.client_id or "", instance=instance)
 
     def _held(self) -> int:
         groups = self._groups.values()
@@ -230,14 +247,16 @@ class ConsumerGroups(MemberGroups[Consumer, EpochGroup[Consumer]]):
             topics |= {name for name in self._model.topics if regex.search(name)}
         return topics
 
-    def _assigned(self, group: EpochGroup[Consumer], member: Consumer, body: Body) -> Body:
+    def _assigned(
+        self, group: EpochGroup[Consumer], member: Consumer, body: Body
+    ) -> set[TopicPartition]:
         """Assign round robin to those who subscribe; what others still own comes later."""
         if body["member_epoch"] == 0:
             member.owned = set()
         try:
             self._subscribe(group, member, body)
         except RegexError as error:
-            return refused(member.id, Code.INVALID_REGULAR_EXPRESSION, str(error))
+            raise Refused(Code.INVALID_REGULAR_EXPRESSION, error_message=str(error)) from None
         if body.get("topic_partitions") is not None:
             # Nobody owns what is not there: the model is the limit of the set.
             member.owned = {
@@ -262,12 +281,10 @@ class ConsumerGroups(MemberGroups[Consumer, EpochGroup[Consumer]]):
         taken = {p for m in group.members.values() if m is not member for p in m.owned}
         mine = member.target - taken
         member.epoch = group.epoch
-        if mine == member.last_assignment:
-            return beat(member.id, member.epoch, None)
-        member.last_assignment = mine
-        # What it has to give up counts as its own until it says that it has done so.
-        member.owned |= mine
-        return beat(member.id, member.epoch, {"topic_partitions": by_topic(mine)})
+        if mine != member.last_assignment:
+            # What it has to give up counts as its own until it says that it has done so.
+            member.owned |= mine
+        return mine
 
     # --- what others ask
 
@@ -286,7 +303,7 @@ class ConsumerGroups(MemberGroups[Consumer, EpochGroup[Consumer]]):
             return Code.UNKNOWN_MEMBER_ID
         return Code.STALE_MEMBER_EPOCH if epoch > member.epoch else 0
 
-    def _member(self, member: Consumer) -> Body:
+    def _details(self, member: Consumer) -> Body:
         return {
             "instance_id": member.instance,
             "member_epoch": member.epoch,
@@ -303,17 +320,3 @@ def by_topic(places: set[TopicPartition]) -> list[Body]:
     for topic_id, number in sorted(places):
         topics.setdefault(topic_id, []).append(number)
     return [{"topic_id": each, "partitions": numbers} for each, numbers in topics.items()]
-
-
-def beat(member_id: str, epoch: int, assignment: Body | None) -> Body:
-    return {
-        "error_code": 0,
-        "member_id": member_id,
-        "member_epoch": epoch,
-        "heartbeat_interval_ms": HEARTBEAT_MS,
-        "assignment": assignment,
-    }
-
-
-def refused(member_id: str, error: Code, message: str | None = None) -> Body:
-    return {**beat(member_id, 0, None), "error_code": error, "error_message": message}

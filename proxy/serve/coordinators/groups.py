@@ -14,6 +14,7 @@ from kafkascope.dissectors.schema import Versions
 from kafkascope.proxy.serve.request import (
     Code,
     MemoryBudget,
+    Refused,
     Request,
     has_place,
     listed,
@@ -34,12 +35,12 @@ class ClassicMember:
 
     id: str
     instance: str | None
-    session_s: float
-    rebalance_s: float
-    protocols: list[Body]
-    seen: float
-    joining: asyncio.Future[int] | None = None
-    syncing: asyncio.Future[int] | None = None
+    session_s: float = 0.0
+    rebalance_s: float = 0.0
+    protocols: list[Body] = field(default_factory=list)
+    seen: float = 0.0
+    joining: asyncio.Future[Code] | None = None
+    syncing: asyncio.Future[Code] | None = None
     assignment: bytes = b""
 
 
@@ -68,15 +69,6 @@ class Groups:
         self._limits = self._budget.limits
         self._budget.holds(self._held)
 
-    async def respond_heartbeat(self, request: Request) -> Body:
-        return {"error_code": self.heartbeat(request.body)}
-
-    async def respond_leave(self, request: Request) -> Body:
-        members = self.leave(request.body)
-        # One member leaves until version 2, and has its error at the top.
-        error = members[0]["error_code"] if "members" not in request.body else 0
-        return {"error_code": error, "members": members}
-
     def _group(self, name: str) -> ClassicGroup | None:
         """The group of that name, made when it is not known. None: there are too many."""
         if name not in self._groups:
@@ -94,36 +86,67 @@ class Groups:
                 held += size_of(member.id, member.assignment) + size_of_protocols(member.protocols)
         return held
 
-    async def join(self, version: int, client_id: str | None, body: Body) -> Body:
+    async def join(self, request: Request) -> Body:
+        body, member_id = request.body, request.body["member_id"]
         group = self._group(body["group_id"])
         if group is None:
-            return _joined(Code.GROUP_MAX_SIZE_REACHED, body["member_id"])
+            raise Refused(Code.GROUP_MAX_SIZE_REACHED, member_id=member_id)
         self._expire(group)
-        member_id = body["member_id"]
-        instance = body.get("group_instance_id")
         if not member_id:
-            member_id = f"{instance or client_id or 'member'}-{uuid.uuid4()}"
-            if len(group.members) >= self._limits.group_members:
-                return _joined(Code.GROUP_MAX_SIZE_REACHED, "")
-            if version in MEMBER_ID_NEEDED and not instance:
-                if len(group.known) >= self._limits.offered_ids:
-                    group.known.pop(next(iter(group.known)))
-                elif not self._budget.admit(size_of(member_id)):
-                    return _joined(Code.GROUP_MAX_SIZE_REACHED, "")
-                group.known[member_id] = None
-                return _joined(Code.MEMBER_ID_REQUIRED, member_id)
-            _replace(group, instance)
+            member_id = self._new_member_id(group, request)
         elif member_id not in group.members and member_id not in group.known:
-            return _joined(Code.UNKNOWN_MEMBER_ID, member_id)
+            raise Refused(Code.UNKNOWN_MEMBER_ID, member_id=member_id)
+        member = self._member_that_joins(group, member_id, body)
+        if member.joining is None or member.joining.done():
+            member.joining = asyncio.get_running_loop().create_future()
+        self._rebalance(group)
+        await _waited(asyncio.shield(member.joining), member)
+        member.seen = time.monotonic()
+        others = group.members.values() if group.leader == member_id else ()
+        return {
+            "generation_id": group.generation,
+            "protocol_type": group.type,
+            "protocol_name": group.protocol,
+            "leader": group.leader,
+            "member_id": member_id,
+            "members": [
+                {
+                    "member_id": each.id,
+                    "group_instance_id": each.instance,
+                    "metadata": _metadata(each, group.protocol),
+                }
+                for each in others
+            ],
+        }
+
+    def _new_member_id(self, group: ClassicGroup, request: Request) -> str:
+        """Return the id of a member that comes without one; some only learn it (KIP-394)."""
+        instance = request.body.get("group_instance_id")
+        member_id = f"{instance or request.client_id or 'member'}-{uuid.uuid4()}"
+        if len(group.members) >= self._limits.group_members:
+            raise Refused(Code.GROUP_MAX_SIZE_REACHED)
+        if request.version in MEMBER_ID_NEEDED and not instance:
+            if len(group.known) >= self._limits.offered_ids:
+                group.known.pop(next(iter(group.known)))
+            elif not self._budget.admit(size_of(member_id)):
+                raise Refused(Code.GROUP_MAX_SIZE_REACHED)
+            group.known[member_id] = None
+            raise Refused(Code.MEMBER_ID_REQUIRED, member_id=member_id, protocol_name=None)
+        _replace(group, instance)
+        return member_id
+
+    def _member_that_joins(self, group: ClassicGroup, member_id: str, body: Body) -> ClassicMember:
+        """Return a member, new or known, with what it says in a JoinGroup."""
         member = group.members.get(member_id)
         fresh = member is None
         more = size_of_protocols(body["protocols"])
         more += size_of(member_id) if member is None else -size_of_protocols(member.protocols)
         if more > 0 and not self._budget.admit(more):
-            return _joined(Code.GROUP_MAX_SIZE_REACHED, member_id)
+            raise Refused(Code.GROUP_MAX_SIZE_REACHED, member_id=member_id)
         group.known.pop(member_id, None)
         if member is None:
-            member = group.members[member_id] = ClassicMember(member_id, instance, 0, 0, [], 0)
+            instance = body.get("group_instance_id")
+            member = group.members[member_id] = ClassicMember(member_id, instance)
         member.session_s = min(max(body["session_timeout_ms"] / 1000, 1), self._limits.rebalance_s)
         limit_ms: int = body.get("rebalance_timeout_ms") or body["session_timeout_ms"]
         member.rebalance_s = min(max(limit_ms, 1) / 1000, self._limits.rebalance_s)
@@ -134,34 +157,9 @@ class Groups:
             member.protocols = had
             if fresh:
                 del group.members[member_id]
-            return _joined(Code.INCONSISTENT_GROUP_PROTOCOL, member_id)
+            raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, member_id=member_id)
         group.type = body["protocol_type"]
-        loop = asyncio.get_running_loop()
-        if member.joining is None or member.joining.done():
-            member.joining = loop.create_future()
-        self._rebalance(group)
-        error = await _waited(asyncio.shield(member.joining), member)
-        if error:
-            return _joined(error, member_id)
-        member.seen = time.monotonic()
-        members = []
-        if group.leader == member_id:
-            members = [
-                {
-                    "member_id": each.id,
-                    "group_instance_id": each.instance,
-                    "metadata": _metadata(each, group.protocol),
-                }
-                for each in group.members.values()
-            ]
-        return {
-            **_joined(0, member_id),
-            "generation_id": group.generation,
-            "protocol_type": group.type,
-            "protocol_name": group.protocol,
-            "leader": group.leader,
-            "members": members,
-        }
+        return member
 
     def _rebalance(self, group: ClassicGroup) -> None:
         """Begin a rebalance, or complete it when everybody has joined."""
@@ -192,51 +190,39 @@ class Groups:
         group.state = SYNCING
         for member in group.members.values():
             member.assignment = b""
-            _settle(member.joining, 0)
+            _settle(member.joining, Code.NONE)
             member.joining = None
 
-    async def sync(self, body: Body) -> Body:
-        group, error = self._checked(body)
-        blank = {
-            "error_code": error,
-            "protocol_type": None,
-            "protocol_name": None,
-            "assignment": b"",
-        }
-        if error or group is None:
-            return blank
+    async def sync(self, request: Request) -> Body:
+        body = request.body
+        group, member = self._of_member(body)
         if group.state == JOINING:
-            return {**blank, "error_code": Code.REBALANCE_IN_PROGRESS}
-        member = group.members[body["member_id"]]
-        if body["member_id"] == group.leader and group.state == SYNCING:
+            raise Refused(Code.REBALANCE_IN_PROGRESS)
+        if member.id == group.leader and group.state == SYNCING:
             if not self._budget.admit(sum(size_of(e["assignment"]) for e in body["assignments"])):
-                return {**blank, "error_code": Code.UNKNOWN_SERVER_ERROR}
+                raise Refused(Code.UNKNOWN_SERVER_ERROR)
             for each in body["assignments"]:
                 if each["member_id"] in group.members:
                     group.members[each["member_id"]].assignment = each["assignment"]
             group.state = STABLE
             for other in group.members.values():
-                _settle(other.syncing, 0)
+                _settle(other.syncing, Code.NONE)
         elif group.state == SYNCING:
             # Until the leader has sent the assignment.
             member.syncing = asyncio.get_running_loop().create_future()
-            error = await _waited(member.syncing, member)
-            if error:
-                return {**blank, "error_code": error}
+            await _waited(member.syncing, member)
         return {
-            "error_code": 0,
             "protocol_type": group.type,
             "protocol_name": group.protocol,
             "assignment": member.assignment,
         }
 
-    def heartbeat(self, body: Body) -> int:
-        """The error of a heartbeat; 0: none."""
-        group, error = self._checked(body)
-        if error or group is None:
-            return error
+    async def heartbeat(self, request: Request) -> Body:
+        group, _ = self._of_member(request.body)
         self._expire(group)
-        return Code.REBALANCE_IN_PROGRESS if group.state == JOINING else 0
+        if group.state == JOINING:
+            raise Refused(Code.REBALANCE_IN_PROGRESS)
+        return {}
 
     def check_commit(self, body: Body) -> int:
         """The error of a commit by a member; 0: none, as for those from outside of the group."""
@@ -249,12 +235,12 @@ class Groups:
         group.members[body["member_id"]].seen = time.monotonic()
         return 0 if generation == group.generation else Code.ILLEGAL_GENERATION
 
-    def leave(self, body: Body) -> list[Body]:
+    async def leave(self, request: Request) -> Body:
+        body = request.body
         group = self._groups.get(body["group_id"]) or ClassicGroup(body["group_id"])
-        members = body.get("members") or [{"member_id": body.get("member_id", "")}]
-        result = []
-        for each in members:
-            found = each["member_id"]
+        result: list[Body] = []
+        for each in body.get("members") or [body]:
+            found = each.get("member_id", "")
             if not found and each.get("group_instance_id"):
                 instance = each["group_instance_id"]
                 same = (m.id for m in group.members.values() if m.instance == instance)
@@ -267,14 +253,17 @@ class Groups:
             self._rebalance(group)
         else:
             group.state = EMPTY
-        return result
+        # One member leaves until version 2, and has its error at the top.
+        return {"members": result} if "members" in body else result[0]
 
-    def described(self, name: str) -> Body:
+    async def describe(self, request: Request) -> Body:
+        return {"groups": [self._described(name) for name in request.body["groups"]]}
+
+    def _described(self, name: str) -> Body:
         group = self._groups.get(name)
         if group is None:
-            return {"group_id": name, "group_state": "Dead", "members": [], "error_code": 0}
+            return {"group_id": name, "group_state": "Dead"}
         return {
-            "error_code": 0,
             "group_id": name,
             "group_state": group.state,
             "protocol_type": group.type,
@@ -298,15 +287,17 @@ class Groups:
             for group in self._groups.values()
         ]
 
-    def _checked(self, body: Body) -> tuple[ClassicGroup | None, int]:
+    def _of_member(self, body: Body) -> tuple[ClassicGroup, ClassicMember]:
+        """The group and the member of a request, which has to be of the current generation."""
         group = self._groups.get(body["group_id"])
         if group is None or body["member_id"] not in group.members:
-            return None, Code.UNKNOWN_MEMBER_ID
-        group.members[body["member_id"]].seen = time.monotonic()
-        if body["generation_id"] == group.generation:
-            return group, 0
-        joining = group.state == JOINING
-        return group, Code.REBALANCE_IN_PROGRESS if joining else Code.ILLEGAL_GENERATION
+            raise Refused(Code.UNKNOWN_MEMBER_ID)
+        member = group.members[body["member_id"]]
+        member.seen = time.monotonic()
+        if body["generation_id"] != group.generation:
+            joining = group.state == JOINING
+            raise Refused(Code.REBALANCE_IN_PROGRESS if joining else Code.ILLEGAL_GENERATION)
+        return group, member
 
     def _expire(self, group: ClassicGroup) -> None:
         now = time.monotonic()
@@ -329,29 +320,19 @@ def _replace(group: ClassicGroup, instance: str | None) -> None:
         _settle(old.syncing, Code.FENCED_INSTANCE_ID)
 
 
-async def _waited(turn: asyncio.Future[int], member: ClassicMember) -> int:
-    """Return the error with which a member's request goes on."""
+async def _waited(turn: asyncio.Future[Code], member: ClassicMember) -> None:
+    """Wait until a member's request may go on; it is refused where it may not."""
     try:
-        return await asyncio.wait_for(turn, member.rebalance_s + 5)
+        error = await asyncio.wait_for(turn, member.rebalance_s + 5)
     except TimeoutError:
-        return Code.REBALANCE_IN_PROGRESS
+        error = Code.REBALANCE_IN_PROGRESS
+    if error:
+        raise Refused(error, member_id=member.id)
 
 
-def _settle(waiting: asyncio.Future[int] | None, error: int) -> None:
+def _settle(waiting: asyncio.Future[Code] | None, error: Code) -> None:
     if waiting is not None and not waiting.done():
         waiting.set_result(error)
-
-
-def _joined(error: int, member_id: str) -> Body:
-    return {
-        "error_code": error,
-        "generation_id": -1,
-        "protocol_type": None,
-        "protocol_name": "" if error != Code.MEMBER_ID_REQUIRED else None,
-        "leader": "",
-        "member_id": member_id,
-        "members": [],
-    }
 
 
 def _common(group: ClassicGroup) -> str | None:

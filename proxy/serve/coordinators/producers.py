@@ -4,6 +4,7 @@ until it ends. Sans-I/O."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -18,6 +19,7 @@ from kafkascope.proxy.serve.request import (
     ENTRY,
     Code,
     MemoryBudget,
+    Refused,
     Request,
     by_partition,
     size_of,
@@ -68,8 +70,7 @@ class Offsets:
         error = self.classic.check_commit(body) or self.consumers.check_commit(body)
 
         def kept(topic: Body, part: Body) -> Body:
-            failed = error or self._keep(groups, body["group_id"], topic, part)
-            return {"partition_index": part["partition_index"], "error_code": failed}
+            return {"error_code": error or self._keep(groups, body["group_id"], topic, part)}
 
         return {"topics": by_partition(body["topics"], kept)}
 
@@ -105,7 +106,7 @@ class Offsets:
     async def fetch(self, request: Request) -> Body:
         body = request.body
         if "groups" not in body:
-            return {"error_code": 0, "topics": self._committed(body["group_id"], body["topics"])}
+            return {"topics": self._committed(body["group_id"], body["topics"])}
         groups = []
         for each in body["groups"]:
             error = self.consumers.check_member(
@@ -118,29 +119,19 @@ class Offsets:
     def _committed(self, group: str, topics: list[Body] | None) -> list[Body]:
         known = self._known.get(group, {})
         if topics is None:
-            by_name: dict[str, list[int]] = {}
+            known_topics, by_name = self.model.topics, defaultdict[str, list[int]](list)
             for name, number in known:
-                by_name.setdefault(name, []).append(number)
+                by_name[name].append(number)
             topics = [
-                {
-                    "name": name,
-                    "topic_id": self.model.topic(name).id,
-                    "partition_indexes": numbers,
-                }
+                {"name": name, "topic_id": known_topics[name].id, "partition_indexes": numbers}
                 for name, numbers in by_name.items()
-                if name in self.model.topics
+                if name in known_topics
             ]
 
         def committed(topic: Body, number: int) -> Body:
             place = self.model.name_of(topic), number
             offset, metadata = known.get(place, (-1, ""))
-            return {
-                "partition_index": number,
-                "committed_offset": offset,
-                "committed_leader_epoch": -1,
-                "metadata": metadata or "",
-                "error_code": 0,
-            }
+            return {"committed_offset": offset, "metadata": metadata or ""}
 
         return by_partition(topics, committed, "partition_indexes")
 
@@ -171,91 +162,67 @@ class Producers:
         self._next += 1
         return self._next, 0
 
+    def _next_epoch(self, producer: int, epoch: int) -> tuple[int, int]:
+        return (producer, epoch + 1) if epoch < LAST_EPOCH else self._fresh()
+
     async def init(self, request: Request) -> Body:
         name = request.body["transactional_id"]
-        if not name:
-            producer, epoch = self._fresh()
-            return {"error_code": 0, "producer_id": producer, "producer_epoch": epoch}
-        known = self._known.get(name)
-        if known is None:
-            if not self.budget.admit(size_of(name)):
-                error = Code.UNKNOWN_SERVER_ERROR
-                return {"error_code": error, "producer_id": -1, "producer_epoch": -1}
-            if len(self._known) >= self.budget.limits.transactional_ids:
-                self._known.pop(next(iter(self._known)))
-            known = self._fresh()
-        else:
+        known = self._known.get(name) if name else None
+        if known is not None:
             # Whoever was there before is fenced, and what it had open is aborted.
             self._ended(*known, committed=False)
-            producer, epoch = known
-            known = (producer, epoch + 1) if epoch < LAST_EPOCH else self._fresh()
-        self._known[name] = known
-        return {"error_code": 0, "producer_id": known[0], "producer_epoch": known[1]}
+            known = self._next_epoch(*known)
+        else:
+            if name and not self.budget.admit(size_of(name)):
+                raise Refused(Code.UNKNOWN_SERVER_ERROR, producer_epoch=-1)
+            if name and len(self._known) >= self.budget.limits.transactional_ids:
+                self._known.pop(next(iter(self._known)))
+            known = self._fresh()
+        if name:
+            self._known[name] = known
+        return {"producer_id": known[0], "producer_epoch": known[1]}
 
     def _ended(self, producer: int, epoch: int, *, committed: bool) -> None:
         self.partitions.end_transaction(producer, epoch, committed)
         self.offsets.end_transaction(producer, committed)
 
-    def _check(self, name: str, producer: int, epoch: int, fenced: Code) -> int:
-        known = self._known.get(name)
-        if known is None or known[0] != producer:
+    def _check(self, request: Request, transaction: Body, prefix: str = "") -> Code:
+        """The error of a producer that is not the last one of its transactional id. `prefix`: of
+        the fields that say which one it is."""
+        known = self._known.get(transaction[f"{prefix}transactional_id"])
+        if known is None or known[0] != transaction[f"{prefix}producer_id"]:
             return Code.INVALID_PRODUCER_ID_MAPPING
-        return 0 if epoch == known[1] else fenced
+        if known[1] == transaction[f"{prefix}producer_epoch"]:
+            return Code.NONE
+        fenced = request.version in PRODUCERS_FENCED
+        return Code.PRODUCER_FENCED if fenced else Code.INVALID_PRODUCER_EPOCH
 
     async def add_partitions(self, request: Request) -> Body:
-        def of_topics(topics: list[Body], error: int) -> list[Body]:
-            return by_partition(
-                topics,
-                lambda _, number: {"partition_index": number, "partition_error_code": error},
-                target="results_by_partition",
-            )
+        def added(transaction: Body, prefix: str = "") -> list[Body]:
+            result = {"partition_error_code": self._check(request, transaction, prefix)}
+            topics = transaction[f"{prefix}topics"]
+            return by_partition(topics, lambda _, __: result, target="results_by_partition")
 
         body = request.body
-        if "transactions" in body:
-            whole = []
-            for each in body["transactions"]:
-                name = each["transactional_id"]
-                error = self._check(
-                    name, each["producer_id"], each["producer_epoch"], Code.PRODUCER_FENCED
-                )
-                topics = of_topics(each["topics"], error)
-                whole.append({"transactional_id": name, "topic_results": topics})
-            return {"error_code": 0, "results_by_transaction": whole}
-        error = self._check(
-            body["v3_and_below_transactional_id"],
-            body["v3_and_below_producer_id"],
-            body["v3_and_below_producer_epoch"],
-            _fenced(request),
-        )
-        return {"results_by_topic_v3_and_below": of_topics(body["v3_and_below_topics"], error)}
-
-    def _checked(self, request: Request) -> int:
-        body = request.body
-        name, producer = body["transactional_id"], body["producer_id"]
-        return self._check(name, producer, body["producer_epoch"], _fenced(request))
+        if "transactions" not in body:
+            return {"results_by_topic_v3_and_below": added(body, "v3_and_below_")}
+        return {
+            "results_by_transaction": [
+                {"transactional_id": each["transactional_id"], "topic_results": added(each)}
+                for each in body["transactions"]
+            ]
+        }
 
     async def add_offsets(self, request: Request) -> Body:
-        return {"error_code": self._checked(request)}
+        return {"error_code": self._check(request, request.body)}
 
     async def end(self, request: Request) -> Body:
-        error = self._checked(request)
         body = request.body
-        name, producer, epoch = (
-            body["transactional_id"],
-            body["producer_id"],
-            body["producer_epoch"],
-        )
-        if error:
-            return {"error_code": error, "producer_id": -1, "producer_epoch": -1}
-        self._ended(producer, epoch, committed=body["committed"])
+        if error := self._check(request, body):
+            raise Refused(error)
+        known = body["producer_id"], body["producer_epoch"]
+        self._ended(*known, committed=body["committed"])
         # Since epochs are in the response, every transaction has its own (KIP-890).
         if layout_of("EndTxnResponse", request.version).has("producer_epoch"):
-            producer, epoch = (producer, epoch + 1) if epoch < LAST_EPOCH else self._fresh()
-            self._known[name] = producer, epoch
-        return {"error_code": 0, "producer_id": producer, "producer_epoch": epoch}
-
-
-def _fenced(request: Request) -> Code:
-    if request.version in PRODUCERS_FENCED:
-        return Code.PRODUCER_FENCED
-    return Code.INVALID_PRODUCER_EPOCH
+            known = self._known[body["transactional_id"]] = self._next_epoch(*known)
+        return {"producer_id": known[0], "producer_epoch": known[1]}

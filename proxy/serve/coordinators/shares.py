@@ -17,8 +17,6 @@ from kafkascope.proxy.serve.coordinators.consumers import (
     EpochMember,
     MemberGroups,
     TopicPartition,
-    beat,
-    by_topic,
 )
 from kafkascope.proxy.serve.log import Log
 from kafkascope.proxy.serve.partitions import Partitions
@@ -26,6 +24,7 @@ from kafkascope.proxy.serve.request import (
     ENTRY,
     Code,
     MemoryBudget,
+    Refused,
     Request,
 )
 
@@ -166,21 +165,18 @@ class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
 
     # --- membership
 
-    def _joined(self, group: ShareGroup, member_id: str, client_id: str, body: Body) -> ShareMember:
-        return ShareMember(member_id, client_id)
+    def _joined(self, group: ShareGroup, member_id: str, request: Request) -> ShareMember:
+        return ShareMember(member_id, request.client_id or "")
 
-    def _assigned(self, group: ShareGroup, member: ShareMember, body: Body) -> Body:
+    def _assigned(self, group: ShareGroup, member: ShareMember, body: Body) -> set[TopicPartition]:
         if body["subscribed_topic_names"] is not None:
             member.topics = list(body["subscribed_topic_names"])
-        mine: set[TopicPartition] = {
+        return {
             (topic.id, number)
             for name in member.topics
             if (topic := self._model.topics.get(name)) is not None
             for number in topic.partitions
         }
-        last, member.last_assignment = member.last_assignment, mine
-        new = None if mine == last else {"topic_partitions": by_topic(mine)}
-        return beat(member.id, group.epoch, new)
 
     def _held(self) -> int:
         entries = 0
@@ -200,28 +196,33 @@ class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
             delivery.leave(member_id)
         self._partitions.wake()
 
-    def _member(self, member: ShareMember) -> Body:
+    def _details(self, member: ShareMember) -> Body:
         return {"assignment": self._named(member.last_assignment or set())}
 
     # --- records
 
-    def _session(self, body: Body) -> tuple[ShareGroup, ShareMember] | int:
+    def _session(self, body: Body) -> tuple[ShareGroup, ShareMember]:
+        """The group and the member whose session a request opens or continues."""
         group = self._groups.get(body["group_id"] or "")
         member = None if group is None else group.members.get(body["member_id"] or "")
         epoch = body["share_session_epoch"]
         if group is None or member is None:
-            return Code.UNKNOWN_MEMBER_ID
+            raise Refused(Code.UNKNOWN_MEMBER_ID)
         if epoch == OPENS:
             for delivery in group.deliveries.values():
-                delivery.leave(body["member_id"])
+                delivery.leave(member.id)
             member.session, member.turn = {}, 1
         elif member.session is None:
-            return Code.SHARE_SESSION_NOT_FOUND
+            raise Refused(Code.SHARE_SESSION_NOT_FOUND)
         elif epoch != CLOSES:
             if epoch != member.turn:
-                return Code.INVALID_SHARE_SESSION_EPOCH
+                raise Refused(Code.INVALID_SHARE_SESSION_EPOCH)
             member.turn = member.turn % 0x7FFFFFFF + 1
         return group, member
+
+    def _end_session(self, group: ShareGroup, member: ShareMember) -> None:
+        member.session = None
+        self._leave(group, member.id)
 
     def _settled(self, group: ShareGroup, body: Body) -> dict[TopicPartition, int]:
         """Apply the acknowledgements of a request. Returns their errors."""
@@ -243,41 +244,29 @@ class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
 
     async def acknowledge(self, request: Request) -> Body:
         body = request.body
-        found = self._session(body)
-        if isinstance(found, int):
-            return {"error_code": found, "responses": []}
-        errors = self._settled(found[0], body)
+        group, member = self._session(body)
+        errors = self._settled(group, body)
         if body["share_session_epoch"] == CLOSES:
-            found[1].session = None
-            self._leave(found[0], body["member_id"])
-        parts = {place: {"error_code": error} for place, error in errors.items()}
-        return {"error_code": 0, "responses": _by_topic(parts), "node_endpoints": []}
+            self._end_session(group, member)
+        return {"responses": _by_topic({at: {"error_code": errors[at]} for at in errors})}
 
     async def fetch(self, request: Request) -> Body:
         body = request.body
-        found = self._session(body)
-        if isinstance(found, int):
-            return {"error_code": found, "responses": []}
-        group, member = found
+        group, member = self._session(body)
+        settled = self._settled(group, body)
         parts: dict[TopicPartition, Body] = {
-            place: {"acknowledge_error_code": error}
-            for place, error in self._settled(group, body).items()
+            place: {"acknowledge_error_code": settled[place]} for place in settled
         }
         until = time.monotonic() + min(body["max_wait_ms"] / 1000, self._budget.limits.wait_s)
         if body["share_session_epoch"] == CLOSES:
-            member.session = None
-            self._leave(group, body["member_id"])
+            self._end_session(group, member)
         elif member.session is not None:
             _change(member.session, body, self._budget)
             while not self._taken(group, member, body, parts):
                 if parts or not await self._partitions.until(until) or member.session is None:
                     break
-        return {
-            "error_code": 0,
-            "acquisition_lock_timeout_ms": int(self._budget.limits.share_lock_s * 1000),
-            "responses": _by_topic(parts),
-            "node_endpoints": [],
-        }
+        lock_ms = int(self._budget.limits.share_lock_s * 1000)
+        return {"acquisition_lock_timeout_ms": lock_ms, "responses": _by_topic(parts)}
 
     def _taken(
         self, group: ShareGroup, member: ShareMember, body: Body, parts: dict[TopicPartition, Body]
@@ -287,15 +276,15 @@ class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
         records = body.get("max_records") or limits.share_records
         some = False
         for place in member.session or ():
-            name = self._model.ids.get(place[0], "")
-            part = self._partitions.find(name, place[1])
-            if part is None:
-                parts.setdefault(place, {})["error_code"] = Code.UNKNOWN_TOPIC_ID
-                some = True
-                continue
+            part = self._partitions.find(self._model.ids.get(place[0], ""), place[1])
             delivery = group.deliveries.get(place)
-            if delivery is None and not self._budget.admit(ENTRY * limits.share_locks):
-                parts.setdefault(place, {})["error_code"] = Code.GROUP_MAX_SIZE_REACHED
+            error = Code.NONE
+            if part is None:
+                error = Code.UNKNOWN_TOPIC_ID
+            elif delivery is None and not self._budget.admit(ENTRY * limits.share_locks):
+                error = Code.GROUP_MAX_SIZE_REACHED
+            if error or part is None:
+                parts.setdefault(place, {})["error_code"] = error
                 some = True
                 continue
             if delivery is None:
@@ -303,7 +292,7 @@ class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
             delivery.expire(time.monotonic())
             if left <= 0 or records <= 0:
                 break
-            data, acquired = delivery.take(part.log, body["member_id"], records, left)
+            data, acquired = delivery.take(part.log, member.id, records, left)
             if data:
                 parts.setdefault(place, {}).update(records=data, acquired_records=acquired)
                 left -= len(data)

@@ -14,11 +14,11 @@ from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
-from kafkascope.proxy.serve.fetch_sessions import LAST_EPOCH, Changes, FetchSession, FetchSessions
+from kafkascope.proxy.serve.fetch_sessions import LAST_EPOCH, Changes, FetchSessions
 from kafkascope.proxy.serve.log import Log
 from kafkascope.proxy.serve.partitions import Partitions
 from kafkascope.proxy.serve.request import Code, Request
-from tests.kit.served import PRODUCER, batch, read
+from tests.kit.served import PRODUCER, answered, batch, read
 
 TOPICS = ("orders", "payments")
 VERSION = 12
@@ -85,9 +85,7 @@ async def fetch(
     ]
     body = {"max_wait_ms": wait_ms, "topics": topics, "session_id": session_id}
     body |= {"session_epoch": epoch, "forgotten_topics_data": list(map(element, forgotten))}
-    response = await partitions.fetch(Request(VERSION, {**body, **more}))
-    assert response is not None
-    return response
+    return await answered(partitions.fetch, "Fetch", VERSION, {**body, **more})
 
 
 async def write(partitions: Partitions, topic: str, number: int, *values: bytes) -> None:
@@ -234,7 +232,6 @@ def test_epochs_begin_again_behind_the_last() -> None:
     sessions = FetchSessions(Changes(), LIMITS)
     topics = [{"topic": "orders", "partitions": [{"partition": 0}]}]
     session = sessions.of({"session_id": 0, "session_epoch": 0, "topics": topics})
-    assert isinstance(session, FetchSession)
     session.epoch = LAST_EPOCH
     for epoch in (LAST_EPOCH, 1, 2):
         body = {"session_id": session.id, "session_epoch": epoch, "topics": []}

@@ -6,11 +6,13 @@ import asyncio
 from typing import Any
 
 from kafkascope.analyzer.topics import TopicNames
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.registry import example
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.coordinators.consumers import ConsumerGroups
 from kafkascope.proxy.serve.coordinators.groups import Groups
 from kafkascope.proxy.serve.request import Code
+from tests.kit.served import answered
 
 
 def join(group: str, member: str = "", **more: Any) -> dict[str, Any]:
@@ -27,62 +29,79 @@ def join(group: str, member: str = "", **more: Any) -> dict[str, Any]:
     }
 
 
+async def joined(groups: Groups, version: int, client: str, body: Body) -> Body:
+    return await answered(groups.join, "JoinGroup", version, body, client)
+
+
+async def synced(groups: Groups, body: Body) -> bytes:
+    response = await answered(groups.sync, "SyncGroup", 5, body)
+    assert not response["error_code"]
+    return bytes(response["assignment"])
+
+
+async def error_of_heartbeat(groups: Groups, body: Body) -> int:
+    return int((await answered(groups.heartbeat, "Heartbeat", 4, body))["error_code"])
+
+
 async def test_a_second_member_makes_a_rebalance():
     groups = Groups()
-    first = (await groups.join(5, "a", join("g")))["member_id"]
-    told = await groups.join(5, "a", join("g", first))
+    first = (await joined(groups, 5, "a", join("g")))["member_id"]
+    told = await joined(groups, 5, "a", join("g", first))
     assert (told["error_code"], told["leader"], told["generation_id"]) == (0, first, 1)
     sync = {"group_id": "g", "member_id": first, "generation_id": 1}
     mine = [{"member_id": first, "assignment": b"all"}]
-    assert (await groups.sync({**sync, "assignments": mine}))["assignment"] == b"all"
-    assert groups.heartbeat(sync) == 0
-    assert groups.heartbeat({**sync, "generation_id": 7}) == Code.ILLEGAL_GENERATION
-    assert groups.heartbeat({**sync, "member_id": "x"}) == Code.UNKNOWN_MEMBER_ID
+    assert await synced(groups, {**sync, "assignments": mine}) == b"all"
+    assert await error_of_heartbeat(groups, sync) == 0
+    assert await error_of_heartbeat(groups, {**sync, "generation_id": 7}) == Code.ILLEGAL_GENERATION
+    assert await error_of_heartbeat(groups, {**sync, "member_id": "x"}) == Code.UNKNOWN_MEMBER_ID
     # A second one comes: the first is told, and both join.
-    second = (await groups.join(5, "b", join("g")))["member_id"]
-    coming = asyncio.create_task(groups.join(5, "b", join("g", second)))
+    second = (await joined(groups, 5, "b", join("g")))["member_id"]
+    coming = asyncio.create_task(joined(groups, 5, "b", join("g", second)))
     await asyncio.sleep(0.01)
-    assert groups.heartbeat(sync) == Code.REBALANCE_IN_PROGRESS
-    again = asyncio.create_task(groups.join(5, "a", join("g", first)))
+    assert await error_of_heartbeat(groups, sync) == Code.REBALANCE_IN_PROGRESS
+    again = asyncio.create_task(joined(groups, 5, "a", join("g", first)))
     both = await asyncio.gather(again, coming)
     assert [each["generation_id"] for each in both] == [2, 2]
     assert len(both[0]["members"]) == 2
     assert both[1]["members"] == []
     follower = {"group_id": "g", "member_id": second, "generation_id": 2, "assignments": []}
-    waiting = asyncio.create_task(groups.sync(follower))
+    waiting = asyncio.create_task(synced(groups, follower))
     await asyncio.sleep(0.01)
     halves = [{"member_id": first, "assignment": b"1"}, {"member_id": second, "assignment": b"2"}]
     leader = {"group_id": "g", "member_id": first, "generation_id": 2, "assignments": halves}
-    assert (await groups.sync(leader))["assignment"] == b"1"
-    assert (await waiting)["assignment"] == b"2"
-    groups.leave({"group_id": "g", "member_id": second})
-    assert groups.heartbeat({**sync, "generation_id": 2}) == Code.REBALANCE_IN_PROGRESS
+    assert await synced(groups, leader) == b"1"
+    assert await waiting == b"2"
+    await answered(groups.leave, "LeaveGroup", 0, {"group_id": "g", "member_id": second})
+    assert (
+        await error_of_heartbeat(groups, {**sync, "generation_id": 2}) == Code.REBALANCE_IN_PROGRESS
+    )
 
 
 async def test_a_static_member_that_is_back_takes_its_own_place():
     groups = Groups()
     request = join("g", group_instance_id="one")
-    first = await groups.join(5, "a", request)
+    first = await joined(groups, 5, "a", request)
     sync = {"group_id": "g", "member_id": first["member_id"], "generation_id": 1}
-    assert groups.heartbeat(sync) == 0
-    again = await groups.join(5, "a", request)
+    assert await error_of_heartbeat(groups, sync) == 0
+    again = await joined(groups, 5, "a", request)
     assert again["error_code"] == 0
     assert again["member_id"] != first["member_id"]
     assert len(again["members"]) == 1
-    assert groups.heartbeat(sync) == Code.UNKNOWN_MEMBER_ID
+    assert await error_of_heartbeat(groups, sync) == Code.UNKNOWN_MEMBER_ID
 
 
 async def test_members_with_nothing_in_common_stay_out():
     groups = Groups()
-    first = (await groups.join(3, "a", join("g")))["member_id"]
+    first = (await joined(groups, 3, "a", join("g")))["member_id"]
     other = {"name": "sticky", "metadata": b""}
-    told = await groups.join(3, "b", join("g", protocols=[other]))
+    told = await joined(groups, 3, "b", join("g", protocols=[other]))
     assert told["error_code"] == Code.INCONSISTENT_GROUP_PROTOCOL
-    told = await groups.join(3, "b", join("g", protocol_type="connect"))
+    told = await joined(groups, 3, "b", join("g", protocol_type="connect"))
     assert told["error_code"] == Code.INCONSISTENT_GROUP_PROTOCOL
-    told = await groups.join(3, "b", join("g", protocols=[]))
+    told = await joined(groups, 3, "b", join("g", protocols=[]))
     assert told["error_code"] == Code.INCONSISTENT_GROUP_PROTOCOL
-    assert [each["member_id"] for each in groups.described("g")["members"]] == [first]
+    told = await answered(groups.describe, "DescribeGroups", 5, {"groups": ["g"]})
+    assert [each["member_id"] for each in told["groups"][0]["members"]] == [first]
 
 
 def heartbeat(member: str, epoch: int, **more: Any) -> dict[str, Any]:
@@ -90,6 +109,10 @@ def heartbeat(member: str, epoch: int, **more: Any) -> dict[str, Any]:
     nothing = dict.fromkeys(("instance_id", "rack_id", "topic_partitions", "server_assignor"))
     nothing |= dict.fromkeys(("subscribed_topic_names", "subscribed_topic_regex"))
     return body | nothing | {"group_id": "g", "member_id": member, "member_epoch": epoch, **more}
+
+
+async def beat(groups: ConsumerGroups, body: Body) -> Body:
+    return await answered(groups.heartbeat, "ConsumerGroupHeartbeat", 1, body)
 
 
 def given(told: dict[str, Any]) -> set[tuple[bytes, int]] | None:
@@ -111,43 +134,43 @@ def model_of_two_topics() -> CapturedCluster:
     return model
 
 
-def test_a_partition_changes_hands_when_it_was_given_up():
+async def test_a_partition_changes_hands_when_it_was_given_up():
     model = model_of_two_topics()
     groups = ConsumerGroups(model)
     place = model.topics["orders"].id
     both = {(place, 0), (place, 1)}
     names = {"subscribed_topic_names": ["orders", "nothing"]}
-    assert given(groups.heartbeat(heartbeat("a", 0, **names))) == both
-    assert given(groups.heartbeat(heartbeat("a", 1))) is None
+    assert given(await beat(groups, heartbeat("a", 0, **names))) == both
+    assert given(await beat(groups, heartbeat("a", 1))) is None
     # The first one has all: the second one gets its part only when that was given up.
-    second = groups.heartbeat(heartbeat("b", 0, **names))
+    second = await beat(groups, heartbeat("b", 0, **names))
     assert given(second) == set()
-    less = given(groups.heartbeat(heartbeat("a", 1)))
+    less = given(await beat(groups, heartbeat("a", 1)))
     assert less is not None
     assert len(less) == 1
-    assert given(groups.heartbeat(heartbeat("b", second["member_epoch"]))) is None
+    assert given(await beat(groups, heartbeat("b", second["member_epoch"]))) is None
     kept = [{"topic_id": place, "partitions": [number]} for _, number in less]
-    groups.heartbeat(heartbeat("a", second["member_epoch"], topic_partitions=kept))
-    assert given(groups.heartbeat(heartbeat("b", second["member_epoch"]))) == both - less
-    assert groups.heartbeat(heartbeat("a", -1))["member_epoch"] == -1
-    assert given(groups.heartbeat(heartbeat("b", second["member_epoch"]))) == both
+    await beat(groups, heartbeat("a", second["member_epoch"], topic_partitions=kept))
+    assert given(await beat(groups, heartbeat("b", second["member_epoch"]))) == both - less
+    assert (await beat(groups, heartbeat("a", -1)))["member_epoch"] == -1
+    assert given(await beat(groups, heartbeat("b", second["member_epoch"]))) == both
 
 
-def test_subscriptions_by_pattern_are_re2_and_whole():
+async def test_subscriptions_by_pattern_are_re2_and_whole():
     model = model_of_two_topics()
     groups = ConsumerGroups(model)
-    told = groups.heartbeat(heartbeat("a", 0, subscribed_topic_regex="orders"))
+    told = await beat(groups, heartbeat("a", 0, subscribed_topic_regex="orders"))
     assert {topic for topic, _ in given(told) or ()} == {model.topics["orders"].id}
-    wrong = groups.heartbeat(heartbeat("b", 0, subscribed_topic_regex="(?=o)"))
+    wrong = await beat(groups, heartbeat("b", 0, subscribed_topic_regex="(?=o)"))
     assert wrong["error_code"] == Code.INVALID_REGULAR_EXPRESSION
     assert wrong["error_message"]
 
 
-def test_members_that_are_not_known_have_to_join():
+async def test_members_that_are_not_known_have_to_join():
     groups = ConsumerGroups(model_of_two_topics())
-    assert groups.heartbeat(heartbeat("a", 3))["error_code"] == Code.UNKNOWN_MEMBER_ID
-    groups.heartbeat(heartbeat("a", 0, subscribed_topic_names=["orders"]))
-    assert groups.heartbeat(heartbeat("a", 99))["error_code"] == Code.FENCED_MEMBER_EPOCH
+    assert (await beat(groups, heartbeat("a", 3)))["error_code"] == Code.UNKNOWN_MEMBER_ID
+    await beat(groups, heartbeat("a", 0, subscribed_topic_names=["orders"]))
+    assert (await beat(groups, heartbeat("a", 99)))["error_code"] == Code.FENCED_MEMBER_EPOCH
     commit = {"group_id": "g", "member_id": "b", "generation_id_or_member_epoch": 1}
     assert groups.check_commit(commit) == Code.UNKNOWN_MEMBER_ID
     assert groups.check_commit(commit | {"member_id": "a"}) == 0

@@ -14,7 +14,7 @@ from kafkascope.proxy.serve.coordinators.groups import Groups
 from kafkascope.proxy.serve.coordinators.producers import Offsets
 from kafkascope.proxy.serve.request import Code, MemoryBudget, Request
 from kafkascope.proxy.serve.server import ClientLog
-from tests.kit.served import peer_of, serving
+from tests.kit.served import answered, peer_of, serving
 
 SMALL = Limits(state_bytes=1 << 20, recount_s=0.0)
 
@@ -77,23 +77,27 @@ def join(number: int, size: int) -> Body:
     }
 
 
+async def joined(groups: Groups, number: int) -> Body:
+    return await answered(groups.join, "JoinGroup", 5, join(number, 100_000))
+
+
 async def test_members_with_much_to_say_fill_a_group_and_leave_it_empty() -> None:
     groups = Groups(MemoryBudget(SMALL))
-    joins = [asyncio.create_task(groups.join(5, "c", join(n, 100_000))) for n in range(9)]
+    joins = [asyncio.create_task(joined(groups, n)) for n in range(9)]
     told = [await each for each in joins]
     refused = [each for each in told if each["error_code"] == Code.GROUP_MAX_SIZE_REACHED]
     well = [each for each in told if not each["error_code"]]
     assert len(refused) + len(well) == 9
     assert refused
     leaving = [{"member_id": each["member_id"]} for each in well]
-    groups.leave({"group_id": "g", "members": leaving})
-    again = await groups.join(5, "c", join(9, 100_000))
+    await groups.leave(Request(5, {"group_id": "g", "members": leaving}))
+    again = await joined(groups, 9)
     assert again["error_code"] == 0
 
 
-def test_leaving_a_group_that_is_not_there_makes_none() -> None:
+async def test_leaving_a_group_that_is_not_there_makes_none() -> None:
     groups = Groups()
-    (told,) = groups.leave({"group_id": "nosuch", "member_id": "m"})
+    told = await answered(groups.leave, "LeaveGroup", 2, {"group_id": "nosuch", "member_id": "m"})
     assert told["error_code"] == Code.UNKNOWN_MEMBER_ID
     assert groups.listed() == []
 

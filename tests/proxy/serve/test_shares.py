@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from kafkascope.analyzer.topics import TopicNames
-from kafkascope.dissectors.registry import example
+from kafkascope.dissectors.registry import example, layout_of, write_layout
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.coordinators.shares import ACCEPT, RELEASE, ShareGroups
 from kafkascope.proxy.serve.partitions import Partitions
-from kafkascope.proxy.serve.request import Code, Request
-from tests.kit.served import batch, read
+from kafkascope.proxy.serve.request import Code
+from tests.kit.served import answered, batch, read
 
 VALUES = [b"a", b"b", b"c", b"d"]
 
@@ -20,7 +20,7 @@ class Reader:
 
     def __init__(self, groups: ShareGroups, name: str, topic: bytes) -> None:
         self.handlers = {
-            "ShareGroupHeartbeat": groups.respond_heartbeat,
+            "ShareGroupHeartbeat": groups.heartbeat,
             "ShareFetch": groups.fetch,
             "ShareAcknowledge": groups.acknowledge,
         }
@@ -30,9 +30,7 @@ class Reader:
 
     async def ask(self, api: str, version: int, **body: Any) -> dict[str, Any]:
         whole = example(f"{api}Request", version) | {"group_id": "g", "member_id": self.name} | body
-        told = await self.handlers[api](Request(version, whole, "test"))
-        assert told is not None
-        return told
+        return await answered(self.handlers[api], api, version, whole)
 
     async def join(self) -> dict[str, Any]:
         return await self.ask(
@@ -122,3 +120,15 @@ async def test_sessions_have_epochs_and_end():
     assert told["error_code"] == 0
     two.epoch = 2
     assert [offset for offset, _ in await two.fetch()] == [0, 1, 2, 3]
+
+
+async def test_a_partition_that_is_not_there_gets_an_error_that_can_be_written():
+    one, _ = two_readers()
+    await one.join()
+    parts = [{"partition_index": 7, "acknowledgement_batches": []}]
+    body: dict[str, Any] = {"topics": [{"topic_id": one.topic, "partitions": parts}]}
+    body |= {"share_session_epoch": 0, "forgotten_topics_data": [], "max_bytes": 100}
+    for version in (1, 2):
+        told = await one.ask("ShareFetch", version, **body)
+        assert told["responses"][0]["partitions"][0]["error_code"] == Code.UNKNOWN_TOPIC_ID
+        assert write_layout(layout_of("ShareFetchResponse", version), told)
