@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -79,16 +80,16 @@ def journey(options: ReadOptions, key: str | None, otlp: str | None) -> int:
         names = reading.capture.context.names
         joins = Joins(found, names)
         if otlp is not None and encoding is not None:
-            _write_spans([joins.journey(*place) for place in named], otlp, encoding, options)
+            ways = [one for place in named for one in joins.journeys(*place)]
+            _write_spans(ways, otlp, encoding, options)
             return reading.finish()
         with Output(options) as output:
             times = reading.times()
-            for place in named:
-                one = joins.journey(*place)
+            for number, one in enumerate(chain.from_iterable(joins.journeys(*p) for p in named)):
                 if options.form in ("json", "jsonl"):
                     output.element({"schema": "journey/1", **as_json(one)})
                     continue
-                if place != named[0]:
+                if number:
                     output.line("")
                 for line in journey_lines(one, times):
                     output.line(line)

@@ -39,6 +39,9 @@ class IntegerRows(Generic[R]):
         """Rows that were evicted."""
         return self._dropped + max(0, len(self) - self._limit)
 
+    def empty(self) -> Self:
+        return type(self)(self._kind, self._limit)
+
     def add_all(self, *columns: Sequence[int]) -> None:
         """Add rows, given as columns of equal length."""
         before = len(self)
@@ -65,6 +68,14 @@ class IntegerRows(Generic[R]):
         make: Any = partial(tuple.__new__, self._kind)
         return list(map(make, zip(*self._columns, strict=True)))
 
+    def columns(self) -> Any:
+        """Return the latest rows in their order, as one row of columns of numpy."""
+        import numpy as np
+
+        self._sort()
+        kind: Any = self._kind
+        return kind(*map(np.asarray, self._columns))
+
     def column(self, name: str) -> Sequence[int]:
         return self._columns[self._kind._fields.index(name)]
 
@@ -82,7 +93,7 @@ class IntegerRows(Generic[R]):
         ends = np.flatnonzero((ordered[:, 1:] != ordered[:, :-1]).any(axis=0)) + 1
         found = {}
         for chosen in np.split(order, ends):
-            part = type(self)(self._kind, self._limit)
+            part = self.empty()
             part._columns = [array("q", column[chosen].tobytes()) for column in columns]
             found[tuple(int(key[chosen[0]]) for key in reversed(keys))] = part
         return found

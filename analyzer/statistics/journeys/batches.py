@@ -3,7 +3,7 @@ what is known of single records that are asked for."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafkascope.analyzer.merging.integer_rows import IntegerRows
 from kafkascope.analyzer.merging.measures import Measures, least, most
@@ -66,18 +66,18 @@ class Commit(NamedTuple):
     """Of a transaction, or -1."""
 
 
-class RecordFacts(Measures):
-    """What else is known of one record that is asked for."""
+VISIBLE: Final = "visible"
+"""A response had a high watermark beyond the record."""
+STABLE: Final = "stable"
+"""A response had a last stable offset beyond it."""
+REPLICATED: Final = "replicated"
+"""A follower, whose node id is behind it, asked for what is beyond it."""
+CONTENTS: Final = "contents"
+"""The record was sent or fetched: behind it are its key, its CreateTime and its `traceparent`."""
 
-    visible_ns: int | None = least()
-    stable_ns: int | None = least()
-    created_ms: int | None = least()
-    key: str | None = most()
-    traceparent: str | None = most()
 
-
-class Replication(Measures):
-    """When a follower first asked for what is behind a record."""
+class Moment(Measures):
+    """When something was first seen of one record that is asked for."""
 
     time_ns: int | None = least()
 
@@ -88,8 +88,7 @@ class JourneyBatches(Applications):
     sent: IntegerRows[Sent] = rows(Sent)
     got: IntegerRows[Got] = rows(Got)
     commits: IntegerRows[Commit] = rows(Commit)
-    records: Keyed[RecordFacts] = table(RecordFacts, LIMITS.journey_records)
-    """By topic, partition and offset."""
-    replications: Keyed[Replication] = table(Replication, LIMITS.journey_records)
-    """By topic, partition, offset and follower."""
+    moments: Keyed[Moment] = table(Moment, LIMITS.journey_moments)
+    """By topic, partition, offset, and what was seen of it: one of the constants above, and what is
+    behind it."""
     last_ns: int | None = most()

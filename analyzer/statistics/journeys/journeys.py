@@ -23,7 +23,13 @@ from kafkascope.analyzer.statistics.journeys.applications import (
     READ_COMMITTED,
     Applications,
 )
-from kafkascope.analyzer.statistics.journeys.batches import JourneyBatches
+from kafkascope.analyzer.statistics.journeys.batches import (
+    CONTENTS,
+    REPLICATED,
+    STABLE,
+    VISIBLE,
+    JourneyBatches,
+)
 from kafkascope.analyzer.statistics.journeys.carried import NOWHERE, At, CarriedBatches
 from kafkascope.analyzer.statistics.journeys.facts import number_of
 from kafkascope.analyzer.statistics.journeys.joins import LEGS, PERCENTS, Joins
@@ -45,6 +51,7 @@ class Journeys(JourneyBatches):
     """Produced and fetched batches, commits, and ends of transactions, joined into journeys."""
 
     NAME = "journeys"
+    VERSION = 3
     KEYS = Applications.KEYS | {OFFSET_COMMIT, SHARE_ACKNOWLEDGE}
     COLUMNS = columns(
         *("producer", "topic", "group", "readers", "records"),
@@ -97,7 +104,8 @@ class Journeys(JourneyBatches):
         chosen = counts
         if self._only is not None:
             chosen = [
-                count and (first < 0 or self._includes(at[1], first, first + count))
+                # Without an offset it may be any; with the first one the topic may be another.
+                count and (first <= 0 or self._includes(at[1], first, first + count))
                 for first, count in zip(firsts, counts, strict=True)
             ]
             self._look_into(at, parts)
@@ -173,19 +181,18 @@ class Journeys(JourneyBatches):
 
     def _look_at(self, batch: ExchangeBatch, at: At, parts: PartitionColumns) -> None:
         """Take note of when records are visible and replicated, and of what they say."""
+        begin_ns = min(parts.ends)
         for offset in (self._only or {}).get(at[1], ()):
-            facts, begin = self.records[(*at, offset)], min(parts.ends)
-            if begin >= max(facts.visible_ns or begin + 1, facts.stable_ns or begin + 1):
-                continue  # what comes later changes nothing
-            for end, high, stable in zip(parts.ends, parts.highs, parts.stables, strict=True):
-                facts.take(
-                    visible_ns=end if high > offset else None,
-                    stable_ns=end if stable > offset else None,
-                )
+            for what, marks in ((VISIBLE, parts.highs), (STABLE, parts.stables)):
+                seen = self.moments[(*at, offset, what)]
+                if seen.time_ns is None or begin_ns < seen.time_ns:  # else it changes nothing
+                    for end, mark in zip(parts.ends, marks, strict=True):
+                        seen.take(time_ns=end if mark > offset else None)
         for begin, asked in zip(parts.begins, parts.fetch_offsets, strict=True):
             self._replicated(batch, at, asked or 0, begin)
-        for blob, each in zip(parts.by_batch(parts.blobs), parts.batches, strict=True):
-            self._open(at, blob, each, each.base_offset, each.last_offset + 1)
+        columns = parts.by_batch(parts.ends), parts.by_batch(parts.blobs), parts.batches
+        for end, blob, each in zip(*columns, strict=True):
+            self._open(at, end, blob, each, each.base_offset, each.last_offset + 1)
 
     def _waited(self, batch: ExchangeBatch, who: Key) -> None:
         super()._waited(batch, who)
@@ -196,18 +203,28 @@ class Journeys(JourneyBatches):
     def _replicated(self, batch: ExchangeBatch, at: At, asked: int, time_ns: int) -> None:
         if batch.way == "replica":
             for offset in self._chosen_offsets(at[1], 0, asked):
-                key = *at, offset, replica_id(batch.request)
-                self.replications[key].take(time_ns=time_ns)
+                key = *at, offset, REPLICATED, replica_id(batch.request)
+                self.moments[key].take(time_ns=time_ns)
 
     def _look_into(self, at: At, parts: PartitionColumns) -> None:
-        for _, base, blob, batches, counts in parts.by_records():
+        for begin, (_, base, blob, batches, counts) in zip(
+            parts.begins, parts.by_records(), strict=True
+        ):
             for batch, count in zip(batches, counts, strict=True):
                 if base is not None:
-                    self._open(at, blob, batch, base, base + count, produced=True)
+                    self._open(at, begin, blob, batch, base, base + count, produced=True)
                     base += count
 
     def _open(
-        self, at: At, blob: bytes, batch: Batch, base: int, end: int, *, produced: bool = False
+        self,
+        at: At,
+        time_ns: int,
+        blob: bytes,
+        batch: Batch,
+        base: int,
+        end: int,
+        *,
+        produced: bool = False,
     ) -> None:
         """Take note of what a record says itself, if it is in a batch."""
         offsets = self._chosen_offsets(at[1], base, end)
@@ -221,11 +238,11 @@ class Journeys(JourneyBatches):
             offset = base + place if produced else record.offset
             if offset in offsets:
                 headers = {name: data for name, data in record.headers if data}
-                self.records[(*at, offset)].take(
-                    created_ms=None if batch.log_append_time else record.timestamp,
-                    key=None if record.key is None else record.key.decode(errors="replace"),
-                    traceparent=headers.get(TRACEPARENT, b"").decode(errors="replace") or None,
-                )
+                key = None if record.key is None else record.key.decode(errors="replace")
+                created_ms = None if batch.log_append_time else record.timestamp
+                parent = headers.get(TRACEPARENT, b"").decode(errors="replace") or None
+                contents = *at, offset, CONTENTS, key, created_ms, parent
+                self.moments[contents].take(time_ns=time_ns)
 
     def rows(self, names: TopicNames | None = None, by: By = "application") -> list[Line]:
         """Return one line for each producing application, topic and group."""

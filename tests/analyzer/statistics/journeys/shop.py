@@ -187,12 +187,18 @@ class Shop:
         return found
 
     def journey(self, offset: int, topic: str = "t") -> Journey:
-        one = Joins(self.journeys([(0, offset)])).journey(topic, 0, offset)
-        # What is kept for one record says the same as what is kept of all.
-        whole = Joins(self.journeys()).journey(topic, 0, offset)
-        assert (one.produced, one.transaction) == (whole.produced, whole.transaction)
-        assert (one.fetched, one.hidden) == (whole.fetched, whole.hidden)
+        (one,) = self.ways(offset, topic)
         return one
+
+    def ways(self, offset: int, topic: str = "t") -> list[Journey]:
+        """Return the journeys of an offset: one of each log of the partition."""
+        found = Joins(self.journeys([(0, offset)])).journeys(topic, 0, offset)
+        # What is kept for one record says the same as what is kept of all.
+        whole = Joins(self.journeys()).journeys(topic, 0, offset)
+        for one, other in zip(found, whole, strict=True):
+            assert (one.produced, one.transaction) == (other.produced, other.transaction)
+            assert (one.fetched, one.hidden) == (other.fetched, other.hidden)
+        return found
 
 
 def _time(event: StreamEvent) -> int:

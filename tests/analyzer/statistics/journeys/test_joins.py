@@ -6,6 +6,7 @@ from __future__ import annotations
 import tracemalloc
 from collections import Counter
 from itertools import accumulate
+from typing import Any, NamedTuple
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,12 +15,7 @@ from kafkascope.analyzer.merging.integer_rows import IntegerRows
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.journeys.batches import Commit, Got, Sent
 from kafkascope.analyzer.statistics.journeys.facts import rows
-from kafkascope.analyzer.statistics.journeys.joins import (
-    RecordRange,
-    _committed,
-    _first,
-    _joined,
-)
+from kafkascope.analyzer.statistics.journeys.joins import Cells, cells_of
 from kafkascope.analyzer.statistics.journeys.journeys import Journeys
 from tests.analyzer.statistics.journeys.shop import Shop, records
 
@@ -35,8 +31,17 @@ def produced(sizes: list[int]) -> list[Sent]:
     return [Sent(0, 0, 0, 0, *each, 0, -1, 0) for each in zip(firsts, sizes, strict=False)]
 
 
-def ranges(sent: list[Sent], rows: list[Got]) -> list[RecordRange]:
-    return list(_joined(sent, _first([(each.base, each) for each in rows])))
+def columns(kind: type[NamedTuple], rows: list[Any]) -> Any:
+    table = IntegerRows(kind)
+    for row in rows:
+        table.add(*row)
+    return table.columns()
+
+
+def joined(sent: list[Sent], rows: list[Got], commits: list[Commit]) -> Cells:
+    """Join batches; the client of each is its first offset."""
+    named = [each._replace(client=each.first) for each in sent]
+    return cells_of(columns(Sent, named), columns(Got, rows), columns(Commit, commits))
 
 
 starts, sizes = st.integers(0, END), st.integers(1, 12)
@@ -66,14 +71,13 @@ def test_records_are_those_of_a_count_offset_by_offset(
         beyond = [c.time_ns for c in commits if c.first <= offset < c.end and c.time_ns >= time_ns]
         if beyond:
             times[time_ns, beyond[0]] += 1
-    pieces = ranges(sent, fetched)
-    found = Counter[tuple[int, int]]()
-    for piece in pieces:
-        found[piece.sent.first, piece.time_ns] += piece.records
+    cells = joined(sent, fetched, commits)
+    found, settled = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
+    for first, count, _, _, got_ns, committed_ns in zip(*map(list, cells), strict=True):
+        found[first, got_ns] += count
+        if committed_ns >= 0:
+            settled[got_ns, committed_ns] += count
     assert found == firsts
-    settled = Counter[tuple[int, int]]()
-    for piece, committed_ns in _committed(pieces, commits):
-        settled[piece.time_ns, committed_ns] += piece.records
     assert settled == times
 
 
@@ -83,10 +87,21 @@ def test_a_group_that_reads_backwards_takes_no_longer() -> None:
     sent = produced([2] * (2 * count))
     fetched = [got(number, 4 * (count - number), 2) for number in range(1, count)]
     commits = [Commit(number, 0, 0, 0, 0, 4 * (count - number), -1) for number in range(1, count)]
-    pieces = ranges(sent, fetched)
-    assert len(pieces) == count - 1
-    assert sum(piece.records for piece, _ in _committed(pieces, commits)) == 0
-    assert sum(piece.records for piece, _ in _committed(ranges(sent, fetched), [commits[-1]])) == 0
+    cells = joined(sent, fetched, commits)
+    assert len(cells.records) == count - 1
+    assert set(cells.committed_ns.tolist()) == {-1}
+    assert set(joined(sent, fetched, commits[-1:]).committed_ns.tolist()) == {-1}
+
+
+@given(st.lists(st.tuples(starts, sizes), min_size=1, max_size=8), st.integers(1, 12))
+def test_records_that_compaction_left_are_all_counted(
+    reads: list[tuple[int, int]], left: int
+) -> None:
+    """A batch with gaps is cut where another one begins; its records are spread over its parts."""
+    sent = produced([1] * (END + 12))
+    fetched = [got(0, 0, END + 12)._replace(records=left)]
+    fetched += [got(number, *each) for number, each in enumerate(reads, 1)]
+    assert joined(sent, fetched, []).records.sum() == left
 
 
 class Small(Journeys):

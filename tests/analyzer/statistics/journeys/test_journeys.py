@@ -145,6 +145,15 @@ def test_a_topic_that_was_created_again_has_offsets_anew() -> None:
     shop.produce("shop", 0, second).fetch("audit", 0, second).commit("audit", "h", 2)
     found = {key: line["records"] for key, line in lines(shop).items()}
     assert found == {("web", "t", "g"): 4, ("shop", "t", "h"): 2}
+    old, new = shop.ways(1)
+    assert [one.produced and one.produced.application for one in (old, new)] == ["web", "shop"]
+    assert (fetched(old), fetched(new)) == (
+        [("bill", "g", 4, 5, 0)],
+        [("audit", "h", 10, 11, 0)],
+    )
+    # One high watermark was seen beyond both: the first record is known to be visible.
+    assert (ms(old.visible_ns), new.visible_ns) == (4, None)
+    assert fetched(shop.journey(3)) == [("bill", "g", 4, 5, 0)]
 
 
 def test_a_batch_that_is_sent_again_begins_no_other_log() -> None:
