@@ -1,8 +1,18 @@
-"""The root of all errors that users of kafkascope may meet. Imports nothing of ours."""
+"""The root of all errors that users of kafkascope may meet, and the exit codes of all commands.
+Imports nothing of ours."""
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Final, Self
+
+# docs/commands.md explains them. Below 3 they are those of click and grep; 130 and 141 are a
+# shell's for SIGINT and SIGPIPE.
+USAGE: Final = 2
+UNAVAILABLE: Final = 3
+PARTIAL: Final = 4
+RIGHTS: Final = 5
+INTERRUPTED: Final = 130
+CLOSED_PIPE: Final = 141
 
 
 class Error(Exception):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from kafkascope.errors import INTERRUPTED
 from kafkascope.library.errors import UsageError
 
 if TYPE_CHECKING:
@@ -152,7 +153,6 @@ class Passes:
 
     def _ended(self, reading: Reading) -> None:
         """Take note of what a whole pass found; pass on a ctrl+c that ended it."""
-        from kafkascope.analyzer.reading.reading import INTERRUPTED
 
         if reading.code == INTERRUPTED:
             raise KeyboardInterrupt

@@ -24,6 +24,7 @@ from kafkascope.analyzer.logs import log_to
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import plural
 from kafkascope.captures.inputs.private import PrivateFile
+from kafkascope.errors import INTERRUPTED, UNAVAILABLE
 from kafkascope.proxy import answers
 from kafkascope.proxy.engine.directory import unanswered
 from kafkascope.proxy.options import ProxyOptions, proxy_options
@@ -44,8 +45,6 @@ WATCH_S: Final = 20.0
 LAST_S: Final = 1.0
 # Beyond `--grace`, for the end of the proxy.
 AFTER_S: Final = 10.0
-# Exit code where a file or an address cannot be had.
-FAILED: Final = 3
 
 
 @command()
@@ -123,7 +122,7 @@ def _ended(error: OSError | ValueError) -> Exception:
         return click.UsageError(str(error))
     text = error.strerror or str(error)
     say(f"{error.filename}: {text}" if error.filename else text)
-    return click.exceptions.Exit(FAILED)
+    return click.exceptions.Exit(UNAVAILABLE)
 
 
 def _run(running: Running) -> int:
@@ -306,7 +305,7 @@ def _try(made: KafkaProxy) -> None:
 def _exit(control: Control) -> None:
     if control.path is not None:
         control.path.unlink(missing_ok=True)
-    os._exit(130)
+    os._exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

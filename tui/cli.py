@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kafkascope.errors import CLOSED_PIPE, INTERRUPTED
 from kafkascope.tui.lazy import LazyGroup, Sections
 
 if TYPE_CHECKING:
@@ -108,9 +109,6 @@ INTEGRATION_HOMES: Final = {
     "wireshark": "bridges.wireshark.cli",
     "mitmproxy": "bridges.mitmproxy.command",
 }
-
-CLOSED_PIPE: Final = 141
-INTERRUPTED: Final = 130
 
 
 class ClosedPipe(Exception):

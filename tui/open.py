@@ -17,6 +17,7 @@ from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe
+from kafkascope.errors import UNAVAILABLE
 from kafkascope.extras import require
 from kafkascope.tui.showing import can_be_reread, check_terminal, payloads_maker, show
 
@@ -35,7 +36,6 @@ def _attached(
 ) -> int:
     """Show a running proxy in the place of an input. It reads its traffic itself: options that say
     how captures are read are refused."""
-    from kafkascope.analyzer.commands.failures import INPUT
     from kafkascope.proxy.control.attach import NoProxy, find
     from kafkascope.tui.process.attach import open_proxy
 
@@ -53,7 +53,7 @@ def _attached(
         path = find(which or None)
     except NoProxy as error:
         say(f"{error}")
-        return INPUT
+        return UNAVAILABLE
     how: Any = {"plain": options.plain, "times": options.time_format}
     return open_proxy(path, options.schemas, options.filter_text, **how)
 

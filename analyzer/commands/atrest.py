@@ -11,14 +11,12 @@ from kafkascope.analyzer.commands.output import FixedTable, Output
 from kafkascope.analyzer.reading.log_files import BatchChoice, say_verdict
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.render.listing import FixedColumn
+from kafkascope.errors import INTERRUPTED
 from kafkascope.times import iso_ms
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.logdir.model import LogBatch, RecoveryVerdict
     from kafkascope.analyzer.logdir.opening import AtRest
-
-
-INTERRUPTED: Final = 130
 
 COLUMNS: Final = (
     FixedColumn("number", 6, True),

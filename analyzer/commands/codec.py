@@ -59,7 +59,7 @@ def _read(text: str | None, noun: str, most: int) -> bytes:
 
 def serve(
     answer: Callable[[bytes], bytes], source: int, sink: int, limits: BodyLimits = BODY_LIMITS
-) -> int:
+) -> None:
     """Answer every line that comes from one file descriptor on the other, until the end of input:
     as soon as no more waits, so that a peer may ask one by one or send everything at once."""
     for lines in waiting_lines(source, limits):
@@ -67,7 +67,6 @@ def serve(
         view = memoryview(json_for_log(answers))
         while view:
             view = view[os.write(sink, view) :]
-    return 0
 
 
 def waiting_lines(source: int, limits: BodyLimits) -> Iterator[list[bytes]]:
@@ -158,7 +157,8 @@ def decode(
       xxd -p frame.bin | kafkascope decode Fetch 12 --request --tree
     """
     if batch:
-        return serve(decode_line, sys.stdin.fileno(), sys.stdout.fileno())
+        serve(decode_line, sys.stdin.fileno(), sys.stdout.fileno())
+        return 0
     if name is not None and name.lower() in BATCHES and side is None:
         if data is None and version not in (None, "0", "1", "2"):
             version, data = None, version
@@ -278,7 +278,8 @@ def encode(
       kafkascope encode Metadata 12 --request '{"topics": null}'
     """
     if batch:
-        return serve(encode_line, sys.stdin.fileno(), sys.stdout.fileno())
+        serve(encode_line, sys.stdin.fileno(), sys.stdout.fileno())
+        return 0
     if name is None or version is None:
         raise click.UsageError(NO_VERSION)
 

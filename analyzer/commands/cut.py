@@ -15,7 +15,7 @@ from kafkascope.analyzer.filter.fields import MARKS
 from kafkascope.analyzer.filter.language import bind
 from kafkascope.analyzer.findings.evidence import Evidence
 from kafkascope.analyzer.reading.options import ReadOptions
-from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, findings_of
+from kafkascope.analyzer.reading.reading import Reading, findings_of
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import plural
 from kafkascope.analyzer.transform.cut import Cutting
@@ -33,6 +33,7 @@ from kafkascope.analyzer.transform.redaction import Redaction
 from kafkascope.captures.build import MSS
 from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
+from kafkascope.errors import INTERRUPTED
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.transform.cut_originals import Originals

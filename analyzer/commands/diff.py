@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from kafkascope.analyzer.commands.failures import USAGE
 from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.commands.limits import LIMITS
 from kafkascope.analyzer.commands.options import reading_options
@@ -23,6 +22,7 @@ from kafkascope.analyzer.text import columns_taken, safe, wrapped
 from kafkascope.analyzer.transform.compared import compared, decoder
 from kafkascope.analyzer.transform.profiles import Profile, contrasts
 from kafkascope.dissectors.registry import api_named
+from kafkascope.errors import USAGE
 
 if TYPE_CHECKING:
     from kafkascope.schemas.decoding import Payloads

@@ -23,10 +23,11 @@ from kafkascope.analyzer.export.late import LinesExport
 from kafkascope.analyzer.heap import large_apart
 from kafkascope.analyzer.reading.log_files import RecordsAtRest, kafka_files
 from kafkascope.analyzer.reading.options import ReadOptions
-from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, report_problems
+from kafkascope.analyzer.reading.reading import Reading, report_problems
 from kafkascope.analyzer.terminal import say, stdout_blocks, stdout_bytes, stdout_lines
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.inputs.private import PrivateFile
+from kafkascope.errors import INTERRUPTED
 from kafkascope.extras import require
 
 if TYPE_CHECKING:

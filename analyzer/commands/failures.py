@@ -8,12 +8,8 @@ from typing import Final, NamedTuple
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.captures.errors import CaptureError, CutShort, NotACapture, NotAllowed
 from kafkascope.dissectors.errors import DissectError
+from kafkascope.errors import PARTIAL, RIGHTS, UNAVAILABLE, USAGE
 from kafkascope.extras import MissingExtra
-
-USAGE: Final = 2
-INPUT: Final = 3
-PARTIAL: Final = 4
-RIGHTS: Final = 5
 
 
 class Failure(NamedTuple):
@@ -28,7 +24,7 @@ _SAID: Final[tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], 
     (FilterError, "", USAGE),
     (NotAllowed, "kafkascope: ", RIGHTS),
     (CutShort, "kafkascope: ", PARTIAL),
-    ((NotACapture, CaptureError), "kafkascope: ", INPUT),
+    ((NotACapture, CaptureError), "kafkascope: ", UNAVAILABLE),
 )
 """Errors that say all themselves, the more special ones first: what stands before, and the code."""
 
@@ -42,9 +38,9 @@ def explain(error: BaseException) -> Failure | None:
         return Failure(f"kafkascope: {_where(error)}{error.reason}", USAGE)
     named = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
     if isinstance(error, named) or (isinstance(error, OSError) and error.filename):
-        return Failure(f"kafkascope: {error.filename}: {error.strerror}", INPUT)
+        return Failure(f"kafkascope: {error.filename}: {error.strerror}", UNAVAILABLE)
     if isinstance(error, OSError) and error.strerror:
-        return Failure(f"kafkascope: {error.strerror}", INPUT)
+        return Failure(f"kafkascope: {error.strerror}", UNAVAILABLE)
     return None
 
 

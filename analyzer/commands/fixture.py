@@ -16,6 +16,7 @@ from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import out, say, stdout_bytes, stdout_lines
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import api_named
+from kafkascope.errors import INTERRUPTED
 
 WRONG: Final = 1
 SHOWN: Final = 20
@@ -57,7 +58,7 @@ def from_captures(options: ReadOptions, per_version: int | None, redact: Any) ->
     """Write the messages of a capture as fixtures."""
     from kafkascope.analyzer.fixtures.make import Making
     from kafkascope.analyzer.fixtures.records import SIDES
-    from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading
+    from kafkascope.analyzer.reading.reading import Reading
     from kafkascope.analyzer.transform.names.pseudonyms import Pseudonyms
     from kafkascope.analyzer.transform.redaction import Redaction
 

@@ -10,7 +10,6 @@ from typing import Final
 
 import click
 
-from kafkascope.analyzer.commands.failures import USAGE
 from kafkascope.analyzer.commands.grid import NO_LINES, CommandTable, print_lines, print_tables
 from kafkascope.analyzer.commands.help import command, flags, setting
 from kafkascope.analyzer.commands.options import input_options
@@ -38,6 +37,7 @@ from kafkascope.analyzer.statistics.zookeeper.consumers import KeptGroups
 from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe
+from kafkascope.errors import USAGE
 
 DELIVERY_TABLES: Final = {
     "partitions": "Show only offsets and lag by partition",

@@ -17,6 +17,7 @@ from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.render.listing import FixedColumn
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.jsonform import dumps, loads
+from kafkascope.errors import INTERRUPTED
 from kafkascope.schemas.paths import cell
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def records(options: ReadOptions, parts: tuple[str, ...]) -> int:
             code = 0 if limit.full else read.finish()
             finish()
             return code
-    from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, report_problems
+    from kafkascope.analyzer.reading.reading import Reading, report_problems
 
     problems: list[Problem] = []
     limit = LineLimit(options.top)

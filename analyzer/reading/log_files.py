@@ -14,6 +14,7 @@ from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe
 from kafkascope.captures.inputs.opening import is_capture
 from kafkascope.dissectors.records.records import Record
+from kafkascope.errors import PARTIAL
 from kafkascope.times import MS
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.logdir.records import Place
     from kafkascope.schemas.decoding import Payloads
 
-PARTIAL: Final = 4
 SHOWN_PROBLEMS: Final = 20
 
 

@@ -48,6 +48,7 @@ from kafkascope.analyzer.text import plural, safe
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.opening import is_live, is_once
 from kafkascope.captures.inputs.spool import Spool
+from kafkascope.errors import INTERRUPTED, PARTIAL
 from kafkascope.extras import require
 
 if TYPE_CHECKING:
@@ -65,8 +66,6 @@ if TYPE_CHECKING:
 
 RowAndExchange: TypeAlias = tuple[Row, Exchange]
 
-PARTIAL: Final = 4
-INTERRUPTED: Final = 130
 SHOWN_PROBLEMS: Final = 5
 # Bytes of input from which on frames may be large: a copy of one of 17 MB that goes leaves a hole
 # in the heap that nothing else fits in, 20 MB of 295. Smaller inputs do without, for it imports

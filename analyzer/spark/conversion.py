@@ -19,6 +19,7 @@ from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
 from kafkascope.analyzer.terminal import say
 from kafkascope.captures.inputs.keylogs import read_key_logs
 from kafkascope.captures.parts.split import SPLIT_BYTES
+from kafkascope.errors import INTERRUPTED, PARTIAL
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import Legs
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from kafkascope.schemas.known import KnownSchemas
     from kafkascope.schemas.model import Schema
 
-PARTIAL: Final = 4
-INTERRUPTED: Final = 130
 # Bytes on the disk of the shuffle for one of the captures.
 SHUFFLED: Final = 1.2
 

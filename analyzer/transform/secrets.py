@@ -118,19 +118,26 @@ def _unread_payload(
     elif side == "response":
         kept = ID_BYTES + response_header_version(key, version)
     else:
+        if policy is not None:
+            return _redacted_header(payload, policy)
         try:
-            head = read_request_header(payload)
-            if policy is not None:
-                layout = layout_of("RequestHeader", request_header_version(*head[:2]))
-                header, end = read_layout(layout, payload)
-                written = write_layout(layout, redacted(layout, header, policy))
-                return written + HIDDEN * (len(payload) - end)
-            kept = head.end
+            kept = read_request_header(payload).end
         except DissectError:
-            if policy is not None:
-                return None
             kept = FIXED_HEAD
     return payload[:kept] + HIDDEN * (len(payload) - kept)
+
+
+def _redacted_header(payload: bytes, policy: Policy) -> bytes | None:
+    """Return the redacted header of a request, asterisks behind it; None when it cannot be
+    read."""
+    try:
+        head = read_request_header(payload)
+        layout = layout_of("RequestHeader", request_header_version(*head[:2]))
+        header, end = read_layout(layout, payload)
+        written = write_layout(layout, redacted(layout, header, policy))
+    except DissectError:
+        return None
+    return written + HIDDEN * (len(payload) - end)
 
 
 def any_payload(

@@ -17,6 +17,7 @@ from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe, spelled
+from kafkascope.errors import UNAVAILABLE, USAGE
 from kafkascope.proxy.engine.directory import Address, whole_address, without_listener
 from kafkascope.proxy.limits import LIMITS, Limits
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from kafkascope.proxy.sasl import Credentials
 
 DIFFERENT: Final = 1
-UNREACHABLE: Final = 3
 PASSWORD: Final = "KAFKASCOPE_PASSWORD"
 PERCENTILES: Final = (0.5, 0.99)
 
@@ -195,10 +195,10 @@ def _replay(options: ReadOptions, settings: ReplayOptions) -> int:
     except PeerError as error:
         # Whatever stood in the file of -o stays: nothing was replayed.
         say(f"{error}")
-        return UNREACHABLE
+        return UNAVAILABLE
     except Missing as error:
         say(f"{error}")
-        return 2
+        return USAGE
     return damaged or (DIFFERENT if found or outcome.unanswered else 0)
 
 

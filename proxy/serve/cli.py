@@ -17,6 +17,7 @@ from kafkascope.analyzer.commands.options import FILE, reading_options
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import out, say
 from kafkascope.analyzer.text import plural
+from kafkascope.errors import UNAVAILABLE
 from kafkascope.extras import require
 from kafkascope.proxy import answers
 from kafkascope.proxy.engine.directory import Address, whole_address
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from kafkascope.proxy.serve.broker import Library
     from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 
-BUSY: Final = 3
 PASSWORD: Final = "KAFKASCOPE_PASSWORD"
 
 
@@ -281,7 +281,7 @@ def _read_and_serve(options: ReadOptions, settings: ServeOptions) -> int:
                 "there is nothing to serve: no Kafka responses are selected; see what the capture"
                 " has with `kafkascope ls`"
             )
-            return damaged or BUSY
+            return damaged or UNAVAILABLE
         code = asyncio.run(_serve(model, library, options, settings))
     return code or damaged
 
@@ -318,7 +318,7 @@ async def _serve(
         why = os.strerror(error.errno or 0) if known else error.strerror or error
         say(f"{settings.host}:{port}: {why}")
         await server.stop()
-        return BUSY
+        return UNAVAILABLE
     server.broker = Broker(
         model, library, places, original_pace=settings.original_pace, login=accounts.required
     )
