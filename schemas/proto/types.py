@@ -36,7 +36,7 @@ SPECIAL: Final = {
 fields: that is one like any other."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class MessageField:
     """A field of a message, or an extension of it."""
 

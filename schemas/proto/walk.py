@@ -1,64 +1,61 @@
 """Reads the bytes of a message step by step: values, pieces with their bytes, and where it ends.
 
 The reader generated for each type is faster and returns neither offsets nor reasons; bytes that it
-refuses, and fields that the schema lacks, are read here.
+refuses, and fields that the schema lacks, are read here. `read` takes each field with its place;
+`form` and `pieces` make the value and what is on screen of as many as there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from itertools import groupby
+from typing import Any, Final, NamedTuple
 
 from kafkascope.schemas.limits import LIMITS
-from kafkascope.schemas.model import (
-    UNFIT,
-    PayloadError,
-    Piece,
-    Value,
-    of_bytes,
-    of_double,
-)
+from kafkascope.schemas.model import UNFIT, PayloadError, Piece, Value, of_bytes, of_double
 from kafkascope.schemas.proto import forms
-from kafkascope.schemas.proto.kinds import (
-    FIXED32,
-    FIXED64,
-    KINDS,
-    LENGTH,
-    STOP,
-    VARINT,
-    WIRES,
-)
+from kafkascope.schemas.proto.kinds import FIXED32, FIXED64, KINDS, LENGTH, STOP, VARINT, WIRES
 from kafkascope.schemas.proto.types import MessageField, MessageType
-from kafkascope.schemas.proto.wire import (
-    Fault,
-    length,
-    raw,
-    scalar,
-    tag,
-)
+from kafkascope.schemas.proto.wire import Fault, length, raw, scalar, tag
 
 AnyForm = Callable[[str, bytes], Value]
 """Returns the value of a google.protobuf.Any's type and bytes; None if its type is not known."""
 
 
-class Held:
-    """What was read of a message: a field that comes again replaces, adds or goes on."""
+class Part(NamedTuple):
+    """A field as it is in the payload."""
 
-    __slots__ = ("begin", "chosen", "fields", "type", "unknown")
+    field: MessageField | None
+    """None for one that the schema does not know."""
+    nth: int | None
+    """Of an element; None of what is not repeated, and of a packed field."""
+    value: Any
+    """Of a message its `Held`, of a packed field a list of parts; else what the bytes say."""
+    begin: int
+    end: int
+
+
+class Held:
+    """What was read of a message."""
+
+    __slots__ = ("begin", "counts", "end", "form", "parts", "type")
 
     def __init__(self, message: MessageType, begin: int) -> None:
         self.type = message
         self.begin = begin
-        self.fields: dict[int, Any] = {}
-        self.chosen: dict[str, int] = {}
-        """Number of the field that counts of each oneof."""
-        self.unknown: list[dict[str, Any]] = []
+        self.parts: list[Part] = []
+        self.counts: dict[int, Any] = {}
+        """Elements so far of each repeated field, and the counts of messages inside: one that
+        comes again goes on with what came before."""
+        self.end: int | None = None
+        """None where it could not be read to its end."""
+        self.form: Value = None
+        """Of a type with a JSON form of its own, where it is to be shown."""
 
 
 def decode(message: MessageType, data: bytes, any_form: AnyForm) -> Value:
     """Return the value of a message; `PayloadError` with path and offset."""
-    walk = WireWalk(data, any_form)
-    held = Held(message, 0)
+    walk, held = WireWalk(data, any_form), Held(message, 0)
     try:
         walk.read(held, 0, len(data), 0)
         return walk.form(held)
@@ -68,58 +65,66 @@ def decode(message: MessageType, data: bytes, any_form: AnyForm) -> Value:
 
 def explain(message: MessageType, data: bytes, any_form: AnyForm) -> Piece:
     """Return the pieces of a message; where it does not fit the last one has the rest."""
-    walk = WireWalk(data, any_form)
-    held = Held(message, 0)
-    found: Pieces = []
-    end = len(data)
+    walk, held, end = WireWalk(data, any_form, shown=True), Held(message, 0), len(data)
     try:
-        walk.read(held, 0, end, 0, found)
+        walk.read(held, 0, end, 0)
         form = walk.form(held)
-        if message.special:
-            return Piece("", message.full_name, form, 0, end)
-        out = grouped(found)
     except Fault as fault:
         error = fault.error()
         place = f"{error.path}: " if error.path else ""
-        out = grouped(found)
+        out = pieces(held)
         begin = out[-1].end if out else 0
         rest = of_bytes(data[begin:])
         out += (Piece("", f"{UNFIT}: {place}{error.text}", rest, begin, end),)
+    else:
+        if message.special:
+            return Piece("", message.full_name, form, 0, end)
+        out = pieces(held)
     return Piece("", message.full_name, None if out else {}, 0, end, out)
 
 
-Pieces: TypeAlias = list[tuple[MessageField | None, Piece]]
-"""Pieces as they are read; those that are elements of a repeated field have it beside them."""
-
-
-def grouped(found: Pieces) -> tuple[Piece, ...]:
+def pieces(held: Held) -> tuple[Piece, ...]:
     """Return the pieces of a message, with adjacent elements of a field merged into one."""
     out: list[Piece] = []
-    at = 0
-    while at < len(found):
-        field, piece = found[at]
-        at += 1
-        if field is None:
-            out.append(piece)
-            continue
-        parts = [piece]
-        while at < len(found) and found[at][0] is field:
-            parts.append(found[at][1])
-            at += 1
-        out.append(Piece(field.name, field.type, None, piece.begin, parts[-1].end, tuple(parts)))
+    for field, many in groupby(held.parts, lambda part: part if part.nth is None else part.field):
+        shown = tuple(piece for part in many if (piece := _piece(part)) is not None)
+        if isinstance(field, MessageField) and shown:
+            out.append(Piece(field.name, field.type, None, shown[0].begin, shown[-1].end, shown))
+        else:
+            out += shown
     return tuple(out)
+
+
+def _piece(part: Part) -> Piece | None:
+    """Return the piece of a field; None where nothing of it could be read."""
+    field, index, value, begin, end = part
+    if field is None:
+        return Piece(str(value["field"]), f"unknown {value['type']}", value["value"], begin, end)
+    name = field.name if index is None else f"[{index}]"
+    if isinstance(value, list):
+        packed = tuple(piece for each in value if (piece := _piece(each)) is not None)
+        return Piece(name, field.type, None if packed else [], begin, end, packed)
+    if not isinstance(value, Held):
+        return Piece(name, field.type, _scalar_form(field, value), begin, end)
+    inner = pieces(value)
+    if value.end is None:
+        return Piece(name, field.type, None, begin, inner[-1].end, inner) if inner else None
+    kind = "entry" if field.map else field.type
+    if value.type.special:
+        return Piece(name, kind, value.form, begin, value.end)
+    return Piece(name, kind, None if inner else {}, begin, value.end, inner)
 
 
 class WireWalk:
     """Reads one payload."""
 
-    def __init__(self, data: bytes, any_form: AnyForm) -> None:
+    def __init__(self, data: bytes, any_form: AnyForm, *, shown: bool = False) -> None:
+        """`shown`: whether pieces will be made of what is read."""
         self._data = data
         self._any_form = any_form
+        self._shown = shown
 
-    def read(
-        self, held: Held, at: int, end: int, depth: int, out: Pieces | None = None, group: int = 0
-    ) -> int:
+    def read(self, held: Held, at: int, end: int, depth: int, group: int = 0) -> int:
         """Read fields up to the end, or to the one of a group; return where it stopped."""
         if depth > LIMITS.nesting:
             raise Fault(f"messages nested deeper than {LIMITS.nesting}", at)
@@ -130,133 +135,86 @@ class WireWalk:
             if wire == STOP:
                 if number != group:
                     raise Fault(f"end of group {number}, which did not start", begin)
+                held.end = at
                 return at
             field = fields.get(number)
             if field is None:
                 entry, at = raw(self._data, number, wire, at, end, depth + 1)
-                held.unknown.append(entry)
-                if out is not None:
-                    kind = f"unknown {WIRES[wire]}"
-                    out.append((None, Piece(str(number), kind, entry["value"], begin, at)))
+                held.parts.append(Part(None, None, entry, begin, at))
                 continue
             try:
-                at = self._field(held, field, wire, begin, at, end, depth, out)
+                at = self._field(held, field, wire, begin, at, end, depth)
             except Fault as fault:
                 fault.path.append(field.name)
                 raise
         if group:
             raise Fault(f"group {group} does not end", end)
+        held.end = at
         return at
 
     def _field(
-        self,
-        held: Held,
-        field: MessageField,
-        wire: int,
-        begin: int,
-        at: int,
-        end: int,
-        depth: int,
-        out: Pieces | None,
+        self, held: Held, field: MessageField, wire: int, begin: int, at: int, end: int, depth: int
     ) -> int:
-        value: Any
-        wanted = field.wire
-        if wire == LENGTH and field.repeated and wanted in (VARINT, FIXED32, FIXED64):
-            return self._packed(held, field, begin, at, end, out)
-        if wire != wanted:
-            raise Fault(f"{WIRES[wire]}, expected {WIRES[wanted]} of {field.kind}", begin)
-        pieces: Pieces | None = [] if out is not None else None
-        values = held.fields.setdefault(field.number, []) if field.repeated else None
-        name = field.name if values is None else f"[{len(values)}]"
-        element = None if values is None else field
+        if wire == LENGTH and field.repeated and field.wire in (VARINT, FIXED32, FIXED64):
+            size, at = length(self._data, at, end)
+            packed: list[Part] = []
+            stop = at + size
+            while at < stop:
+                at = self._scalar(held, packed, field, at, at, stop)
+            held.parts.append(Part(field, None, packed, begin, stop))
+            return stop
+        if wire != field.wire:
+            raise Fault(f"{WIRES[wire]}, expected {WIRES[field.wire]} of {field.kind}", begin)
+        if field.message is None:
+            return self._scalar(held, held.parts, field, begin, at, end)
+        index, value = None, Held(field.message, begin)
+        if field.repeated:
+            index = held.counts.get(field.number, 0)
+            held.counts[field.number] = index + 1
+        else:
+            value.counts = held.counts.setdefault(field.number, value.counts)
+        held.parts.append(Part(field, index, value, begin, begin))
         try:
-            if field.message is None:
-                value, at = scalar(field, self._data, at, end)
+            if field.kind == "group":
+                at = self.read(value, at, end, depth + 1, field.number)
             else:
-                # A message that comes again goes on with what came before.
-                before = None if field.repeated else held.fields.get(field.number)
-                value = before or Held(field.message, begin)
-                if field.kind == "group":
-                    at = self.read(value, at, end, depth + 1, pieces, field.number)
-                else:
-                    size, at = length(self._data, at, end)
-                    at = self.read(value, at, at + size, depth + 1, pieces)
-            if values is not None:
-                values.append(value)
-            else:
-                if field.oneof:
-                    # Of a oneof the last one counts.
-                    chosen = held.chosen.get(field.oneof, field.number)
-                    if chosen != field.number:
-                        held.fields.pop(chosen, None)
-                    held.chosen[field.oneof] = field.number
-                held.fields[field.number] = value
-            if out is not None:
-                out.append((element, self._piece(name, field, value, begin, at, pieces)))
+                size, at = length(self._data, at, end)
+                at = self.read(value, at, at + size, depth + 1)
+            if self._shown and field.message.special:
+                value.end, value.form = None, self.form(value)
+                value.end = at
         except Fault as fault:
-            if values is not None and not field.map:
-                fault.path.append(name)
-            if out is not None and pieces:
-                parts = grouped(pieces)
-                piece = Piece(name, field.type, None, begin, parts[-1].end, parts)
-                out.append((element, piece))
+            if field.repeated and not field.map:
+                fault.path.append(f"[{index}]")
             raise
         return at
 
-    def _packed(
-        self, held: Held, field: MessageField, begin: int, at: int, end: int, out: Pieces | None
+    def _scalar(
+        self, held: Held, parts: list[Part], field: MessageField, begin: int, at: int, end: int
     ) -> int:
-        size, at = length(self._data, at, end)
-        stop = at + size
-        values = held.fields.setdefault(field.number, [])
-        first = len(values)
-        pieces = []
-        while at < stop:
-            start = at
-            try:
-                raw, at = scalar(field, self._data, at, stop)
-            except Fault as fault:
-                fault.path.append(f"[{len(values)}]")
-                raise
-            if out is not None:
-                name, value = f"[{len(values)}]", _scalar_form(field, raw)
-                pieces.append(Piece(name, field.type, value, start, at))
-            values.append(raw)
-        if out is not None:
-            value = None if len(values) > first else []
-            out.append((None, Piece(field.name, field.type, value, begin, stop, tuple(pieces))))
-        return stop
-
-    def _piece(
-        self,
-        name: str,
-        field: MessageField,
-        value: Any,
-        begin: int,
-        end: int,
-        pieces: Pieces | None,
-    ) -> Piece:
-        if not isinstance(value, Held):
-            return Piece(name, field.type, _scalar_form(field, value), begin, end)
-        kind = field.type if not field.map else "entry"
-        if value.type.special:
-            return Piece(name, kind, self.form(value), begin, end)
-        return Piece(name, kind, None if pieces else {}, begin, end, grouped(pieces or []))
+        index = held.counts.get(field.number, 0) if field.repeated else None
+        try:
+            value, at = scalar(field, self._data, at, end)
+        except Fault as fault:
+            if index is not None:
+                fault.path.append(f"[{index}]")
+            raise
+        if index is not None:
+            held.counts[field.number] = index + 1
+        parts.append(Part(field, index, value, begin, at))
+        return at
 
     def form(self, held: Held) -> Value:
         """Return the JSON form of what was read of a message."""
-        message, got = held.type, held.fields
+        message, got = held.type, _merged(held)
         out: dict[str, Any] = {}
         for number, field in message.fields.items():
             value = got.get(number)
-            if value is None:
-                if field.required:
-                    fault = Fault("is required, but missing", held.begin)
-                    fault.path.append(field.name)
-                    raise fault
-                continue
             try:
-                if field.map:
+                if value is None:
+                    if field.required:
+                        raise Fault("is required, but missing", held.begin)
+                elif field.map:
                     out[field.name] = self._map(field, value)
                 elif field.repeated:
                     if value:
@@ -268,13 +226,12 @@ class WireWalk:
             except Fault as fault:
                 fault.path.append(field.name)
                 raise
-        if held.unknown:
-            out[message.unknown] = held.unknown
-        if not message.special:
-            return out
-        if message.special == "google.protobuf.Any":
-            return self._any(held, out)
-        return forms.special(message.special, out)
+        unknown = [part.value for part in held.parts if part.field is None]
+        if unknown:
+            out[message.unknown] = unknown
+        elif message.special == "google.protobuf.Any":
+            return self._any(held, got, out)
+        return forms.special(message.special, out) if message.special else out
 
     def _list(self, field: MessageField, values: list[Any]) -> list[Any]:
         if field.message is None:
@@ -293,30 +250,24 @@ class WireWalk:
         key, value = (field.message.fields[number] for number in (1, 2))
         out: dict[Any, Any] = {}
         for entry in entries:
-            name = entry.fields.get(1, KINDS[key.kind].empty)
+            got = _merged(entry)
+            name = got.get(1, KINDS[key.kind].empty)
             if isinstance(name, bytes):
                 raise Fault("a key that is not UTF-8", entry.begin)
-            got = entry.fields.get(2)
-            if value.message is not None:
-                if got is None:
-                    got = Held(value.message, entry.begin)
-                try:
-                    out[name] = self.form(got)
-                except Fault as fault:
-                    fault.path.append(key_name(name))
-                    raise
-            else:
-                if got is None:
-                    got = KINDS[value.kind].empty
-                out[name] = _scalar_form(value, got)
+            if value.message is None:
+                out[name] = _scalar_form(value, got.get(2, KINDS[value.kind].empty))
+                continue
+            try:
+                out[name] = self.form(got.get(2) or Held(value.message, entry.begin))
+            except Fault as fault:
+                fault.path.append(key_name(name))
+                raise
         return {key_name(name): out[name] for name in sorted(out)}
 
-    def _any(self, held: Held, out: dict[str, Any]) -> Value:
-        url, data = held.fields.get(1, ""), held.fields.get(2, b"")
-        if held.unknown or not isinstance(url, str):
-            return out
+    def _any(self, held: Held, got: dict[int, Any], out: dict[str, Any]) -> Value:
+        url = got.get(1, "")
         try:
-            value = self._any_form(url, data)
+            value = self._any_form(url, got.get(2, b"")) if isinstance(url, str) else None
         except PayloadError as error:
             # Where its bytes stand is not kept: the place is that of the whole.
             fault = Fault(error.text, held.begin)
@@ -324,6 +275,31 @@ class WireWalk:
                 fault.path.append(error.path)
             raise fault from None
         return out if value is None else value
+
+
+def _merged(held: Held) -> dict[int, Any]:
+    """Return what counts of each field, by its number: a field that comes again replaces, adds or
+    goes on."""
+    got: dict[int, Any] = {}
+    chosen: dict[str, int] = {}
+    for field, index, value, begin, _ in held.parts:
+        if field is None:
+            continue
+        if field.repeated:
+            values = [value] if index is not None else [each.value for each in value]
+            got.setdefault(field.number, []).extend(values)
+            continue
+        # Of a oneof the last one counts.
+        other = chosen.get(field.oneof, field.number)
+        if field.oneof and other != field.number:
+            got.pop(other, None)
+        chosen[field.oneof] = field.number
+        if isinstance(value, Held):
+            before = got.setdefault(field.number, Held(value.type, begin))
+            before.parts += value.parts
+        else:
+            got[field.number] = value
+    return got
 
 
 _FORMS: Final[dict[str, Callable[[Any], Any]]] = {
