@@ -71,8 +71,6 @@ class DissectorLimits(NamedTuple):
     setting_value_chars: int = 64 << 10
     # Named values that the grammar lists; larger sets are named only.
     listed_values: int = 8
-    # Generated sources that tracebacks can show; those of schemas in traffic come without end.
-    sources: int = 5_000
 
 
 LIMITS: Final = DissectorLimits()

@@ -23,8 +23,8 @@ from kafkascope.analyzer.commands.help import command
 from kafkascope.analyzer.logs import log_to
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import plural
-from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.errors import INTERRUPTED, UNAVAILABLE
+from kafkascope.private import PrivateFile
 from kafkascope.proxy import answers
 from kafkascope.proxy.engine.directory import unanswered
 from kafkascope.proxy.options import ProxyOptions, proxy_options

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafkascope.dissectors.codec.jsonform import dumps, loads
 from kafkascope.schemas.framing import (
     Candidate,
+    Headers,
     Side,
     candidates,
     likely,
@@ -26,12 +27,12 @@ from kafkascope.schemas.model import (
     Schema,
     SchemaKey,
     Selector,
+    dumps,
     is_too_much,
     nested,
 )
 
 if TYPE_CHECKING:
-    from kafkascope.dissectors.records.records import Header
     from kafkascope.schemas.known import KnownSchemas
 
 SHORT: Final = min(map(LIMITS.payload, ("avro", "protobuf", "json")))
@@ -93,7 +94,7 @@ class Payloads:
         """Size of values that expanded to an unusual multiple of their bytes."""
 
     def named(
-        self, side: Side, data: bytes | None, headers: Sequence[Header]
+        self, side: Side, data: bytes | None, headers: Headers
     ) -> tuple[SchemaKey, Schema | None] | None:
         """Return which schema a key or value names, by its framing alone, and the schema where it
         is known already; sends no request."""
@@ -107,7 +108,7 @@ class Payloads:
         schemas = self.known.find(each.key) if self.known.knows(each.key) else []
         return each.key, schemas[0] if schemas else None
 
-    def ready(self, side: Side, data: bytes, headers: Sequence[Header]) -> bool:
+    def ready(self, side: Side, data: bytes, headers: Headers) -> bool:
         """Return whether `decode` returns at once: every schema that it may need is known, or no
         source is left to request it from."""
         if not worth(data, headers):
@@ -115,7 +116,7 @@ class Payloads:
         return all(self.known.settled(each.key) for each in candidates(side, data, headers))
 
     def decode(
-        self, topic: str | None, side: Side, data: bytes | None, headers: Sequence[Header]
+        self, topic: str | None, side: Side, data: bytes | None, headers: Headers
     ) -> Decoded | None:
         """Decode a key or value by its schema; None where it names none."""
         if data is None or not (worth(data, headers) or self.known.assigned):
@@ -134,7 +135,7 @@ class Payloads:
         return self._searched(topic, side, data, headers)
 
     def _searched(
-        self, topic: str | None, side: Side, data: bytes, headers: Sequence[Header]
+        self, topic: str | None, side: Side, data: bytes, headers: Headers
     ) -> Decoded | None:
         named = candidates(side, data, headers)
         failed: Decoded | None = None
@@ -251,7 +252,7 @@ class Payloads:
         topic: str | None,
         key: bytes | None,
         value: bytes | None,
-        headers: Sequence[Header],
+        headers: Headers,
     ) -> bytes:
         """Return the decoded key and value of a record and their schemas, as JSON members of
         record/1; empty where neither names a schema."""
@@ -323,7 +324,7 @@ OPEN_SUBJECT: Final = '"subject":['
 def with_subject(text: str, topic: str | None, side: Side) -> str:
     """Return the text of `key_schema` or `value_schema` with one subject, chosen once the topic's
     name is known."""
-    told = loads(text)
+    told = json.loads(text)
     if isinstance(told["subject"], list):
         told["subject"] = _subject(told["subject"], topic, side)
     return dumps(told).decode()

@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.extras import require
+from kafkascope.private import PrivateFile
 from kafkascope.schemas.framing import Side
 from kafkascope.schemas.known import Assigned
 from kafkascope.schemas.limits import LIMITS, Limits, SchemaBudget

@@ -10,15 +10,14 @@ import struct
 import uuid
 import zlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kafkascope.schemas.limits import LIMITS
 from kafkascope.schemas.model import Namespace, PayloadError, SchemaKey, Selector
 
-if TYPE_CHECKING:
-    from kafkascope.dissectors.records.records import Header
-
 Side = Literal["key", "value"]
+Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+"""Names and values of the headers of a record."""
 Typed: TypeAlias = 'Literal["", "index", "name"]'
 
 MOST_IDS: Final = 1 << 31
@@ -57,12 +56,12 @@ class Candidate(NamedTuple):
         return space == "id" or (space == "guid" and self.at == 0)
 
 
-def worth(data: bytes | None, headers: Sequence[Header]) -> bool:
+def worth(data: bytes | None, headers: Headers) -> bool:
     """Return whether `candidates` could return any: a cheap test for records without schemas."""
     return bool(headers) or (data is not None and data[:1] in (b"\0", b"\3", b"\xc3"))
 
 
-def candidates(side: Side, data: bytes, headers: Sequence[Header]) -> list[Candidate]:
+def candidates(side: Side, data: bytes, headers: Headers) -> list[Candidate]:
     """Return the schemas that a key or value names, the likeliest first. A header wins over the
     bytes."""
     if headers:
@@ -80,7 +79,7 @@ def candidates(side: Side, data: bytes, headers: Sequence[Header]) -> list[Candi
     return []
 
 
-def _in_headers(side: Side, data: bytes, headers: Sequence[Header]) -> list[Candidate]:
+def _in_headers(side: Side, data: bytes, headers: Headers) -> list[Candidate]:
     """Return the candidates that headers of Confluent or Apicurio name."""
     apicurio = f"apicurio.{side}."
     typed = "apicurio.protobuf.type.key" if side == "key" else "apicurio.protobuf.type"

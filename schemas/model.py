@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from binascii import b2a_base64
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+
+import orjson
 
 from kafkascope.errors import Error
 from kafkascope.schemas.limits import LIMITS
@@ -137,6 +140,25 @@ def of_double(number: float) -> float | str:
     if number - number == 0.0:
         return number
     return "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"
+
+
+def dumps(value: Value) -> bytes:
+    """Return a value as JSON."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        # A string of JSON text may have halves of surrogate pairs: they are escaped, as there.
+        return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def varint(number: int) -> bytes:
+    """Return a number that is not negative in groups of seven bits, the least first."""
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
 
 
 def nested(value: Value) -> Iterator[Value]:

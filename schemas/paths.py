@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
-from kafkascope.dissectors.codec.jsonform import dumps
 from kafkascope.schemas.limits import LIMITS
+from kafkascope.schemas.model import dumps
 
 Path: TypeAlias = tuple[str | int, ...]
 """Names, and indexes of array elements."""

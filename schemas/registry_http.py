@@ -22,9 +22,9 @@ from urllib.parse import urljoin, urlsplit
 
 import orjson
 
-from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.errors import Error
 from kafkascope.places import cache_home
+from kafkascope.private import PrivateFile
 from kafkascope.schemas.limits import LIMITS
 from kafkascope.schemas.model import HttpHead
 

@@ -110,9 +110,10 @@ def test_public_names_exist(package: str) -> None:
 
 
 def test_exec_appears_once() -> None:
-    sources = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    folders = ("kafkascope", *PACKAGES)
+    sources = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
     users = [path.relative_to(ROOT) for path in sources if "exec(compile(" in path.read_text()]
-    assert users == [Path("dissectors/codec/source.py")]
+    assert users == [Path("kafkascope/source.py")]
 
 
 @pytest.mark.parametrize("words", ["export -o {}/x.parquet", "spark -q --engine plain -o {}/x"])

@@ -21,7 +21,7 @@ from kafkascope.captures.inputs.spool import Tee
 if TYPE_CHECKING:
     from kafkascope.analyzer.transform.live_secrets import SecretsRecording
     from kafkascope.captures.inputs.keylogs import KeyLogFollower
-    from kafkascope.captures.inputs.private import PrivateFile
+    from kafkascope.private import PrivateFile
 
 # Seconds between two lines about rates.
 EVERY: Final = 1.0
@@ -63,8 +63,8 @@ def capture(
       kafkascope open -i eth0 -f 'port 9092' -w kafka.pcapng
     """
     from kafkascope.captures.inputs.keylogs import follow_key_logs
-    from kafkascope.captures.inputs.private import PrivateFile, is_special
     from kafkascope.captures.live import open_interface
+    from kafkascope.private import PrivateFile, is_special
 
     path = Path(output)
     if path.exists() and not is_special(path):

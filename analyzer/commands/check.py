@@ -24,8 +24,8 @@ from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import row, say
 from kafkascope.analyzer.text import suggestion
-from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.captures.model import Resolved
+from kafkascope.private import PrivateFile
 
 FOUND: Final = 1
 TABLE: Final = CommandTable(

@@ -31,9 +31,9 @@ from kafkascope.analyzer.transform.cut_rewrites import Anonymous, Masked
 from kafkascope.analyzer.transform.marks import BadMarks, marks_of
 from kafkascope.analyzer.transform.redaction import Redaction
 from kafkascope.captures.build import MSS
-from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
 from kafkascope.errors import INTERRUPTED
+from kafkascope.private import PrivateFile
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.transform.cut_originals import Originals

@@ -26,9 +26,9 @@ from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading, report_problems
 from kafkascope.analyzer.terminal import say, stdout_blocks, stdout_bytes, stdout_lines
 from kafkascope.analyzer.topics import TopicNames
-from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.errors import INTERRUPTED
 from kafkascope.extras import require
+from kafkascope.private import PrivateFile
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.logdir.opening import AtRest

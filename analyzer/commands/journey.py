@@ -26,8 +26,8 @@ from kafkascope.analyzer.statistics.journeys.model import Journey
 from kafkascope.analyzer.statistics.journeys.printed import as_json, journey_lines
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import plural, safe
-from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.dissectors.codec.jsonform import loads
+from kafkascope.private import PrivateFile
 
 RECORD: Final = re.compile(r"(.+)-(\d{1,10})@(\d{1,19})")
 Place = tuple[str, int, int]

@@ -19,7 +19,7 @@ from kafkascope.analyzer.render.cells import csv_line
 from kafkascope.analyzer.render.layout import hidden_line
 from kafkascope.analyzer.terminal import is_job_log, stdout_blocks, stdout_bytes
 from kafkascope.analyzer.text import ascii_only, between_tabs, inert, inert_json, json_safe, tabbed
-from kafkascope.captures.inputs.private import PrivateFile
+from kafkascope.private import PrivateFile
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.render.listing import FixedColumn

@@ -15,8 +15,8 @@ from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.report import collect, markdown, page, sections, ticket
 from kafkascope.analyzer.report.disguise import Disguise
 from kafkascope.analyzer.terminal import say
-from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.captures.model import Resolved
+from kafkascope.private import PrivateFile
 
 SUFFIXES: Final = (".html", ".htm", ".md", ".markdown")
 REDACTED: Final = {

@@ -16,9 +16,9 @@ from kafkascope.analyzer.exchanges.row_json import json_of_row, members, runs_of
 from kafkascope.analyzer.exchanges.rows import Row, collected, row_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.topics import CLUSTER_METADATA
-from kafkascope.dissectors.codec.source import compile_function
 from kafkascope.kernel.lines import JsonLines
 from kafkascope.kernel.pairs import OWN, Pair
+from kafkascope.source import compile_function
 from kafkascope.times import clock_of
 
 if TYPE_CHECKING:

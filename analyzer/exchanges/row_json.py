@@ -18,10 +18,10 @@ from kafkascope.analyzer.exchanges.column import INTS, TEXT, TIME, columns_of
 from kafkascope.analyzer.exchanges.limits import LIMITS
 from kafkascope.analyzer.exchanges.rows import JSON_NAMES, Row, to_json
 from kafkascope.dissectors.codec.jsonform import dumps, plain
-from kafkascope.dissectors.codec.source import compile_function
 from kafkascope.kernel import lines
 from kafkascope.kernel.lines import JsonMember
 from kafkascope.kernel.pairs import OWN
+from kafkascope.source import compile_function
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.column import Named

@@ -37,10 +37,10 @@ from kafkascope.analyzer.exchanges.stages import stages_of
 from kafkascope.analyzer.model import STATES, Cause, Note, Point, State, Undecoded, ZooKeeperFacts
 from kafkascope.analyzer.topics import nameless, short_id
 from kafkascope.captures.model import TlsSummary
-from kafkascope.dissectors.codec.source import compile_function
 from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.registry import APIS
 from kafkascope.dissectors.zookeeper.types import error_name as zookeeper_error_name
+from kafkascope.source import compile_function
 from kafkascope.times import iso_ns
 
 if TYPE_CHECKING:

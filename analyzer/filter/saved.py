@@ -49,7 +49,7 @@ def write_saved(saved: Mapping[str, str], path: Path | None = None) -> None:
     """Write all saved filters; raises `OSError`."""
     import json
 
-    from kafkascope.captures.inputs.private import PrivateFile
+    from kafkascope.private import PrivateFile
 
     path = path or saved_path()
     lines = [f"{json.dumps(name)} = {_toml(text)}\n" for name, text in sorted(saved.items())]

@@ -17,7 +17,6 @@ from typing import Any, Final, TypeAlias, assert_never
 
 from kafkascope.dissectors.codec.jsonform import body_from_json, json_value
 from kafkascope.dissectors.codec.reader import Body, Refusal, literal, too_large, weight
-from kafkascope.dissectors.codec.source import SourceLines, compile_function
 from kafkascope.dissectors.errors import DissectError, Malformed, TooLarge
 from kafkascope.dissectors.layout import (
     ArrayWire,
@@ -33,6 +32,7 @@ from kafkascope.dissectors.layout import (
 from kafkascope.dissectors.limits import LIMITS as DISSECTOR_LIMITS
 from kafkascope.dissectors.registry import variants_of, write_layout
 from kafkascope.dissectors.values import Uuid, finite
+from kafkascope.source import SourceLines, compile_function
 
 REFUSALS: Final = (Refusal, DissectError, KeyError, TypeError, ValueError)
 """Exceptions of generated converters."""

@@ -13,7 +13,7 @@ from kafkascope.captures.model import Packet
 
 if TYPE_CHECKING:
     from kafkascope.captures.formats.records import Block
-    from kafkascope.captures.inputs.private import PrivateFile
+    from kafkascope.private import PrivateFile
 
 # Bytes of disk that a live session may take.
 DEFAULT_BYTES: Final = 1 << 30

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, TypeAlias, assert_never
 
-from kafkascope.dissectors.codec.source import SourceLines, compile_function
 from kafkascope.dissectors.errors import DissectError, TooLarge
 from kafkascope.dissectors.layout import (
     OPERATION_HEAD,
@@ -32,6 +31,7 @@ from kafkascope.dissectors.layout import (
 )
 from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.values import Uuid, finite, read_uvarint
+from kafkascope.source import SourceLines, compile_function
 
 # Bytes of a tagged field that the layout lacks: a dict with a number and bytes.
 UNKNOWN_TAG_WEIGHT: Final = 340

@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any, TypeAlias, assert_never
 
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.dissectors.codec.source import SourceLines, compile_function
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import (
     ArrayWire,
@@ -28,6 +27,7 @@ from kafkascope.dissectors.layout import (
     Wire,
 )
 from kafkascope.dissectors.values import write_uvarint
+from kafkascope.source import SourceLines, compile_function
 
 Writer: TypeAlias = Callable[[Body], bytes]
 

@@ -23,8 +23,8 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.filter.errors import FilterError
-from kafkascope.captures.inputs.private import make_private_folder
 from kafkascope.dissectors.errors import DissectError
+from kafkascope.private import make_private_folder
 from kafkascope.proxy import answers
 from kafkascope.proxy.control.expecting import Expected, Judges
 from kafkascope.proxy.control.live import PacketStreams

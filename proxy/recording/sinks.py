@@ -20,7 +20,7 @@ from typing import Final
 
 from kafkascope.captures.formats.pcapng import ENHANCED_PACKET
 from kafkascope.captures.formats.write import dropped_block
-from kafkascope.captures.inputs.private import PrivateFile, is_special
+from kafkascope.private import PrivateFile, is_special
 from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.recording.direct import Direct, Part
 from kafkascope.proxy.recording.packing import Batch

@@ -11,31 +11,28 @@ import orjson
 
 from kafkascope.schemas.avro.linking import Linked, link
 from kafkascope.schemas.avro.logical import shown
-from kafkascope.schemas.avro.reader import REFUSALS, AvroReader
+from kafkascope.schemas.avro.reader import LATIN, REFUSALS, AvroReader
 from kafkascope.schemas.avro.types import AvroType, inside
 from kafkascope.schemas.avro.walk import complaint, explain
 from kafkascope.schemas.avro.writer import (
     EXACT,
-    LATIN,
     LOOSE,
-    JsonForm,
     Misfit,
     ValueWriter,
     json_kind,
     leaf_value,
-    real_number,
-    single,
     sized,
     whole_number,
     write,
+    zigzag,
 )
+from kafkascope.schemas.limits import LIMITS
 from kafkascope.schemas.model import (
     Lookup,
     PayloadError,
     Piece,
     Selector,
     Value,
-    of_double,
 )
 
 
@@ -60,8 +57,7 @@ class AvroCodec:
 
     def encode(self, value: Value) -> bytes:
         """Return the bytes of a value; `PayloadError` where it does not fit."""
-        encoded: bytes = write(self._linked.root, value)
-        return encoded
+        return write(self._linked.root, value)
 
     def explain(self, data: bytes) -> Piece:
         """Return the pieces of a payload with their bytes, as far as it can be read."""
@@ -114,21 +110,26 @@ class RawCodec(AvroCodec):
 
 
 class AvroJsonCodec(AvroCodec):
-    """Decodes and encodes Avro's JSON form."""
+    """Decodes and encodes Avro's JSON form, by way of the binary one: unions are `{"type": value}`,
+    bytes text of ISO-8859-1, and logical types what they are of."""
 
     def decode(self, data: bytes) -> Value:
         """Return the value, as that of the binary form."""
         try:
             spelled = orjson.loads(data)
-            return _JsonReading(JsonForm()).value(self._linked.root, spelled, "", 1, EXACT)
         except orjson.JSONDecodeError as error:
             raise PayloadError("does-not-fit", f"not JSON: {error}") from None
-        except Misfit as error:
-            raise PayloadError("does-not-fit", error.text, path=error.path) from None
+        binary = _FromJson().written(self._linked.root, spelled)
+        try:
+            return self._reader.read(binary, LIMITS.json_values)
+        except REFUSALS:
+            why = complaint(self._linked, binary)
+            raise PayloadError(why.reason, why.text, path=why.path) from None
 
     def encode(self, value: Value) -> bytes:
         """Return the JSON text of a value."""
-        return orjson.dumps(write(self._linked.root, value, json=True))
+        binary = super().encode(value)
+        return orjson.dumps(AvroReader(self._linked, json=True).read(binary, LIMITS.json_values))
 
     def explain(self, data: bytes) -> Piece:
         """Return one piece: JSON needs no map of its bytes."""
@@ -142,63 +143,43 @@ def compile(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> AvroC
     return RawCodec(linked) if linked.root.kind == "bytes" else AvroCodec(linked)
 
 
-class _JsonReading(ValueWriter):
-    """Takes values apart as who writes them does, but that their unions name a branch."""
+class _FromJson(ValueWriter):
+    """Writes what is spelled in Avro's JSON form, whose unions name the branch."""
 
     def step(self) -> None:
         pass  # There is nothing to search.
 
-    def union(self, node: AvroType, value: Any, path: str, depth: int, exact: int) -> Any:
-        branch, inner = _branch(node, value, path)
-        return self.value(branch, inner, path, depth, exact)
+    def union(self, node: AvroType, value: Any, path: str, depth: int, exact: int) -> bytes:
+        name, inner = "null", None
+        if value is not None or "null" not in node.index:
+            if not isinstance(value, dict) or len(value) != 1:
+                text = f"{json_kind(value)} for a union, which needs an object with the type as key"
+                raise Misfit(text, path)
+            ((name, inner),) = value.items()
+            if name not in node.index or name == "null":
+                raise Misfit(f"the union has no type {name[:80]}", path)
+        at = node.index[name]
+        return zigzag(at) + self.value(node.parts[at], inner, path, depth, exact)
 
-    def record(self, node: AvroType, value: Any, path: str, depth: int, exact: int) -> Any:
-        values: dict[str, Any] = {}
+    def record(self, node: AvroType, value: Any, path: str, depth: int, exact: int) -> bytes:
+        parts: list[bytes] = []
         for field, part in zip(node.fields, node.parts, strict=True) if type(value) is dict else ():
             where = inside(path, field.name)
             if field.name not in value:
                 raise Misfit("the field is missing", where)
-            values[field.name] = self.value(part, value[field.name], where, depth, exact)
-        if type(value) is not dict or len(value) != len(values):
-            super().record(node, value, path, depth, exact)  # says what is wrong
-        return values
+            parts.append(self.value(part, value[field.name], where, depth, exact))
+        if type(value) is not dict or len(value) != len(parts):
+            return super().record(node, value, path, depth, exact)  # says what is wrong
+        return b"".join(parts)
 
     def leaf(self, node: AvroType, value: Any, exact: int) -> Any:
-        return _leaf(node, value)
-
-
-def _branch(node: AvroType, spelled: Any, path: str) -> tuple[AvroType, Any]:
-    """Return the type and value of a branch. Null stands without a name."""
-    name, inner = "null", None
-    if spelled is not None or "null" not in node.index:
-        if not isinstance(spelled, dict) or len(spelled) != 1:
-            text = f"{json_kind(spelled)} for a union, which needs an object with the type as key"
-            raise Misfit(text, path)
-        ((name, inner),) = spelled.items()
-        if name not in node.index or name == "null":
-            raise Misfit(f"the union has no type {name[:80]}", path)
-    return node.parts[node.index[name]], inner
-
-
-def _leaf(node: AvroType, spelled: Any) -> Any:
-    match node.kind:
-        case "null" if spelled is None:
-            return None
-        case "boolean" if isinstance(spelled, bool):
-            return spelled
-        case "int" | "long" if not isinstance(spelled, bool):
-            return shown(node, whole_number(node.kind, spelled, EXACT))
-        case "float" | "double" if not isinstance(spelled, bool):
-            real = real_number(node.kind, spelled, LOOSE)
-            return of_double(single(real) if node.kind == "float" else real)
-        case "string" if isinstance(spelled, str):
-            return spelled
-        case "bytes" | "fixed" if isinstance(spelled, str):
-            data = spelled.encode(LATIN)
-            return shown(node, sized(node, data) if node.kind == "fixed" else data)
-        case "enum" if isinstance(spelled, str):
-            if spelled in node.index:
-                return spelled
-            raise ValueError(f"{node.name} has no symbol {spelled[:80]!r}")
-        case _:
-            raise ValueError(f"{json_kind(spelled)} for {node.shown}")
+        match node.kind:
+            case "int" | "long" if not isinstance(value, bool):
+                return whole_number(node.kind, value, EXACT)
+            case "bytes" | "fixed" if isinstance(value, str):
+                data = value.encode(LATIN)
+                return sized(node, data) if node.kind == "fixed" else data
+            case "bytes" | "fixed" | "int" | "long":
+                raise ValueError(f"{json_kind(value)} for {node.shown}")
+            case _:
+                return super().leaf(node, value, exact)

@@ -16,18 +16,22 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from kafkascope.dissectors.codec.source import SourceLines, compile_function
 from kafkascope.schemas.avro.linking import Linked
 from kafkascope.schemas.avro.logical import conversion
 from kafkascope.schemas.avro.types import AvroType
 from kafkascope.schemas.limits import LIMITS
 from kafkascope.schemas.model import of_bytes, of_double
+from kafkascope.source import SourceLines, compile_function
 
 # Arrays and maps inside each other in one function: Python takes twenty loops.
 MAX_INLINE: Final = 4
 
 # Branches of a union asked in a row; more are looked up.
 MAX_CHAIN: Final = 8
+
+
+# What bytes are in Avro's JSON form.
+LATIN: Final = "iso-8859-1"
 
 
 class Refusal(Exception):
@@ -75,18 +79,24 @@ def block(data: bytes, pos: int, count: int) -> tuple[int, int]:
     return count + 1, pos
 
 
+def _latin(data: bytes) -> str:
+    return data.decode(LATIN)
+
+
 class AvroReader:
     """Reads payloads of one schema."""
 
-    def __init__(self, linked: Linked) -> None:
+    def __init__(self, linked: Linked, *, json: bool = False) -> None:
+        """`json`: returns Avro's JSON form in place of values."""
         self.linked = linked
+        self.json = json
         self._functions: list[Read] = []
         self._numbers: dict[int, int] = {}
         self.names: dict[str, Any] = {
             "more": more,
             "more_int": more_int,
             "block": block,
-            "based": of_bytes,
+            "based": _latin if json else of_bytes,
             "finite": of_double,
             "double": struct.Struct("<d").unpack_from,
             "float_": struct.Struct("<f").unpack_from,
@@ -95,13 +105,12 @@ class AvroReader:
         }
         self._root = self.number(linked.root)
 
-    def read(self, data: bytes) -> Any:
-        """Return the value; one of `REFUSALS` where the bytes do not fit to the last one."""
+    def read(self, data: bytes, room: int = LIMITS.empty_values) -> Any:
+        """Return the value; one of `REFUSALS` where the bytes do not fit to the last one. `room`:
+        for values without bytes, beside those that the payload pays for."""
         function = self._functions[self._root]
         if self.linked.empties:
-            value, end = function(
-                data, 0, 1, [LIMITS.empty_values + LIMITS.empty_per_byte * len(data)]
-            )
+            value, end = function(data, 0, 1, [room + LIMITS.empty_per_byte * len(data)])
         else:
             value, end = function(data, 0, 1)
         if end != len(data):
@@ -200,7 +209,7 @@ class _Source(SourceLines):
 
     def leaf(self, node: AvroType) -> str:
         target = self.fresh()
-        converted = conversion(node)
+        converted = None if self.reader.json else conversion(node)
         show = self.reader.constant(converted[0]) if converted else "based"
         match node.kind:
             case "boolean":
@@ -236,11 +245,19 @@ class _Source(SourceLines):
             numbers = (self.reader.number(branch) for branch in node.parts)
             table = self.reader.constant({2 * at: each for at, each in enumerate(numbers)})
             depth = f"depth + {level}"
+            labels = {2 * at: branch.label for at, branch in enumerate(node.parts)}
+            label = self.reader.constant(labels) if self.reader.json else ""
+            self.add(*([f"label = {label}[n]"] if label else ()))
             self.add(f"{target}, pos = f[{table}[n]](data, pos, {depth}{self.rest})")
+            if label:
+                self.add(f"if label != 'null': {target} = {{label: {target}}}")
             return target
         for at, branch in enumerate(node.parts):
             with self.block(f"{'elif' if at else 'if'} n == {2 * at}:"):
-                self.add(f"{target} = {self.value(branch, level, loops)}")
+                value = self.value(branch, level, loops)
+                if self.reader.json and branch.kind != "null":
+                    value = f"{{{branch.label!r}: {value}}}"
+                self.add(f"{target} = {value}")
         self.add("else: raise Refusal" if node.parts else "raise Refusal")
         return target
 

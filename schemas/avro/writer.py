@@ -7,11 +7,10 @@ from binascii import a2b_base64, b2a_base64
 from decimal import Decimal
 from typing import Any, Final
 
-from kafkascope.dissectors.records.writer import varint
 from kafkascope.schemas.avro.logical import conversion, decimal_bytes, take_uuid
 from kafkascope.schemas.avro.types import CONTAINERS, AvroType, inside
 from kafkascope.schemas.limits import LIMITS
-from kafkascope.schemas.model import NON_FINITE, PayloadError, of_double
+from kafkascope.schemas.model import NON_FINITE, PayloadError, varint
 
 # How a value has to fit. Exactly: it decodes to the very same value. Properly: and it is what its
 # type is for; a text that is no uuid decodes as one all the same. Loosely: it can stand for a
@@ -20,7 +19,7 @@ PROPER: Final = 2
 EXACT: Final = 1
 LOOSE: Final = 0
 
-LATIN: Final = "iso-8859-1"
+_FLOAT: Final = struct.Struct("<f")
 
 
 class Misfit(Exception):
@@ -36,95 +35,37 @@ class TooLong(Exception):
     """The search for branches of unions takes too long."""
 
 
-class _BinaryForm:
-    """Puts Avro's binary form together."""
-
-    def leaf(self, node: AvroType, raw: Any) -> bytes:
-        match node.kind:
-            case "null":
-                return b""
-            case "boolean":
-                return b"\1" if raw else b"\0"
-            case "int" | "long" | "enum":
-                return varint(raw)
-            case "float" | "double":
-                return struct.pack("<f" if node.kind == "float" else "<d", raw)
-            case "fixed":
-                return bytes(raw)
-            case _:
-                return varint(len(raw)) + bytes(raw)
-
-    def record(self, node: AvroType, parts: list[Any]) -> bytes:
-        return b"".join(parts)
-
-    def array(self, parts: list[Any]) -> bytes:
-        return (varint(len(parts)) + b"".join(parts) if parts else b"") + b"\0"
-
-    def map(self, keys: list[bytes], parts: list[Any]) -> bytes:
-        pairs = zip(keys, parts, strict=True)
-        return self.array([varint(len(key)) + key + part for key, part in pairs])
-
-    def branch(self, index: int, branch: AvroType, part: Any) -> bytes:
-        return varint(index) + bytes(part)
-
-
-class JsonForm:
-    """Puts Avro's JSON form together: unions as `{"type": value}`, bytes as text of ISO-8859-1."""
-
-    def leaf(self, node: AvroType, raw: Any) -> Any:
-        match node.kind:
-            case "float" | "double":
-                return of_double(single(raw) if node.kind == "float" else raw)
-            case "string":
-                return raw.decode()
-            case "bytes" | "fixed":
-                return raw.decode(LATIN)
-            case "enum":
-                return node.symbols[raw]
-            case _:
-                return raw
-
-    def record(self, node: AvroType, parts: list[Any]) -> Any:
-        return {field.name: part for field, part in zip(node.fields, parts, strict=True)}
-
-    def array(self, parts: list[Any]) -> Any:
-        return parts
-
-    def map(self, keys: list[bytes], parts: list[Any]) -> Any:
-        return {key.decode(): part for key, part in zip(keys, parts, strict=True)}
-
-    def branch(self, index: int, branch: AvroType, part: Any) -> Any:
-        return None if part is None else {branch.label: part}
-
-
-def write(root: AvroType, value: Any, *, json: bool = False) -> Any:
-    """Return the bytes of a value, or its JSON form; `PayloadError` where it does not fit."""
-    try:
-        return ValueWriter(JsonForm() if json else _BinaryForm()).value(root, value, "", 1, LOOSE)
-    except Misfit as error:
-        raise PayloadError("does-not-fit", error.text, path=error.path) from None
-    except TooLong:
-        text = "too many nested unions to choose their branches"
-        raise PayloadError("does-not-fit", text) from None
+def write(root: AvroType, value: Any) -> bytes:
+    """Return the bytes of a value; `PayloadError` where it does not fit."""
+    return ValueWriter().written(root, value)
 
 
 class ValueWriter:
     """One value on its way. In a union the branch is taken that it fits best."""
 
-    def __init__(self, form: _BinaryForm | JsonForm) -> None:
-        self.form = form
+    def __init__(self) -> None:
         self.steps = 0
         self.choices: dict[tuple[int, int, int], tuple[int, int, str, str]] = {}
         """Branches taken for an object or array, or why none was: unions inside unions would try
         the inside again for each branch of the outside, twice as often with each level."""
 
-    def value(self, node: AvroType, value: Any, path: str, depth: int, exact: int) -> Any:
+    def written(self, root: AvroType, value: Any) -> bytes:
+        """Return the bytes of a value; `PayloadError` where it does not fit."""
+        try:
+            return self.value(root, value, "", 1, LOOSE)
+        except Misfit as error:
+            raise PayloadError("does-not-fit", error.text, path=error.path) from None
+        except TooLong:
+            text = "too many nested unions to choose their branches"
+            raise PayloadError("does-not-fit", text) from None
+
+    def value(self, node: AvroType, value: Any, path: str, depth: int, exact: int) -> bytes:
         self.step()
         if node.kind == "union":
             return self.union(node, value, path, depth, exact)
         if node.kind not in CONTAINERS:
             try:
-                return self.leaf(node, value, exact)
+                return encoded(node, self.leaf(node, value, exact))
             except ValueError as error:
                 raise Misfit(str(error), path) from None
         if depth > LIMITS.nesting:
@@ -132,37 +73,35 @@ class ValueWriter:
         if node.kind == "record":
             return self.record(node, value, path, depth + 1, exact)
         (inner,) = node.parts
+        parts: list[bytes] = []
         if node.kind == "array":
             if not isinstance(value, list | tuple):
                 raise Misfit(f"{json_kind(value)} for an array", path)
-            return self.form.array(
-                [
-                    self.value(inner, each, f"{path}[{at}]", depth + 1, exact)
-                    for at, each in enumerate(value)
-                ]
-            )
-        if not isinstance(value, dict):
+            for at, each in enumerate(value):
+                parts.append(self.value(inner, each, f"{path}[{at}]", depth + 1, exact))
+        elif not isinstance(value, dict):
             raise Misfit(f"{json_kind(value)} for a map", path)
-        keys, parts = [], []
-        for key, each in value.items():
-            if not isinstance(key, str):
-                raise Misfit("a key that is not text", path)
-            try:
-                keys.append(utf8(key))
-            except ValueError as error:
-                raise Misfit(str(error), path) from None
-            parts.append(self.value(inner, each, inside(path, key), depth + 1, exact))
-        return self.form.map(keys, parts)
+        else:
+            for key, each in value.items():
+                if not isinstance(key, str):
+                    raise Misfit("a key that is not text", path)
+                try:
+                    name = utf8(key)
+                except ValueError as error:
+                    raise Misfit(str(error), path) from None
+                part = self.value(inner, each, inside(path, key), depth + 1, exact)
+                parts.append(zigzag(len(name)) + name + part)
+        return (zigzag(len(parts)) + b"".join(parts) if parts else b"") + b"\0"
 
     def leaf(self, node: AvroType, value: Any, exact: int) -> Any:
-        return self.form.leaf(node, leaf_value(node, value, exact))
+        return leaf_value(node, value, exact)
 
     def step(self) -> None:
         self.steps += 1
         if self.steps > LIMITS.union_steps:
             raise TooLong
 
-    def record(self, node: AvroType, value: Any, path: str, depth: int, exact: int) -> Any:
+    def record(self, node: AvroType, value: Any, path: str, depth: int, exact: int) -> bytes:
         if not isinstance(value, dict):
             raise Misfit(f"{json_kind(value)} for the record {node.name}", path)
         names = dict.fromkeys(field.name for field in node.fields)
@@ -172,21 +111,19 @@ class ValueWriter:
         if len(value) != len(names):
             other = next(key for key in value if key not in names)
             raise Misfit(f"{node.name} has no field {str(other)[:80]}", path)
-        parts = [
+        return b"".join(
             self.value(part, value[name], inside(path, name), depth, exact)
             for name, part in zip(names, node.parts, strict=True)
-        ]
-        return self.form.record(node, parts)
+        )
 
-    def union(self, node: AvroType, value: Any, path: str, depth: int, exact: int) -> Any:
+    def union(self, node: AvroType, value: Any, path: str, depth: int, exact: int) -> bytes:
         key = (id(node), id(value), exact)
         choice = self.choices.get(key)
         if choice is not None:
             at, strict, why, where = choice
             if why:
                 raise Misfit(why, where)
-            part = self.value(node.parts[at], value, path, depth, strict)
-            return self.form.branch(at, node.parts[at], part)
+            return zigzag(at) + self.value(node.parts[at], value, path, depth, strict)
         names = ", ".join(branch.shown for branch in node.parts[:20])
         why, where, tried = f"{json_kind(value)} for one of {names}", path, False
         for strict in range(PROPER, exact - 1, -1):
@@ -203,7 +140,7 @@ class ValueWriter:
                     continue
                 if isinstance(value, dict | list):
                     self.choices[key] = at, strict, "", ""
-                return self.form.branch(at, branch, part)
+                return zigzag(at) + part
         if isinstance(value, dict | list):
             self.choices[key] = -1, exact, why, where
         raise Misfit(why, where)
@@ -225,6 +162,28 @@ def _may_fit(branch: AvroType, value: Any) -> bool:
             return isinstance(value, bool)
         case _:
             return value is not None and not isinstance(value, bool | list)
+
+
+def zigzag(number: int) -> bytes:
+    """Return an int or long, or the count, length or index before something."""
+    return varint(number << 1 ^ number >> 63)
+
+
+def encoded(node: AvroType, raw: Any) -> bytes:
+    """Return the bytes of what `leaf_value` returns."""
+    match node.kind:
+        case "null":
+            return b""
+        case "boolean":
+            return b"\1" if raw else b"\0"
+        case "int" | "long" | "enum":
+            return zigzag(raw)
+        case "float" | "double":
+            return struct.pack("<f" if node.kind == "float" else "<d", raw)
+        case "fixed":
+            return bytes(raw)
+        case _:
+            return zigzag(len(raw)) + bytes(raw)
 
 
 def json_kind(value: Any) -> str:
@@ -338,12 +297,6 @@ def whole_number(kind: str, value: Any, exact: int) -> int:
     return int(value)
 
 
-def single(number: float) -> float:
-    """Return a number with the digits that 32 bits have; OverflowError where it is too large."""
-    (rounded,) = struct.unpack("<f", struct.pack("<f", number))
-    return float(rounded)
-
-
 def real_number(kind: str, value: Any, exact: int) -> float:
     """Return a float."""
     if isinstance(value, str) and value in NON_FINITE:
@@ -352,7 +305,8 @@ def real_number(kind: str, value: Any, exact: int) -> float:
         raise ValueError(f"{json_kind(value)} for {kind}")
     try:
         number = float(value)
-        if kind == "float" and of_double(single(number)) != number and exact:
+        # OverflowError, where 32 bits have no such number.
+        if kind == "float" and _FLOAT.unpack(_FLOAT.pack(number))[0] != number and exact:
             raise ValueError("the number has more digits than a float")
     except OverflowError:
         raise ValueError(f"the number is too large for {kind}") from None

@@ -13,12 +13,12 @@ import keyword
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from kafkascope.dissectors.codec.source import compile_function
 from kafkascope.schemas.limits import LIMITS
 from kafkascope.schemas.model import Value, of_bytes, of_double
 from kafkascope.schemas.proto import forms
 from kafkascope.schemas.proto.types import WRAPPERS, MessageField, MessageType
 from kafkascope.schemas.proto.walk import AnyForm, key_name
+from kafkascope.source import compile_function
 
 Read = Callable[[Any], Value]
 """Returns the JSON form of protobuf's object of a message."""

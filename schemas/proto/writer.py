@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kafkascope.dissectors.values import varint_of
 from kafkascope.schemas.limits import LIMITS
-from kafkascope.schemas.model import NON_FINITE, Value
+from kafkascope.schemas.model import NON_FINITE, Value, varint
 from kafkascope.schemas.proto import forms
 from kafkascope.schemas.proto.kinds import FIXED, KINDS, LENGTH, START, STOP, VARINT
 from kafkascope.schemas.proto.types import MessageField, MessageType
@@ -195,7 +194,7 @@ def _wrong(value: Any, wanted: str) -> Fault:
 
 
 def _varint(value: int) -> bytes:
-    return varint_of(value & 0xFFFFFFFFFFFFFFFF)
+    return varint(value & 0xFFFFFFFFFFFFFFFF)
 
 
 def _tag(number: int, wire: int) -> bytes:

@@ -14,7 +14,7 @@ import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.transform.cut import Cutting
-from kafkascope.captures.inputs.private import PrivateFile
+from kafkascope.private import PrivateFile
 from tests.kit.samples import TLS
 
 KAFKASCOPE = [sys.executable, "-m", "kafkascope.tui.cli"]

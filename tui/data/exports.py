@@ -10,7 +10,7 @@ from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.text import plural
 from kafkascope.captures.errors import CaptureError
-from kafkascope.captures.inputs.private import PrivateFile
+from kafkascope.private import PrivateFile
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.settings.notes import Notes
 

@@ -296,8 +296,8 @@ def _spool(options: dict[str, Any]) -> Spool:
     # One object for the descriptor: of two, the first that is freed would close it for the other.
     if not options.get("output"):
         return Spool(descriptor=options["spool"])
-    from kafkascope.captures.inputs.private import PrivateFile
     from kafkascope.captures.inputs.spool import Tee
+    from kafkascope.private import PrivateFile
 
     copy = PrivateFile(options["output"], buffering=0).published()
     return Tee(copy, descriptor=options["spool"])

@@ -13,8 +13,8 @@ import click
 
 from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.terminal import out, say, stdout_bytes
-from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.extras import installed, missing, require
+from kafkascope.private import PrivateFile
 
 SAMPLE: Final = "samples/demo.pcap.zst"
 LOG: Final = "logs/demo.log.zst"

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from kafkascope.analyzer.text import suggestion
-from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.places import config_home, state_home
+from kafkascope.private import PrivateFile
 from kafkascope.tui.limits import LIMITS
 
 KNOWN: Final = ("theme", "times", "plain", "keys")

@@ -16,9 +16,9 @@ from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.model import topic_id_in, topic_label
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.jsonform import dumps, loads
-from kafkascope.dissectors.codec.source import compile_function
 from kafkascope.dissectors.records.records import crc_ok
 from kafkascope.dissectors.values import Uuid
+from kafkascope.source import compile_function
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.records import Chosen, Problem

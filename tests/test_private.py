@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.captures.inputs.private import PrivateFile, is_special
+from kafkascope.private import PrivateFile, is_special
 
 
 def mode(path: Path) -> int:
@@ -89,7 +89,7 @@ def test_nothing_stays_of_what_is_killed(tmp_path: Path, how: signal.Signals) ->
     path = tmp_path / "out"
     path.write_bytes(b"old")
     code = (
-        "import sys; from kafkascope.captures.inputs.private import PrivateFile\n"
+        "import sys; from kafkascope.private import PrivateFile\n"
         "file = PrivateFile(sys.argv[1]); file.file.write(b'secret' * 9_999); file.file.flush()\n"
         "print(flush=True); sys.stdin.read()"
     )
@@ -152,7 +152,7 @@ def test_devices_are_written_as_they_are(tmp_path: Path) -> None:
 def test_stdout_is_the_open_file(tmp_path: Path, name: str, kind: str) -> None:
     code = (
         "import os; from pathlib import Path\n"
-        "from kafkascope.captures.inputs.private import PrivateFile\n"
+        "from kafkascope.private import PrivateFile\n"
         "os.write(1, b'a')\n"
         f"with PrivateFile(Path({name!r})) as file: file.write(b'b')\n"
         "os.write(1, b'c')\n"

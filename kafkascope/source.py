@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from kafkascope.dissectors.limits import LIMITS
+# Sources that tracebacks can show; those of schemas in traffic come without end.
+MOST: Final = 5_000
 
 _registered: Final[dict[str, None]] = {}
 
@@ -21,7 +22,7 @@ def compile_function(name: str, source: str, names: dict[str, Any], origin: str)
     tracebacks."""
     filename = f"<{origin}>"
     _registered[filename] = _registered.pop(filename, None)
-    if len(_registered) > LIMITS.sources:
+    if len(_registered) > MOST:
         oldest = next(iter(_registered))
         del _registered[oldest]
         linecache.cache.pop(oldest, None)
