@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
-from kafkascope.schemas.avro.parsing import (
-    Parsed,
-    bad,
-    parse,
-)
-from kafkascope.schemas.avro.types import (
-    CONTAINERS,
-    AvroType,
-)
+from kafkascope.schemas.avro.parsing import Parsed, bad, parse
+from kafkascope.schemas.avro.types import CONTAINERS, AvroType
 from kafkascope.schemas.limits import LIMITS
 from kafkascope.schemas.model import Lookup
 
@@ -37,8 +31,8 @@ def link(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> Linked:
         root = linker.resolve(root, None)
     while linker.unlinked:
         linker.link(linker.unlinked.pop())
-    order, recursive = _inside_out(root)
-    return Linked(root, recursive or _depth(order) > LIMITS.nesting, _weigh(order))
+    nodes = _inside(root)
+    return Linked(root, _is_deep(nodes), _weigh(nodes))
 
 
 class _Linker:
@@ -104,71 +98,50 @@ class _Linker:
                 node.index = {part.label: at for at, part in enumerate(node.parts)}
 
 
-def _inside_out(root: AvroType) -> tuple[list[AvroType], bool]:
-    """Return all types, parts before wholes, and whether one is inside itself."""
-    order: list[AvroType] = []
-    open_: set[int] = {id(root)}
-    done: set[int] = set()
-    stack = [(root, iter(root.parts))]
-    recursive = False
-    while stack:
-        node, rest = stack[-1]
-        for each in rest:
-            if id(each) in open_:
-                recursive = True
-            elif id(each) not in done:
-                open_.add(id(each))
-                stack.append((each, iter(each.parts)))
-                break
-        else:
-            stack.pop()
-            open_.discard(id(node))
-            done.add(id(node))
-            order.append(node)
-    return order, recursive
+def _inside(root: AvroType) -> list[AvroType]:
+    """Return a type and all that may be inside of it, each once."""
+    found = {root}
+    nodes = [root]
+    for node in nodes:
+        for part in node.parts:
+            if part not in found:
+                found.add(part)
+                nodes.append(part)
+    return nodes
 
 
-def _depth(order: list[AvroType]) -> int:
-    depths: dict[int, int] = {}
-    for node in order:
-        inner = max((depths.get(id(each), 0) for each in node.parts), default=0)
-        depths[id(node)] = inner + (node.kind in CONTAINERS)
-    return max(depths.values())
+def _is_deep(nodes: list[AvroType]) -> bool:
+    """Return whether a type is inside itself, or levels are more than we go."""
+    inside = {node: [part for part in node.parts if part.parts] for node in nodes if node.parts}
+    depths: dict[AvroType, int] = {}
+    try:
+        for node in TopologicalSorter(inside).static_order():
+            inner = max(depths.get(part, part.kind in CONTAINERS) for part in node.parts)
+            depths[node] = inner + (node.kind in CONTAINERS)
+    except CycleError:
+        return True
+    return max(depths.values(), default=1) > LIMITS.nesting
 
 
-def _weigh(order: list[AvroType]) -> bool:
+def _weigh(nodes: list[AvroType]) -> bool:
     """Weigh all records; return whether payloads may have many values without bytes.
 
     A record that holds itself without a union, array or map between has no value with an end.
     A record of records of records, ten each, has any number of values in no bytes.
     """
-    state: dict[int, bool] = {}
-    for top in order:
-        if top.kind != "record" or id(top) in state:
-            continue
-        stack = [(top, _records(top))]
-        state[id(top)] = False
-        while stack:
-            record, inner = stack[-1]
-            if inner:
-                each = inner.pop()
-                if state.get(id(each)) is False:
-                    bad(f"{each.name} contains itself without end")
-                if id(each) not in state:
-                    state[id(each)] = False
-                    stack.append((each, _records(each)))
-                continue
-            stack.pop()
-            state[id(record)] = True
-            record.empty = all(part.empty for part in record.parts)
-            record.weight = 1 + sum(part.weight for part in record.parts)
-            if record.weight > LIMITS.empty_values:
-                bad(
-                    f"{record.name} consists of more than {LIMITS.empty_values:,} records and nulls"
-                )
+    records = {node: _records(node) for node in nodes if node.kind == "record"}
+    try:
+        order = list(TopologicalSorter(records).static_order())
+    except CycleError as error:
+        bad(f"{error.args[1][0].name} contains itself without end")
+    for record in order:
+        record.empty = all(part.empty for part in record.parts)
+        record.weight = 1 + sum(part.weight for part in record.parts)
+        if record.weight > LIMITS.empty_values:
+            bad(f"{record.name} consists of more than {LIMITS.empty_values:,} records and nulls")
     return any(
         node.parts[0].empty if node.kind == "array" else node.weight > LIMITS.empty_per_byte
-        for node in order
+        for node in nodes
     )
 
 

@@ -7,6 +7,7 @@ import binascii
 import importlib
 import re
 from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, NamedTuple
 
 from kafkascope.schemas.limits import LIMITS
@@ -246,21 +247,12 @@ class _Loading:
         raise PayloadError("bad-schema", text[:400])
 
     def _in_order(self) -> list[str]:
-        order: dict[str, None] = {}
-        open_: set[str] = set()
-        stack = [(name, False) for name in reversed(self._protos)]
-        while stack:
-            name, leave = stack.pop()
-            if leave:
-                open_.discard(name)
-                order[name] = None
-            elif name in open_:
-                raise PayloadError("bad-schema", f"{self._shown[name][:200]} imports itself")
-            elif name not in order:
-                open_.add(name)
-                stack.append((name, True))
-                stack += [(each, False) for each in self._protos[name].dependency]
-        return list(order)
+        try:
+            imports = {name: proto.dependency for name, proto in self._protos.items()}
+            return list(TopologicalSorter(imports).static_order())
+        except CycleError as error:
+            path = self._shown[error.args[1][0]]
+            raise PayloadError("bad-schema", f"{path[:200]} imports itself") from None
 
 
 def _join(scope: str, name: str) -> str:
