@@ -22,21 +22,8 @@ from kafkascope.private import PrivateFile
 from kafkascope.schemas.framing import Side
 from kafkascope.schemas.known import Assigned
 from kafkascope.schemas.limits import LIMITS, Limits, SchemaBudget
-from kafkascope.schemas.model import (
-    Format,
-    Namespace,
-    Reference,
-    Schema,
-    SchemaKey,
-    Selector,
-)
-from kafkascope.schemas.observed import (
-    FORMATS,
-    guid_key,
-    number_of,
-    references_of,
-    subject_of,
-)
+from kafkascope.schemas.model import Format, Namespace, Reference, Schema, SchemaKey, Selector
+from kafkascope.schemas.observed import FORMATS, guid_key, number_of, references_of, subject_of
 
 INDEX: Final = "index.json"
 ENDINGS: Final[dict[str, Format]] = {".avsc": "avro", ".proto": "protobuf", ".json": "json"}

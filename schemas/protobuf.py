@@ -12,14 +12,7 @@ from functools import cached_property, partial
 from typing import Any, Final
 
 from kafkascope.schemas.limits import LIMITS, Limits
-from kafkascope.schemas.model import (
-    Lookup,
-    PayloadError,
-    Piece,
-    Selector,
-    Value,
-    of_bytes,
-)
+from kafkascope.schemas.model import Lookup, PayloadError, Piece, Selector, Value, of_bytes
 from kafkascope.schemas.paths import Path, below
 from kafkascope.schemas.proto import walk, writer
 from kafkascope.schemas.proto.files import Loaded, load, messages_of, proto_of, types_of

@@ -16,6 +16,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urljoin, urlsplit
@@ -134,11 +135,12 @@ class HttpClient:
         The request runs in a thread, so that the timeout also ends a hanging resolver or handshake.
         """
         out: list[Answer | Exception] = []
-        line = _Line()
+        late = threading.Event()
+        lines: list[socket.socket] = []
 
         def ask() -> None:
             try:
-                out.append(self._followed(path, line))
+                out.append(self._followed(path, lines, late))
             except Exception as error:  # raised in the calling thread
                 out.append(error)
 
@@ -146,17 +148,29 @@ class HttpClient:
         thread.start()
         thread.join(self._seconds)
         if not out:
-            line.cut()
+            late.set()
+            for line in lines:
+                with suppress(OSError):  # it is over already
+                    line.shutdown(socket.SHUT_RDWR)
             raise RegistryError(f"no response within {self._seconds:g} s")
         (found,) = out
         if isinstance(found, Answer):
             return found
         raise _explained(found)
 
-    def _followed(self, target: str, line: _Line) -> Answer:
+    def _followed(self, target: str, lines: list[socket.socket], late: threading.Event) -> Answer:
         asked = target
         for _ in range(LIMITS.redirects + 1):
-            head, body = self._once(target, line)
+            here = (self.address.host, self.address.port)
+            # Another thread can shut the connection down by its duplicate, whatever TLS does.
+            with (
+                closing(socket.create_connection(here, LIMITS.connect_seconds)) as raw,
+                raw.dup() as line,
+            ):
+                lines.append(line)
+                if late.is_set():
+                    raise TimeoutError
+                head, body = self._once(target, raw)
             if head.status not in _REDIRECTS:
                 return Answer(asked, head, body)
             target = self._redirected(target, head.headers.get("location", ""))
@@ -175,29 +189,19 @@ class HttpClient:
             raise RegistryError("it redirects to another host, which is not followed", final=True)
         return parts.path + (f"?{parts.query}" if parts.query else "")
 
-    def _once(self, target: str, line: _Line) -> tuple[HttpHead, bytes]:
-        raw = socket.create_connection(
-            (self.address.host, self.address.port), LIMITS.connect_seconds
-        )
-        line.hold(raw)
+    def _once(self, target: str, raw: socket.socket) -> tuple[HttpHead, bytes]:
         connection = http.client.HTTPConnection(self.address.host, self.address.port)
-        try:
-            if self._context is None:
-                connection.sock = raw
-            else:
+        with closing(connection):
+            connection.sock = raw
+            if self._context is not None:
                 # The handshake comes when there is something to cut.
-                secured = self._context.wrap_socket(
+                connection.sock = secured = self._context.wrap_socket(
                     raw, server_hostname=self.address.host, do_handshake_on_connect=False
                 )
-                connection.sock = secured
                 secured.do_handshake()
             connection.request("GET", target, headers=self._headers)
             with connection.getresponse() as response:
                 return self._read(response)
-        finally:
-            connection.close()
-            raw.close()
-            line.release()
 
     def _read(self, response: http.client.HTTPResponse) -> tuple[HttpHead, bytes]:
         headers = {name.lower(): value for name, value in response.getheaders()}
@@ -209,40 +213,6 @@ class HttpClient:
         if response.length:
             raise RegistryError("its response is truncated")
         return HttpHead("", "", response.status, headers), body
-
-
-class _Line:
-    """A duplicate of the socket in use, by which another thread can shut it down."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._handle: socket.socket | None = None
-        self._cut = False
-
-    def hold(self, connection: socket.socket) -> None:
-        with self._lock:
-            self._handle = connection.dup()
-            if self._cut:
-                _shut(self._handle)
-
-    def release(self) -> None:
-        with self._lock:
-            if self._handle is not None:
-                self._handle.close()
-                self._handle = None
-
-    def cut(self) -> None:
-        with self._lock:
-            self._cut = True
-            if self._handle is not None:
-                _shut(self._handle)
-
-
-def _shut(handle: socket.socket) -> None:
-    try:
-        handle.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass  # it is over already
 
 
 def _explained(error: Exception) -> Exception:

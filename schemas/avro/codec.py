@@ -27,13 +27,7 @@ from kafkascope.schemas.avro.writer import (
     zigzag,
 )
 from kafkascope.schemas.limits import LIMITS
-from kafkascope.schemas.model import (
-    Lookup,
-    PayloadError,
-    Piece,
-    Selector,
-    Value,
-)
+from kafkascope.schemas.model import Lookup, PayloadError, Piece, Selector, Value
 
 
 class AvroCodec:

@@ -8,13 +8,7 @@ from typing import Any, Final, NoReturn
 
 import orjson
 
-from kafkascope.schemas.avro.types import (
-    PRIMITIVES,
-    AvroField,
-    AvroType,
-    Logical,
-    inside,
-)
+from kafkascope.schemas.avro.types import PRIMITIVES, AvroField, AvroType, Logical, inside
 from kafkascope.schemas.limits import LIMITS
 from kafkascope.schemas.model import PayloadError, is_too_much
 

@@ -12,11 +12,7 @@ from typing import Any, Final, NoReturn
 
 from kafkascope.schemas.avro.linking import Linked
 from kafkascope.schemas.avro.logical import shown
-from kafkascope.schemas.avro.types import (
-    CONTAINERS,
-    AvroType,
-    inside,
-)
+from kafkascope.schemas.avro.types import CONTAINERS, AvroType, inside
 from kafkascope.schemas.limits import LIMITS
 from kafkascope.schemas.model import UNREAD, PayloadError, Piece, of_double
 
