@@ -23,7 +23,15 @@ from kafkascope.schemas.framing import Side
 from kafkascope.schemas.known import Assigned
 from kafkascope.schemas.limits import LIMITS, Limits, SchemaBudget
 from kafkascope.schemas.model import Format, Namespace, Reference, Schema, SchemaKey, Selector
-from kafkascope.schemas.observed import FORMATS, guid_key, number_of, references_of, subject_of
+from kafkascope.schemas.parts import (
+    FORMATS,
+    elements,
+    guid_key,
+    number_of,
+    references_of,
+    subject_in,
+    subject_of,
+)
 
 INDEX: Final = "index.json"
 ENDINGS: Final[dict[str, Format]] = {".avsc": "avro", ".proto": "protobuf", ".json": "json"}
@@ -183,12 +191,8 @@ def _listed(entries: list[dict[str, Any]], text: str, path: Path) -> Schema:
             if number is not None:
                 keys[SchemaKey(namespace, number)] = None
         keys.update(dict.fromkeys(guid_key(entry.get("guid"))))
-        listed = entry.get("subjects")
-        for each in listed[: LIMITS.listed] if isinstance(listed, list) else ():
-            if isinstance(each, dict):
-                there = subject_of(each.get("subject"), each.get("version"))
-            else:
-                there = subject_of(each)
+        for each in elements(entry.get("subjects")):
+            there = subject_in(each) if isinstance(each, dict) else subject_of(each)
             subjects.update(dict.fromkeys(there))
         references = references or references_of(entry.get("references"))
     return Schema(kind, text, tuple(keys), tuple(subjects), references, "folder", str(path))

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from kafkascope.schemas.limits import LIMITS
 from kafkascope.schemas.model import SchemaKey
-from kafkascope.schemas.observed import (
+from kafkascope.schemas.parts import (
     SchemaObservation,
     artifact_name,
     artifact_version,
@@ -24,9 +24,11 @@ from kafkascope.schemas.observed import (
     as_text,
     confluent_schema,
     format_named,
+    members,
     number_of,
     references_of,
     subject_of,
+    text_in,
 )
 
 KEY_TYPES: Final = frozenset(
@@ -53,14 +55,13 @@ def is_key(key: bytes | None) -> bool:
 
 
 def _key_type(key: bytes) -> str | None:
-    found = _members(key, "keytype").get("keytype")
-    return found if isinstance(found, str) and found in KEY_TYPES else None
+    found = text_in(_members(key, "keytype"), "keytype")
+    return found if found in KEY_TYPES else None
 
 
 def _members(key: bytes, name: str) -> dict[str, Any]:
     """Return the members of a JSON object that has a member of this name; empty for other keys."""
-    value = as_json(key) if key[:1] == b"{" and f'"{name}"'.encode() in key else None
-    return value if isinstance(value, dict) else {}
+    return members(as_json(key) if key[:1] == b"{" and f'"{name}"'.encode() in key else None)
 
 
 def schema_in(key: bytes | None, value: bytes | None) -> SchemaObservation | None:
@@ -84,20 +85,19 @@ def schema_in(key: bytes | None, value: bytes | None) -> SchemaObservation | Non
 def _artifact_key(key: bytes) -> tuple[int, dict[str, Any]] | None:
     if key[0] > LAST_KIND or key[1:2] != b"{":
         return None
-    value = as_json(key[1:])
-    return (key[0], value) if isinstance(value, dict) and MEMBERS & value.keys() else None
+    value = members(as_json(key[1:]))
+    return (key[0], value) if MEMBERS & value.keys() else None
 
 
 def _command(key: bytes) -> str | None:
     value = _members(key, "messageType")
-    found = value.get("messageType") if {"uuid", "partitionKey"} <= value.keys() else None
-    return found if isinstance(found, str) else None
+    return text_in(value, "messageType") if {"uuid", "partitionKey"} <= value.keys() else None
 
 
 def _apicurio_schema(key: bytes, value: bytes) -> SchemaObservation | None:
     command = _command(key)
     if command is not None:
-        return _of_command(command, as_json(value))
+        return _of_command(command, members(as_json(value)))
     old = _artifact_key(key)
     if old is None or value[0] != old[0]:
         return None
@@ -136,27 +136,23 @@ def _content(about: dict[str, Any], value: bytes) -> SchemaObservation | None:
     return SchemaObservation((SchemaKey("contentId", number),), text, references=references)
 
 
-def _of_command(command: str, about: Any) -> SchemaObservation | None:
+def _of_command(command: str, about: dict[str, Any]) -> SchemaObservation | None:
     """A command of 3.x; the number in its name is how many parameters it has."""
-    if not isinstance(about, dict):
-        return None
-    entity, text = about.get("entity"), about.get("content")
+    entity, text = members(about.get("entity")), text_in(about, "content")
     if command.startswith(("CreateArtifact1", "CreateArtifact9", "CreateArtifactVersion")):
         kind = format_named(about.get("artifactType"))
         name = artifact_name(about.get("groupId"), about.get("artifactId"))
         there = subject_of(name, about.get("version"))
         named = bool(there) and there[0][1] > 0
-        if kind is None or not isinstance(text, str) or not named or about.get("dryRun") is True:
+        if kind is None or text is None or not named or about.get("dryRun") is True:
             return None
         return SchemaObservation((), text, kind, there, references_of(about.get("references")))
-    if not isinstance(entity, dict):
-        return None
     if command.startswith("ImportArtifactVersion"):
         return artifact_version(entity)
     if not command.startswith("ImportContent"):
         return None
     number, kind = number_of(entity.get("contentId")), entity.get("artifactType")
-    text = text if isinstance(text, str) else _decoded(entity.get("contentBytes"))
+    text = _decoded(entity.get("contentBytes")) if text is None else text
     if number is None or text is None or (kind and format_named(kind) is None):
         return None
     references = entity.get("serializedReferences")

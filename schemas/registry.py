@@ -11,7 +11,8 @@ from urllib.parse import quote
 from kafkascope.schemas import rest
 from kafkascope.schemas.limits import LIMITS
 from kafkascope.schemas.model import HttpHead, Reference, Schema, SchemaKey
-from kafkascope.schemas.observed import FORMATS, ObservedSchemas
+from kafkascope.schemas.observed import ObservedSchemas
+from kafkascope.schemas.parts import FORMATS
 from kafkascope.schemas.registry_http import (
     Answer,
     HttpClient,

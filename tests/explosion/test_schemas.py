@@ -15,7 +15,8 @@ from kafkascope.schemas.decoding import Payloads
 from kafkascope.schemas.known import IncomingSchemas, KnownSchemas
 from kafkascope.schemas.limits import LIMITS, Limits
 from kafkascope.schemas.model import PayloadError, Reference, Schema, SchemaKey
-from kafkascope.schemas.observed import ObservedSchemas, SchemaObservation
+from kafkascope.schemas.observed import ObservedSchemas
+from kafkascope.schemas.parts import SchemaObservation
 from tests.explosion.measuring import MEMORY_MB, measured
 from tests.explosion.schemas import (
     http_list,

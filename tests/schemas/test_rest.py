@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from kafkascope.schemas import rest
 from kafkascope.schemas.model import HttpHead, Reference, Schema, SchemaKey
-from kafkascope.schemas.observed import ObservedSchemas, SchemaObservation, format_of
+from kafkascope.schemas.observed import ObservedSchemas
+from kafkascope.schemas.parts import SchemaObservation, format_of
 
 AVRO = '{"type": "record", "name": "R", "fields": []}'
 GUID = "f0225c91-ba20-f19f-3f5c-d09fa528d344"
