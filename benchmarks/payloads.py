@@ -27,8 +27,9 @@ from google.protobuf.message_factory import GetMessageClass
 from jsonschema import Draft7Validator
 from measuring import Arguments, Report, calls_in_turn
 
-from kafkascope.schemas import json_schema, protobuf
 from kafkascope.schemas.avro.codec import compile as compile_avro
+from kafkascope.schemas.json import codec as json_schema
+from kafkascope.schemas.protobuf import codec as protobuf
 
 SAMPLES = Path(__file__).parent.parent / "tests" / "schemas" / "samples"
 FLOOR = 0.7

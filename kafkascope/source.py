@@ -59,4 +59,5 @@ class SourceLines:
         return f"{prefix}{self.count}"
 
     def text(self) -> str:
+        """Return the source."""
         return "\n".join(self.lines) + "\n"

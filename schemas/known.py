@@ -39,19 +39,15 @@ RANK: Final[dict[Source, int]] = {"folder": 0, "registry": 1, "capture": 2}
 """Order in which sources are preferred for an id."""
 # What an evicted schema counts beside its text: compiled, a small one takes 20 times its text.
 EVICTED_BYTES: Final = 300
-MODULES: Final[dict[Format, str]] = {
-    "avro": "avro.canonical",
-    "protobuf": "protobuf",
-    "json": "json_schema",
+MODULES: Final = {
+    "compile": "codec",
+    "breaking_changes": "changes",
+    "bare": "text",
+    "defined_names": "text",
+    "field_paths": "text",
+    "fingerprint": "text",
 }
-ELSEWHERE: Final[dict[tuple[Format, str], str]] = {
-    ("avro", "compile"): "avro.codec",
-    ("avro", "breaking_changes"): "avro.changes",
-    ("protobuf", "breaking_changes"): "proto.changes",
-    ("protobuf", "bare"): "proto.files",
-    ("json", "bare"): "json.bare",
-}
-"""Modules of a format's functions, loaded with the first schema of the format."""
+"""Modules of each format's functions, loaded with the first schema of the format."""
 
 
 class Assigned(NamedTuple):
@@ -398,5 +394,4 @@ def function_of(format: Format, name: str) -> Any:
     """Return a function of a format; `PayloadError` where its library is not installed."""
     if format != "avro" and (text := missing("decoding by a protobuf or JSON schema")):
         raise PayloadError("bad-schema", text)
-    module = ELSEWHERE.get((format, name), MODULES[format])
-    return getattr(import_module(f"kafkascope.schemas.{module}"), name)
+    return getattr(import_module(f"kafkascope.schemas.{format}.{MODULES[name]}"), name)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from kafkascope.schemas.json.text import schema_of
 from kafkascope.schemas.limits import LIMITS
 
 
-def breaking_changes(old: Any, new: Any) -> list[str]:
-    """Return a sentence for each change of two schemas; empty where they cannot be compared."""
-    return list(_compare(old, new, "", 0))
+def breaking_changes(old: str, new: str) -> list[str]:
+    """Return a sentence for each change; empty where they cannot be compared."""
+    return list(_compare(schema_of(old), schema_of(new), "", 0))
 
 
 def _compare(old: Any, new: Any, path: str, depth: int) -> Iterator[str]:

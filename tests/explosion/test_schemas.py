@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.schemas import json_schema, known
+from kafkascope.schemas import known
 from kafkascope.schemas.decoding import Payloads
+from kafkascope.schemas.json import codec as json_schema
 from kafkascope.schemas.known import IncomingSchemas, KnownSchemas
 from kafkascope.schemas.limits import LIMITS, Limits
 from kafkascope.schemas.model import PayloadError, Reference, Schema, SchemaKey
@@ -224,11 +225,11 @@ def test_schemas_of_an_id_that_a_folder_has_without_end_are_limited() -> None:
 
 
 def test_names_are_looked_up_in_new_schemas_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kafkascope.schemas.avro import canonical
+    from kafkascope.schemas.avro import text as avro
 
     read: list[str] = []
-    defined = canonical.defined_names
-    monkeypatch.setattr(canonical, "defined_names", lambda text: read.append(text) or defined(text))
+    defined = avro.defined_names
+    monkeypatch.setattr(avro, "defined_names", lambda text: read.append(text) or defined(text))
     schemas = KnownSchemas()
     for number in range(50):
         key = SchemaKey("id", number)

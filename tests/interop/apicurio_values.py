@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from kafkascope.schemas import protobuf
-from tests.schemas.protobuf_values import mapped
+from kafkascope.schemas.protobuf import codec as protobuf
+from tests.schemas.protobuf.messages import mapped
 
 CITY = {
     "type": "record",

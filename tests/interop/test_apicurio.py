@@ -30,7 +30,7 @@ from tests.interop.needs import need
 from tests.interop.registries import SERDES, Apicurio, java_serializers
 from tests.interop.sniff import sniff
 from tests.schemas.avro.schemas import cases, compiled
-from tests.schemas.protobuf_values import messages
+from tests.schemas.protobuf.messages import messages
 
 pytestmark = pytest.mark.interop
 

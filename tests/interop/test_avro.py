@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkascope.schemas.avro.canonical import canonical, fingerprint
 from kafkascope.schemas.avro.changes import breaking_changes
+from kafkascope.schemas.avro.text import canonical, fingerprint
 from tests.interop.asked import Asked
 from tests.interop.maven import Artifact, jars
 from tests.interop.maven import compiled as compiled_java

@@ -158,7 +158,7 @@ def test_protobuf_without_an_index_is_the_first_message(payload: bytes, expected
 
 
 def test_a_single_object_of_avro_is_found_by_its_fingerprint() -> None:
-    from kafkascope.schemas.avro.canonical import fingerprint
+    from kafkascope.schemas.avro.text import fingerprint
 
     data = b"\xc3\1" + fingerprint(POINT).to_bytes(8, "little") + b"\2"
     assert decode(KnownSchemas([avro(POINT, 7)]), data).value == {"x": 1}

@@ -15,9 +15,10 @@ from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
-from kafkascope.schemas import json_schema, protobuf
 from kafkascope.schemas.avro import codec as avro
+from kafkascope.schemas.json import codec as json_schema
 from kafkascope.schemas.model import PayloadError, Schema
+from kafkascope.schemas.protobuf import codec as protobuf
 from tests.analyzer.findings.judging import capture_of, judged
 from tests.explosion.schemas import journal, schema, value
 from tests.explosion.turns import produce, write_capture

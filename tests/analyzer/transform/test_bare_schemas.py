@@ -14,10 +14,10 @@ from google.protobuf import descriptor_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.schemas.avro import canonical as avro
-from kafkascope.schemas.json import bare as json_schema
+from kafkascope.schemas.avro import text as avro
+from kafkascope.schemas.json import text as json_schema
 from kafkascope.schemas.model import PayloadError
-from kafkascope.schemas.proto import files as protobuf
+from kafkascope.schemas.protobuf import text as protobuf
 from kafkascope.tui.cli import main
 from tests.kit.schemas import SAMPLES, capture
 

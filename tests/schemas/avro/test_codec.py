@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kafkascope.schemas.avro.canonical import fingerprint
 from kafkascope.schemas.avro.codec import AvroCodec
 from kafkascope.schemas.avro.codec import compile as compile_avro
+from kafkascope.schemas.avro.text import fingerprint
 from kafkascope.schemas.model import Moment, PayloadError, Piece
 from tests.schemas.avro.schemas import based, compiled
 

@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 import pytest
 
-from kafkascope.schemas.avro.canonical import canonical, fingerprint
 from kafkascope.schemas.avro.changes import breaking_changes
 from kafkascope.schemas.avro.codec import compile as compile_avro
+from kafkascope.schemas.avro.text import canonical, fingerprint
 from kafkascope.schemas.limits import LIMITS
 from kafkascope.schemas.model import PayloadError
 from tests.schemas.avro.schemas import compiled

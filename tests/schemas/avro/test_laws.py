@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkascope.schemas.avro.canonical import canonical, defined_names, fingerprint
 from kafkascope.schemas.avro.codec import compile as compile_avro
+from kafkascope.schemas.avro.text import canonical, defined_names, fingerprint
 from kafkascope.schemas.avro.walk import BLOCK, MARKS, UNREAD
 from kafkascope.schemas.model import Exact, Moment, PayloadError, Piece
 from tests.schemas.avro.schemas import based, cases, compiled, named, schemas

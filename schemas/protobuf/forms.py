@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import Any, Final
 
 from kafkascope.schemas.model import Moment, of_bytes, of_double
-from kafkascope.schemas.proto.kinds import KINDS
-from kafkascope.schemas.proto.types import WRAPPERS
+from kafkascope.schemas.protobuf.kinds import KINDS
+from kafkascope.schemas.protobuf.types import WRAPPERS
 
 UNKNOWN: Final = "_unknown_fields"
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from kafkascope.schemas.limits import LIMITS
 from kafkascope.schemas.model import PayloadError, of_bytes
-from kafkascope.schemas.proto.kinds import FIXED32, FIXED64, KINDS, LENGTH, STOP, VARINT, WIRES
-from kafkascope.schemas.proto.types import MessageField
+from kafkascope.schemas.protobuf.kinds import FIXED32, FIXED64, KINDS, LENGTH, STOP, VARINT, WIRES
+from kafkascope.schemas.protobuf.types import MessageField
 
 _MOST_LENGTH: Final = 0x7FFFFFFF
 _MOST_TAG: Final = 0xFFFFFFFF

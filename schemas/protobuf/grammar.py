@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kafkascope.schemas.limits import LIMITS
-from kafkascope.schemas.proto.kinds import GROUP, MAP_KEYS, MESSAGE, SCALARS
-from kafkascope.schemas.proto.options import option, options, service
-from kafkascope.schemas.proto.tokens import Tokens
+from kafkascope.schemas.protobuf.kinds import GROUP, MAP_KEYS, MESSAGE, SCALARS
+from kafkascope.schemas.protobuf.options import option, options, service
+from kafkascope.schemas.protobuf.tokens import Tokens
 
 _LABELS: Final = {"optional": 1, "required": 2, "repeated": 3}
 _BREAKS: Final = re.compile(r"\n[ \t]*(?=\n)")

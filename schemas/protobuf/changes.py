@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kafkascope.schemas.proto.files import messages_of, proto_of
-from kafkascope.schemas.proto.kinds import GROUP, KINDS, NAMES
+from kafkascope.schemas.protobuf.files import messages_of, proto_of
+from kafkascope.schemas.protobuf.kinds import GROUP, KINDS, NAMES
 
 _SAME_BYTES: Final = (
     {"int32", "uint32", "int64", "uint64", "bool", "enum"},

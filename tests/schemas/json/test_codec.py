@@ -12,13 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.dissectors.codec import jsonform
-from kafkascope.schemas import json_schema
+from kafkascope.schemas.json import codec as json_schema
 from kafkascope.schemas.json import text as json_text
+from kafkascope.schemas.json import values as json_values
+from kafkascope.schemas.json.changes import breaking_changes
 from kafkascope.schemas.limits import LIMITS
 from kafkascope.schemas.model import Exact, PayloadError, Piece
 from tests.matrix import each_nth
 
-RECORDS = json.loads((Path(__file__).parent / "samples" / "records.json").read_text())
+RECORDS = json.loads((Path(__file__).parents[1] / "samples" / "records.json").read_text())
 DRAFT4 = "http://json-schema.org/draft-04/schema#"
 DRAFT6 = "http://json-schema.org/draft-06/schema#"
 DRAFT7 = "http://json-schema.org/draft-07/schema#"
@@ -94,7 +96,7 @@ def as_numbers(value: Any) -> Any:
     return value
 
 
-@given(st.from_regex(json_text.NUMBER, fullmatch=True))
+@given(st.from_regex(json_values.NUMBER, fullmatch=True))
 def test_a_number_is_exact_or_text_with_all_its_digits(text: str) -> None:
     value = ANYTHING.decode(text.encode())
     if isinstance(value, str):
@@ -103,7 +105,7 @@ def test_a_number_is_exact_or_text_with_all_its_digits(text: str) -> None:
     elif isinstance(value, int):
         assert value == int(text)
     else:
-        assert json_text.is_exact(text, value)
+        assert json_values.is_exact(text, value)
     again = ANYTHING.encode(value)
     assert ANYTHING.decode(again) == value
 
@@ -269,7 +271,7 @@ def test_references_lead_to_what_is_given_and_never_further() -> None:
         },
     }
     text = json.dumps(schema)
-    assert json_schema.defined_names(text) == ["http://x.org/person.json"]
+    assert json_text.defined_names(text) == ["http://x.org/person.json"]
     asked = []
 
     def lookup(name: str) -> str | None:
@@ -496,8 +498,8 @@ def test_a_changed_schema_gives_errors_of_ours(value: Any, draft: str, data: st.
     text = json.dumps(changed)
     try:
         codec = json_schema.compile(text, {}, nothing).codec()
-        json_schema.defined_names(text)
-        json_schema.breaking_changes(json.dumps(schema), text)
+        json_text.defined_names(text)
+        breaking_changes(json.dumps(schema), text)
     except PayloadError as error:
         refused = error.reason
         assert refused == "bad-schema"
@@ -551,4 +553,4 @@ def test_a_value_that_does_not_fit_is_not_encoded() -> None:
     ],
 )
 def test_breaking_changes(old: Any, new: Any, said: list[str]) -> None:
-    assert json_schema.breaking_changes(json.dumps(old), json.dumps(new)) == said
+    assert breaking_changes(json.dumps(old), json.dumps(new)) == said

@@ -9,10 +9,10 @@ from typing import Any
 
 from kafkascope.schemas.limits import LIMITS
 from kafkascope.schemas.model import NON_FINITE, Value, varint
-from kafkascope.schemas.proto import forms
-from kafkascope.schemas.proto.kinds import FIXED, KINDS, LENGTH, START, STOP, VARINT
-from kafkascope.schemas.proto.types import MessageField, MessageType
-from kafkascope.schemas.proto.wire import Fault
+from kafkascope.schemas.protobuf import forms
+from kafkascope.schemas.protobuf.kinds import FIXED, KINDS, LENGTH, START, STOP, VARINT
+from kafkascope.schemas.protobuf.types import MessageField, MessageType
+from kafkascope.schemas.protobuf.wire import Fault
 
 AnyBytes = Callable[[Any], dict[str, Any] | None]
 """Returns type and bytes of the form of a google.protobuf.Any; None if it stands as it is."""

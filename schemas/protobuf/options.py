@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kafkascope.schemas.proto.tokens import Tokens
+from kafkascope.schemas.protobuf.tokens import Tokens
 
 KEPT: Final = frozenset(
     {"packed", "allow_alias", "message_set_wire_format", "deprecated", "map_entry"}

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from kafkascope.schemas.proto.files import Loaded
-from kafkascope.schemas.proto.kinds import KINDS, NAMES
+from kafkascope.schemas.protobuf.files import Loaded
+from kafkascope.schemas.protobuf.kinds import KINDS, NAMES
 
 WRAPPERS: Final = {
     "google.protobuf.DoubleValue": "double",

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from kafkascope.schemas.limits import LIMITS
 from kafkascope.schemas.model import Value, of_bytes, of_double
-from kafkascope.schemas.proto import forms
-from kafkascope.schemas.proto.types import WRAPPERS, MessageField, MessageType
-from kafkascope.schemas.proto.walk import AnyForm, key_name
+from kafkascope.schemas.protobuf import forms
+from kafkascope.schemas.protobuf.types import WRAPPERS, MessageField, MessageType
+from kafkascope.schemas.protobuf.walk import AnyForm, key_name
 from kafkascope.source import compile_function
 
 Read = Callable[[Any], Value]

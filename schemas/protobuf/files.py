@@ -12,9 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from kafkascope.schemas.limits import LIMITS
 from kafkascope.schemas.model import Lookup, PayloadError
-from kafkascope.schemas.proto.grammar import parse, without_options
-from kafkascope.schemas.proto.kinds import ENUM, GROUP, MAP_KEYS, MESSAGE, NAMES
-from kafkascope.schemas.proto.options import KEPT
+from kafkascope.schemas.protobuf.grammar import parse
+from kafkascope.schemas.protobuf.kinds import ENUM, GROUP, MAP_KEYS, MESSAGE, NAMES
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 
@@ -203,7 +202,7 @@ class _Loading:
             for enum in message.enum_type:
                 self._symbols[f"{full}.{enum.name}"] = ENUM
         for enum in proto.enum_type:
-            self._symbols[_join(proto.package, enum.name)] = ENUM
+            self._symbols[join(proto.package, enum.name)] = ENUM
 
     def _resolve_file(self, proto: Any) -> None:
         for field in proto.extension:
@@ -243,7 +242,7 @@ class _Loading:
                         proto.dependency.append(added)
                     return full
         missing = "".join(f"; {path} is missing" for path in self._missing[:3])
-        text = f"{_join(scope, field.name)}: the type {name[:100]} is not defined{missing}"
+        text = f"{join(scope, field.name)}: the type {name[:100]} is not defined{missing}"
         raise PayloadError("bad-schema", text[:400])
 
     def _in_order(self) -> list[str]:
@@ -255,7 +254,7 @@ class _Loading:
             raise PayloadError("bad-schema", f"{path[:200]} imports itself") from None
 
 
-def _join(scope: str, name: str) -> str:
+def join(scope: str, name: str) -> str:
     return f"{scope}.{name}" if scope else name
 
 
@@ -272,21 +271,11 @@ def _candidates(name: str, scope: str) -> Iterator[str]:
 
 def messages_of(proto: Any) -> Iterator[tuple[Any, str]]:
     """Yield each message of a file, those inside of others too, with its full name."""
-    stack = [(each, _join(proto.package, each.name)) for each in reversed(proto.message_type)]
+    stack = [(each, join(proto.package, each.name)) for each in reversed(proto.message_type)]
     while stack:
         message, full = stack.pop()
         yield message, full
         stack.extend((each, f"{full}.{each.name}") for each in reversed(message.nested_type))
-
-
-def types_of(proto: Any) -> list[str]:
-    """Return the full names of the messages and enums of a FileDescriptorProto."""
-    out = [_join(proto.package, each.name) for each in proto.enum_type]
-    for message, full in messages_of(proto):
-        if not message.options.map_entry:
-            out.append(full)
-            out += [f"{full}.{each.name}" for each in message.enum_type]
-    return out
 
 
 def _check_map(message: Any) -> None:
@@ -308,34 +297,3 @@ def _check_map(message: Any) -> None:
         or message.oneof_decl
     ):
         raise PayloadError("bad-schema", f"{message.name[:100]} is not a map entry")
-
-
-def bare(text: str) -> str:
-    """Return a schema without comments, defaults and options that say nothing about bytes; as
-    source or base64, as it came. `PayloadError` where it is none."""
-    proto = proto_of(text, "")
-    if is_source(text):
-        made = without_options(text)
-        # What is read of both has to be the same: nothing that matters was left out.
-        if proto_of(made, "") == proto:
-            return made
-    _strip(proto)
-    return base64.b64encode(proto.SerializeToString(deterministic=True)).decode()
-
-
-def _strip(proto: Any) -> None:
-    """Take defaults and options of others out of a descriptor, and all that is inside."""
-    proto.DiscardUnknownFields()
-    stack = [proto]
-    while stack:
-        one = stack.pop()
-        for field, value in one.ListFields():
-            if field.name in ("default_value", "json_name"):
-                one.ClearField(field.name)
-            elif field.name == "options":
-                for option, _ in value.ListFields():
-                    if option.name not in (*KEPT, "features"):
-                        value.ClearField(option.name)
-            elif field.type == field.TYPE_MESSAGE:
-                many = hasattr(value, "append") or hasattr(value, "add")
-                stack.extend(value if many else (value,))

@@ -14,14 +14,14 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.schemas import protobuf
 from kafkascope.schemas.limits import LIMITS, Limits
 from kafkascope.schemas.model import Moment, PayloadError, Piece
-from kafkascope.schemas.proto import walk
-from kafkascope.schemas.proto.kinds import KINDS
-from tests.schemas.protobuf_values import mapped, messages
+from kafkascope.schemas.protobuf import codec as protobuf
+from kafkascope.schemas.protobuf import walk
+from kafkascope.schemas.protobuf.kinds import KINDS
+from tests.schemas.protobuf.messages import mapped, messages
 
-RECORDS = json.loads((Path(__file__).parent / "samples" / "records.json").read_text())
+RECORDS = json.loads((Path(__file__).parents[1] / "samples" / "records.json").read_text())
 
 PROTO3 = """
 syntax = "proto3"; package t;

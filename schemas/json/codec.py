@@ -6,19 +6,15 @@ does. `format` is an annotation only. Nothing is ever fetched: `$ref` finds what
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
-from urllib.parse import urldefrag, urljoin
 
-from kafkascope.schemas.json import changes
-from kafkascope.schemas.json import text as json_text
+from kafkascope.schemas.json import values as json_text
 from kafkascope.schemas.json.keywords import Exhausted, SchemaBounds, bounds, counted
+from kafkascope.schemas.json.text import address_of, objects, schema_of
 from kafkascope.schemas.limits import LIMITS
 from kafkascope.schemas.model import Exact, Lookup, PayloadError, Piece, Selector, Value
-from kafkascope.schemas.paths import Path, below
-
-_BESIDE: Final = ("allOf", "anyOf", "oneOf", "prefixItems", "items", "then", "else")
 
 
 def compile(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> JsonCodec:
@@ -27,114 +23,27 @@ def compile(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> JsonC
     `dependencies` has texts by `$ref`, as it is spelled or with the `$id` around it; `lookup` finds
     the others by address.
     """
-    schema = _schema_of(text)
+    schema = schema_of(text)
     left = LIMITS.schema_chars - len(text)
     return JsonCodec(schema, _documents(schema, dependencies, lookup, left))
-
-
-def defined_names(text: str) -> list[str]:
-    """Return the `$id`s of a schema and of those inside of it, each as a whole address."""
-    return list(dict.fromkeys(base for _, base, _ in _objects(_schema_of(text), "") if base))
-
-
-def breaking_changes(old: str, new: str) -> list[str]:
-    """Return what of a new version of a schema refuses values of the old one: the plain cases."""
-    return changes.breaking_changes(_schema_of(old), _schema_of(new))
-
-
-def field_paths(text: str) -> Iterator[Path]:
-    """Yield the paths of properties, as far as the text alone defines them; `PayloadError`."""
-    schema, _ = json_text.parse(text.encode("utf-8", "replace"))
-    return below([schema], lambda node: _properties(schema, node))
-
-
-def _properties(root: Any, node: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the properties of an object, of its alternatives and of what it refers to: each part of
-    the schema once, for references may go in circles."""
-    seen: set[int] = set()
-    waiting = [node]
-    while waiting:
-        part = waiting.pop()
-        if not isinstance(part, dict) or id(part) in seen or len(seen) >= LIMITS.schema_parts:
-            continue
-        seen.add(id(part))
-        properties = part.get("properties")
-        if isinstance(properties, dict):
-            yield from properties.items()
-        for name in _BESIDE:
-            inner = part.get(name)
-            waiting += inner if isinstance(inner, list) else [inner]
-        if isinstance(ref := part.get("$ref"), str):
-            waiting.append(_referred(root, ref))
-
-
-def _referred(root: Any, ref: str) -> Any:
-    if ref == "#":
-        return root
-    if not ref.startswith("#/"):
-        return None
-    found = root
-    for step in ref[2:].split("/"):
-        name = step.replace("~1", "/").replace("~0", "~")
-        if not isinstance(found, dict) or name not in found:
-            return None
-        found = found[name]
-    return found
 
 
 _DRAFTS: Final = ("http://json-schema.org/", "https://json-schema.org/")
 
 
-def _schema_of(text: str) -> Any:
-    if len(text) > LIMITS.schema_chars:
-        raise PayloadError("bad-schema", f"{len(text)} characters, more than {LIMITS.schema_chars}")
-    try:
-        schema, _ = json_text.parse(text.encode("utf-8", "replace"))
-    except PayloadError as error:
-        raise PayloadError("bad-schema", error.text, offset=error.offset) from None
-    if not isinstance(schema, dict | bool):
-        raise PayloadError("bad-schema", "a schema must be an object, true or false")
-    return schema
-
-
-def _address(base: str, ref: str) -> str:
-    try:
-        return urldefrag(urljoin(base, ref)).url
-    except ValueError:
-        return ""
-
-
-def _objects(schema: Any, base: str) -> Iterator[tuple[dict[str, Any], str, list[str]]]:
-    """Yield each object of a schema, the address around it and the references in it."""
-    stack = [(schema, base)]
-    while stack:
-        value, around = stack.pop()
-        if isinstance(value, list):
-            stack.extend((each, around) for each in value)
-        elif isinstance(value, dict):
-            for name in ("$id", "id"):
-                own = value.get(name)
-                if isinstance(own, str) and not own.startswith("#"):
-                    around = _address(around, own)
-                    break
-            refs = [value.get(name) for name in ("$ref", "$dynamicRef", "$recursiveRef")]
-            yield value, around, [each for each in refs if isinstance(each, str)]
-            stack.extend((each, around) for each in value.values())
-
-
 def _documents(
     schema: Any, dependencies: Mapping[str, str], lookup: Lookup, left: int
 ) -> dict[str, Any]:
-    root = next((base for _, base, _ in _objects(schema, "")), "")
-    by_address = {_address(root, name): text for name, text in dependencies.items()}
+    root = next((base for _, base, _ in objects(schema, "")), "")
+    by_address = {address_of(root, name): text for name, text in dependencies.items()}
     out: dict[str, Any] = {}
-    known = {base for _, base, _ in _objects(schema, "")} | {""}
+    known = {base for _, base, _ in objects(schema, "")} | {""}
     todo = [(schema, "")]
     while todo:
         document, base = todo.pop()
-        for _, around, refs in _objects(document, base):
+        for _, around, refs in objects(document, base):
             for ref in refs:
-                address = _address(around, ref)
+                address = address_of(around, ref)
                 if address in known or address.startswith(_DRAFTS):
                     continue
                 known.add(address)
@@ -151,7 +60,7 @@ def _documents(
                     raise PayloadError(
                         "bad-schema", f"more than {LIMITS.schema_chars} characters with references"
                     )
-                out[address] = _schema_of(text)
+                out[address] = schema_of(text)
                 todo.append((out[address], address))
     return out
 

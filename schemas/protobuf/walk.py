@@ -13,10 +13,10 @@ from typing import Any, Final, NamedTuple
 
 from kafkascope.schemas.limits import LIMITS
 from kafkascope.schemas.model import UNFIT, PayloadError, Piece, Value, of_bytes, of_double
-from kafkascope.schemas.proto import forms
-from kafkascope.schemas.proto.kinds import FIXED32, FIXED64, KINDS, LENGTH, STOP, VARINT, WIRES
-from kafkascope.schemas.proto.types import MessageField, MessageType
-from kafkascope.schemas.proto.wire import Fault, length, raw, scalar, tag
+from kafkascope.schemas.protobuf import forms
+from kafkascope.schemas.protobuf.kinds import FIXED32, FIXED64, KINDS, LENGTH, STOP, VARINT, WIRES
+from kafkascope.schemas.protobuf.types import MessageField, MessageType
+from kafkascope.schemas.protobuf.wire import Fault, length, raw, scalar, tag
 
 AnyForm = Callable[[str, bytes], Value]
 """Returns the value of a google.protobuf.Any's type and bytes; None if its type is not known."""

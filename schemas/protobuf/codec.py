@@ -6,18 +6,17 @@ and the bytes are in `proto`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, Final
 
 from kafkascope.schemas.limits import LIMITS, Limits
 from kafkascope.schemas.model import Lookup, PayloadError, Piece, Selector, Value, of_bytes
-from kafkascope.schemas.paths import Path, below
-from kafkascope.schemas.proto import walk, writer
-from kafkascope.schemas.proto.files import Loaded, load, messages_of, proto_of, types_of
-from kafkascope.schemas.proto.reader import HasUnknown, MessageReaders, Read
-from kafkascope.schemas.proto.types import MessageType, Types
+from kafkascope.schemas.protobuf import walk, writer
+from kafkascope.schemas.protobuf.files import Loaded, load, messages_of
+from kafkascope.schemas.protobuf.reader import HasUnknown, MessageReaders, Read
+from kafkascope.schemas.protobuf.types import MessageType, Types
 
 
 def compile(
@@ -29,29 +28,6 @@ def compile(
     is compiled and when a google.protobuf.Any of another type comes.
     """
     return CompiledProtobuf(load(text, dependencies, lookup), lookup, limits)
-
-
-def defined_names(text: str) -> list[str]:
-    """Return the full names of the messages and enums that a schema defines."""
-    return types_of(proto_of(text, ""))
-
-
-def field_paths(text: str) -> Iterator[Path]:
-    """Yield the paths of fields in any message of the file, as far as the text alone defines them;
-    `PayloadError`."""
-    file = proto_of(text, "")
-    messages: dict[str, Any] = {}
-    for message, _ in messages_of(file):
-        messages.setdefault(message.name, message)
-
-    def fields(message: Any) -> Iterator[tuple[str, Any]]:
-        for each in message.field if message is not None else ():
-            # What a name means depends on where it stands; for a suggestion its end will do.
-            inner = messages.get(each.type_name.rpartition(".")[2])
-            # The names in a map are the values' own.
-            yield each.name, None if inner is None or inner.options.map_entry else inner
-
-    return below(list(file.message_type), fields)
 
 
 _WALK: Final = (HasUnknown, PayloadError, UnicodeDecodeError)

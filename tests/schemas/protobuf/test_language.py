@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.schemas import protobuf
 from kafkascope.schemas.limits import LIMITS, Limits
 from kafkascope.schemas.model import PayloadError
-from kafkascope.schemas.proto import changes, files, grammar
+from kafkascope.schemas.protobuf import changes, files, grammar
+from kafkascope.schemas.protobuf import codec as protobuf
+from kafkascope.schemas.protobuf.text import defined_names
 
-SAMPLES = Path(__file__).parent / "samples"
+SAMPLES = Path(__file__).parents[1] / "samples"
 KEPT = {"packed", "map_entry", "message_set_wire_format", "allow_alias", "deprecated", "features"}
 PROTO3 = 'syntax = "proto3"; package p;\n'
 AT_ONCE = Limits(walked=0)
@@ -87,8 +88,8 @@ def test_source_text_compiles_to_protocs_descriptor(name: str) -> None:
 def test_a_descriptor_in_base64_is_the_same_schema(name: str) -> None:
     source = compiled((SAMPLES / f"{name}.proto").read_text())
     descriptor = compiled((SAMPLES / f"{name}.base64").read_text())
-    names = protobuf.defined_names((SAMPLES / f"{name}.base64").read_text())
-    assert names == protobuf.defined_names((SAMPLES / f"{name}.proto").read_text())
+    names = defined_names((SAMPLES / f"{name}.base64").read_text())
+    assert names == defined_names((SAMPLES / f"{name}.proto").read_text())
     assert source.codec().type_name == descriptor.codec().type_name
 
 
@@ -151,7 +152,7 @@ def test_imports_are_found_by_path_by_protobuf_and_by_asking() -> None:
     assert codec.decode(codec.encode(value)) == value
     assert "options.proto" in asked
     assert "google/protobuf/timestamp.proto" not in asked
-    assert protobuf.defined_names(text) == ["p.A"]
+    assert defined_names(text) == ["p.A"]
 
 
 def test_one_file_may_be_imported_by_two_paths() -> None:

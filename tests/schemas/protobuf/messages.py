@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kafkascope.schemas.model import of_bytes, of_double
-from kafkascope.schemas.proto import forms
-from kafkascope.schemas.proto.types import WRAPPERS, MessageField, MessageType
+from kafkascope.schemas.protobuf import forms
+from kafkascope.schemas.protobuf.types import WRAPPERS, MessageField, MessageType
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 JSON = st.recursive(
