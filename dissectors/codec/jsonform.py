@@ -89,7 +89,7 @@ def body_from_json(layout: Layout, value: Any) -> Body:
 
 def json_value(wire: Wire, value: Any) -> Any:
     """Return a value of JSON as bodies have it in a field of that kind; `Malformed`."""
-    return _convert(wire)(value)
+    return value_converter(wire)(value)
 
 
 Converter: TypeAlias = Callable[[Any], Any]
@@ -102,7 +102,7 @@ def _converter(layout: Layout) -> Converter:
     return _of_struct(layout.body)
 
 
-def _convert(wire: Wire) -> Converter:
+def value_converter(wire: Wire) -> Converter:
     """Return a converter; it is made once per layout, for `encode --batch` takes millions of
     bodies."""
     match wire:
@@ -113,18 +113,18 @@ def _convert(wire: Wire) -> Converter:
         case UuidWire():
             return _uuid
         case StringWire():
-            return _or_null(_text, wire.nullable)
+            return or_null(_text, wire.nullable)
         case BytesWire():
-            return _or_null(_bytes, wire.nullable)
+            return or_null(_bytes, wire.nullable)
         case ArrayWire():
-            return _or_null(_of_array(_convert(wire.element)), wire.nullable)
+            return or_null(_of_array(value_converter(wire.element)), wire.nullable)
         case StructWire():
-            return _or_null(_of_struct(wire), wire.nullable)
+            return or_null(_of_struct(wire), wire.nullable)
         case _:
             assert_never(wire)
 
 
-def _or_null(convert: Converter, nullable: bool) -> Converter:
+def or_null(convert: Converter, nullable: bool) -> Converter:
     return (lambda value: None if value is None else convert(value)) if nullable else convert
 
 
@@ -147,7 +147,7 @@ def _of_array(element: Converter) -> Converter:
 
 def _of_struct(wire: StructWire) -> Converter:
     slots = [
-        (slot.name, _or_null(_convert(slot.wire), bool(slot.only)), slot)
+        (slot.name, or_null(value_converter(slot.wire), bool(slot.only)), slot)
         for slot in (*wire.slots, *wire.tags)
     ]
     names = {slot[0] for slot in slots}
