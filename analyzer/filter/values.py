@@ -247,17 +247,16 @@ def _unknown(kind: str, text: str, names: Iterable[str], command: str) -> Neares
 def error_code(text: str) -> int:
     """Return the code of an error by name, former name or number."""
     from kafkascope.dissectors.reference.codes import ENUMS, ERRORS
+    from kafkascope.dissectors.reference.codes import error_code as of_kafka
 
-    if re.match(r"-?\d+\Z", text, re.ASCII):
-        return int(text)
-    wanted = text.upper()
-    names = {name: error.code for error in ERRORS.values() for name in error.former_names}
-    names |= {error.name: error.code for error in ERRORS.values()}
-    names |= {name: int(code) for code, name in ENUMS["ZooKeeperError"].items() if code}
-    for name, code in names.items():
-        if name.upper() == wanted:
-            return code
-    raise _unknown("error", text, names, "error")
+    code = of_kafka(text)
+    zookeeper = {name: int(code) for code, name in ENUMS["ZooKeeperError"].items() if code}
+    if code is None:
+        code = {name.upper(): number for name, number in zookeeper.items()}.get(text.upper())
+    if code is None:
+        names = [name for each in ERRORS.values() for name in (*each.former_names, each.name)]
+        raise _unknown("error", text, [*names, *zookeeper], "error")
+    return code
 
 
 def state(text: str) -> str:

@@ -166,6 +166,17 @@ ERRORS: Final[dict[int, ErrorCode]] = {
 }
 
 
+def error_code(text: str) -> int | None:
+    """Return the code of an error by its number, name or former name; None: there is none."""
+    if text.isascii() and text.removeprefix("-").isdecimal():
+        return int(text)
+    wanted = text.upper()
+    for error in ERRORS.values():
+        if any(name.upper() == wanted for name in (error.name, *error.former_names)):
+            return error.code
+    return None
+
+
 def error_name(code: int) -> str:
     """Return Kafka's name of an error code; the number as text when no release has it."""
     error = ERRORS.get(code)

@@ -356,6 +356,7 @@ class Handler(LiveConnectionHandler):
     # --- memory
 
     def holds(self) -> int:
+        """Bytes that it keeps now."""
         if self._cut:
             return 0
         relay = self.relay
@@ -363,6 +364,7 @@ class Handler(LiveConnectionHandler):
         return buffered + sum(s.unsent for s in self.streams if s is not None and not s.lost)
 
     def wait(self, on: bool) -> None:
+        """Stop reading the frames that are being kept, or read on."""
         relay = self.relay
         if relay is None:
             return
@@ -371,10 +373,12 @@ class Handler(LiveConnectionHandler):
                 (stream.stop if on and direction.grows else stream.allow)(MEMORY)
 
     def grows(self) -> bool:
+        """Whether it keeps a part of a frame whose rest is to come."""
         relay = self.relay
         return relay is not None and (relay.directions[0].grows or relay.directions[1].grows)
 
     def cut(self, holds: int) -> None:
+        """Close the connection: all together keep too much."""
         self._cut = True
         relay = self.relay
         if relay is not None:

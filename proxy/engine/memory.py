@@ -11,9 +11,12 @@ No clock and no sockets here: the proxy calls `look` again while it says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from kafkascope.proxy.limits import LIMITS
+
+if TYPE_CHECKING:
+    from kafkascope.proxy.engine.handler import Handler
 
 # It is looked each time when so large a part of the bound was added.
 STEPS: Final = 64
@@ -26,28 +29,12 @@ LEAST: Final = 64 * 1024
 PATIENCE: Final = 100
 
 
-class Holder(Protocol):
-    """A connection, as the bound sees it."""
-
-    def holds(self) -> int:
-        """Bytes that it keeps now."""
-
-    def grows(self) -> bool:
-        """Whether it keeps a part of a frame whose rest is to come."""
-
-    def wait(self, on: bool) -> None:
-        """Stop reading the frames that are being kept, or read on."""
-
-    def cut(self, holds: int) -> None:
-        """Close the connection: all together keep too much."""
-
-
 class Memory:
     """Counts what is kept, and lets connections wait."""
 
     def __init__(
         self,
-        holders: Callable[[], Iterable[Holder]],
+        holders: Callable[[], Iterable[Handler]],
         again: Callable[[], None],
         limit: int = LIMITS.buffer_bytes,
     ) -> None:
@@ -60,8 +47,8 @@ class Memory:
         self._again = again
         self._step = max(1, limit // STEPS)
         self._grown = 0
-        self._waiting: set[Holder] = set()
-        self._first: Holder | None = None
+        self._waiting: set[Handler] = set()
+        self._first: Handler | None = None
         self._held = 0
         self._still = 0
         self._full = 0
@@ -90,7 +77,7 @@ class Memory:
         self._wait(growing.keys() - {turn})
         self._again()
 
-    def _next(self, held: dict[Holder, int]) -> Holder | None:
+    def _next(self, held: dict[Handler, int]) -> Handler | None:
         """Whose turn it is: who keeps the most, being nearest to its end as a rule, until it is
         stuck."""
         first = self._first
@@ -106,14 +93,14 @@ class Memory:
         self._held = held[self._first] if self._first is not None else 0
         return self._first
 
-    def _wait(self, waiting: set[Holder]) -> None:
+    def _wait(self, waiting: set[Handler]) -> None:
         before, self._waiting = self._waiting, waiting
         for each in before - waiting:
             each.wait(False)
         for each in waiting:
             each.wait(True)
 
-    def _cut(self, held: dict[Holder, int], total: int) -> int:
+    def _cut(self, held: dict[Handler, int], total: int) -> int:
         for each in sorted(held, key=held.__getitem__, reverse=True):
             size = held.pop(each)
             total -= size

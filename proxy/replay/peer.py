@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 import ssl
 import struct
 from collections import deque
@@ -20,6 +18,7 @@ from kafkascope.dissectors.registry import (
     request_header_version,
     write_layout,
 )
+from kafkascope.proxy.engine.directory import no_broker
 from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.sasl import Credentials, LoginRefused, tokens
 
@@ -85,7 +84,7 @@ class Peer(asyncio.Protocol):
         except TimeoutError:
             raise PeerError(f"{host}:{port} did not respond in {reach.timeout:g} s") from None
         except OSError as error:
-            raise PeerError(f"no broker answers at {host}:{port} ({_reason(error)})") from None
+            raise PeerError(no_broker(host, port, error)) from None
         except (ValueError, OverflowError) as error:
             # What a broker tells of others may be no host name, and no port.
             raise PeerError(f"{host!r}, port {port}: no address ({error})") from None
@@ -241,10 +240,3 @@ class Peer(asyncio.Protocol):
         except TimeoutError:
             self._transport.abort()
             await asyncio.sleep(0)  # so that it is told
-
-
-def _reason(error: OSError) -> str:
-    """Return why a connection failed. asyncio puts the address in place of the error's text."""
-    if isinstance(error, socket.gaierror) or not error.errno:
-        return error.strerror or str(error)
-    return os.strerror(error.errno).lower()

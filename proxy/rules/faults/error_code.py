@@ -23,7 +23,7 @@ from kafkascope.dissectors.layout import (
     Wire,
     implied_default,
 )
-from kafkascope.dissectors.reference.codes import ERRORS, error_name
+from kafkascope.dissectors.reference.codes import ERRORS, error_code, error_name
 from kafkascope.dissectors.registry import (
     APIS,
     Decoded,
@@ -261,13 +261,11 @@ class _ErrorAction(Action):
 
 
 def _code(text: str) -> int:
-    if text.lstrip("-").isdecimal():
-        return int(text)
-    for code, error in ERRORS.items():
-        if error.name.lower() == text.lower():
-            return code
-    hint = suggestion(text.upper(), (error.name for error in ERRORS.values()))
-    raise FaultError(f"unknown error {text!r}{hint}")
+    code = error_code(text)
+    if code is None:
+        hint = suggestion(text.upper(), (error.name for error in ERRORS.values()))
+        raise FaultError(f"unknown error {text!r}{hint}")
+    return code
 
 
 class ErrorAction(_ErrorAction):

@@ -13,7 +13,7 @@ from kafkascope.dissectors.codec.walk import changed
 from kafkascope.dissectors.keyed import api_name
 from kafkascope.dissectors.layout import BytesWire, Slot
 from kafkascope.dissectors.records.records import Batch, Record, batches, open_batch
-from kafkascope.dissectors.reference.codes import ERRORS
+from kafkascope.dissectors.reference.codes import error_code
 from kafkascope.dissectors.registry import APIS, encode_response, layout_of
 from kafkascope.proxy.rules.faults.error_code import error_response
 from kafkascope.proxy.rules.faults.records import rewritten
@@ -194,9 +194,7 @@ def _bytes(value: Any) -> bytes | None:
 
 
 def _code(error: str | int) -> int:
-    if isinstance(error, int):
-        return error
-    for code, each in ERRORS.items():
-        if error.upper() in (each.name, *each.former_names):
-            return code
-    raise ScriptMistake(f"unknown error {error!r}")
+    code = error if isinstance(error, int) else error_code(error)
+    if code is None:
+        raise ScriptMistake(f"unknown error {error!r}")
+    return code
