@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 import uuid
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
@@ -33,7 +33,7 @@ TopicPartition = tuple[bytes, int]
 
 @dataclass
 class EpochMember:
-    """A member of a group with epochs."""
+    """A member of a group with epochs: of the consumer protocol, or of a share group."""
 
     id: str
     client: str
@@ -41,11 +41,7 @@ class EpochMember:
     last_assignment: set[TopicPartition] | None = None
     seen: float = 0.0
 
-
-@dataclass
-class Consumer(EpochMember):
-    """A member of a group of the consumer protocol."""
-
+    # Of the consumer protocol.
     instance: str | None = None
     epoch: int = 0
     regex: str = ""
@@ -53,27 +49,30 @@ class Consumer(EpochMember):
     """What it has, or has been told to have."""
     target: set[TopicPartition] = field(default_factory=set)
 
-
-M = TypeVar("M", bound=EpochMember)
+    # Of share groups.
+    session: dict[TopicPartition, None] | None = None
+    """What it fetches, in order; None: it has no session."""
+    turn: int = 0
+    """The epoch that the next request of the session has."""
 
 
 @dataclass
-class EpochGroup(Generic[M]):
+class EpochGroup:
     """A group and its epoch."""
 
     epoch: int = 0
-    members: dict[str, M] = field(default_factory=dict)
+    members: dict[str, EpochMember] = field(default_factory=dict)
 
 
-G = TypeVar("G", bound=EpochGroup[Any])
+G = TypeVar("G", bound=EpochGroup)
 
 
-class MemberGroups(ABC, Generic[M, G]):
+class MemberGroups(ABC, Generic[G]):
     """Groups whose members have epochs: what consumer and share groups have in common."""
 
     kind: ClassVar[str]
     assignor: ClassVar[str]
-    new_group: ClassVar[type[Any]]
+    new_group: ClassVar[type[Any]] = EpochGroup
 
     def __init__(self, model: CapturedCluster, budget: MemoryBudget | None = None) -> None:
         self._model = model
@@ -115,10 +114,10 @@ class MemberGroups(ABC, Generic[M, G]):
             raise Refused(Code.GROUP_MAX_SIZE_REACHED)
         return self._groups.setdefault(name, self.new_group())
 
-    def _member(self, group: G, member_id: str, request: Request) -> M:
+    def _member(self, group: G, member_id: str, request: Request) -> EpochMember:
         """The member that sends a heartbeat, made when it joins."""
         epoch = request.body["member_epoch"]
-        member: M | None = group.members.get(member_id)
+        member = group.members.get(member_id)
         if member is None:
             if epoch > 0:
                 raise Refused(Code.UNKNOWN_MEMBER_ID)
@@ -195,39 +194,38 @@ class MemberGroups(ABC, Generic[M, G]):
         group.epoch += gone
         return gone
 
-    @abstractmethod
-    def _joined(self, group: G, member_id: str, request: Request) -> M:
+    def _joined(self, group: G, member_id: str, request: Request) -> EpochMember:
         """Return a new member of a group."""
+        return EpochMember(member_id, request.client_id or "")
 
     @abstractmethod
-    def _assigned(self, group: G, member: M, body: Body) -> set[TopicPartition]:
+    def _assigned(self, group: G, member: EpochMember, body: Body) -> set[TopicPartition]:
         """Take in what a member says in a heartbeat, and return what it is assigned."""
 
     @abstractmethod
-    def _details(self, member: M) -> Body:
+    def _details(self, member: EpochMember) -> Body:
         """Return what descriptions of a member have besides what all have."""
 
 
-class ConsumerGroups(MemberGroups[Consumer, EpochGroup[Consumer]]):
+class ConsumerGroups(MemberGroups[EpochGroup]):
     """All groups of the consumer protocol."""
 
     kind = "consumer"
     assignor = "uniform"
-    new_group = EpochGroup
 
-    def _joined(self, group: EpochGroup[Consumer], member_id: str, request: Request) -> Consumer:
+    def _joined(self, group: EpochGroup, member_id: str, request: Request) -> EpochMember:
         # A static member comes back as the same instance.
         instance = request.body.get("instance_id")
         for old in [m.id for m in group.members.values() if instance and m.instance == instance]:
             self._remove(group, old)
-        return Consumer(member_id, request.client_id or "", instance=instance)
+        return replace(super()._joined(group, member_id, request), instance=instance)
 
     def _held(self) -> int:
         groups = self._groups.values()
         regexes = sum(2 * len(each.regex) for group in groups for each in group.members.values())
         return super()._held() + regexes
 
-    def _subscribe(self, group: EpochGroup[Consumer], member: Consumer, body: Body) -> None:
+    def _subscribe(self, group: EpochGroup, member: EpochMember, body: Body) -> None:
         names = body.get("subscribed_topic_names")
         pattern = body.get("subscribed_topic_regex")
         if names is None and pattern is None:
@@ -240,16 +238,14 @@ class ConsumerGroups(MemberGroups[Consumer, EpochGroup[Consumer]]):
             member.topics, member.regex = topics, regex
             group.epoch += 1
 
-    def _topics(self, member: Consumer) -> set[str]:
+    def _topics(self, member: EpochMember) -> set[str]:
         topics = {name for name in member.topics if name in self._model.topics}
         if member.regex:
             regex = Regex(f"(?-i)^(?:{member.regex})$")
             topics |= {name for name in self._model.topics if regex.search(name)}
         return topics
 
-    def _assigned(
-        self, group: EpochGroup[Consumer], member: Consumer, body: Body
-    ) -> set[TopicPartition]:
+    def _assigned(self, group: EpochGroup, member: EpochMember, body: Body) -> set[TopicPartition]:
         """Assign round robin to those who subscribe; what others still own comes later."""
         if body["member_epoch"] == 0:
             member.owned = set()
@@ -303,7 +299,7 @@ class ConsumerGroups(MemberGroups[Consumer, EpochGroup[Consumer]]):
             return Code.UNKNOWN_MEMBER_ID
         return Code.STALE_MEMBER_EPOCH if epoch > member.epoch else 0
 
-    def _details(self, member: Consumer) -> Body:
+    def _details(self, member: EpochMember) -> Body:
         return {
             "instance_id": member.instance,
             "member_epoch": member.epoch,

@@ -134,23 +134,13 @@ CLOSES: Final = -1
 
 
 @dataclass
-class ShareMember(EpochMember):
-    """A member of a share group, and its session."""
-
-    session: dict[TopicPartition, None] | None = None
-    """What it fetches, in order; None: it has no session."""
-    turn: int = 0
-    """The epoch that the next request of the session has."""
-
-
-@dataclass
-class ShareGroup(EpochGroup[ShareMember]):
+class ShareGroup(EpochGroup):
     """A share group."""
 
     deliveries: dict[TopicPartition, ShareProgress] = field(default_factory=dict)
 
 
-class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
+class ShareGroups(MemberGroups[ShareGroup]):
     """All share groups."""
 
     kind = "share"
@@ -165,10 +155,7 @@ class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
 
     # --- membership
 
-    def _joined(self, group: ShareGroup, member_id: str, request: Request) -> ShareMember:
-        return ShareMember(member_id, request.client_id or "")
-
-    def _assigned(self, group: ShareGroup, member: ShareMember, body: Body) -> set[TopicPartition]:
+    def _assigned(self, group: ShareGroup, member: EpochMember, body: Body) -> set[TopicPartition]:
         if body["subscribed_topic_names"] is not None:
             member.topics = list(body["subscribed_topic_names"])
         return {
@@ -196,12 +183,12 @@ class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
             delivery.leave(member_id)
         self._partitions.wake()
 
-    def _details(self, member: ShareMember) -> Body:
+    def _details(self, member: EpochMember) -> Body:
         return {"assignment": self._named(member.last_assignment or set())}
 
     # --- records
 
-    def _session(self, body: Body) -> tuple[ShareGroup, ShareMember]:
+    def _session(self, body: Body) -> tuple[ShareGroup, EpochMember]:
         """The group and the member whose session a request opens or continues."""
         group = self._groups.get(body["group_id"] or "")
         member = None if group is None else group.members.get(body["member_id"] or "")
@@ -220,7 +207,7 @@ class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
             member.turn = member.turn % 0x7FFFFFFF + 1
         return group, member
 
-    def _end_session(self, group: ShareGroup, member: ShareMember) -> None:
+    def _end_session(self, group: ShareGroup, member: EpochMember) -> None:
         member.session = None
         self._leave(group, member.id)
 
@@ -269,7 +256,7 @@ class ShareGroups(MemberGroups[ShareMember, ShareGroup]):
         return {"acquisition_lock_timeout_ms": lock_ms, "responses": _by_topic(parts)}
 
     def _taken(
-        self, group: ShareGroup, member: ShareMember, body: Body, parts: dict[TopicPartition, Body]
+        self, group: ShareGroup, member: EpochMember, body: Body, parts: dict[TopicPartition, Body]
     ) -> bool:
         limits = self._budget.limits
         left = min(body["max_bytes"], limits.fetch_bytes)
