@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from kafkascope.proxy.serve.broker import Library
     from kafkascope.proxy.serve.captured_cluster import CapturedCluster
+    from kafkascope.proxy.serve.logins import Accounts
 
 PASSWORD: Final = "KAFKASCOPE_PASSWORD"
 
@@ -42,11 +43,8 @@ class ServeOptions(NamedTuple):
     original_pace: bool
     controlled: bool
     until_eof: bool
-    users: dict[str, str]
+    accounts: Accounts
     tls: ssl.SSLContext | None
-
-    def __repr__(self) -> str:
-        return f"Options({self.host}:{self.port}, users {sorted(self.users)})"
 
 
 @command()
@@ -137,6 +135,8 @@ def serve(
     """
     if tls and tls_cert is None:
         require("kafkascope serve --tls", instead="kafkascope serve --tls-cert FILE")
+    from kafkascope.proxy.serve.logins import Accounts
+
     address = whole_address(listen)
     if address is None:
         raise click.BadParameter(f'"{listen}": write HOST:PORT', param_hint="--listen")
@@ -152,7 +152,7 @@ def serve(
         pace == "original",
         control is not None,
         until_eof,
-        _users(users, file),
+        Accounts(_users(users, file)),
         _tls(advertise or host, tls_cert, tls_key, confdir) if tls or tls_cert else None,
     )
     return _read_and_serve(options, settings)
@@ -162,18 +162,15 @@ def _users(given: tuple[str, ...], file: Path | None) -> dict[str, str]:
     found = {}
     for each in given:
         name, colon, password = each.partition(":")
-        if not colon:
-            if PASSWORD not in os.environ:
-                raise click.UsageError(
-                    f"--user {name}: no password; write NAME:PASSWORD, or set ${PASSWORD}"
-                )
-            password = os.environ[PASSWORD]
-        found[name] = password
-    lines = [] if file is None else _lines_of(file)
-    for number, line in enumerate(lines, 1):
+        if not colon and PASSWORD not in os.environ:
+            raise click.UsageError(
+                f"--user {name}: no password; write NAME:PASSWORD, or set ${PASSWORD}"
+            )
+        found[name] = password if colon else os.environ[PASSWORD]
+    for number, line in enumerate(() if file is None else _lines_of(file), 1):
+        name, colon, password = line.partition(":")
         if not line or line.startswith("#"):
             continue
-        name, colon, password = line.partition(":")
         if not colon:
             raise click.UsageError(f"{file}, line {number}: write NAME:PASSWORD")
         found[name] = password
@@ -206,9 +203,12 @@ def _tls(
     return context
 
 
-def given_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
+def given_context(certificate: Path | str, key: Path | None = None) -> ssl.SSLContext:
     """A context with this certificate; `OSError` when it cannot be used."""
-    context = _tls_context()
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(certificate, key)
     return context
 
@@ -225,22 +225,12 @@ def _made_context(host: str, folder: Path) -> tuple[ssl.SSLContext, Path]:
     names = general_names(host, "127.0.0.1", "localhost")
     owner = Tls(ClientTls(), folder=folder)
     entry = owner.store().get_cert(host, names, None)
-    context = _tls_context()
+    assert owner.ca_file is not None
     key = entry.privatekey.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     with tempfile.NamedTemporaryFile() as file:  # only its owner can read it
         file.write(entry.cert.to_pem() + key)
         file.flush()
-        context.load_cert_chain(file.name)
-    assert owner.ca_file is not None
-    return context, owner.ca_file
-
-
-def _tls_context() -> ssl.SSLContext:
-    import ssl
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    return context
+        return given_context(file.name), owner.ca_file
 
 
 def _read_and_serve(options: ReadOptions, settings: ServeOptions) -> int:
@@ -290,7 +280,6 @@ async def _serve(
     model: CapturedCluster, library: Library, options: ReadOptions, settings: ServeOptions
 ) -> int:
     from kafkascope.proxy.serve.broker import Broker
-    from kafkascope.proxy.serve.logins import Accounts
     from kafkascope.proxy.serve.server import Server
 
     notices: deque[str] = deque(maxlen=LIMITS.notices)
@@ -298,10 +287,9 @@ async def _serve(
     def report(text: str) -> None:
         notices.append(text)
         if not options.quiet:
-            say(f"{text}")
+            say(text)
 
-    accounts = Accounts(settings.users)
-    server = Server(report, accounts=accounts, tls=settings.tls)
+    server = Server(report, accounts=settings.accounts, tls=settings.tls)
     places: dict[int, tuple[str, int]] = {}
     port = settings.port
     try:
@@ -319,9 +307,8 @@ async def _serve(
         say(f"{settings.host}:{port}: {why}")
         await server.stop()
         return UNAVAILABLE
-    server.broker = Broker(
-        model, library, places, original_pace=settings.original_pace, login=accounts.required
-    )
+    how = {"original_pace": settings.original_pace, "login": settings.accounts.required}
+    server.broker = Broker(model, library, places, **how)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for each in (signal.SIGINT, signal.SIGTERM):
@@ -334,7 +321,7 @@ async def _serve(
         channel = asyncio.create_task(_control(first, nodes, notices, stop))
     else:
         out(first)  # who reads this may end us at once
-    report(f"{_count(len(places), 'node')}, {_count(topics, 'topic')}; bootstrap.servers={first}")
+    report(f"{plural(len(places), 'node')}, {plural(topics, 'topic')}; bootstrap.servers={first}")
     if settings.until_eof and channel is None:
         # Whoever started us holds our stdin: when it is gone, we go.
         channel = asyncio.create_task(answers.stdin_ends())
@@ -388,7 +375,3 @@ async def _control(
         pass  # it left, sent a line without end, or has given us no pipes
     finally:
         stop.set()
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
