@@ -10,7 +10,7 @@ from kafkascope.analyzer.conversation.tampering import BY_HAND
 from kafkascope.proxy.relay.connection import Connection
 from kafkascope.proxy.relay.context import Context
 from kafkascope.proxy.relay.direction import ReadPause
-from kafkascope.proxy.relay.edits import edited, shown
+from kafkascope.proxy.relay.edits import RecordsEditor, edited, shown
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.verdicts import CLIENT, Action, Drop, Forward, Replace, Verdict
 
@@ -94,7 +94,7 @@ class HeldFrames:
         frame = self.frame(number)
         if frame.decoded is None:
             return None
-        return shown(frame.decoded, frame.context.hub.payloads(), _topic(frame))
+        return shown(frame.decoded, _editor(frame))
 
     def release(self, number: int) -> None:
         self._decide(number, Forward())
@@ -106,8 +106,7 @@ class HeldFrames:
         """Forward it with another body (JSON as `body` gives it); `DissectError` when it does not
         fit."""
         frame = self.frame(number)
-        new = edited(frame, body, frame.context.hub.payloads(), _topic(frame))
-        self._decide(number, Replace(new))
+        self._decide(number, Replace(edited(frame, body, _editor(frame))))
 
     def release_all(self) -> int:
         """Forward all; returns how many there were."""
@@ -131,9 +130,9 @@ class HeldFrames:
             steer(lambda relay, now_ns: relay.release(frame.side, stop, verdict, now_ns))
 
 
-def _topic(frame: InterceptedFrame) -> str:
+def _editor(frame: InterceptedFrame) -> RecordsEditor:
     topics = frame.row.topics
-    return topics[0] if len(topics) == 1 else ""
+    return RecordsEditor(frame.context.hub.payloads(), topics[0] if len(topics) == 1 else "")
 
 
 def _summary(frame: InterceptedFrame) -> str:

@@ -12,7 +12,7 @@ from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Batch, Record, batches, crc_ok, open_batch
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import decode_request
-from kafkascope.proxy.relay.edits import edited, shown
+from kafkascope.proxy.relay.edits import RecordsEditor, edited, shown
 from kafkascope.proxy.relay.pairing import PendingRequest
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
@@ -167,12 +167,12 @@ def by_schema() -> Payloads:
 def test_a_decoded_value_is_edited_and_encoded_again_with_its_schema(codec: int) -> None:
     frame = produced(encode_batch([ENCODED, *RECORDS[1:]], codec=codec))
     assert frame.decoded is not None
-    body = shown(frame.decoded, by_schema(), "t")
+    body = shown(frame.decoded, RecordsEditor(by_schema(), "t"))
     (batch,) = records(body)["batches"]
     assert batch["records"][0]["value_decoded"] == {"x": 1, "cost": "1.00"}
     assert "value_decoded" not in batch["records"][1]
     batch["records"][0]["value_decoded"] = {"x": -2, "cost": "12.34"}
-    data = records(decode_request(edited(frame, body, by_schema(), "t")).body)
+    data = records(decode_request(edited(frame, body, RecordsEditor(by_schema(), "t"))).body)
     (found,) = batches(data)
     assert isinstance(found, Batch)
     assert crc_ok(data, found)
@@ -185,8 +185,10 @@ def test_a_decoded_value_that_nobody_touched_changes_nothing() -> None:
     data = encode_batch([ENCODED])
     frame = produced(data)
     assert frame.decoded is not None
-    body = shown(frame.decoded, by_schema(), "t")
-    assert records(decode_request(edited(frame, body, by_schema(), "t")).body) == data
+    body = shown(frame.decoded, RecordsEditor(by_schema(), "t"))
+    assert (
+        records(decode_request(edited(frame, body, RecordsEditor(by_schema(), "t"))).body) == data
+    )
 
 
 @pytest.mark.parametrize(
@@ -202,10 +204,10 @@ def test_a_decoded_value_that_does_not_fit_is_refused(
 ) -> None:
     frame = produced(encode_batch([ENCODED]))
     assert frame.decoded is not None
-    body = shown(frame.decoded, by_schema(), "t")
+    body = shown(frame.decoded, RecordsEditor(by_schema(), "t"))
     records(body)["batches"][0]["records"][0].update(change)
     with pytest.raises(DissectError, match=sentence):
-        edited(frame, body, by_schema(), "t")
+        edited(frame, body, RecordsEditor(by_schema(), "t"))
 
 
 def fetched_log() -> InterceptedFrame:
