@@ -9,6 +9,7 @@ import ipaddress
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +63,7 @@ class Tls:
 
     def __post_init__(self) -> None:
         self._store: CertStore | None = None
-        self._contexts: dict[Any, SSL.Context] = {}
+        self._made: dict[tuple[str | None, str | None], SSL.Context] = {}
         self.on_failure: Callable[[str, str], None] | None = None
         """Called when a handshake fails: with what is the same each time, and with a sentence."""
 
@@ -72,9 +73,9 @@ class Tls:
             if self.client.certificate is None:
                 self.store()
             else:
-                self._client_context()
+                _ = self._client_context
         if self.upstream is not None:
-            self._upstream_context()
+            _ = self._upstream_context
 
     def store(self) -> CertStore:
         """The CA for generated certificates; its key is readable by its owner only."""
@@ -127,7 +128,7 @@ class Tls:
         assert self.client is not None
         made = self.client.certificate is None
         names = data.conn.sni, data.conn.sockname
-        connection = SSL.Connection(self._made_context(*names) if made else self._client_context())
+        connection = SSL.Connection(self._made_context(*names) if made else self._client_context)
         connection.set_accept_state()
         return connection
 
@@ -135,26 +136,25 @@ class Tls:
         """A context with a certificate for the name that the client asks for, made once."""
         assert self.client is not None
         address = sockname[0] if sockname else None
-        key = ("made", sni, address)
-        if key in self._contexts:
-            return self._contexts[key]
+        key = (sni, address)
+        if key in self._made:
+            return self._made[key]
         names = general_names(sni, address, *self.client.names, "localhost")
         entry = self.store().get_cert(sni or address, names, None)
         context = self._context(server=True)
         _use(context, entry)
-        if len(self._contexts) < 1000:
-            self._contexts[key] = context
+        if len(self._made) < 1000:
+            self._made[key] = context
         return context
 
+    @cached_property
     def _client_context(self) -> SSL.Context:
         client = self.client
         assert client is not None
         assert client.certificate is not None
-        if "client" not in self._contexts:
-            context = self._context(server=True)
-            _load(context, client.certificate, client.key)
-            self._contexts["client"] = context
-        return self._contexts["client"]
+        context = self._context(server=True)
+        _load(context, client.certificate, client.key)
+        return context
 
     def _context(self, *, server: bool) -> SSL.Context:
         from OpenSSL import SSL
@@ -169,30 +169,29 @@ class Tls:
             context.set_session_id(b"kafkascope")
         return context
 
+    @cached_property
     def _upstream_context(self) -> SSL.Context:
         import certifi
         from OpenSSL import SSL
 
         upstream = self.upstream
         assert upstream is not None
-        if "upstream" not in self._contexts:
-            context = self._context(server=False)
-            if upstream.insecure:
-                context.set_verify(SSL.VERIFY_NONE)
-            else:
-                context.set_verify(SSL.VERIFY_PEER, _as_openssl)
-                context.load_verify_locations(str(upstream.ca or certifi.where()))
-            if upstream.certificate is not None:
-                _load(context, upstream.certificate, upstream.key)
-            self._contexts["upstream"] = context
-        return self._contexts["upstream"]
+        context = self._context(server=False)
+        if upstream.insecure:
+            context.set_verify(SSL.VERIFY_NONE)
+        else:
+            context.set_verify(SSL.VERIFY_PEER, _as_openssl)
+            context.load_verify_locations(str(upstream.ca or certifi.where()))
+        if upstream.certificate is not None:
+            _load(context, upstream.certificate, upstream.key)
+        return context
 
     def _towards_broker(self, data: Any) -> SSL.Connection:
         from OpenSSL import SSL
 
         upstream = self.upstream
         assert upstream is not None
-        connection = SSL.Connection(self._upstream_context())
+        connection = SSL.Connection(self._upstream_context)
         name = upstream.server_name or data.conn.address[0]
         data.conn.sni = name
         # pyOpenSSL has no public call that says which name a certificate has to be for.

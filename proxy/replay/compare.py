@@ -17,7 +17,7 @@ from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.registry import APIS
 from kafkascope.proxy.limits import LIMITS, Limits, remember
-from kafkascope.proxy.replay.split import topic_of
+from kafkascope.proxy.replay.split import partitions, topic_of
 from kafkascope.proxy.replay.streams import Streams
 
 # Field -> why it says nothing. `--strict` compares them.
@@ -141,11 +141,11 @@ class Comparison:
         differences."""
         found = self.differences(api, layout, captured, live)
         if api == "Produce":
-            for place, shift in _shifts(captured, live):
+            for place, shift in _shifts(layout, captured, live):
                 if len(self._shifts) < self.limits.shifted_partitions or place in self._shifts:
                     self._shifts[place] = shift
         if api in STREAMS:
-            (self.streams if api == "Fetch" else self.shared).add(captured, live)
+            (self.streams if api == "Fetch" else self.shared).add(layout, captured, live)
         if self.spread and api in SPREAD:
             known = self._lists.setdefault(api, (layout, {}, {}))
             for elements, body in zip(known[1:], (captured, live), strict=True):
@@ -171,7 +171,7 @@ class Comparison:
             captured, live = ({**body, OTHERS[api]: []} for body in (captured, live))
         found: list[Difference] = []
         if api == "Produce" and not self.strict:
-            found, live = self._shifted(captured, live)
+            found, live = self._shifted(layout, captured, live)
         if captured == live:
             return found
         if api == "ApiVersions":
@@ -183,12 +183,12 @@ class Comparison:
             if self.strict or not _masked(api, each)
         ]
 
-    def _shifted(self, captured: Body, live: Body) -> tuple[list[Difference], Body]:
+    def _shifted(self, layout: Layout, captured: Body, live: Body) -> tuple[list[Difference], Body]:
         """A Produce response as if the target's logs were where the captured ones are, as far as
         they stay as far apart as they were; and how far, where that was not known."""
         moved = {
             place: shift
-            for place, shift in _shifts(captured, live)
+            for place, shift in _shifts(layout, captured, live)
             if shift and self._shifts.get(place, shift) == shift
         }
         if not moved:
@@ -262,13 +262,14 @@ class Comparison:
                 yield ReplayDifference(api, -1, where, then, now, 1, 0, "")
 
 
-def _shifts(captured: Body, live: Body) -> Iterator[tuple[tuple[str | bytes, int], int]]:
+def _shifts(
+    layout: Layout, captured: Body, live: Body
+) -> Iterator[tuple[tuple[str | bytes, int], int]]:
     """Yield the partitions of two Produce responses, with how much further on the live log is."""
     then, now = (
         {
-            (topic_of(topic), part["index"]): part["base_offset"]
-            for topic in body["responses"]
-            for part in topic["partition_responses"]
+            (topic, number): part["base_offset"]
+            for topic, number, part in partitions(layout, body)
             if part["base_offset"] >= 0
         }
         for body in (captured, live)

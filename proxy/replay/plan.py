@@ -156,7 +156,7 @@ class Plan:
             request = session.exchange(step.index).request
             if request is None or request.decoded is None:
                 continue
-            for topic, number in partitions(request.decoded.layout, request.decoded.body):
+            for topic, number, _ in partitions(request.decoded.layout, request.decoded.body):
                 name = topic if isinstance(topic, str) else names.get(bytes(topic))
                 if name in found and found[name] <= number < self.limits.named_partitions:
                     found[name] = number + 1

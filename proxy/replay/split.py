@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from copy import copy
 from functools import cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.dissectors.codec.walk import Picks
+from kafkascope.dissectors.codec.walk import Picks, struct_of
 from kafkascope.dissectors.layout import ArrayWire, Layout, NumberWire, Slot, StructWire, Wire
 
 PARTITION_NAMES: Final = ("partition", "partition_index", "index")
@@ -22,66 +22,74 @@ LeaderOf: TypeAlias = Callable[[str | bytes, int], int]
 CoordinatorOf: TypeAlias = Callable[[str], int]
 
 
+class TopicArray(NamedTuple):
+    """An array of topics in a body."""
+
+    name: str
+    wire: StructWire
+    """Of a topic."""
+    partitions: tuple[tuple[str, str], ...]
+    """Its arrays about partitions, each with the field that numbers them: "" for numbers."""
+
+
+@cache
+def _topic_arrays(layout: Layout) -> tuple[TopicArray, ...]:
+    found = []
+    for slot in layout.body.slots:
+        wire = struct_of(slot.wire) if isinstance(slot.wire, ArrayWire) else None
+        if wire is not None and any(map(_names_topic, wire.slots)):
+            arrays = ((inner.name, _partition_name(inner.wire)) for inner in wire.slots)
+            numbered = tuple((name, number) for name, number in arrays if number is not None)
+            found.append(TopicArray(slot.name, wire, numbered))
+    return tuple(found)
+
+
 def by_leader(layout: Layout, body: Body, leader_of: LeaderOf) -> dict[int, Body]:
     """Node -> its part of a request about partitions; all of it where one node leads them. A
     request about none is for node -1."""
-    nodes = {leader_of(topic, number) for topic, number in partitions(layout, body)}
+    nodes = {leader_of(topic, number) for topic, number, _ in partitions(layout, body)}
     if len(nodes) <= 1:
         return {nodes.pop() if nodes else -1: body}
     parts: dict[int, Body] = {}
-    for slot, topic in _topic_slots(layout):
-        for each in body[slot.name] or ():
-            for node, share in _shares(topic, each, leader_of).items():
+    arrays = _topic_arrays(layout)
+    for array in arrays:
+        for each in body[array.name] or ():
+            for node, share in _shares(array, each, leader_of).items():
                 if node not in parts:
-                    parts[node] = {**body, **{other.name: [] for other, _ in _topic_slots(layout)}}
-                parts[node][slot.name].append(share)
+                    parts[node] = {**body, **{other.name: [] for other in arrays}}
+                parts[node][array.name].append(share)
     return parts or {-1: body}
 
 
-def partitions(layout: Layout, body: Body) -> Iterator[tuple[str | bytes, int]]:
-    """Yield the partitions that a body is about: the topic by name or id, and a number."""
-    return ((topic, number) for topic, number, _ in _parts(layout, body))
+def _shares(array: TopicArray, value: Body, leader_of: LeaderOf) -> dict[int, Body]:
+    topic = topic_in(array.wire, value)
+    shares: dict[int, Body] = {}
+    for inner, number in array.partitions:
+        for each in value[inner] or ():
+            node = leader_of(topic, each[number] if number else each)
+            if node not in shares:
+                shares[node] = {**value, **{name: [] for name, _ in array.partitions}}
+            shares[node][inner].append(each)
+    return shares
+
+
+def partitions(layout: Layout, body: Body) -> Iterator[tuple[str | bytes, int, Any]]:
+    """Yield the partitions that a body is about: the topic by name or id, a number, and what the
+    body says of it, which may be the number alone."""
+    for array in _topic_arrays(layout):
+        for each in body[array.name] or ():
+            topic = topic_in(array.wire, each)
+            for inner, number in array.partitions:
+                for part in each[inner] or ():
+                    yield topic, part[number] if number else part, part
 
 
 def failed_partitions(layout: Layout, body: Body, codes: frozenset[int]) -> set[tuple[Any, int]]:
     return {
         (topic, number)
-        for topic, number, part in _parts(layout, body)
+        for topic, number, part in partitions(layout, body)
         if isinstance(part, Mapping) and part.get("error_code") in codes
     }
-
-
-def _parts(layout: Layout, body: Body) -> Iterator[tuple[str | bytes, int, Any]]:
-    for slot, topic in _topic_slots(layout):
-        for each in body[slot.name] or ():
-            name = topic_in(topic, each)
-            for inner, number in _partition_slots(topic):
-                for part in each[inner] or ():
-                    yield name, part[number] if number else part, part
-
-
-@cache
-def _topic_slots(layout: Layout) -> tuple[tuple[Slot, StructWire], ...]:
-    return tuple(
-        (slot, slot.wire.element)
-        for slot in layout.body.slots
-        if isinstance(slot.wire, ArrayWire)
-        and isinstance(slot.wire.element, StructWire)
-        and any(map(_names_topic, slot.wire.element.slots))
-    )
-
-
-_PARTITION_SLOTS: Final[dict[int, tuple[StructWire, tuple[tuple[str, str], ...]]]] = {}
-
-
-def _partition_slots(wire: StructWire) -> tuple[tuple[str, str], ...]:
-    """The arrays about partitions of a topic's struct, each with the field that numbers them."""
-    known = _PARTITION_SLOTS.get(id(wire))  # the hash of a struct looks at all that is in it
-    if known is None:
-        arrays = ((slot.name, _partition_name(slot.wire)) for slot in wire.slots)
-        found = tuple((name, number) for name, number in arrays if number is not None)
-        known = _PARTITION_SLOTS[id(wire)] = (wire, found)
-    return known[1]
 
 
 def parted(
@@ -165,19 +173,6 @@ def topic_in(wire: StructWire, value: Body) -> str | bytes:
 def topic_of(element: Body) -> str | bytes:
     """The topic of an element whose fields are known: its name, or its id."""
     return element.get("topic") or element.get("name") or bytes(element.get("topic_id") or b"")
-
-
-def _shares(wire: StructWire, value: Body, leader_of: LeaderOf) -> dict[int, Body]:
-    topic = topic_in(wire, value)
-    shares: dict[int, Body] = {}
-    slots = _partition_slots(wire)
-    for inner, number in slots:
-        for each in value[inner] or ():
-            node = leader_of(topic, each[number] if number else each)
-            if node not in shares:
-                shares[node] = {**value, **{name: [] for name, _ in slots}}
-            shares[node][inner].append(each)
-    return shares
 
 
 def _partition_name(wire: Wire) -> str | None:

@@ -16,8 +16,10 @@ from typing import Any, Final, TypeAlias
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.records.records import Batch, Partial, batches, open_batch
 from kafkascope.proxy.limits import LIMITS, Limits
+from kafkascope.proxy.replay.split import partitions
 
 # That a batch takes beside its own.
 ENTRY_BYTES: Final = 400
@@ -47,13 +49,11 @@ class Streams:
         """Records, and batches, that are not compared: there are too many."""
         self.unreadable: Counter[str] = Counter()
 
-    def add(self, captured: Body, live: Body) -> None:
+    def add(self, layout: Layout, captured: Body, live: Body) -> None:
         for side, body in enumerate((captured, live)):
-            for topic in body["responses"]:
-                name = topic.get("topic") or bytes(topic.get("topic_id", b""))
-                for part in topic["partitions"]:
-                    if part["records"]:
-                        self._take((name, part["partition_index"]), side, part["records"])
+            for topic, number, part in partitions(layout, body):
+                if part["records"]:
+                    self._take((topic, number), side, part["records"])
 
     def _take(self, place: TopicPartition, side: int, data: bytes) -> None:
         pair = self._places.get(place)

@@ -221,8 +221,6 @@ class Fault:
             raise FaultError(f"{action.word!r} would never act: {refused[sides[0]]}")
         self.side = able[0]
         self.name = name or str(self)
-        self._harmable: dict[tuple[int, int], bool] = {}
-        """By API key and version."""
         self.companions: tuple[Fault, ...] = ()
         """Rules that come and go with it, under its name."""
 
@@ -284,12 +282,8 @@ class Fault:
         """Whether the action finds something in such frames; others do not count."""
         if self._harms_all:
             return True
-        found = self._harmable.get((key, version))
-        if found is None:
-            if key not in APIS or version not in APIS[key].versions:
-                return False  # not kept: a client may send any
-            found = self._harmable[key, version] = self.action.can_harm(key, version, self.side)
-        return found
+        known = key in APIS and version in APIS[key].versions
+        return known and self.action.can_harm(key, version, self.side)
 
     def to_json(self) -> dict[str, Any]:
         return {

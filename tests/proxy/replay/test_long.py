@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from kafkascope.analyzer.transform.diff import Difference
+from kafkascope.dissectors.registry import layout_of
 from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.replay import compare, streams
 from kafkascope.proxy.replay.compare import Comparison
@@ -71,6 +72,9 @@ def test_ids_are_known_up_to_a_limit() -> None:
     assert len(ids._live) == len(ids._captured) == 3
 
 
+LAYOUT = layout_of("FetchResponse", 4)
+
+
 def fetched(topic: str, data: bytes) -> dict[str, Any]:
     part = {"partition_index": 0, "records": data, "error_code": 0}
     return {"responses": [{"topic": topic, "partitions": [part]}]}
@@ -82,14 +86,14 @@ def test_streams_keep_what_fits_and_tell_the_rest() -> None:
     seen = comparison.streams
     for number in range(20):
         data = batch(b"same", base=number)
-        seen.add(fetched("a", data), fetched("a", data))
+        seen.add(LAYOUT, fetched("a", data), fetched("a", data))
     assert len(seen._places["a", 0].agreed) == 5
     for number in range(20):
-        seen.add(fetched("b", batch(b"then", base=number)), fetched("b", b""))
+        seen.add(LAYOUT, fetched("b", batch(b"then", base=number)), fetched("b", b""))
         # With what a small batch takes beside its bytes.
         assert len(seen._waiting) * streams.ENTRY_BYTES <= 3_000
     assert not comparison.remarks
-    seen.add(fetched("c", batch(b"x")), fetched("c", batch(b"y")))
+    seen.add(LAYOUT, fetched("c", batch(b"x")), fetched("c", batch(b"y")))
     assert seen.left_out == 2
     assert comparison.remarks[0].startswith("2 fetched records or batches were not compared")
     (found,) = seen.differences()
