@@ -73,6 +73,13 @@ class JsonLines:
         return out
 
     def line(self, pair: Pair) -> str:
+        parts = self.parts(pair)
+        parts.append("}")
+        return "".join(parts)
+
+    def parts(self, pair: Pair) -> list[str]:
+        """Return the line of a pair in parts, without the brace at its end: more members may
+        follow."""
         about = pair.about()
         known = self.known.get(about)
         if known is None:
@@ -109,7 +116,7 @@ class JsonLines:
                 else:
                     parts.append(millis(value, form == SHORT_MILLIS))
         parts.append(before[index])
-        return "".join(parts)
+        return parts
 
     def woven(self, texts: tuple[str, ...]) -> list[str]:
         """Return what stands before each own value, and behind the last one: most of a line, once
@@ -123,7 +130,7 @@ class JsonLines:
             else:
                 out.append(text)
                 text = ""
-        out.append(text + "}")
+        out.append(text)
         return out
 
     def id(self, pair: Pair) -> str:

@@ -16,6 +16,7 @@ from kafkascope.analyzer.export import (
     FORMATS,
     ExportOptions,
     TableName,
+    Writer,
     format_of,
     open_writer,
 )
@@ -156,25 +157,37 @@ def write_all(
     how: ExportOptions = ExportOptions(),  # noqa: B008 - it cannot change
 ) -> int:
     """Write all wanted exchanges to `options.output` or stdout; the number of them."""
-    from kafkascope.analyzer.pool.messages import joined
-
     shown = 0
     with _target(options, form, live=reading.live) as out:
         writer = open_writer(form, out, reading.capture.context.names, how)
         try:
-            if isinstance(writer, LinesExport) and out.seekable():
-                for each in reading.divided(
-                    lambda row, exchange, names, problems: joined(
-                        writer.shaped(row, exchange, names, problems, reading.chosen)
-                    )
-                ):
-                    writer.put(each.data, each.nameless, each.problems)
-                    shown += each.exchanges
-            for row, exchange in reading.rest():
-                writer.add(exchange, row, reading.chosen)
-                shown += 1
+            for written in _written(reading, writer, out):
+                shown += written
         except KeyboardInterrupt:
             reading.code = INTERRUPTED
         writer.finish()
         report_problems(writer.problems, options)
     return shown
+
+
+def _written(reading: Reading, writer: Writer, out: BinaryIO) -> Iterator[int]:
+    """Write the wanted exchanges; yield how many, some at a time."""
+    from kafkascope.analyzer.pool.messages import joined
+
+    if isinstance(writer, LinesExport):
+        if writer.takes_batches and reading.takes_all:
+            for rows, items in reading.batches():
+                writer.add_batch(rows, items)
+                yield len(items)
+            return
+        if out.seekable():
+            for each in reading.divided(
+                lambda row, exchange, names, problems: joined(
+                    writer.shaped(row, exchange, names, problems, reading.chosen)
+                )
+            ):
+                writer.put(each.data, each.nameless, each.problems)
+                yield each.exchanges
+    for row, exchange in reading.rest():
+        writer.add(exchange, row, reading.chosen)
+        yield 1

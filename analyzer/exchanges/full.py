@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from kafkascope.analyzer.bodies.fetch_sessions import by_topic
-from kafkascope.analyzer.exchanges.batch_json import BATCH, header_values, single_record
+from kafkascope.analyzer.exchanges.batch_json import BATCH, RecordTexts, header_values
 from kafkascope.analyzer.exchanges.embedded import embedded_of
 from kafkascope.analyzer.exchanges.limits import LIMITS
 from kafkascope.analyzer.exchanges.records import (
@@ -34,8 +34,9 @@ from kafkascope.dissectors.embedded.internal import is_internal
 from kafkascope.dissectors.embedded.masking import has_secrets, masked
 from kafkascope.dissectors.embedded.table import has_embedded
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records.batches import only_batch
-from kafkascope.dissectors.records.records import Batch, Partial, crc_ok
+from kafkascope.dissectors.records.records import Batch, Partial
+from kafkascope.kernel.json_records import JsonRecords
+from kafkascope.kernel.walker import Refused
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
@@ -120,18 +121,18 @@ def _bodies(exchange: Exchange, names: TopicNames) -> dict[str, Any]:
         if side is None or layout is None or (body := side.body) is None:
             out[name] = None
             continue
-        secret, embedding = _marked(layout)
+        secret, embedding = marks_of(layout)
         out[name] = masked(layout, body) if secret else body
         inside |= embedding
     if inside and (found := _embedded(exchange)):
         out["embedded"] = found
     if exchange.fetch_session is not None:
-        out["fetch_session"] = _session(exchange.fetch_session, names)
+        out["fetch_session"] = session_json(exchange.fetch_session, names)
     return out
 
 
 @cache
-def _marked(layout: Layout) -> tuple[bool, bool]:
+def marks_of(layout: Layout) -> tuple[bool, bool]:
     """Return whether bodies have secrets, and whether other formats may be inside them."""
     return has_secrets(layout), has_embedded(layout.message.name)
 
@@ -169,7 +170,7 @@ def _with_records(
     return out
 
 
-def _session(session: FetchSession, names: TopicNames) -> dict[str, Any]:
+def session_json(session: FetchSession, names: TopicNames) -> dict[str, Any]:
     implied = session.implied
     told: dict[str, Any] = {
         "id": session.id,
@@ -209,14 +210,17 @@ def _spelled(
     """Return the JSON form of a records field that is not empty. `room`: what is left of the
     exchange's limit."""
     data = field.data
-    # Most fields are one record, which one format writes.
-    only = only_batch(data) if field.aligned and room.left > LIMITS.record_bytes else None
-    if only is not None and only.record_count == 1 and crc_ok(data, only):
-        one = single_record(number, field, only, payloads)
-        if one is not None:
-            text, size = one
-            room.left -= size + 1
-            return orjson.Fragment(text)
+    if field.aligned and room.left > LIMITS.record_bytes:
+        # Most fields are small and intact.
+        try:
+            text = JsonRecords(RecordTexts(payloads)).of(
+                *(str(number), field.source, field.topic, field.topic_id, field.partition),
+                *(data, field.base_offset, False),
+            )
+            room.left -= len(text)
+            return orjson.Fragment(text.encode())
+        except Refused:
+            pass
     batches: list[orjson.Fragment] = []
     left_out = {}
     objects_of = field_objects(number, field, problems, b",", payloads)

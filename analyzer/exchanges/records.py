@@ -310,10 +310,8 @@ def batch_objects(
         if internal:
             value, meaning = _meaning(field, batch, key, value)
         else:
-            if (value and not value[0]) or (key and not key[0]):
-                meaning = _schemas(key, value)
-            if payloads is not None and size <= longest:
-                meaning = _joined(meaning, payloads.members(field.topic, key, value, headers))
+            decoder = payloads if size <= longest else None
+            meaning = schema_members(field.topic, key, value, headers, decoder)
         if value is None:
             shown = b"null"
         elif len(value) > part:
@@ -395,11 +393,21 @@ def _left_out(size: int) -> bytes:
     )
 
 
-def _joined(one: bytes, two: bytes) -> bytes:
-    return one + b"," + two if one and two else one or two
+def schema_members(
+    topic: str | None,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[Header],
+    payloads: Payloads | None,
+) -> bytes:
+    """Return the members of a record for the schemas of key and value: their ids, and what
+    `payloads` decodes; empty for most records."""
+    ids = _schema_ids(key, value) if (value and not value[0]) or (key and not key[0]) else b""
+    decoded = b"" if payloads is None else payloads.members(topic, key, value, headers)
+    return ids + b"," + decoded if ids and decoded else ids or decoded
 
 
-def _schemas(key: bytes | None, value: bytes | None) -> bytes:
+def _schema_ids(key: bytes | None, value: bytes | None) -> bytes:
     """Return the members of the object for schema ids in Schema Registry's framing."""
     ids = {"key_schema_id": key, "value_schema_id": value}
     found = {name: schema_id_of(data) for name, data in ids.items() if data}

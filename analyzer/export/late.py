@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from tempfile import TemporaryFile
 from typing import BinaryIO, Final
 
+from kafkascope.analyzer.exchanges.pairs import Item, Rows
 from kafkascope.analyzer.exchanges.records import Chosen, Problem
 from kafkascope.analyzer.exchanges.rows import Row, nameless_topics
 from kafkascope.analyzer.export import ExportOptions
@@ -62,6 +63,9 @@ class Late:
 class LinesExport:
     """Writes exchanges or records as lines: see `analyzer.export.Writer`."""
 
+    takes_batches = False
+    """Whether to call `add_batch` for exchanges as they were read."""
+
     def __init__(self, out: BinaryIO, names: TopicNames, options: ExportOptions) -> None:
         self._out = out
         self._names = names
@@ -79,6 +83,11 @@ class LinesExport:
         nameless = nameless_topics(row) if row.topics or row.implied_topics else ()
         for data in self.shaped(row, exchange, self._names, self.problems, chosen):
             self.put(data, nameless, ())
+
+    def add_batch(self, rows: Rows, items: list[Item]) -> None:
+        for item in items:
+            row, exchange = rows.both(item)
+            self.add(exchange, row)
 
     def shaped(
         self,

@@ -1,0 +1,114 @@
+"""Writes pairs as lines of JSON with their bodies (exchange/1 of `export --full`). Compiled by
+mypyc; the same source runs without."""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from mypy_extensions import i64
+
+from kafkascope.kernel.json_bodies import JsonBodies, JsonField, JsonTexts
+from kafkascope.kernel.json_records import JsonRecords
+from kafkascope.kernel.lines import JsonLines
+from kafkascope.kernel.pairs import FETCH, PRODUCE, Pair
+from kafkascope.kernel.walker import Partition, Refused
+
+# Bytes of the messages of a pair: larger ones are written piece by piece by the general way.
+MAX_BYTES: Final[i64] = 1 << 20
+NULL: Final = "null"
+NO_BATCHES: Final = '{"base64":"","batches":[]}'
+
+
+@final
+class FullLines:
+    """Writes the lines of one capture."""
+
+    def __init__(self, lines: JsonLines, records: JsonRecords, host: Any) -> None:
+        """`host` has the fields of bodies, fetch sessions as text, and names of topics."""
+        self.lines = lines
+        self.host = host
+        self.bodies = JsonBodies(JsonTexts())
+        self.records = records
+        self.fields: dict[int, tuple[JsonField, JsonField] | None] = {}
+        """Request and response by key and version; None where the general way writes them."""
+
+    def line(self, item: Any) -> str | None:
+        """Return the line of an exchange, with its line feed; None where the general way has to
+        write it."""
+        if not isinstance(item, Pair) or not item.counted or not item.undisturbed():
+            return None
+        size = item.end - item.begin + item.response_end - item.response_begin
+        fields = self.fields_of(item)
+        if fields is None or size > MAX_BYTES:
+            return None
+        try:
+            return self.written(item, fields[0], fields[1])
+        except Refused:
+            return None
+
+    def fields_of(self, pair: Pair) -> tuple[JsonField, JsonField] | None:
+        code = (pair.plan.key << 16) | pair.plan.version
+        if code not in self.fields:
+            self.fields[code] = self.host.fields(pair.plan)
+        return self.fields[code]
+
+    def written(self, pair: Pair, asks: JsonField, answers: JsonField) -> str:
+        sent: list[str] = []
+        fetched: list[str] = []
+        if pair.plan.key == PRODUCE:
+            sent = self.fields_with_records(pair, "produce", pair.data, pair.facts.asked)
+        elif pair.plan.key == FETCH:
+            fetched = self.fields_with_records(pair, "fetch", pair.response, pair.facts.told)
+        parts = self.lines.parts(pair)
+        parts.append(',"request":')
+        at = pair.begin + 4 + pair.body_at
+        parts.append(self.bodies.of(asks, pair.data, at, pair.end, sent))
+        parts.append(',"response":')
+        if pair.answered:
+            at = pair.response_begin + 4 + pair.plan.response_at
+            parts.append(self.bodies.of(answers, pair.response, at, pair.response_end, fetched))
+        else:
+            parts.append(NULL)
+        if pair.session is not None:
+            parts.append(',"fetch_session":')
+            parts.append(self.host.session(pair.session))
+        parts.append("}\n")
+        return "".join(parts)
+
+    def fields_with_records(
+        self, pair: Pair, source: str, data: bytes, found: list[Partition] | None
+    ) -> list[str]:
+        """Return the JSON of the records fields of a message, in the order of the wire."""
+        out: list[str] = []
+        if found is None:
+            return out
+        number = str(pair.number)
+        given = given_offsets(pair) if source == "produce" else None
+        for each in found:
+            if each.size < 0:
+                out.append(NULL)
+                continue
+            if each.size == 0:
+                out.append(NO_BATCHES)
+                continue
+            topic, topic_id = each.topic, each.topic_id
+            base = None if given is None else given.get((topic, topic_id, each.index))
+            if topic_id is not None:
+                topic = self.host.name_of(topic_id)
+            records = data[each.at : each.at + each.size]
+            out.append(
+                self.records.of(number, source, topic, topic_id, each.index, records, base, True)
+            )
+        return out
+
+
+def given_offsets(pair: Pair) -> dict[Any, int]:
+    """Return the offsets that the broker gave to the first records of partitions, by topic, its id,
+    and index."""
+    out: dict[Any, int] = {}
+    found = pair.facts.told
+    if found is not None:
+        for each in found:
+            if each.error == 0 and each.offset >= 0:
+                out[(each.topic, each.topic_id, each.index)] = each.offset
+    return out

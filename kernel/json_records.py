@@ -1,0 +1,380 @@
+"""Writes records as JSON, from the bytes of a records field: its batches and their records
+(record/1, docs/json.md).
+
+It takes intact batches of magic 2, as far as they are small. Whatever else is `Refused`, and the
+general way (`analyzer/exchanges/full.py`) writes the field. Compiled by mypyc; the same source runs
+without.
+"""
+
+from __future__ import annotations
+
+from json.encoder import encode_basestring
+from typing import Any, Final, final
+
+from librt.strings import read_i16_be, read_i32_be, read_i64_be
+from mypy_extensions import i64
+
+from kafkascope.kernel.json_bodies import base64_of
+from kafkascope.kernel.pairs import HEADER, MAX_OFFSET, crc32c
+from kafkascope.kernel.walker import Refused
+
+# Bytes of a field, and of what its compressed batches expand to; and records. Larger ones are
+# written piece by piece, in bounded memory: some hundred bytes for each record, and up to six for
+# each byte.
+MAX_BYTES: Final[i64] = 256 << 10
+MAX_RECORDS: Final[i64] = 4096
+CODEC: Final[i64] = 7
+LOG_APPEND_TIME: Final[i64] = 8
+# The last millisecond of the year 9999: ISO-8601 has four digits for a year.
+LAST_TIME: Final[i64] = 253402300799999
+# Offsets of records are varints of 32 bits, and times are years from each other, not more.
+MAX_OFFSET_DELTA: Final[i64] = 1 << 31
+MAX_TIME_DELTA: Final[i64] = 1 << 60
+# Of one record; those with more are the general way's.
+MAX_HEADERS: Final[i64] = 1000
+# Kinds of batches that are known: far more than there are partitions in turn.
+MOST_KNOWN: Final = 4096
+
+
+@final
+class BatchForm:
+    """What batches have in common that differ in counters and contents alone."""
+
+    def __init__(
+        self,
+        topic: str,
+        batch: tuple[str, str, str, str],
+        record: tuple[str, str],
+        ending: tuple[str, str],
+    ) -> None:
+        """`batch`: what stands before base offset, checksum, base timestamp, and base sequence.
+        `record`: before the number of the exchange, and between it and the offset. `ending`: before
+        the sequence of a record, and behind it, without the brace."""
+        self.topic = topic
+        self.before_base, self.before_crc, self.before_time, self.before_sequence = batch
+        self.head, self.place = record
+        self.tail, self.last = ending
+
+
+@final
+class JsonRecords:
+    """Writes one records field after the other."""
+
+    def __init__(self, host: Any) -> None:
+        """`host` has the forms of batches, expands bytes, decodes keys and values by schema, and
+        has seconds as text."""
+        self.host = host
+        self.forms: dict[Any, BatchForm | None] = {}
+        """None of batches whose records mean something, as Kafka's own do."""
+        self.bytes_left: i64 = 0
+        self.records_left: i64 = 0
+        """What batches of the field may still expand to, and hold."""
+        self.second: i64 = -1
+        self.clock: str = ""
+        """The text of this second, up to the point before its fractions."""
+        self.out: list[str] = []
+
+    def of(
+        self,
+        exchange: str,
+        source: str,
+        topic: str | None,
+        topic_id: bytes | None,
+        partition: i64,
+        data: bytes,
+        base_offset: int | None,
+        checked: bool,
+    ) -> str:
+        """Return a records field as JSON. `exchange`: its number. `base_offset`: that the broker
+        gave to the first record of a Produce. `checked`: the checksums were found right."""
+        if len(data) > MAX_BYTES:
+            raise Refused
+        self.bytes_left = MAX_BYTES
+        self.records_left = MAX_RECORDS
+        self.out = ['{"base64":', base64_of(data), ',"batches":[']
+        out = self.out
+        at: i64 = 0
+        end: i64 = len(data)
+        assigned: i64 = -1 if base_offset is None else base_offset
+        count: i64 = 0
+        while end - at >= HEADER:
+            length: i64 = i64(read_i32_be(data, at + 8)) + 12
+            if data[at + 16] != 2 or length < HEADER:
+                raise Refused
+            if length > end - at:
+                break
+            if not checked:
+                stated: i64 = i64(read_i32_be(data, at + 17)) & 0xFFFFFFFF
+                if stated != i64(crc32c()(data[at + 21 : at + length])):
+                    raise Refused
+            if at > 0:
+                out.append(",")
+            form = self.form(source, topic, topic_id, partition, data, at)
+            count += self.batch(
+                form,
+                exchange,
+                data,
+                at,
+                length,
+                source == "produce",
+                assigned + count if assigned >= 0 else -1,
+            )
+            at += length
+        out.append("]}")
+        return "".join(out)
+
+    def form(
+        self,
+        source: str,
+        topic: str | None,
+        topic_id: bytes | None,
+        partition: i64,
+        data: bytes,
+        at: i64,
+    ) -> BatchForm:
+        # The leader's epoch, the attributes, and the producer with its epoch.
+        key = (topic, topic_id, partition, source)
+        known = key, data[at + 12 : at + 16], data[at + 21 : at + 23], data[at + 43 : at + 53]
+        form = self.forms.get(known)
+        if form is None:
+            if known in self.forms:
+                raise Refused
+            if len(self.forms) >= MOST_KNOWN:
+                self.forms.clear()
+            epoch: i64 = i64(read_i32_be(data, at + 12))
+            bits: i64 = i64(read_i16_be(data, at + 21))
+            producer: i64 = read_i64_be(data, at + 43)
+            its_epoch: i64 = i64(read_i16_be(data, at + 51))
+            form = self.host.form(
+                source, topic, topic_id, partition, epoch, bits, producer, its_epoch
+            )
+            self.forms[known] = form
+            if form is None:
+                raise Refused
+        return form
+
+    def batch(
+        self,
+        form: BatchForm,
+        exchange: str,
+        data: bytes,
+        at: i64,
+        length: i64,
+        produced: bool,
+        assigned: i64,
+    ) -> i64:
+        """Write a batch; return how many records it has. `assigned`: the offset that the broker
+        gave to the first one; negative where that is not known."""
+        out = self.out
+        base = read_i64_be(data, at)
+        bits: i64 = i64(read_i16_be(data, at + 21))
+        first_ms = read_i64_be(data, at + 27)
+        last_ms = read_i64_be(data, at + 35)
+        sequence: i64 = i64(read_i32_be(data, at + 53))
+        count: i64 = i64(read_i32_be(data, at + 57))
+        self.records_left -= count
+        if base < -MAX_OFFSET or base > MAX_OFFSET or count < 0 or self.records_left < 0:
+            raise Refused
+        out.append('{"at":')
+        out.append(str(at))
+        out.append(',"size":')
+        out.append(str(length))
+        out.append(form.before_base)
+        out.append(str(base))
+        out.append(',"last_offset":')
+        out.append(str(base + i64(read_i32_be(data, at + 23))))
+        out.append(form.before_crc)
+        out.append(str(i64(read_i32_be(data, at + 17)) & 0xFFFFFFFF))
+        out.append(form.before_time)
+        out.append(str(first_ms))
+        out.append(',"max_timestamp":')
+        out.append(str(last_ms))
+        out.append(form.before_sequence)
+        out.append(str(sequence))
+        out.append(',"record_count":')
+        out.append(str(count))
+        out.append(',"records":[')
+        if read_i64_be(data, at + 43) < 0:
+            sequence = -1
+        body = data
+        end = at + length
+        at += HEADER
+        if bits & CODEC != 0:
+            body = self.host.expand(bits & CODEC, data[at:end], self.bytes_left)
+            at = 0
+            end = len(body)
+            self.bytes_left -= end
+        stamp: i64 = -2
+        if bits & LOG_APPEND_TIME != 0:
+            stamp = last_ms
+        elif first_ms < -1 or first_ms > LAST_TIME:
+            raise Refused
+        for index in range(count):
+            if index > 0:
+                out.append(",")
+            out.append(form.head)
+            out.append(exchange)
+            out.append(form.place)
+            given: i64 = -1
+            if assigned >= 0:
+                given = assigned + index
+            at = self.record(
+                form, body, at, end, base, first_ms, stamp, sequence, produced, given
+            )
+        if at != end:
+            raise Refused
+        out.append("]}")
+        return count
+
+    def record(
+        self,
+        form: BatchForm,
+        data: bytes,
+        at: i64,
+        limit: i64,
+        base: i64,
+        first_ms: i64,
+        stamp: i64,
+        sequence: i64,
+        produced: bool,
+        given: i64,
+    ) -> i64:
+        """Write a record from its offset on; return the offset behind its bytes. `stamp`: the time
+        of all records; -2: each has its own."""
+        out = self.out
+        size, at = signed(data, at, limit)
+        end = at + size
+        if size < 6 or end > limit:
+            raise Refused
+        # No release uses the attributes.
+        delta, at = signed(data, at + 1, end)
+        own, at = signed(data, at, end)
+        if own < -MAX_OFFSET_DELTA or own >= MAX_OFFSET_DELTA:
+            raise Refused
+        own += base
+        if stamp == -2:
+            if delta < -MAX_TIME_DELTA or delta > MAX_TIME_DELTA:
+                raise Refused
+            stamp = first_ms + delta
+        if not produced:
+            out.append(str(own))
+        elif given >= 0:
+            out.append(str(given))
+        else:
+            out.append("null")
+        out.append(',"time":')
+        out.append(self.time(stamp))
+        key, at = part(data, at, end)
+        out.append(',"key":')
+        out.append("null" if key is None else octets(key))
+        value, at = part(data, at, end)
+        out.append(',"value":')
+        out.append("null" if value is None else octets(value))
+        headers: list[tuple[str, bytes | None]] | None = None
+        if at >= end:
+            raise Refused
+        if data[at] == 0:
+            at += 1
+            out.append(',"headers":[]')
+        else:
+            headers, at = read_headers(data, at, end)
+            out.append(',"headers":')
+            out.append(json_headers(headers))
+        if at != end:
+            raise Refused
+        out.append(form.tail)
+        # Kafka counts sequence numbers by offset: compaction leaves gaps in both.
+        out.append("null" if sequence < 0 else str((sequence + own - base) & 0x7FFFFFFF))
+        out.append(form.last)
+        if self.host.decodes or headers is not None or begins(key) or begins(value):
+            meaning: str = self.host.meaning(form.topic, key, value, headers or ())
+            if meaning:
+                out.append(",")
+                out.append(meaning)
+        out.append("}")
+        return at
+
+    def time(self, stamp: i64) -> str:
+        """Return milliseconds as JSON: null for no time (-1)."""
+        if stamp == -1:
+            return "null"
+        if stamp < 0 or stamp > LAST_TIME:
+            raise Refused
+        second: i64 = stamp // 1000
+        if second != self.second:
+            self.clock = '"' + self.host.second(second)
+            self.second = second
+        # A 1 before the digits, cut off again: leading zeros without a format.
+        return self.clock + str(1000 + stamp % 1000)[1:] + 'Z"'
+
+
+def begins(data: bytes | None) -> bool:
+    """Return whether a key or value begins as one with a schema may: see `framing.worth`."""
+    if data is None or len(data) == 0:
+        return False
+    first: i64 = data[0]
+    return first == 0 or first == 3 or first == 0xC3
+
+
+def signed(data: bytes, at: i64, end: i64) -> tuple[i64, i64]:
+    """Return a zigzag varint and the offset behind it; the largest ones are refused."""
+    value: i64 = 0
+    shift: i64 = 0
+    while shift <= 56:
+        if at >= end:
+            raise Refused
+        byte: i64 = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
+        shift += 7
+    raise Refused
+
+
+def part(data: bytes, at: i64, end: i64) -> tuple[bytes | None, i64]:
+    """Return a key or value and the offset behind it."""
+    size, at = signed(data, at, end)
+    if size < 0:
+        if size != -1:
+            raise Refused
+        return None, at
+    if size > end - at:
+        raise Refused
+    return data[at : at + size], at + size
+
+
+def octets(raw: bytes) -> str:
+    """Return a key or value as JSON: text when it is UTF-8, else base64."""
+    try:
+        text: str = encode_basestring(raw.decode())
+    except UnicodeDecodeError:
+        return '{"base64":' + base64_of(raw) + "}"
+    return text
+
+
+def read_headers(
+    data: bytes, at: i64, end: i64
+) -> tuple[list[tuple[str, bytes | None]], i64]:
+    count, at = signed(data, at, end)
+    if count < 0 or count > MAX_HEADERS:
+        raise Refused
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        name, at = part(data, at, end)
+        value, at = part(data, at, end)
+        if name is None:
+            raise Refused
+        try:
+            headers.append((name.decode(), value))
+        except UnicodeDecodeError:
+            raise Refused from None
+    return headers, at
+
+
+def json_headers(headers: list[tuple[str, bytes | None]]) -> str:
+    pairs: list[str] = []
+    for name, value in headers:
+        shown = "null" if value is None else octets(value)
+        pairs.append("[" + encode_basestring(name) + "," + shown + "]")
+    return "[" + ",".join(pairs) + "]"
