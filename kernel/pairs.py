@@ -8,6 +8,7 @@ of frames that are not whole. Compiled by mypyc; the same source runs without.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, final
 
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
@@ -708,6 +709,25 @@ class Reader:
         if producers:
             pair.batch_producers = tuple(producers)
             pair.batch_epochs = tuple(epochs)
+
+
+def without_pairs(items: list[Any]) -> list[Any]:
+    """Return the exchanges that the general conversation read, and lines of request logs."""
+    return [item for item in items if not isinstance(item, Pair)]
+
+
+def perhaps_about(items: Sequence[Any], topic: str, topic_id: bytes) -> list[Any]:
+    """Return the exchanges that may have records of a topic: Fetches, and what is no pair."""
+    out: list[Any] = []
+    for item in items:
+        if isinstance(item, Pair):
+            if item.plan.key != FETCH:
+                continue
+            ids, topics = item.facts.topic_ids, item.facts.topics
+            if (ids is None or topic_id not in ids) and (topics is None or topic not in topics):
+                continue
+        out.append(item)
+    return out
 
 
 _crc: Any = None

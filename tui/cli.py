@@ -152,6 +152,9 @@ class MainGroup(LazyGroup):
 
             open_standard_streams()
         _collect_rarely()
+        # Nothing of ours multiplies matrices, but numpy's BLAS starts a thread for each core, which
+        # takes 50 ms of CPU. Who set the variable knows why.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         # Commands see whether this process is the program's own: see `options.spare_pandas`.
         extra = {"obj": args is None, **extra, "standalone_mode": False}
         code = self._run(args, prog_name or "kafkascope", complete_var, **extra)

@@ -19,8 +19,8 @@ from kafkascope.times import clock_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kafkascope.schemas.decoding import Payloads
     from kafkascope.dissectors.records.records import Header
+    from kafkascope.schemas.decoding import Payloads
 
 BATCH: Final = b"""{"at":%d,"size":%d,"magic":%d,"codec":"%b","base_offset":%d,
 "last_offset":%d,"leader_epoch":%d,"crc":%d,"crc_ok":%b,"attributes":%d,"base_timestamp":%d,

@@ -25,12 +25,12 @@ from kafkascope.analyzer.exchanges.pairs import (
     api_key_of,
     bytes_of,
     exchange_of,
-    is_internal,
     is_named,
     origin_of,
     response_of,
 )
 from kafkascope.analyzer.model import Exchange, Origin
+from kafkascope.analyzer.topics import CLUSTER_METADATA
 from kafkascope.captures import CaptureError, CutShort, Source, Spool, open_inputs
 from kafkascope.captures.formats.records import TLS_KEY_LOG
 from kafkascope.captures.inputs.keylogs import EVERY, KeyLogFollower, follow_key_logs, read_key_logs
@@ -42,6 +42,7 @@ from kafkascope.captures.streams.streams import Assembly, batches
 from kafkascope.captures.tls.sources import KeySources
 from kafkascope.extras import missing
 from kafkascope.kernel.numbering import Hold, numbered, with_origins
+from kafkascope.kernel.pairs import Pair, perhaps_about
 from kafkascope.kernel.unacknowledged import Unacknowledged
 
 if TYPE_CHECKING:
@@ -274,10 +275,9 @@ class OpenInput:
         if look is not None:
             for item in found:
                 look(item)
-        names = self.context.names
-        for item in found:
-            if api_key_of(item) == FETCH and is_internal(item):
-                learn_from_log(exchange_of(item), names)
+        for item in perhaps_about(found, *CLUSTER_METADATA):
+            if api_key_of(item) == FETCH and isinstance(item, (Exchange, Pair)):
+                learn_from_log(exchange_of(item), self.context.names)
         return list(found)
 
     def rest(self) -> list[Item]:

@@ -36,15 +36,15 @@ from kafkascope.kernel.json_records import JsonRecords
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
     from kafkascope.analyzer.exchanges.pairs import Item, Rows
-    from kafkascope.schemas.decoding import Payloads
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.kernel.pairs import Plan
+    from kafkascope.schemas.decoding import Payloads
 
 RECORDS: Final = frozenset({"ProduceRequest", "FetchResponse"})
 """Messages whose records fields are those of the partitions that the kernel lists."""
 
 
-class _NotOurs(Exception):
+class UnwrittenField(Exception):
     """The kernel does not write such a field."""
 
 
@@ -84,7 +84,7 @@ def fields_of(key: int, version: int) -> tuple[JsonField, JsonField] | None:
         return None
     try:
         asked, answer = map(json_field_of, layouts)
-    except _NotOurs:
+    except UnwrittenField:
         return None
     return asked, answer
 
@@ -99,7 +99,7 @@ def _field(wire: Wire, partitions: bool) -> JsonField:
     match wire:
         case NumberWire():
             if wire.code == "d":
-                raise _NotOurs
+                raise UnwrittenField
             field = JsonField(walker.NUMBER)
             field.size, field.signed = wire.size, wire.code.islower()
         case BoolWire():
@@ -111,12 +111,12 @@ def _field(wire: Wire, partitions: bool) -> JsonField:
             field.compact, field.nullable, field.long = wire.compact, wire.nullable, wire.long
         case BytesWire():
             if wire.records and not partitions:
-                raise _NotOurs
+                raise UnwrittenField
             field = JsonField(json_bodies.RECORDS if wire.records else walker.BYTES)
             field.compact, field.nullable = wire.compact, wire.nullable
         case ArrayWire():
             if wire.operations:
-                raise _NotOurs
+                raise UnwrittenField
             field = JsonField(walker.ARRAY)
             field.compact, field.nullable = wire.compact, wire.nullable
             field.kids = [_field(wire.element, partitions)]

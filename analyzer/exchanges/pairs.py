@@ -15,7 +15,6 @@ from kafkascope.analyzer.exchanges.limits import LIMITS
 from kafkascope.analyzer.exchanges.row_json import json_of_row, members, runs_of
 from kafkascope.analyzer.exchanges.rows import Row, collected, row_of
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.topics import CLUSTER_METADATA
 from kafkascope.kernel.lines import JsonLines
 from kafkascope.kernel.pairs import OWN, Pair
 from kafkascope.source import compile_function
@@ -83,17 +82,6 @@ def response_of(exchange: Exchange) -> tuple[Path, int, int] | None:
         return None
     path, response = exchange.connection.path, exchange.response.spot
     return path, 1 - exchange.client_end, response.last_ns
-
-
-def is_internal(item: Item) -> bool:
-    """Return whether an exchange may bring records of the topic that names all topics."""
-    if type(item) is not Pair:
-        return isinstance(item, Exchange)
-    facts = item.facts
-    ids, topics = facts.topic_ids, facts.topics
-    return (ids is not None and CLUSTER_METADATA[1] in ids) or (
-        topics is not None and CLUSTER_METADATA[0] in topics
-    )
 
 
 class Rows:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from kafkascope.analyzer.conversation.detect import UNKNOWN
 from kafkascope.analyzer.exchanges.pairs import exchange_of
 from kafkascope.analyzer.model import Exchange
-from kafkascope.kernel.pairs import Pair
+from kafkascope.kernel.pairs import Pair, without_pairs
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.pairs import Item
@@ -25,6 +25,11 @@ class CapturedSides:
     connection sends no byte."""
     holes: bool = False
     """Whether bytes of an exchange are missing."""
+
+    def note_all(self, items: list[Item]) -> None:
+        # Of pairs nothing is missing.
+        for item in without_pairs(items) if len(self.sides) == 2 else items:
+            self.note(item)
 
     def note(self, item: Item) -> None:
         known = len(self.sides) == 2

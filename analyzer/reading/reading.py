@@ -356,8 +356,7 @@ class Reading:
                 exchange = exchange_of(batch[0])
                 self.first_ns = min(exchange.time_ns, exchange.connection.first_ns)
             self.exchanges_read += len(batch)
-            for item in batch:
-                sides.note(item)
+            sides.note_all(batch)
             self._progress.tick()
             yield batch
 

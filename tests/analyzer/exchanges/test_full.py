@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import chain
 from pathlib import Path
 
 import orjson
@@ -13,19 +14,25 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges import full
+from kafkascope.analyzer.exchanges.batch_json import RecordTexts
 from kafkascope.analyzer.exchanges.full import full_bodies, full_line, line_of
 from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.pair_lines import PairLines
+from kafkascope.analyzer.exchanges.pairs import Rows
 from kafkascope.analyzer.exchanges.records import Problem
-from kafkascope.analyzer.exchanges.rows import row_of, to_json
+from kafkascope.analyzer.exchanges.rows import Row, row_of, to_json
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.topics import TopicNames
+from kafkascope.captures.streams import streams
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import APIS, layout_of
 from kafkascope.dissectors.values import finite
+from kafkascope.kernel.pairs import Pair
+from kafkascope.kernel.walker import Refused
 from kafkascope.schemas.decoding import Payloads
 from kafkascope.schemas.known import KnownSchemas
-from tests.kit.samples import ALL_CAPTURES
+from tests.kit.samples import ALL_CAPTURES, SAMPLES
 from tests.kit.wire import Wire, request, response, told
 from tests.matrix import each_nth
 from tests.strategies import bodies
@@ -39,16 +46,36 @@ def test_a_line_is_json_with_text_that_is_not_utf_8_beside_infinities() -> None:
     }
 
 
+class NoRecords:
+    """In place of the kernel's writer: it takes no field."""
+
+    def __init__(self, host: RecordTexts) -> None:
+        pass
+
+    def of(self, *_: object) -> str:
+        raise Refused
+
+
+def general_line(
+    row: Row,
+    exchange: Exchange,
+    names: TopicNames,
+    problems: list[Problem],
+    payloads: Payloads | None,
+) -> bytes:
+    """Return the line without anything that the kernel writes of bodies."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(full, "JsonRecords", NoRecords)
+        return line_of(to_json(row) | full_bodies(exchange, names, problems, payloads=payloads))
+
+
 def assert_same(exchange: Exchange, names: TopicNames, payloads: Payloads | None) -> None:
     """Assert that the straight line writes what the general way does."""
     row = row_of(exchange, names)
     problems: list[Problem] = []
     line = full_line(row, exchange, names, problems, payloads)
     said: list[Problem] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(full, "only_batch", lambda data: None)
-        general = line_of(to_json(row) | full_bodies(exchange, names, said, payloads=payloads))
-    assert line == general
+    assert line == general_line(row, exchange, names, said, payloads)
     assert problems == said
 
 
@@ -57,6 +84,40 @@ def test_of_every_sample(path: Path) -> None:
     with open_capture([path]) as capture:
         for exchange in capture.exchanges():
             assert_same(exchange, capture.context.names, Payloads(KnownSchemas()))
+
+
+@pytest.fixture
+def in_bulk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small captures are read as large ones are."""
+    monkeypatch.setattr(streams, "_in_bulk", lambda block, source: True)
+
+
+@pytest.mark.usefixtures("in_bulk")
+@pytest.mark.parametrize("path", each_nth(ALL_CAPTURES, 4), ids=lambda path: path.name)
+def test_what_the_kernel_writes_of_every_sample(path: Path) -> None:
+    with open_capture([path]) as capture:
+        names, payloads = capture.context.names, Payloads(KnownSchemas())
+        rows = Rows(capture.context)
+        lines = PairLines(rows, names, payloads)
+        for item in chain.from_iterable(capture.batches()):
+            line = lines.of(item)
+            if line is not None:
+                row, exchange = rows.both(item)
+                problems: list[Problem] = []
+                assert line == general_line(row, exchange, names, problems, payloads)
+                assert problems == []
+
+
+@pytest.mark.usefixtures("in_bulk")
+def test_the_kernel_writes_most_lines() -> None:
+    with open_capture([SAMPLES / "demo.pcap.zst"]) as capture:
+        lines = PairLines(Rows(capture.context), capture.context.names, None)
+        found = [
+            lines.of(item) is not None
+            for item in chain.from_iterable(capture.batches())
+            if isinstance(item, Pair)
+        ]
+    assert sum(found) > 0.6 * len(found) > 300
 
 
 @settings(deadline=None)
