@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final, TypeAlias
 
-Ip: TypeAlias = IPv4Address | IPv6Address
+from kafkascope.proxy.hosts import IpAddress, address_named
+
 Network: TypeAlias = IPv4Network | IPv6Network
 Kind: TypeAlias = str
 
@@ -55,7 +56,7 @@ def parse_network(text: str) -> Network:
         raise BadNetwork(f"{text!r} is not a network such as 10.0.0.0/8 or 10.1.2.3") from None
 
 
-def kind_of(address: Ip) -> Kind:
+def kind_of(address: IpAddress) -> Kind:
     """The kind of an address, whatever address may be inside it."""
     if address in METADATA_SERVICES:
         return "metadata service"
@@ -76,7 +77,7 @@ def kind_of(address: Ip) -> Kind:
     return "public" if address.is_global else "private"
 
 
-def reached(address: Ip) -> tuple[Ip, ...]:
+def reached(address: IpAddress) -> tuple[IpAddress, ...]:
     """Where packets to an address end: the IPv4 addresses inside an IPv6 one, else itself."""
     if isinstance(address, IPv4Address):
         return (address,)
@@ -99,13 +100,13 @@ class Destinations:
 
     def trust(self, address: str) -> None:
         """Learn the address of an upstream that the user named: its kind is allowed from now on."""
-        found = _parsed(address)
+        found = address_named(address.partition("%")[0])
         if found is not None:
             self._kinds |= {kind_of(each) for each in reached(found)} - {"metadata service"}
 
     def refusal(self, address: str) -> str | None:
         """Why an address that a broker told is not connected to; None when it is."""
-        found = _parsed(address)
+        found = address_named(address.partition("%")[0])
         if found is None:
             return f"{address!r} is not an address"
         ends = reached(found)
@@ -115,13 +116,6 @@ class Destinations:
             kind = kind_of(end)
             if kind not in self._kinds:
                 return f"{found} is {WORDS.get(kind, f'a {kind} address')}, the upstream is not"
-        return None
-
-
-def _parsed(address: str) -> Ip | None:
-    try:
-        return ip_address(address.partition("%")[0])
-    except ValueError:
         return None
 
 

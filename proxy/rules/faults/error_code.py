@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import chain
 from typing import Any, ClassVar, Final, Literal, Self
 
 from kafkascope.analyzer.conversation.tampering import FAULT
 from kafkascope.analyzer.text import suggestion
+from kafkascope.dissectors.codec.walk import struct_of, structs
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import (
     ArrayWire,
@@ -20,7 +22,6 @@ from kafkascope.dissectors.layout import (
     NumberWire,
     Slot,
     StructWire,
-    Wire,
     implied_default,
 )
 from kafkascope.dissectors.reference.codes import ERRORS, error_code, error_name
@@ -65,12 +66,13 @@ def error_response(request: Decoded, code: int, level: str | None = None) -> byt
 def stamp(layout: Layout, body: dict[str, Any], code: int, level: str | None = None) -> bool:
     """Put an error into a response, at a level or where it belongs. False when there is no place
     for it."""
-    places = list(_places(layout.body, body, True))
+    places: dict[str, list[Any]] = {}
+    for kind, struct_ in structs(layout, body, _level):
+        places.setdefault("top" if struct_ is body else kind, []).append(struct_)
     for place in _order(code, level):
-        found = [struct_ for kind, struct_ in places if kind == place and struct_ is not None]
-        for struct_ in found:
+        for struct_ in places.get(place, ()):
             _set(struct_, code)
-        if found:
+        if place in places:
             return True
     return False
 
@@ -78,7 +80,8 @@ def stamp(layout: Layout, body: dict[str, Any], code: int, level: str | None = N
 @cache
 def levels(layout: Layout) -> frozenset[str]:
     """The levels on which the responses of a layout have a place for an error."""
-    return frozenset(kind for kind, _ in _places(layout.body, None, True))
+    below = (_level(wire) for wire in _structs_in(layout.body))
+    return frozenset(filter(None, below)) | ({"top"} if _level(layout.body) else set())
 
 
 def _order(code: int, level: str | None) -> tuple[str, ...]:
@@ -99,29 +102,19 @@ def _set(struct_: dict[str, Any], code: int) -> None:
         struct_["records"] = b""
 
 
-def _places(
-    wire: StructWire, value: dict[str, Any] | None, top: bool
-) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Yield the structs with a place for an error, each with its level. Without a value: the levels
-    that there may be."""
+def _structs_in(wire: StructWire) -> Iterator[StructWire]:
+    for slot in (*wire.slots, *wire.tags):
+        if (inner := struct_of(slot.wire)) is not None:
+            yield inner
+            yield from _structs_in(inner)
+
+
+def _level(wire: StructWire) -> str | None:
+    """The level of an error in a struct inside of a body; None without a place for one."""
     slots = (*wire.slots, *wire.tags)
-    if any(slot.name == "error_code" for slot in slots):
-        yield ("top" if top else _kind(slots)), value
-    for slot in slots:
-        inner = slot.wire.element if isinstance(slot.wire, ArrayWire) else slot.wire
-        if not isinstance(inner, StructWire):
-            continue
-        got = None if value is None else value.get(slot.name)
-        if value is not None and isinstance(slot.wire, ArrayWire):
-            some = got or ()
-        else:
-            some = () if value is not None and got is None else (got,)
-        for each in some:
-            yield from _places(inner, each, False)
-
-
-def _kind(slots: tuple[Slot, ...]) -> str:
     names = {slot.name for slot in slots}
+    if "error_code" not in names:
+        return None
     marks = {slot.field.entity for slot in slots if not isinstance(slot.wire, ArrayWire)}
     if names & PARTITIONS:
         return "partition"
@@ -164,7 +157,7 @@ def _echo(wire: StructWire, request_wire: StructWire, request: dict[str, Any]) -
             body[name] = request[theirs[meaning]]
     for slot in wire.slots:
         if isinstance(slot.wire, ArrayWire) and isinstance(slot.wire.element, StructWire):
-            body[slot.name] = _echo_array(slot, slot.wire.element, request_wire, request)
+            body[slot.name] = _echo_array(slot.wire.element, request_wire, request)
     return body
 
 
@@ -178,53 +171,36 @@ def _fits(wire: StructWire, name: str, value: Any) -> bool:
 
 
 def _echo_array(
-    slot: Slot, element: StructWire, request_wire: StructWire, request: dict[str, Any]
+    element: StructWire, request_wire: StructWire, request: dict[str, Any]
 ) -> list[dict[str, Any]]:
     ours = set(_plain(element))
-    best: tuple[int, Slot] | None = None
     arrays = [
-        s for s in request_wire.slots if isinstance(s.wire, ArrayWire) and request.get(s.name)
+        slot
+        for slot in request_wire.slots
+        if isinstance(slot.wire, ArrayWire) and request.get(slot.name)
     ]
-    for source in arrays:
-        shared = len(ours & _meanings(source))
-        if shared and (best is None or shared > best[0]):
-            best = shared, source
-    if best is None:
-        # AlterReplicaLogDirs: asked by folder, answered by topic.
-        for source in arrays:
-            inner = _element(source.wire)
-            if isinstance(inner, StructWire):
-                below = [_echo_array(slot, element, inner, e) for e in request[source.name]]
-                if any(below):
-                    return [each for part in below for each in part]
-        structs = [s for s in arrays if isinstance(_element(s.wire), StructWire)]
-        names = {s.name for s in element.slots}
-        # CreateAcls: results in the order of what was asked, without saying what.
-        if len(structs) == 1 and "error_code" in names and not ours:
-            return [implied_default(element) for _ in request[structs[0].name]]
-        return []
-    source = best[1]
-    inner = _element(source.wire)
-    if isinstance(inner, StructWire):
-        return [_echo(element, inner, each) for each in request[source.name]]
-    name = _plain(element)[_meaning(source)]
-    out = []
-    for value in request[source.name]:
-        made = implied_default(element)
-        made[name] = value
-        out.append(made)
-    return out
-
-
-def _element(wire: Wire) -> Wire | None:
-    return wire.element if isinstance(wire, ArrayWire) else None
+    source = max(arrays, key=lambda slot: len(ours & _meanings(slot)), default=None)
+    if source is not None and ours & _meanings(source):
+        inner = struct_of(source.wire)
+        if inner is not None:
+            return [_echo(element, inner, each) for each in request[source.name]]
+        name = _plain(element)[_meaning(source)]
+        return [{**implied_default(element), name: value} for value in request[source.name]]
+    nested = [(slot, wire) for slot in arrays if (wire := struct_of(slot.wire)) is not None]
+    # AlterReplicaLogDirs: asked by folder, answered by topic.
+    for slot, wire in nested:
+        below = [_echo_array(element, wire, each) for each in request[slot.name]]
+        if any(below):
+            return list(chain.from_iterable(below))
+    # CreateAcls: results in the order of what was asked, without saying what.
+    if len(nested) == 1 and _level(element) and not ours:
+        return [implied_default(element) for _ in request[nested[0][0].name]]
+    return []
 
 
 def _meanings(slot: Slot) -> set[str]:
-    element = _element(slot.wire)
-    if isinstance(element, StructWire):
-        return set(_plain(element))
-    return {_meaning(slot)}
+    element = struct_of(slot.wire)
+    return {_meaning(slot)} if element is None else set(_plain(element))
 
 
 FETCH, METADATA = 1, 3
