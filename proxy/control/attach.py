@@ -115,6 +115,3 @@ class Attached:
         with contextlib.suppress(OSError, ValueError):  # the proxy was killed; we were closed
             for line in self._in:
                 yield json.loads(line)
-
-
-__all__ = ["Attached", "NoProxy", "RequestRefused", "find", "running"]

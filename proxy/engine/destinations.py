@@ -117,6 +117,3 @@ class Destinations:
             if kind not in self._kinds:
                 return f"{found} is {WORDS.get(kind, f'a {kind} address')}, the upstream is not"
         return None
-
-
-__all__ = ["BadNetwork", "Destinations", "Network", "kind_of", "parse_network", "reached"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -17,7 +18,7 @@ from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.registry import APIS
 from kafkascope.proxy.limits import LIMITS, Limits, remember
-from kafkascope.proxy.replay.split import partitions, topic_of
+from kafkascope.proxy.replay.split import partitions
 from kafkascope.proxy.replay.streams import Streams
 
 # Field -> why it says nothing. `--strict` compares them.
@@ -193,24 +194,17 @@ class Comparison:
         }
         if not moved:
             return [], live
-        topics, found = [], []
-        for topic in live["responses"]:
-            parts = []
-            for part in topic["partition_responses"]:
-                place = topic_of(topic), part["index"]
-                if place in moved:
-                    now = part["base_offset"]
-                    part = {**part, "base_offset": now - moved[place]}
-                    if place not in self._shifts:
-                        where = f"offsets of {self._name(topic)}-{part['index']}"
-                        found.append(Difference(where, "changed", part["base_offset"], now))
-                parts.append(part)
-            topics.append({**topic, "partition_responses": parts})
-        return found, {**live, "responses": topics}
-
-    def _name(self, topic: Body) -> str:
-        named = topic_of(topic)
-        return named if isinstance(named, str) else self.topic_name(named) or named.hex()
+        live, found = deepcopy(live), []
+        for topic, number, part in partitions(layout, live):
+            place = topic, number
+            if place in moved:
+                now = part["base_offset"]
+                part["base_offset"] = now - moved[place]
+                if place not in self._shifts:
+                    name = topic if isinstance(topic, str) else self.topic_name(topic)
+                    where = f"offsets of {name or topic.hex()}-{number}"  # type: ignore[union-attr]
+                    found.append(Difference(where, "changed", part["base_offset"], now))
+        return found, live
 
     def is_new(self, api: str, version: int, found: list[Difference]) -> bool:
         """Return whether one of these has not occurred before; false once too many are

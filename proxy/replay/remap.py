@@ -23,8 +23,8 @@ from kafkascope.proxy.limits import LIMITS, remember
 GENERATIONS: Final = frozenset({"generation_id", "generation_id_or_member_epoch", "member_epoch"})
 # Epochs of leaders that a broker checks only when they are given; the peer's are others.
 UNCHECKED: Final = frozenset({"current_leader_epoch", "last_fetched_epoch"})
-# Ids of members that clients choose themselves: they stay.
-INSTANCES: Final = frozenset({"group_instance_id", "instance_id", "process_id"})
+# Ids of members that clients choose themselves, and of replicas: they stay.
+SAME: Final = frozenset({"group_instance_id", "instance_id", "process_id", "replica_id"})
 # Types of config resources whose name is a node id: broker, broker logger.
 BROKER_RESOURCES: Final = frozenset({4, 8})
 PREFIXED: Final = frozenset({"groupId", "transactionalId", "coordinatorKey"})
@@ -110,12 +110,7 @@ class Remap:
         self.producers = ProducerIds()
         self.folders = IdMap()
         """Of logs, on the brokers' machines."""
-        self._by_kind: dict[str, IdMap | ProducerIds] = {
-            "memberId": self.members,
-            "brokerId": self.nodes,
-            "producerId": self.producers,
-            "path": self.folders,
-        }
+        self._by_kind = {"memberId": self.members, "brokerId": self.nodes, "path": self.folders}
 
     # --- requests
 
@@ -132,18 +127,15 @@ class Remap:
     def _to_live(
         self, message: str, slot: Slot, value: Any, around: Mapping[str, Any], group: str
     ) -> Any:
-        field = slot.field
-        kind = field.entity or field.subject
+        kind = slot.field.entity or slot.field.subject
         resource = _resource_type(around) if kind == "resourceName" else None
         if kind in PREFIXED or resource in PREFIXED_RESOURCES:
             return self.prefix + value if value else value
-        if kind == "memberId" and slot.name not in INSTANCES:
-            return self.members.live(value)
         if kind == "clusterId":
             return self.cluster_id if value else value
         if resource in BROKER_RESOURCES:
             return str(self.nodes.live(int(value))) if value.isdigit() else value
-        if isinstance(value, Uuid) and slot.name == "topic_id":
+        if _is_topic_id(slot):
             return Uuid(self.topic_ids.live(bytes(value)))
         if kind == "producerId":
             # v3_and_below_producer_id -> v3_and_below_producer_epoch
@@ -154,19 +146,16 @@ class Remap:
             return self.producers.live(producer, value)[1]
         if slot.name in GENERATIONS:
             return self._generation(around.get("group_id", group), around, value)
-        if kind == "path":
-            return self.folders.live(value)
         if slot.name in UNCHECKED:
             return -1
         if message == "ApiVersionsRequest" and slot.name == "node_id":
             return -1 if value < 0 else self.nodes.live(value)
         if message == "MetadataRequest" and slot.name == SWITCH:
             return value and self.writes
-        if kind == "brokerId" and slot.name != "replica_id":
-            return self.nodes.live(value)
         if isinstance(value, bytes) and _holds_records(slot):
             return self._records(value)
-        return value
+        known = None if slot.name in SAME else self._by_kind.get(kind)
+        return value if known is None else known.live(value)
 
     def _generation(self, group: str, around: Mapping[str, Any], value: int) -> int:
         """The live generation, or epoch of a member (KIP-848: each has its own)."""
@@ -208,7 +197,9 @@ class Remap:
             return value.removeprefix(self.prefix)
         if kind == "clusterId":
             return self.captured_cluster_id if value == self.cluster_id else value
-        if isinstance(value, Uuid) and slot.name == "topic_id":
+        if kind == "producerId":
+            return self.producers.captured(value)
+        if _is_topic_id(slot):
             return Uuid(self.topic_ids.captured(bytes(value)))
         known = self._by_kind.get(kind)
         return value if known is None else known.captured(value)
@@ -261,7 +252,7 @@ def _holds_records(slot: Slot) -> bool:
 
 
 def _is_topic_id(slot: Slot) -> bool:
-    return isinstance(innermost(slot.wire)[1], UuidWire) and slot.name == "topic_id"
+    return slot.name == "topic_id" and isinstance(innermost(slot.wire)[1], UuidWire)
 
 
 def _goes_to_live(slot: Slot) -> bool:

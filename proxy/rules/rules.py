@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from kafkascope.proxy.hub import Hub
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
-from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, DeferredVerdict, Verdict
+from kafkascope.proxy.rules.verdicts import BROKER, DeferredVerdict, Verdict
 
 Look = Literal["no", "head", "whole"]
 
@@ -107,6 +107,3 @@ class Chain:
 
 def _with_companions(rule: Rule) -> tuple[Rule, ...]:
     return (rule, *getattr(rule, "companions", ()))
-
-
-__all__ = ["BROKER", "CLIENT", "Chain", "Look", "Rule"]

@@ -6,7 +6,3 @@
 
 Sans-I/O, all but `server`; `groups` waits on futures.
 """
-
-from __future__ import annotations
-
-__all__: list[str] = []

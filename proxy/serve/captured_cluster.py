@@ -214,31 +214,31 @@ class CapturedCluster:
         if request["acks"] != 0:
             return
         for name, part in self._parts(request["topic_data"], "partition_data"):
-            if part["records"] and self._record_bytes > self.limits.captured_bytes:
-                self.records_dropped += 1
-            elif part["records"]:
+            if part["records"] and self._has_room():
                 self._record_bytes += len(part["records"])
                 self.partition(name, part["index"]).log.unplaced(part["records"])
 
+    def _has_room(self) -> bool:
+        """Whether more records are kept; counts those that are not."""
+        full = self._record_bytes > self.limits.captured_bytes
+        self.records_dropped += full
+        return not full
+
     def _keep(self, log: Log, records: bytes, base: int | None = None) -> None:
         """Keep records, fetched ones or those that were written at `base`, while there is room."""
-        if self._record_bytes > self.limits.captured_bytes:
-            self.records_dropped += 1
-            return
-        before = log.bytes
-        log.add(records, base)
-        self._record_bytes += log.bytes - before
-        for producer in log.writers():
-            self._written.setdefault(producer, {})[id(log)] = log
+        if self._has_room():
+            before = log.bytes
+            log.add(records, base)
+            self._record_bytes += log.bytes - before
+            for producer in log.writers():
+                self._written.setdefault(producer, {})[id(log)] = log
 
     def _keep_aborted(self, log: Log, aborted: list[Body]) -> None:
-        if aborted and self._record_bytes > self.limits.captured_bytes:
-            self.records_dropped += 1
-            return
-        before = log.bytes
-        for each in aborted:
-            log.aborted(each["producer_id"], each["first_offset"])
-        self._record_bytes += log.bytes - before
+        if aborted and self._has_room():
+            before = log.bytes
+            for each in aborted:
+                log.aborted(each["producer_id"], each["first_offset"])
+            self._record_bytes += log.bytes - before
 
     def _offset_fetch(self, request: Body, response: Body) -> None:
         if "groups" in response:

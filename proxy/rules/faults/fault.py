@@ -87,31 +87,31 @@ def take_trigger(words: list[str]) -> Trigger:
         words.pop()
         return Trigger("once")
     if len(words) >= 2 and words[-2] in ("nth", "first", "every"):
-        count = words.pop()
-        kind = words.pop()
+        count, kind = words.pop(), words.pop()
         if not count.isdecimal() or int(count) < 1:
             raise ValueError(f"{kind!r} takes a number of at least 1, not {count!r}")
         return Trigger(kind, int(count))
-    seed = None
-    if words and words[-1].startswith("seed="):
-        text = words.pop().removeprefix("seed=")
-        if not text.lstrip("-").isdecimal():
-            raise ValueError(f"seed= takes a whole number, not {text!r}")
-        seed = int(text)
-    if words and words[-1].startswith("p="):
-        text = words.pop().removeprefix("p=")
-        try:
-            probability = float(text)
-        except ValueError:
-            probability = -1.0
-        if not 0 <= probability <= 1:
-            raise ValueError(f"p= takes a probability above 0 and up to 1, not {text!r}")
-        if not probability:
-            raise ValueError(f"p={text} never fires: use a probability above 0")
-        return Trigger("chance", probability=probability, seed=seed)
-    if seed is not None:
-        raise ValueError("seed= needs p= before it")
-    return Trigger()
+    seed, chance = _taken(words, "seed="), _taken(words, "p=")
+    if seed is not None and not seed.lstrip("-").isdecimal():
+        raise ValueError(f"seed= takes a whole number, not {seed!r}")
+    if chance is None:
+        if seed is not None:
+            raise ValueError("seed= needs p= before it")
+        return Trigger()
+    try:
+        probability = float(chance)
+    except ValueError:
+        probability = -1.0
+    if not 0 <= probability <= 1:
+        raise ValueError(f"p= takes a probability above 0 and up to 1, not {chance!r}")
+    if not probability:
+        raise ValueError(f"p={chance} never fires: use a probability above 0")
+    return Trigger("chance", probability=probability, seed=None if seed is None else int(seed))
+
+
+def _taken(words: list[str], name: str) -> str | None:
+    """Take the last word, if it is one such as `p=0.1`, and return its value."""
+    return words.pop().removeprefix(name) if words and words[-1].startswith(name) else None
 
 
 SIDES: Final = {"request": CLIENT, "response": BROKER}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import importlib.util
 import queue
+import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -86,13 +89,24 @@ class Script:
         return True
 
     def _module(self) -> ModuleType:
-        # Not imported: a cached module of the same second would be the old one.
-        module = ModuleType(f"script_{self.path.stem}")
-        module.__file__ = str(self.path)
+        name = f"script_{self.path.stem}"
+        # The loader is named: by itself it is found for names that end in .py only.
+        loader = SourceFileLoader(name, str(self.path))
+        spec = importlib.util.spec_from_file_location(name, self.path, loader=loader)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
         try:
-            exec(compile(read_small(self.path), self.path, "exec", dont_inherit=True), vars(module))
+            # A cached module of the same second would be the old one.
+            source = read_small(self.path)
+            code = spec.loader.source_to_code(source, str(self.path))  # type: ignore[attr-defined]
+            spec.loader.get_code = lambda _: code  # type: ignore[attr-defined]
+            spec.loader.exec_module(module)
         except Exception as error:
             raise ScriptError(self.describe(error)) from None
+        finally:
+            sys.dont_write_bytecode = before
         return module
 
     def describe(self, error: BaseException) -> str:
