@@ -5,8 +5,9 @@ from __future__ import annotations
 import zlib
 from array import array
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import compress
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 
 from kafkascope.analyzer.merging.limits import LIMITS
@@ -54,6 +55,13 @@ class IntegerRows(Generic[R]):
         if len(self) > self._limit + self._limit // 4 + 1:
             self._sort()
 
+    def add_chosen(self, chosen: Sequence[Any], *columns: Sequence[int]) -> None:
+        """Do the same with the rows that are chosen."""
+        if all(chosen):
+            self.add_all(*columns)
+        else:
+            self.add_all(*(list(compress(column, chosen)) for column in columns))
+
     def add(self, *row: int) -> None:
         self.add_all(*zip(row, strict=True))
 
@@ -61,12 +69,12 @@ class IntegerRows(Generic[R]):
         self.add_all(*other._columns)
         self._dropped += other._dropped
 
-    def rows(self) -> list[R]:
-        """Return the latest rows in their order."""
+    def rows(self) -> Iterator[R]:
+        """Return the latest rows in their order, each made when it is due."""
         self._sort()
         # Without a Python frame for each row, as `_make` has one.
         make: Any = partial(tuple.__new__, self._kind)
-        return list(map(make, zip(*self._columns, strict=True)))
+        return map(make, zip(*self._columns, strict=True))
 
     def columns(self) -> Any:
         """Return the latest rows in their order, as one row of columns of numpy."""

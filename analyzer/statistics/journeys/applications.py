@@ -47,7 +47,6 @@ from kafkascope.analyzer.statistics.model import (
     topic_key,
     topic_label,
 )
-from kafkascope.dissectors.records.batches import CONTROL
 
 FIND_COORDINATOR: Final = 10
 INIT_PRODUCER_ID: Final = 22
@@ -62,7 +61,7 @@ class Applications(MapFacts):
     """Edges between clients and topics, and who the clients are."""
 
     NAME = "map"
-    VERSION = 2
+    VERSION = 3
     KEYS = OF_GROUPS | CARRIERS | {INIT_PRODUCER_ID, END_TRANSACTION}
     COLUMNS = columns(
         *("application", "way", "topic", "group", "records", "bytes", "first", "last"),
@@ -116,33 +115,38 @@ class Applications(MapFacts):
         found: CarriedBatches,
     ) -> None:
         """Count what a Fetch or ShareFetch brought of one partition."""
-        topic, number = number_of(at[0]), at[1]
-        special = any(map(SPECIAL.__and__, found.bits))
-        if special:
+        topic, replica = number_of(at[0]), batch.way == "replica"
+        if any(map(SPECIAL.__and__, found.bits)):
             for time_ns, *marker in markers(batch, at, parts):
-                self.markers.add(time_ns, topic, number, *marker)
-        if batch.way == "replica":
+                self.markers.add(time_ns, topic, at[1], *marker)
+            if not replica:
+                found = found.without_control()
+        if replica:
             edge = self.replicas[(replica_id(batch.request), at[0])]
         else:
             edge = self.reads[(*who, at[0])]
         stretch(edge, min(parts.begins), max(parts.ends))
-        if not special or batch.way == "replica":
-            edge.records += sum(found.counts)
-            edge.bytes += sum(found.sizes)
+        edge.records += sum(found.counts)
+        edge.bytes += sum(found.sizes)
+        if replica:
             return
         judged = batch.request.get("isolation_level") == READ_COMMITTED
-        client = number_of(who)
-        for end, last, count, producer, bits, size in zip(
-            *(found.ends, found.lasts, found.counts, found.producers, found.bits, found.sizes),
-            strict=True,
-        ):
-            if bits & CONTROL:
-                continue
-            edge.bytes += size
-            if judged and producer >= 0:
-                self.pending.add(end, topic, number, client, last, count, producer)
-            else:
-                edge.records += count
+        undecided = [judged and producer >= 0 for producer in found.producers]
+        edge.records -= sum(compress(found.counts, undecided))
+        size = len(undecided)
+        self.got.add_chosen(
+            self._keeps(at[1], found, undecided),
+            *(found.ends, [topic] * size, [at[1]] * size, found.bases, found.lasts),
+            *(found.asks, found.counts, [number_of(who)] * size, found.producers),
+            *(found.checksums, [int(judged)] * size),
+        )
+
+    def _keeps(
+        self, number: int, found: CarriedBatches, undecided: Sequence[bool]
+    ) -> Sequence[Any]:
+        """Return which fetched batches of a partition are kept: those whose transaction decides
+        whether the client sees them."""
+        return undecided
 
     def _waited(self, batch: ExchangeBatch, who: Key) -> None:
         """Take note of partitions that a Fetch asked for and no response had, and of its rack and

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.bodies.contents import COUNTING_LIMIT
@@ -45,6 +46,10 @@ class CarriedBatches(NamedTuple):
     checksums: Sequence[int]
     bits: Sequence[int]
     sizes: Sequence[int]
+
+    def without_control(self) -> CarriedBatches:
+        data = [not bits & CONTROL for bits in self.bits]
+        return CarriedBatches(*(list(compress(column, data)) for column in self))
 
 
 def fetched(batch: ExchangeBatch, at: At, parts: PartitionColumns) -> CarriedBatches:

@@ -37,12 +37,12 @@ class MapClients:
         """Topics by their numbers."""
         self.outcomes = Outcomes(counted, self.labels)
         self._writes, self._reads = self._edges(counted.writes), self._edges(counted.reads)
-        for row in counted.pending.rows():
+        for row in counted.got.rows():
             topic = self.labels.get(row.topic, "")
             edge = self._reads.get((self._by_number.get(row.client), topic))
-            if edge is not None and self.outcomes.shown(
-                topic, row.partition, row.producer_id, row.last, row.time_ns
-            ):
+            if not row.judged or row.producer_id < 0 or edge is None:
+                continue
+            if self.outcomes.shown(topic, row.partition, row.producer_id, row.last, row.time_ns):
                 edge.records += row.records
         facts = ((self._identity(key), each) for key, each in counted.clients.items())
         self._facts = sums(ClientFacts, facts)

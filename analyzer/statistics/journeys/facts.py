@@ -1,4 +1,5 @@
-"""What is kept of clients, topics, groups and transactions."""
+"""What is kept of clients, topics, groups and transactions; of journeys columns of batches and of
+commits, not of records, and what is known of single records that are asked for."""
 
 from __future__ import annotations
 
@@ -49,16 +50,57 @@ class ClientFacts(Measures):
     transactional_ids: Names = whole(Names)
 
 
-class PendingBatch(NamedTuple):
-    """A batch of a transaction that a read_committed client got."""
+class Sent(NamedTuple):
+    """Produced records of one request."""
 
     time_ns: int
     topic: int
     partition: int
-    client: int
-    last: int
+    acknowledged_ns: int
+    """-1: there is no response."""
+    first: int
+    """Offset; -1 where the response does not tell it."""
     records: int
+    client: int
     producer_id: int
+    """Of a transaction, or -1."""
+    checksum: int
+
+    @property
+    def end(self) -> int:
+        return self.first + self.records
+
+
+class Got(NamedTuple):
+    """A fetched batch."""
+
+    time_ns: int
+    topic: int
+    partition: int
+    base: int
+    last: int
+    asked: int
+    """Fetch offset; -1 where the request did not name the partition."""
+    records: int
+    client: int
+    producer_id: int
+    """Of a transaction, or -1."""
+    checksum: int
+    judged: int
+    """1 where the client is read_committed."""
+
+
+class Commit(NamedTuple):
+    """What a group has processed of a partition, by a commit or a member of a share group."""
+
+    time_ns: int
+    group: int
+    topic: int
+    partition: int
+    first: int
+    end: int
+    producer_id: int
+    """Of a transaction, or -1."""
 
 
 class EndMarker(NamedTuple):
@@ -80,6 +122,22 @@ class EndRequest(NamedTuple):
     committed: int
 
 
+VISIBLE: Final = "visible"
+"""A response had a high watermark beyond the record."""
+STABLE: Final = "stable"
+"""A response had a last stable offset beyond it."""
+REPLICATED: Final = "replicated"
+"""A follower, whose node id is behind it, asked for what is beyond it."""
+CONTENTS: Final = "contents"
+"""The record was sent or fetched: behind it are its key, its CreateTime and its `traceparent`."""
+
+
+class Moment(Measures):
+    """When something was first seen of one record that is asked for."""
+
+    time_ns: int | None = least()
+
+
 def rows(kind: type[NamedTuple], *limit: int) -> Any:
     """Declare a field of rows. Clients, topics and groups are numbers there: see `number_of`."""
     return whole(partial(IntegerRows, kind, *limit))
@@ -92,8 +150,8 @@ def number_of(key: Any) -> int:
 
 
 class MapFacts(Accumulator):
-    """What is counted for the map. A client is a part of keys as a tuple: the fields of an
-    `Identity`, whose text would say so."""
+    """What is counted for the map and for journeys. A client is a part of keys as a tuple: the
+    fields of an `Identity`, whose text would say so."""
 
     writes: Keyed[Edge] = table(Edge, LIMITS.edges)
     reads: Keyed[Edge] = table(Edge, LIMITS.edges)
@@ -103,9 +161,18 @@ class MapFacts(Accumulator):
     clients: Keyed[ClientFacts] = table(ClientFacts, LIMITS.edges)
     replicas: Keyed[Edge] = table(Edge, LIMITS.edges)
     """By the node id of a follower, and topic."""
-    pending: IntegerRows[PendingBatch] = rows(PendingBatch)
+    got: IntegerRows[Got] = rows(Got)
+    """For the map only what a transaction decides about: whether clients see it."""
     markers: IntegerRows[EndMarker] = rows(EndMarker)
     ends: IntegerRows[EndRequest] = rows(EndRequest, LIMITS.transaction_ends)
+
+    # Of journeys alone.
+    sent: IntegerRows[Sent] = rows(Sent)
+    commits: IntegerRows[Commit] = rows(Commit)
+    moments: Keyed[Moment] = table(Moment, LIMITS.journey_moments)
+    """By topic, partition, offset, and what was seen of it: one of the constants above, and what is
+    behind it."""
+    last_ns: int | None = most()
 
     def labels(self, names: TopicNames | None) -> dict[int, str]:
         """Return the names of topics by their numbers: some messages have the name of a topic,

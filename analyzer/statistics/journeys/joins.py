@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from kafkascope.analyzer.merging.histogram import Histogram
 from kafkascope.analyzer.merging.integer_rows import IntegerRows, R
 from kafkascope.analyzer.merging.tables import Key, by_key
-from kafkascope.analyzer.statistics.journeys.batches import (
+from kafkascope.analyzer.statistics.journeys.clients import MapClients
+from kafkascope.analyzer.statistics.journeys.facts import (
     CONTENTS,
     REPLICATED,
     STABLE,
     VISIBLE,
-    JourneyBatches,
+    MapFacts,
+    number_of,
 )
-from kafkascope.analyzer.statistics.journeys.clients import MapClients
-from kafkascope.analyzer.statistics.journeys.facts import number_of
 from kafkascope.analyzer.statistics.journeys.model import (
     By,
     Fetched,
@@ -121,7 +121,7 @@ class Joins:
     """What journeys have kept, joined."""
 
     def __init__(
-        self, counted: JourneyBatches, names: TopicNames | None = None, by: By = "application"
+        self, counted: MapFacts, names: TopicNames | None = None, by: By = "application"
     ) -> None:
         self._counted = counted
         self._clients = MapClients(counted, names, by)

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import compress, groupby
+from itertools import groupby
 from typing import Any, Final
 
-from kafkascope.analyzer.merging.integer_rows import IntegerRows
 from kafkascope.analyzer.merging.tables import Key, by_key
 from kafkascope.analyzer.statistics.delivery.parts import commits_of
 from kafkascope.analyzer.statistics.exchange_batch import (
@@ -20,24 +19,22 @@ from kafkascope.analyzer.statistics.exchange_batch import (
 from kafkascope.analyzer.statistics.groups.events import OFFSET_COMMIT
 from kafkascope.analyzer.statistics.journeys.applications import (
     OFFSETS_IN_TRANSACTION,
-    READ_COMMITTED,
     Applications,
 )
-from kafkascope.analyzer.statistics.journeys.batches import (
+from kafkascope.analyzer.statistics.journeys.carried import NOWHERE, At, CarriedBatches
+from kafkascope.analyzer.statistics.journeys.facts import (
     CONTENTS,
     REPLICATED,
     STABLE,
     VISIBLE,
-    JourneyBatches,
+    number_of,
 )
-from kafkascope.analyzer.statistics.journeys.carried import NOWHERE, At, CarriedBatches
-from kafkascope.analyzer.statistics.journeys.facts import number_of
 from kafkascope.analyzer.statistics.journeys.joins import LEGS, PERCENTS, Joins
 from kafkascope.analyzer.statistics.journeys.model import By
 from kafkascope.analyzer.statistics.model import Column, Line, TopicNames, columns, topic_key
 from kafkascope.analyzer.text import plural
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records.batches import CONTROL, TRANSACTIONAL
+from kafkascope.dissectors.records.batches import TRANSACTIONAL
 from kafkascope.dissectors.records.records import Batch, Record, open_batch
 
 SHARE_ACKNOWLEDGE: Final = 79
@@ -47,11 +44,10 @@ TRACEPARENT: Final = "traceparent"
 """Header of W3C Trace Context."""
 
 
-class Journeys(JourneyBatches):
+class Journeys(Applications):
     """Produced and fetched batches, commits, and ends of transactions, joined into journeys."""
 
     NAME = "journeys"
-    VERSION = 3
     KEYS = Applications.KEYS | {OFFSET_COMMIT, SHARE_ACKNOWLEDGE}
     COLUMNS = columns(
         *("producer", "topic", "group", "readers", "records"),
@@ -109,8 +105,7 @@ class Journeys(JourneyBatches):
                 for first, count in zip(firsts, counts, strict=True)
             ]
             self._look_into(at, parts)
-        _keep(
-            self.sent,
+        self.sent.add_chosen(
             chosen,
             *(parts.begins, [number_of(at[0])] * size, [at[1]] * size),
             *([end if known else NOWHERE for end, known in ends], firsts, counts),
@@ -123,23 +118,14 @@ class Journeys(JourneyBatches):
         super()._fetched(batch, who, at, parts, found)
         if self._only is not None:
             self._look_at(batch, at, parts)
-        if batch.way == "replica":
-            return
-        chosen, size = found.counts, len(found.bases)
-        if self._only is not None or any(map(CONTROL.__and__, found.bits)):
-            rows = zip(found.counts, found.bits, found.bases, found.lasts, strict=True)
-            chosen = [
-                count and not bits & CONTROL and self._includes(at[1], base, last + 1)
-                for count, bits, base, last in rows
-            ]
-        judged = int(batch.request.get("isolation_level") == READ_COMMITTED)
-        _keep(
-            self.got,
-            chosen,
-            *(found.ends, [number_of(at[0])] * size, [at[1]] * size, found.bases, found.lasts),
-            *(found.asks, found.counts, [number_of(who)] * size, found.producers),
-            *(found.checksums, [judged] * size),
-        )
+
+    def _keeps(
+        self, number: int, found: CarriedBatches, undecided: Sequence[bool]
+    ) -> Sequence[Any]:
+        if self._only is None:
+            return found.counts
+        rows = zip(found.counts, found.bases, found.lasts, strict=True)
+        return [count and self._includes(number, base, last + 1) for count, base, last in rows]
 
     # --- commits
 
@@ -268,13 +254,6 @@ class Journeys(JourneyBatches):
             if topic not in topics
         ]
         return len(unnamed) + sum(rows.dropped for rows in (self.sent, self.got, self.commits))
-
-
-def _keep(rows: IntegerRows[Any], chosen: Sequence[Any], *columns: Sequence[int]) -> None:
-    """Keep the rows that are chosen."""
-    if not all(chosen):
-        columns = tuple(list(compress(column, chosen)) for column in columns)
-    rows.add_all(*columns)
 
 
 def _accepted_ranges(batches: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:

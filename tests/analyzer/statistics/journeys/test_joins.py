@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.merging.integer_rows import IntegerRows
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
-from kafkascope.analyzer.statistics.journeys.batches import Commit, Got, Sent
-from kafkascope.analyzer.statistics.journeys.facts import rows
+from kafkascope.analyzer.statistics.journeys.facts import Commit, Got, Sent, rows
 from kafkascope.analyzer.statistics.journeys.joins import Cells, cells_of
 from kafkascope.analyzer.statistics.journeys.journeys import Journeys
 from tests.analyzer.statistics.journeys.shop import Shop, records
