@@ -5,9 +5,8 @@ from __future__ import annotations
 import zlib
 from array import array
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import compress
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 
 from kafkascope.analyzer.merging.limits import LIMITS
@@ -55,15 +54,12 @@ class IntegerRows(Generic[R]):
         if len(self) > self._limit + self._limit // 4 + 1:
             self._sort()
 
-    def add_chosen(self, chosen: Sequence[Any], *columns: Sequence[int]) -> None:
-        """Do the same with the rows that are chosen."""
-        if all(chosen):
+    def add_rows(self, rows: Iterable[tuple[int, ...]]) -> None:
+        if columns := list(zip(*rows, strict=True)):
             self.add_all(*columns)
-        else:
-            self.add_all(*(list(compress(column, chosen)) for column in columns))
 
     def add(self, *row: int) -> None:
-        self.add_all(*zip(row, strict=True))
+        self.add_rows([row])
 
     def merge(self, other: Self) -> None:
         self.add_all(*other._columns)

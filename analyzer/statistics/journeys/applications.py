@@ -25,7 +25,7 @@ from kafkascope.analyzer.statistics.exchange_batch import (
 from kafkascope.analyzer.statistics.journeys.carried import (
     SPECIAL,
     At,
-    CarriedBatches,
+    Carried,
     fetched,
     markers,
 )
@@ -47,6 +47,7 @@ from kafkascope.analyzer.statistics.model import (
     topic_key,
     topic_label,
 )
+from kafkascope.dissectors.records.batches import CONTROL
 
 FIND_COORDINATOR: Final = 10
 INIT_PRODUCER_ID: Final = 22
@@ -112,39 +113,33 @@ class Applications(MapFacts):
         who: Key,
         at: At,
         parts: PartitionColumns,
-        found: CarriedBatches,
+        rows: list[Carried],
     ) -> None:
         """Count what a Fetch or ShareFetch brought of one partition."""
-        topic, replica = number_of(at[0]), batch.way == "replica"
-        if any(map(SPECIAL.__and__, found.bits)):
+        topic, client, replica = number_of(at[0]), number_of(who), batch.way == "replica"
+        if any(row.bits & SPECIAL for row in rows):
             for time_ns, *marker in markers(batch, at, parts):
                 self.markers.add(time_ns, topic, at[1], *marker)
-            if not replica:
-                found = found.without_control()
         if replica:
             edge = self.replicas[(replica_id(batch.request), at[0])]
         else:
             edge = self.reads[(*who, at[0])]
+            rows = [row for row in rows if not row.bits & CONTROL]
         stretch(edge, min(parts.begins), max(parts.ends))
-        edge.records += sum(found.counts)
-        edge.bytes += sum(found.sizes)
+        edge.records += sum(row.records for row in rows)
+        edge.bytes += sum(row.size for row in rows)
         if replica:
             return
         judged = batch.request.get("isolation_level") == READ_COMMITTED
-        undecided = [judged and producer >= 0 for producer in found.producers]
-        edge.records -= sum(compress(found.counts, undecided))
-        size = len(undecided)
-        self.got.add_chosen(
-            self._keeps(at[1], found, undecided),
-            *(found.ends, [topic] * size, [at[1]] * size, found.bases, found.lasts),
-            *(found.asks, found.counts, [number_of(who)] * size, found.producers),
-            *(found.checksums, [int(judged)] * size),
+        undecided = [row for row in rows if judged and row.producer_id >= 0]
+        edge.records -= sum(row.records for row in undecided)
+        self.got.add_rows(
+            (row.time_ns, topic, at[1], *row[1:5], client, row.producer_id, row.checksum, judged)
+            for row in self._kept(at[1], rows, undecided)
         )
 
-    def _keeps(
-        self, number: int, found: CarriedBatches, undecided: Sequence[bool]
-    ) -> Sequence[Any]:
-        """Return which fetched batches of a partition are kept: those whose transaction decides
+    def _kept(self, number: int, rows: list[Carried], undecided: list[Carried]) -> list[Carried]:
+        """Return the fetched batches of a partition that are kept: those whose transaction decides
         whether the client sees them."""
         return undecided
 

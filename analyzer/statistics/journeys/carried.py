@@ -1,9 +1,8 @@
-"""Columns of the record batches that exchanges carried, of all formats, for the joins."""
+"""The record batches that exchanges carried, of all formats, for the joins."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import compress
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.bodies.contents import COUNTING_LIMIT
@@ -30,98 +29,73 @@ At: TypeAlias = tuple[str | None, int]
 """Topic key and partition."""
 
 
-class CarriedBatches(NamedTuple):
-    """Fetched batches: one value for each, or for a run of single messages of an old format."""
+class Carried(NamedTuple):
+    """A fetched batch, or a run of single messages of an old format."""
 
-    ends: Sequence[int]
-    """Times of the last bytes of the responses."""
-    bases: Sequence[int]
-    lasts: Sequence[int]
-    asks: Sequence[int]
-    """Fetch offsets; -1 where the request did not name the partition."""
-    counts: Sequence[int]
-    """Records at or beyond that."""
-    producers: Sequence[int]
-    """Producer ids of transactional batches; -1 for all others."""
-    checksums: Sequence[int]
-    bits: Sequence[int]
-    sizes: Sequence[int]
-
-    def without_control(self) -> CarriedBatches:
-        data = [not bits & CONTROL for bits in self.bits]
-        return CarriedBatches(*(list(compress(column, data)) for column in self))
+    time_ns: int
+    """Of the last byte of the response."""
+    base: int
+    last: int
+    asked: int
+    """Fetch offset; -1 where the request did not name the partition."""
+    records: int
+    """At or beyond that."""
+    producer_id: int
+    """Of a transactional batch; -1 for all others."""
+    checksum: int
+    bits: int
+    size: int
 
 
-def fetched(batch: ExchangeBatch, at: At, parts: PartitionColumns) -> CarriedBatches:
-    """Return the columns of what Fetches, or a ShareFetch, brought of one partition."""
-    if not parts.batches:
-        return CarriedBatches(*((),) * 9)
-    _, sizes, magics, bases, lasts, _, checksums, bits, *_ = zip(*parts.batches, strict=True)
-    asks = [NOWHERE if offset is None else offset for offset in parts.by_batch(parts.fetch_offsets)]
-    ends, shared = parts.by_batch(parts.ends), batch.api_key == SHARE_FETCH
-    if not (
-        shared
-        or any(magic != RECORD_BATCH for magic in magics)
-        or any(map(SPECIAL.__and__, bits))
-        or any(map(int.__gt__, asks, bases))
-    ):
-        nobody = [NOWHERE] * len(bases)
-        return CarriedBatches(
-            *(ends, bases, lasts, asks, parts.counts, nobody, checksums, bits, sizes)
-        )
-    rows = _acquired(batch, at, parts, ends) if shared else _rows(parts, ends, asks)
-    return CarriedBatches(*(zip(*rows, strict=True) if rows else ((),) * 9))
-
-
-def _rows(parts: PartitionColumns, ends: Sequence[int], asks: Sequence[int]) -> list[list[int]]:
-    """Return the rows of batches with anything out of the ordinary: a broker sends whole batches,
+def fetched(batch: ExchangeBatch, at: At, parts: PartitionColumns) -> list[Carried]:
+    """Return what Fetches, or a ShareFetch, brought of one partition: a broker sends whole batches,
     of which the client skips what is before the offset it asked for. Single messages of old formats
     become runs."""
-    rows: list[list[int]] = []
-    blobs, run = parts.by_batch(parts.blobs), NOWHERE
-    exchanges = parts.by_batch(range(len(parts.held)))
-    for number, (batch, count) in enumerate(zip(parts.batches, parts.counts, strict=True)):
-        base, last, ask = batch.base_offset, batch.last_offset, asks[number]
-        if batch.magic < RECORD_BATCH and batch.codec:
+    rows: list[Carried] = []
+    ends, blobs, asks = map(parts.by_batch, (parts.ends, parts.blobs, parts.fetch_offsets))
+    exchanges, run = parts.by_batch(range(len(parts.held))), NOWHERE
+    for each, count, end, blob, ask, exchange in zip(
+        *(parts.batches, parts.counts, ends, blobs, asks, exchanges), strict=True
+    ):
+        base, last, asked = each.base_offset, each.last_offset, NOWHERE if ask is None else ask
+        if each.magic < RECORD_BATCH and each.codec:
             # The offset of a compressed message set is that of its last message.
-            offsets = [each.offset for each in _opened(batch, blobs[number])]
-            base, count = min(offsets, default=last), sum(offset >= ask for offset in offsets)
-        elif ask > base:
-            count = _beyond(ask, batch, count, blobs[number])
-        single = batch.magic < RECORD_BATCH and not batch.codec
-        if single and run == exchanges[number] and rows[-1][2] + 1 == base and rows[-1][4]:
-            rows[-1][2], rows[-1][6] = last, 0
-            rows[-1][4] += count
-            rows[-1][8] += batch.size
+            offsets = [message.offset for message in _opened(each, blob)]
+            base, count = min(offsets, default=last), sum(offset >= asked for offset in offsets)
+        elif asked > base:
+            count = _beyond(asked, each, count, blob)
+        single = each.magic < RECORD_BATCH and not each.codec
+        if single and run == exchange and rows[-1].last + 1 == base and rows[-1].records:
+            before = rows.pop()
+            records, size = before.records + count, before.size + each.size
+            rows.append(before._replace(last=last, checksum=0, records=records, size=size))
             continue
-        run = exchanges[number] if single else NOWHERE
-        bits = batch.attributes if batch.magic == RECORD_BATCH else 0
-        producer = batch.producer_id if bits & TRANSACTIONAL else NOWHERE
-        rows.append([ends[number], base, last, ask, count, producer, batch.crc, bits, batch.size])
-    return rows
+        run = exchange if single else NOWHERE
+        bits = each.attributes if each.magic == RECORD_BATCH else 0
+        producer = each.producer_id if bits & TRANSACTIONAL else NOWHERE
+        rows.append(Carried(end, base, last, asked, count, producer, each.crc, bits, each.size))
+    return _acquired(batch, at, parts, rows) if batch.api_key == SHARE_FETCH else rows
 
 
 def _acquired(
-    exchange_batch: ExchangeBatch, at: At, parts: PartitionColumns, ends: Sequence[int]
-) -> list[list[int]]:
+    batch: ExchangeBatch, at: At, parts: PartitionColumns, rows: list[Carried]
+) -> list[Carried]:
     """Return the rows of the records that a member of a share group may process: a broker sends
     whole batches, of which others may hold some records (KIP-932)."""
     ranges = [
         (each["first_offset"], each["last_offset"])
-        for part in _returned(exchange_batch.exchange.response_body or {}, at)
+        for part in _returned(batch.exchange.response_body or {}, at)
         for each in part.get("acquired_records") or ()
     ]
-    rows: list[list[int]] = []
-    blobs = parts.by_batch(parts.blobs)
-    whole = _rows(parts, ends, [NOWHERE] * len(parts.batches))
+    found = []
     # Only hostile responses of this API hold message sets, whose runs are fewer rows.
-    for batch, blob, row in zip(parts.batches, blobs, whole, strict=False):
+    for each, blob, row in zip(parts.batches, parts.by_batch(parts.blobs), rows, strict=False):
         for first, end in ranges[: LIMITS.acquired_ranges]:
-            low, high = max(first, row[1]), min(end, row[2])
+            low, high = max(first, row.base), min(end, row.last)
             if low <= high:
-                some = _beyond(low, batch, row[4], blob) - _beyond(high + 1, batch, row[4], blob)
-                rows.append([row[0], low, high, NOWHERE, some, *row[5:]])
-    return rows
+                some, more = (_beyond(at, each, row.records, blob) for at in (low, high + 1))
+                found.append(row._replace(base=low, last=high, records=some - more))
+    return found
 
 
 def _beyond(offset: int, batch: Batch, count: int, blob: bytes) -> int:

@@ -21,7 +21,7 @@ from kafkascope.analyzer.statistics.journeys.applications import (
     OFFSETS_IN_TRANSACTION,
     Applications,
 )
-from kafkascope.analyzer.statistics.journeys.carried import NOWHERE, At, CarriedBatches
+from kafkascope.analyzer.statistics.journeys.carried import NOWHERE, At, Carried
 from kafkascope.analyzer.statistics.journeys.facts import (
     CONTENTS,
     REPLICATED,
@@ -77,10 +77,10 @@ class Journeys(Applications):
     def add(self, batch: ExchangeBatch) -> None:
         self.last_ns = max(self.last_ns or 0, *batch.ends)
         super().add(batch)
-        if batch.api_key in (OFFSET_COMMIT, OFFSETS_IN_TRANSACTION):
-            self._committed(batch)
-        elif batch.api_key in (SHARE_FETCH, SHARE_ACKNOWLEDGE):
-            self._accepted(batch)
+        for group, (topic, number), first, end, producer in _processed(batch):
+            if group and self._includes(number, first, end):
+                about = number_of(group), number_of(topic), number
+                self.commits.add(batch.row.time_ns, *about, first, end, producer)
 
     def _produced(
         self, batch: ExchangeBatch, who: Key, at: At, error: int, parts: PartitionColumns
@@ -88,80 +88,36 @@ class Journeys(Applications):
         super()._produced(batch, who, at, error, parts)
         if error:
             return
-        counts, size = parts.sums(parts.counts), len(parts.begins)
-        producers, checksums = [], []
-        for batches in parts.by_exchange(parts.batches):
+        if self._only is not None:
+            self._look_into(at, parts)
+        topic, client, rows = number_of(at[0]), number_of(who), list[tuple[int, ...]]()
+        for begin, end, known, base, count, batches in zip(
+            *(parts.begins, parts.ends, parts.answered, parts.base_offsets),
+            *(parts.sums(parts.counts), parts.by_exchange(parts.batches)),
+            strict=True,
+        ):
+            first = NOWHERE if base is None else base
+            # Without an offset it may be any; with the first one the topic may be another.
+            if not count or (first > 0 and not self._includes(at[1], first, first + count)):
+                continue
             one = batches[0] if len(batches) == 1 else None
             transactional = one is not None and one.attributes & TRANSACTIONAL
-            producers.append(one.producer_id if one and transactional else NOWHERE)
-            checksums.append(one.crc if one else 0)
-        ends = zip(parts.ends, parts.answered, strict=True)
-        firsts = [NOWHERE if base is None else base for base in parts.base_offsets]
-        chosen = counts
-        if self._only is not None:
-            chosen = [
-                # Without an offset it may be any; with the first one the topic may be another.
-                count and (first <= 0 or self._includes(at[1], first, first + count))
-                for first, count in zip(firsts, counts, strict=True)
-            ]
-            self._look_into(at, parts)
-        self.sent.add_chosen(
-            chosen,
-            *(parts.begins, [number_of(at[0])] * size, [at[1]] * size),
-            *([end if known else NOWHERE for end, known in ends], firsts, counts),
-            *([number_of(who)] * size, producers, checksums),
-        )
+            producer = one.producer_id if one and transactional else NOWHERE
+            about = count, client, producer, one.crc if one else 0
+            rows.append((begin, topic, at[1], end if known else NOWHERE, first, *about))
+        self.sent.add_rows(rows)
 
     def _fetched(
-        self, batch: ExchangeBatch, who: Key, at: At, parts: PartitionColumns, found: CarriedBatches
+        self, batch: ExchangeBatch, who: Key, at: At, parts: PartitionColumns, rows: list[Carried]
     ) -> None:
-        super()._fetched(batch, who, at, parts, found)
+        super()._fetched(batch, who, at, parts, rows)
         if self._only is not None:
             self._look_at(batch, at, parts)
 
-    def _keeps(
-        self, number: int, found: CarriedBatches, undecided: Sequence[bool]
-    ) -> Sequence[Any]:
-        if self._only is None:
-            return found.counts
-        rows = zip(found.counts, found.bases, found.lasts, strict=True)
-        return [count and self._includes(number, base, last + 1) for count, base, last in rows]
-
-    # --- commits
-
-    def _committed(self, batch: ExchangeBatch) -> None:
-        request = batch.exchange.request_body
-        if request is None:
-            return
-        response = batch.exchange.response_body if batch.row.errors else None
-        producer = request.get("producer_id", NOWHERE)
-        for topic, number, about in commits_of(request, response):
-            if not about["error"] and about["offset"] >= 0:
-                self._commit(batch, request, (topic, number), 0, about["offset"], producer)
-
-    def _accepted(self, batch: ExchangeBatch) -> None:
-        """Take note of records that a member of a share group has accepted."""
-        request = batch.exchange.request_body or {}
-        for topic in request.get("topics") or ():
-            key = topic_key(topic.get("topic"), topic.get("topic_id"))
-            for part in topic["partitions"]:
-                for first, end in _accepted_ranges(part.get("acknowledgement_batches") or ()):
-                    at = key, part["partition_index"]
-                    self._commit(batch, request, at, first, end, NOWHERE)
-
-    def _commit(
-        self,
-        batch: ExchangeBatch,
-        request: Mapping[str, Any],
-        at: At,
-        first: int,
-        end: int,
-        producer: int,
-    ) -> None:
-        group = request.get("group_id")
-        if group and self._includes(at[1], first, end):
-            numbers = number_of(group), number_of(at[0]), at[1]
-            self.commits.add(batch.row.time_ns, *numbers, first, end, producer)
+    def _kept(self, number: int, rows: list[Carried], undecided: list[Carried]) -> list[Carried]:
+        return [
+            row for row in rows if row.records and self._includes(number, row.base, row.last + 1)
+        ]
 
     # --- records that are asked for
 
@@ -254,6 +210,25 @@ class Journeys(Applications):
             if topic not in topics
         ]
         return len(unnamed) + sum(rows.dropped for rows in (self.sent, self.got, self.commits))
+
+
+def _processed(batch: ExchangeBatch) -> Iterator[tuple[str | None, At, int, int, int]]:
+    """Yield (group, partition, first offset, offset behind the last, producer id) of what a group
+    has committed, or a member of a share group has accepted."""
+    key, exchange = batch.api_key, batch.exchange
+    if key in (OFFSET_COMMIT, OFFSETS_IN_TRANSACTION) and (request := exchange.request_body):
+        producer = request.get("producer_id", NOWHERE)
+        response = exchange.response_body if batch.row.errors else None
+        for topic, number, about in commits_of(request, response):
+            if not about["error"] and about["offset"] >= 0:
+                yield request.get("group_id"), (topic, number), 0, about["offset"], producer
+    elif key in (SHARE_FETCH, SHARE_ACKNOWLEDGE) and (request := exchange.request_body):
+        for each in request.get("topics") or ():
+            topic = topic_key(each.get("topic"), each.get("topic_id"))
+            for part in each["partitions"]:
+                at = topic, part["partition_index"]
+                for first, end in _accepted_ranges(part.get("acknowledgement_batches") or ()):
+                    yield request.get("group_id"), at, first, end, NOWHERE
 
 
 def _accepted_ranges(batches: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:
