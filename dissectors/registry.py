@@ -151,9 +151,19 @@ def encode_body(name: str, version: int, body: Body) -> bytes:
 def encode_response(key: int, version: int, correlation_id: int, body: Body) -> bytes:
     """Write a response as a frame has it behind its size: header and body. Errors: see
     `write_layout`."""
-    layout = layout_of("ResponseHeader", response_header_version(key, version))
-    header = write_layout(layout, {"correlation_id": correlation_id})
+    header = encode_response_header(key, version, correlation_id)
     return header + encode_body(f"{APIS[key].name}Response", version, body)
+
+
+def encode_response_header(key: int, version: int, correlation_id: int) -> bytes:
+    kind = response_header_version(key, version)
+    return encode_body("ResponseHeader", kind, {"correlation_id": correlation_id})
+
+
+def encode_request_header(head: RequestHeader) -> bytes:
+    """Write the header of a request without tagged fields."""
+    kind = request_header_version(head.api_key, head.api_version)
+    return encode_body("RequestHeader", kind, _header_body(head, kind))
 
 
 def unsupported_response(correlation_id: int, versions: dict[int, tuple[int, int]]) -> bytes:

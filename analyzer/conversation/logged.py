@@ -46,9 +46,8 @@ from kafkascope.dissectors.registry import (
     RequestHeader,
     decode_request,
     decode_response,
-    layout_of,
-    request_header_version,
-    response_header_version,
+    encode_request_header,
+    encode_response_header,
     write_layout,
 )
 
@@ -183,7 +182,11 @@ class LoggedLine:
         return _bodies(self.line)[side].body
 
     def _frame(self, side: int, time_ns: int) -> Frame:
-        payload, logged, line = _header(self.header, side), _bodies(self.line)[side], self.line
+        (key, version, number, *_), logged, line = self.header, _bodies(self.line)[side], self.line
+        if side:
+            payload = encode_response_header(key, version, number)
+        else:
+            payload = encode_request_header(self.header)
         if logged.layout is not None and logged.body is not None:
             with suppress(DissectError):
                 payload += write_layout(logged.layout, logged.body)
@@ -357,24 +360,9 @@ def _bodies(line: LogLine) -> tuple[LoggedBody, LoggedBody]:
     return completed.request, completed.response
 
 
-def _header(header: RequestHeader, side: int) -> bytes:
-    key, version, correlation_id, client_id, *_ = header
-    fields = {
-        "request_api_key": key,
-        "request_api_version": version,
-        "correlation_id": correlation_id,
-        "client_id": client_id,
-    }
-    if side:
-        layout = layout_of("ResponseHeader", response_header_version(key, version))
-    else:
-        layout = layout_of("RequestHeader", request_header_version(key, version))
-    return write_layout(layout, {slot.name: fields[slot.name] for slot in layout.body.slots})
-
-
 @lru_cache(4096)
 def _size_of_header(key: int, version: int, client_id: str | None) -> int:
-    return len(_header(RequestHeader(key, version, 0, client_id, [], 0), 0))
+    return len(encode_request_header(RequestHeader(key, version, 0, client_id, [], 0)))
 
 
 def _decoded(side: int, frame: Frame, header: RequestHeader) -> Decoded | None:

@@ -12,11 +12,11 @@ from kafkascope.analyzer.text import cut
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import (
+    RequestHeader,
     api_named,
     decode_response,
-    layout_of,
-    request_header_version,
-    write_layout,
+    encode_body,
+    encode_request_header,
 )
 from kafkascope.proxy.engine.directory import no_broker
 from kafkascope.proxy.limits import LIMITS, Limits
@@ -157,16 +157,8 @@ class Peer(asyncio.Protocol):
     async def ask(self, api: str, version: int, body: Body) -> Body:
         key = api_named(api).key
         self._own += 1
-        header = {
-            "request_api_key": key,
-            "request_api_version": version,
-            "correlation_id": self._own,
-            "client_id": CLIENT_ID,
-        }
-        layout = layout_of("RequestHeader", request_header_version(key, version))
-        known = {slot.name: header[slot.name] for slot in layout.body.slots}
-        whole = layout_of(f"{api}Request", version)
-        payload = write_layout(layout, known) + write_layout(whole, body)
+        head = RequestHeader(key, version, self._own, CLIENT_ID, [], 0)
+        payload = encode_request_header(head) + encode_body(f"{api}Request", version, body)
         response = await self.send(self._own, payload)
         try:
             return decode_response(response, key, version).body

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from heapq import heapify, heappop, heapreplace
+from heapq import merge
 from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kafkascope.analyzer.conversation.logged import LoggedConnections, LoggedLine
@@ -153,27 +154,17 @@ class LogReader:
             self.examples.append(f"line {line.number} of {spoken(self._source.names[file])}")
 
     def _merged(self, files: list[int]) -> Iterator[tuple[int, Entry]]:
-        """Yield the completed requests of some inputs in the order of their times. An input is
-        opened when its first line is due: rotated files are many."""
-        later = sorted(((self._first_ns(file), file) for file in files), reverse=True)
-        heads: list[tuple[int, int, Entry, Iterator[Entry]]] = []
-        while heads or later:
-            while later and (not heads or later[-1][0] <= heads[0][0]):
-                file = later.pop()[1]
-                entries: Iterator[Entry] = chain.from_iterable(self._entries(file))
-                first = next(entries, None)
-                if first is not None:
-                    heads.append((first[1].written_ns, file, first, entries))
-                    heapify(heads)
-            if not heads:
-                break
-            _, file, entry, rest = heads[0]
-            yield file, entry
-            following = next(rest, None)
-            if following is None:
-                heappop(heads)
-            else:
-                heapreplace(heads, (following[1].written_ns, file, following, rest))
+        """Yield the completed requests of some inputs in the order of their times."""
+        for _, file, entry in merge(*map(self._timed, files), key=itemgetter(0, 1)):
+            if entry is not None:
+                yield file, entry
+
+    def _timed(self, file: int) -> Iterator[tuple[int, int, Entry | None]]:
+        """Yield the completed requests of an input with their times; before them that of the first
+        one, so that the input is opened when this is due: rotated files are many."""
+        yield self._first_ns(file), file, None
+        for entry in chain.from_iterable(self._entries(file)):
+            yield entry[1].written_ns, file, entry
 
     def _first_ns(self, file: int) -> int:
         """Return the time of the first line of an input; 0 where that cannot be told."""
