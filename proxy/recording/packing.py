@@ -141,6 +141,7 @@ def preamble() -> bytes:
 class _Conversation:
     """The packets of a connection: one TCP stream for each leg."""
 
+    number: int
     client: Endpoint
     broker: Endpoint
     isn: int
@@ -221,20 +222,20 @@ class Packing:
         number, leg, side, data, now_ns, comment, _ = event
         if leg == OPEN:
             self._isn = (self._isn + 64_000) & 0xFFFF_FFFF
-            self._conversations[number] = _Conversation(side, data, self._isn)
-            self._composer(self._conversations[number], 0, now_ns)
+            opened = self._conversations[number] = _Conversation(number, side, data, self._isn)
+            self._composer(opened, 0, now_ns)
             return
         conversation = self._conversations.get(number)
         if conversation is None or conversation.over:
             return
         if leg == CLOSE:
-            self._close(number, conversation, side, data, now_ns)
+            self._close(conversation, side, data, now_ns)
             return
         if conversation.closed[side] and leg == 0:
             return
         composer = conversation.legs[leg] or self._composer(conversation, leg, now_ns)
         if self.follows:
-            self._follow(number, conversation, leg, side, data, composer.next[side])
+            self._follow(conversation, leg, side, data, composer.next[side])
             self._now_ns = now_ns
         if isinstance(data, int):
             composer.lose(side, data)
@@ -247,13 +248,7 @@ class Packing:
             self._packet(composer.head(1 - side, ACK), now_ns, leg)
 
     def _follow(
-        self,
-        number: int,
-        conversation: _Conversation,
-        leg: int,
-        side: int,
-        data: Part | int,
-        seq: int,
+        self, conversation: _Conversation, leg: int, side: int, data: Part | int, seq: int
     ) -> None:
         follower = conversation.followers[leg][side]
         if isinstance(data, int):
@@ -261,9 +256,9 @@ class Packing:
         else:
             follower.add(seq, data)
         if follower.head:
-            self._inside[number, leg, side] = None
+            self._inside[conversation.number, leg, side] = None
         else:
-            self._inside.pop((number, leg, side), None)
+            self._inside.pop((conversation.number, leg, side), None)
 
     def _beginnings(self) -> bytes:
         blocks: list[bytes] = []
@@ -333,9 +328,7 @@ class Packing:
         conversation.acknowledged[leg] = list(composer.next)
         return composer
 
-    def _close(
-        self, number: int, conversation: _Conversation, side: int | None, how: str, now_ns: int
-    ) -> None:
+    def _close(self, conversation: _Conversation, side: int | None, how: str, now_ns: int) -> None:
         composer, other = conversation.legs
         assert composer is not None
         packets: list[bytes] = []
@@ -353,4 +346,4 @@ class Packing:
             if other is not None:
                 for packet in other.close(0) + other.close(1):
                     self._packet(packet, now_ns, 1)
-            self._conversations.pop(number, None)
+            self._conversations.pop(conversation.number, None)

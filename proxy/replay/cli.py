@@ -48,30 +48,27 @@ class ReplayOptions(NamedTuple):
     reach: Reach
 
 
+_target: Final = partial(setting, section="Target")
+
+
 @command()
 @reading_options(
     *("output", "form", "as_json"),
     without=["end"],
     helps={"form": "Output format: json, jsonl (default: text)"},
 )
-@setting(
-    "--to", "HOST:PORT[,...]", "Brokers of the target cluster", required=True, section="Target"
-)
+@_target("--to", "HOST:PORT[,...]", "Brokers of the target cluster", required=True)
 @setting("--speed", "N|max", "Factor of the captured speed, or max", default="1")
 @setting("--allow-writes", "", "Also send requests that change data or state")
 @setting("--group-prefix", "PREFIX", "Prefix for groups and transactional IDs", default="")
 @setting("--same-groups", "", "Use the captured groups; affects live members of the same groups")
 @setting("--create-topics", "", "Create topics missing on the target")
 @setting("--strict", "", "Also compare times, IDs, and other volatile values")
-@setting("--timeout", "SECONDS", "Time to wait for a response", default=30.0, section="Target")
-@setting("--tls", "", "Use TLS, with certificate verification", section="Target")
-@setting(
-    "--cafile", "FILE", "CA bundle of the target; implies --tls", type=FilePath(), section="Target"
-)
-@setting(
-    "--sasl", "MECHANISM", "SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512", section="Target"
-)
-@setting("--user", "NAME", f"User of --sasl; ${PASSWORD} is the password", section="Target")
+@_target("--timeout", "SECONDS", "Time to wait for a response", default=30.0)
+@_target("--tls", "", "Use TLS, with certificate verification")
+@_target("--cafile", "FILE", "CA bundle of the target; implies --tls", type=FilePath())
+@_target("--sasl", "MECHANISM", "SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512")
+@_target("--user", "NAME", f"User of --sasl; ${PASSWORD} is the password")
 def replay(
     options: ReadOptions,
     to: str,

@@ -177,10 +177,26 @@ class Replay:
         self._in_flight += 1
         self._bytes += _bytes_of(exchange)
         self._beats += exchange.api in REPEATABLE
-        request = exchange.request
-        if request is None or request.decoded is None or exchange.api_key is None:
+        sent = time.monotonic_ns()
+        try:
+            parts = await self._begun(exchange)
+        except (PeerError, DissectError) as error:
+            self._failed(exchange, str(error))
+            parts = None
+        if parts is None:
             self._finished(step, exchange)
-            return
+        elif len(parts) == 1:
+            # Nearly all: no task of their own.
+            [(node, response)] = parts.items()
+            response.add_done_callback(partial(self._on_response, step, exchange, sent, node))
+        else:
+            self._group.create_task(self._end(step, exchange, parts, sent))
+
+    async def _begun(self, exchange: Exchange) -> Answers | None:
+        """Send an exchange's request, where the target serves its version. Returns the responses to
+        come, or None when there will be none."""
+        if exchange.request is None or exchange.request.decoded is None or exchange.api_key is None:
+            return None
         version = exchange.api_version or 0
         if not self.cluster.serves(exchange.api_key, version) and exchange.api != "ApiVersions":
             # Brokers answer ApiVersions of any version, and close the connection for all others.
@@ -189,26 +205,13 @@ class Replay:
             now = "none" if served is None else f"{served[0]} to {served[1]}"
             self._note(exchange, "version", version, f"served: {now}")
             self.report(exchange, f"not sent: the target supports {now}")
-            self._finished(step, exchange)
-            return
-        sent = time.monotonic_ns()
-        try:
-            parts = await self._send(exchange, request.decoded)
-        except (PeerError, DissectError) as error:
-            self._failed(exchange, str(error))
-            self._finished(step, exchange)
-            return
+            return None
+        parts = await self._send(exchange, exchange.request.decoded)
         self.outcome.sent += 1
         if parts is None:
             self.outcome.comparison.same += 1
             self.report(exchange, "sent; no response expected")
-            self._finished(step, exchange)
-        elif len(parts) == 1:
-            # Nearly all: no task of their own.
-            [(node, response)] = parts.items()
-            response.add_done_callback(partial(self._on_response, step, exchange, sent, node))
-        else:
-            self._group.create_task(self._end(step, exchange, parts, sent))
+        return parts
 
     def _on_response(
         self,

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections import deque
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -47,22 +48,22 @@ class ServeOptions(NamedTuple):
     tls: ssl.SSLContext | None
 
 
+_FOLDER: Final = click.Path(path_type=Path)
+_network: Final = partial(setting, section="Network")
+_login: Final = partial(setting, section="Login")
+_tls: Final = partial(setting, section="TLS")
+
+
 @command()
 @reading_options()
-@setting(
+@_network(
     "--listen",
     "HOST:PORT",
     "Address of the first broker; others use the next ports; port 0 picks free ones",
     default="127.0.0.1:0",
-    section="Network",
 )
-@setting("--expose", "", "Allow --listen on all interfaces", section="Network")
-@setting(
-    "--advertise",
-    "HOST",
-    "Host in the addresses for clients (default: --listen)",
-    section="Network",
-)
+@_network("--expose", "", "Allow --listen on all interfaces")
+@_network("--advertise", "HOST", "Host in the addresses for clients (default: --listen)")
 @setting(
     "--pace",
     "PACE",
@@ -70,38 +71,17 @@ class ServeOptions(NamedTuple):
     type=click.Choice(["fast", "original"]),
     default="fast",
 )
-@setting(
+@_login(
     "--user users",
     "NAME[:PASSWORD]",
     f"User that may log in, with SASL (default password: ${PASSWORD})",
     multiple=True,
-    section="Login",
 )
-@setting(
-    "--users file", "FILE", "File of users, NAME:PASSWORD on each line", type=FILE, section="Login"
-)
-@setting("--tls", "", "Use TLS, with a generated certificate", section="TLS")
-@setting(
-    "--tls-cert",
-    "FILE",
-    "Certificate chain for clients, PEM; implies --tls",
-    type=FILE,
-    section="TLS",
-)
-@setting(
-    "--tls-key",
-    "FILE",
-    "Private key of --tls-cert (default: in the same file)",
-    type=FILE,
-    section="TLS",
-)
-@setting(
-    "--confdir",
-    "DIR",
-    "Folder of the generated CA (default: ~/.kafkascope)",
-    type=click.Path(path_type=Path),
-    section="TLS",
-)
+@_login("--users file", "FILE", "File of users, NAME:PASSWORD on each line", type=FILE)
+@_tls("--tls", "", "Use TLS, with a generated certificate")
+@_tls("--tls-cert", "FILE", "Certificate chain for clients, PEM; implies --tls", type=FILE)
+@_tls("--tls-key", "FILE", "Private key of --tls-cert (default: in the same file)", type=FILE)
+@_tls("--confdir", "DIR", "Folder of the generated CA (default: ~/.kafkascope)", type=_FOLDER)
 @setting(
     "--control",
     "-",
@@ -153,7 +133,7 @@ def serve(
         control is not None,
         until_eof,
         Accounts(_users(users, file)),
-        _tls(advertise or host, tls_cert, tls_key, confdir) if tls or tls_cert else None,
+        _context(advertise or host, tls_cert, tls_key, confdir) if tls or tls_cert else None,
     )
     return _read_and_serve(options, settings)
 
@@ -190,7 +170,7 @@ def _lines_of(file: Path) -> list[str]:
         raise click.UsageError(f"{file}: not UTF-8 text; write lines NAME:PASSWORD") from None
 
 
-def _tls(
+def _context(
     host: str, certificate: Path | None, key: Path | None, folder: Path | None
 ) -> ssl.SSLContext:
     try:
