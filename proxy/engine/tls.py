@@ -37,6 +37,28 @@ class ClientTls:
     names: tuple[str, ...] = ()
     """Names and addresses that a generated certificate is for, besides what is asked for."""
 
+    def context(self) -> SSL.Context:
+        """A context that has no certificate yet."""
+        from OpenSSL import SSL
+
+        context = SSL.Context(SSL.TLS_SERVER_METHOD)
+        context.set_min_proto_version(SSL.TLS1_2_VERSION)
+        if self.ca is not None:
+            context.load_verify_locations(str(self.ca))
+            context.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT, _as_openssl)
+        # Without one, resumption fails where client certificates are asked for.
+        context.set_session_id(b"kafkascope")
+        return context
+
+    @cached_property
+    def given(self) -> SSL.Context | None:
+        """The context of the certificate that was given; None where each is made."""
+        if self.certificate is None:
+            return None
+        context = self.context()
+        _load(context, self.certificate, self.key)
+        return context
+
 
 @dataclass(frozen=True)
 class UpstreamTls:
@@ -51,6 +73,46 @@ class UpstreamTls:
     """Believe any certificate."""
     server_name: str | None = None
     """Name to verify and to ask for; None: the host that we connect to."""
+
+    @cached_property
+    def context(self) -> SSL.Context:
+        """The context of all connections to brokers."""
+        import certifi
+        from OpenSSL import SSL
+
+        context = SSL.Context(SSL.TLS_CLIENT_METHOD)
+        context.set_min_proto_version(SSL.TLS1_2_VERSION)
+        if self.insecure:
+            context.set_verify(SSL.VERIFY_NONE)
+        else:
+            context.set_verify(SSL.VERIFY_PEER, _as_openssl)
+            context.load_verify_locations(str(self.ca or certifi.where()))
+        if self.certificate is not None:
+            _load(context, self.certificate, self.key)
+        return context
+
+    def connection(self, connection: Any) -> SSL.Connection:
+        """The TLS connection to a broker, whose certificate has to be for its name."""
+        from OpenSSL import SSL
+
+        made = SSL.Connection(self.context)
+        name = self.server_name or connection.address[0]
+        connection.sni = name
+        # pyOpenSSL has no public call that says which name a certificate has to be for.
+        lib: Any = SSL._lib  # type: ignore[attr-defined]  # noqa: SLF001
+        parameters = lib.SSL_get0_param(made._ssl)  # noqa: SLF001
+        try:
+            packed = ipaddress.ip_address(name).packed
+        except ValueError:
+            host = name.encode("idna")
+            made.set_tlsext_host_name(host)
+            done = lib.X509_VERIFY_PARAM_set1_host(parameters, host, len(host))
+        else:
+            done = lib.X509_VERIFY_PARAM_set1_ip(parameters, packed, len(packed))
+        if done != 1:
+            raise ValueError(f"{name!r} cannot be verified by OpenSSL")
+        made.set_connect_state()
+        return made
 
 
 @dataclass(eq=False)
@@ -69,13 +131,10 @@ class Tls:
 
     def load(self) -> None:
         """Read or make certificates; `OSError` or `ValueError` with a sentence when one is bad."""
-        if self.client is not None:
-            if self.client.certificate is None:
-                self.store()
-            else:
-                _ = self._client_context
+        if self.client is not None and self.client.given is None:
+            self.store()
         if self.upstream is not None:
-            _ = self._upstream_context
+            _ = self.upstream.context
 
     def store(self) -> CertStore:
         """The CA for generated certificates; its key is readable by its owner only."""
@@ -100,10 +159,10 @@ class Tls:
 
         from kafkascope.proxy.engine.layer import TOO_LONG
 
-        if isinstance(hook, tls.TlsStartClientHook):
-            hook.data.ssl_conn = self._towards_client(hook.data)
-        elif isinstance(hook, tls.TlsStartServerHook):
-            hook.data.ssl_conn = self._towards_broker(hook.data)
+        if isinstance(hook, tls.TlsStartClientHook) and self.client is not None:
+            hook.data.ssl_conn = self._towards_client(self.client, hook.data.conn)
+        elif isinstance(hook, tls.TlsStartServerHook) and self.upstream is not None:
+            hook.data.ssl_conn = self.upstream.connection(hook.data.conn)
         elif isinstance(hook, tls.TlsFailedClientHook | tls.TlsFailedServerHook):
             error = hook.data.conn.error or "the handshake failed"
             if isinstance(hook, tls.TlsFailedClientHook):
@@ -122,93 +181,26 @@ class Tls:
             if self.on_failure is not None:
                 self.on_failure(key, text)
 
-    def _towards_client(self, data: Any) -> SSL.Connection:
+    def _towards_client(self, client: ClientTls, connection: Any) -> SSL.Connection:
         from OpenSSL import SSL
 
-        assert self.client is not None
-        made = self.client.certificate is None
-        names = data.conn.sni, data.conn.sockname
-        connection = SSL.Connection(self._made_context(*names) if made else self._client_context)
-        connection.set_accept_state()
-        return connection
+        context = client.given or self._made_context(client, connection.sni, connection.sockname)
+        made = SSL.Connection(context)
+        made.set_accept_state()
+        return made
 
-    def _made_context(self, sni: str | None, sockname: Any) -> SSL.Context:
+    def _made_context(self, client: ClientTls, sni: str | None, sockname: Any) -> SSL.Context:
         """A context with a certificate for the name that the client asks for, made once."""
-        assert self.client is not None
         address = sockname[0] if sockname else None
-        key = (sni, address)
-        if key in self._made:
-            return self._made[key]
-        names = general_names(sni, address, *self.client.names, "localhost")
-        entry = self.store().get_cert(sni or address, names, None)
-        context = self._context(server=True)
-        _use(context, entry)
+        known = self._made.get((sni, address))
+        if known is not None:
+            return known
+        names = general_names(sni, address, *client.names, "localhost")
+        context = client.context()
+        _use(context, self.store().get_cert(sni or address, names, None))
         if len(self._made) < 1000:
-            self._made[key] = context
+            self._made[sni, address] = context
         return context
-
-    @cached_property
-    def _client_context(self) -> SSL.Context:
-        client = self.client
-        assert client is not None
-        assert client.certificate is not None
-        context = self._context(server=True)
-        _load(context, client.certificate, client.key)
-        return context
-
-    def _context(self, *, server: bool) -> SSL.Context:
-        from OpenSSL import SSL
-
-        context = SSL.Context(SSL.TLS_SERVER_METHOD if server else SSL.TLS_CLIENT_METHOD)
-        context.set_min_proto_version(SSL.TLS1_2_VERSION)
-        if server and self.client is not None and self.client.ca is not None:
-            context.load_verify_locations(str(self.client.ca))
-            context.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT, _as_openssl)
-        if server:
-            # Without one, resumption fails where client certificates are asked for.
-            context.set_session_id(b"kafkascope")
-        return context
-
-    @cached_property
-    def _upstream_context(self) -> SSL.Context:
-        import certifi
-        from OpenSSL import SSL
-
-        upstream = self.upstream
-        assert upstream is not None
-        context = self._context(server=False)
-        if upstream.insecure:
-            context.set_verify(SSL.VERIFY_NONE)
-        else:
-            context.set_verify(SSL.VERIFY_PEER, _as_openssl)
-            context.load_verify_locations(str(upstream.ca or certifi.where()))
-        if upstream.certificate is not None:
-            _load(context, upstream.certificate, upstream.key)
-        return context
-
-    def _towards_broker(self, data: Any) -> SSL.Connection:
-        from OpenSSL import SSL
-
-        upstream = self.upstream
-        assert upstream is not None
-        connection = SSL.Connection(self._upstream_context)
-        name = upstream.server_name or data.conn.address[0]
-        data.conn.sni = name
-        # pyOpenSSL has no public call that says which name a certificate has to be for.
-        lib: Any = SSL._lib  # type: ignore[attr-defined]  # noqa: SLF001
-        parameters = lib.SSL_get0_param(connection._ssl)  # noqa: SLF001
-        try:
-            packed = ipaddress.ip_address(name).packed
-        except ValueError:
-            host = name.encode("idna")
-            connection.set_tlsext_host_name(host)
-            done = lib.X509_VERIFY_PARAM_set1_host(parameters, host, len(host))
-        else:
-            done = lib.X509_VERIFY_PARAM_set1_ip(parameters, packed, len(packed))
-        if done != 1:
-            raise ValueError(f"{name!r} cannot be verified by OpenSSL")
-        connection.set_connect_state()
-        return connection
 
 
 def general_names(*names: str | None) -> list[GeneralName]:
