@@ -5,7 +5,7 @@ A rule that changes a frame does not decide: the others see it as it is then.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -89,11 +89,8 @@ class RuleExecution:
         if isinstance(verdict, FINAL):
             self.conclude(direction, frame, verdict)
             return
-        if isinstance(verdict, DeferredVerdict):
-            frame.rule = name
-            self._await(direction, frame, rules, verdict.verdict)
-            return
-        self.taps.request(frame, frame.comment)
+        if not isinstance(verdict, DeferredVerdict):
+            self.taps.request(frame, frame.comment)
         go_on = partial(self.run, direction, frame, rules)
         if isinstance(verdict, Delay):
             stop = direction.sleep(go_on, verdict.delay_ns)
@@ -104,15 +101,7 @@ class RuleExecution:
         if isinstance(verdict, Hold):
             self._hold(direction, frame, direction.pause(go_on, forever=verdict.forever))
             return
-        self._await(direction, frame, rules, verdict)
-
-    def _await(
-        self,
-        direction: Direction,
-        frame: InterceptedFrame,
-        rules: Iterator[Rule],
-        what: Awaitable[Any],
-    ) -> None:
+        what = verdict.verdict if isinstance(verdict, DeferredVerdict) else verdict
         stop = direction.pause(nothing)
         self._keep(stop, frame)
         self.context.out.append(Ask(what, (direction.side, stop, frame, rules)))
