@@ -356,7 +356,7 @@ def _forwarding_key(line: LoggedLine) -> tuple[object, ...]:
 @lru_cache(1)
 def _bodies(line: LogLine) -> tuple[LoggedBody, LoggedBody]:
     """Return both bodies of a line that was parsed before."""
-    completed = completed_of(line, 0, whole_seconds=False)
+    completed = completed_of(line, 0)
     return completed.request, completed.response
 
 

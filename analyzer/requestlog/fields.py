@@ -57,6 +57,13 @@ def _address(host: str, port: str) -> Address:
         return host, int(port)
 
 
+def int32(number: int) -> int:
+    """Return a correlation id that a frame can hold; `NotUnderstood` for others."""
+    if not -(1 << 31) <= number < 1 << 31:
+        raise NotUnderstood(NOT_UNDERSTOOD)
+    return number
+
+
 def durations_ns(ms: list[float]) -> list[int]:
     """Return nanoseconds of milliseconds; `NotUnderstood` beyond ten years."""
     if not ms or not {*map(type, ms)} <= {float, int}:

@@ -12,6 +12,7 @@ from kafkascope.analyzer.requestlog.fields import (
     NotUnderstood,
     connection_of,
     durations_ns,
+    int32,
     layouts_of,
     unsupported,
 )
@@ -88,7 +89,7 @@ def _slow_document(text: str) -> Any:
     return document
 
 
-def parse_json(message: bytes, written_ns: int, whole_seconds: bool, level: str) -> Completed:
+def parse_json(message: bytes, written_ns: int, level: str) -> Completed:
     """Return the completed request of a message; `NotUnderstood` with the reason."""
     document = document_of(message)
     try:
@@ -110,8 +111,6 @@ def parse_json(message: bytes, written_ns: int, whole_seconds: bool, level: str)
             raise NotUnderstood(NOT_UNDERSTOOD)
         if not -(1 << 15) <= min(key, version) <= max(key, version) < 1 << 15:
             raise NotUnderstood(NOT_UNDERSTOOD)
-        if not -(1 << 31) <= correlation_id < 1 << 31:
-            raise NotUnderstood(NOT_UNDERSTOOD)
         api_name, security_protocol, principal, listener, name, release, _ = texts
         request, response = _sides(key, version, document["request"], document["response"])
         total_ns, *times, conversions_ns = durations_ns(
@@ -120,14 +119,13 @@ def parse_json(message: bytes, written_ns: int, whole_seconds: bool, level: str)
         return Completed(
             form="json",
             written_ns=written_ns,
-            whole_seconds=whole_seconds,
             level=level,
             total_ns=total_ns,
             times=BrokerTimes(*times),
             api_key=key,
             api_name=api_name,
             api_version=version,
-            correlation_id=correlation_id,
+            correlation_id=int32(correlation_id),
             client_id=client_id,
             forwarded=document["isForwarded"] is True,
             deprecated=header.get("requestApiVersionDeprecated") is True,

@@ -118,8 +118,6 @@ class Completed(NamedTuple):
     form: Form
     written_ns: int
     """Time of the line: when the response was sent."""
-    whole_seconds: bool
-    """Whether the time stamp has no fraction."""
     level: str
     total_ns: int
     times: BrokerTimes

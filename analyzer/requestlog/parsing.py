@@ -4,32 +4,27 @@ from __future__ import annotations
 
 from kafkascope.analyzer.requestlog.fields import NotUnderstood
 from kafkascope.analyzer.requestlog.jsonline import parse_json
-from kafkascope.analyzer.requestlog.model import (
-    NO_TIME,
-    Completed,
-    LogLine,
-    Unparsed,
-)
+from kafkascope.analyzer.requestlog.model import NO_TIME, Completed, LogLine, Unparsed
 from kafkascope.analyzer.requestlog.textline import parse_text
 from kafkascope.analyzer.requestlog.times import LogClock
 from kafkascope.captures.formats.text import MARKER
 
 
-def completed_of(line: LogLine, written_ns: int, whole_seconds: bool) -> Completed:
+def completed_of(line: LogLine, written_ns: int) -> Completed:
     """Return the completed request of a line whose time is known; `NotUnderstood`."""
-    if line.message.startswith(b'{"', len(MARKER)):
-        return parse_json(line.message, written_ns, whole_seconds, line.level)
-    return parse_text(line.message, written_ns, whole_seconds, line.level)
+    is_json = line.message.startswith(b'{"', len(MARKER))
+    parse = parse_json if is_json else parse_text
+    return parse(line.message, written_ns, line.level)
 
 
 def parse(line: LogLine | Unparsed, clock: LogClock) -> Completed | Unparsed:
     """Return the completed request of a line, or why nothing of it can be used."""
     if isinstance(line, Unparsed):
         return line
-    moment = clock.at(line.time or line.arrived, line.arrived)
-    if moment is None:
+    written_ns = clock.at(line.time or line.arrived, line.arrived)
+    if written_ns is None:
         return Unparsed(line.offset, line.number, NO_TIME)
     try:
-        return completed_of(line, *moment)
+        return completed_of(line, written_ns)
     except NotUnderstood as error:
         return Unparsed(line.offset, line.number, str(error))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple
 
-from kafkascope.analyzer.requestlog.fields import KEYS, NotUnderstood, layouts_of
+from kafkascope.analyzer.requestlog.fields import KEYS, NotUnderstood, int32, layouts_of
 from kafkascope.analyzer.requestlog.model import (
     NO_RESPONSES,
     NOT_UNDERSTOOD,
@@ -96,7 +96,7 @@ def read_scala(text: str) -> LineHead | None:
     scala = _CLASSES.get(name, _Class(name))
     key = KEYS.get(scala.api.lower(), -1)
     number = _NUMBER.fullmatch(fields.get("CorrelationId", "").strip())
-    if number is None or not -(1 << 31) <= int(number[1]) < 1 << 31:
+    if number is None:
         raise NotUnderstood(NOT_UNDERSTOOD)
     client_id: str | None = fields.get("ClientId")
     if name == "ControlledShutdown" and client_id is not None:  # a Scala Option
@@ -111,7 +111,7 @@ def read_scala(text: str) -> LineHead | None:
         except DissectError as error:
             request = LoggedBody(None, None, error.reason)
     response = LoggedBody(None, None, NO_RESPONSES)
-    return LineHead(key, name, version, int(number[1]), client_id, request, response, sizes)
+    return LineHead(key, name, version, int32(int(number[1])), client_id, request, response, sizes)
 
 
 def _body(

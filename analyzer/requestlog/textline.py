@@ -17,6 +17,7 @@ from kafkascope.analyzer.requestlog.fields import (
     NotUnderstood,
     connection_of,
     durations_ns,
+    int32,
     layouts_of,
     unsupported,
 )
@@ -64,7 +65,7 @@ _LAST_FIELDS: Final = (",listener:", ",clientInformation:ClientInformation(softw
 _FORMER_NAMES: Final = {"alterisr": "alterpartition", "electpreferredleaders": "electleaders"}
 
 
-def parse_text(message: bytes, written_ns: int, whole_seconds: bool, level: str) -> Completed:
+def parse_text(message: bytes, written_ns: int, level: str) -> Completed:
     """Return the completed request of a message; `NotUnderstood` with the reason."""
     text = message[len(MARKER) :].decode("utf-8", "surrogateescape")
     # The last one: a client id or a text of the bodies may look like a connection.
@@ -90,7 +91,6 @@ def parse_text(message: bytes, written_ns: int, whole_seconds: bool, level: str)
     return Completed(
         form="text",
         written_ns=written_ns,
-        whole_seconds=whole_seconds,
         level=level,
         total_ns=times["totalTime"],
         times=BrokerTimes(
@@ -150,11 +150,9 @@ def _head(text: str) -> LineHead:
         return scala
     else:
         raise NotUnderstood(NOT_UNDERSTOOD)
-    if not -(1 << 31) <= int(correlation_id) < 1 << 31:
-        raise NotUnderstood(NOT_UNDERSTOOD)
     client = None if client_id == "null" else client_id
     bodies = _bodies(key, name, int(version), text[match.end() :], match.re is _HEADER)
-    return LineHead(key, name, int(version), int(correlation_id), client, *bodies)
+    return LineHead(key, name, int(version), int32(int(correlation_id)), client, *bodies)
 
 
 def _bodies(

@@ -121,9 +121,9 @@ class LogClock:
         self._earlier_ns = self._later_ns = 0
         """They differ in the hour that comes twice at the end of summer time."""
 
-    def at(self, stamp: str, arrived: str = "") -> tuple[int, bool] | None:
-        """Return a stamp in ns since 1970 UTC and whether it has whole seconds only; None when it
-        is no time. `arrived`: the container runtime's."""
+    def at(self, stamp: str, arrived: str = "") -> int | None:
+        """Return a stamp in ns since 1970 UTC; None when it is no time. `arrived`: the container
+        runtime's."""
         match = _STAMP.fullmatch(stamp)
         if match is None:
             return None
@@ -138,15 +138,15 @@ class LogClock:
         except (ValueError, OverflowError, OSError):
             return None
         self._last_ns = time_ns
-        return time_ns + nanos, not fraction
+        return time_ns + nanos
 
     def _without_zone(self, local: str, arrived: str) -> int:
-        if self.zone is None and arrived and (arrival := LogClock(UTC).at(arrived)):
+        if self.zone is None and arrived and (arrival_ns := LogClock(UTC).at(arrived)):
             self.source = "container"
             utc_ns = _utc_ns(local)
             # Zones differ from UTC by quarters of an hour, and a line reaches the runtime sooner
             # than in half of one. Measured: within 2 ms.
-            return utc_ns - round((utc_ns - arrival[0]) / QUARTER) * QUARTER
+            return utc_ns - round((utc_ns - arrival_ns) / QUARTER) * QUARTER
         self.source = "machine" if self.zone is None else "option"
         if local[:15] != self._prefix:
             self._prefix = ""

@@ -76,7 +76,7 @@ class CutLines:
         if not isinstance(line, LogLine):
             return None  # the file has changed
         try:
-            completed = completed_of(line, written_ns, False)
+            completed = completed_of(line, written_ns)
         except NotUnderstood:
             return None
         changed = redacted(completed, self._redaction)

@@ -41,7 +41,6 @@ def completed(key: int, connection: int, number: int, **times: int) -> Completed
     return Completed(
         form="json",
         written_ns=START + number * MS,
-        whole_seconds=False,
         level="DEBUG",
         total_ns=sum(times.values()),
         times=stages,

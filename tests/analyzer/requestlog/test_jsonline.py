@@ -21,7 +21,7 @@ MESSAGE = printed_line(HEARTBEAT, BODY)[32:]
 def parsed(header: dict[str, Any] | None = None, **fields: Any) -> Completed:
     document = document_of(MESSAGE) | fields
     document["requestHeader"] |= header or {}
-    return parse_json(b"Completed request:" + jsonform.dumps(document), 0, False, "DEBUG")
+    return parse_json(b"Completed request:" + jsonform.dumps(document), 0, "DEBUG")
 
 
 def test_a_newer_version_and_an_unknown_api_have_no_body() -> None:
@@ -82,8 +82,8 @@ def test_what_is_no_line(fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize("text", [b'{"a":1', b'{"a":"x', b'{"a":}', b"{} {}", b'{"a"}'])
 def test_what_is_no_document(text: bytes) -> None:
     with pytest.raises(NotUnderstood):
-        parse_json(b"Completed request:" + text, 0, False, "")
+        parse_json(b"Completed request:" + text, 0, "")
 
 
 def test_what_a_pattern_writes_behind_the_message_may_have_braces() -> None:
-    assert parse_json(MESSAGE.rstrip() + b" {mdc=1} {}", 0, False, "").request.body == BODY
+    assert parse_json(MESSAGE.rstrip() + b" {mdc=1} {}", 0, "").request.body == BODY

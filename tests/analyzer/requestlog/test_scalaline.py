@@ -15,7 +15,7 @@ TAIL = (
 
 
 def parsed(text: str) -> Any:
-    return parse_text(f"Completed request:{text}{TAIL}".encode(), 0, False, "TRACE")
+    return parse_text(f"Completed request:{text}{TAIL}".encode(), 0, "TRACE")
 
 
 @pytest.mark.parametrize(
@@ -178,6 +178,6 @@ def test_times_of_0_8_0() -> None:
     text = "Name: FetchRequest; Version: 0; CorrelationId: 0; ClientId: c"
     times = "totalTime:9,queueTime:3,localTime:2,remoteTime:1,sendTime:4"
     found = parse_text(
-        f"Completed request:{text} from client /10.0.0.1:5;{times}".encode(), 0, False, "TRACE"
+        f"Completed request:{text} from client /10.0.0.1:5;{times}".encode(), 0, "TRACE"
     )
     assert found.times == (3_000_000, 2_000_000, 1_000_000, None, 4_000_000, None)

@@ -37,7 +37,7 @@ def parsed(
     )
     body = f"{header} -- {request},response:{response}"
     text = "Completed request:" + body + TAIL.format(principal=principal, more=more)
-    return parse_text(text.encode(), 0, False, "DEBUG")
+    return parse_text(text.encode(), 0, "DEBUG")
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_produce_of_0_10_0_is_a_struct() -> None:
         "localTime:23,remoteTime:0,responseQueueTime:0,sendTime:1,securityProtocol:PLAINTEXT,"
         "principal:User:ANONYMOUS (kafka.request.logger)"
     )
-    found = parse_text(text.encode(), 0, False, "TRACE")
+    found = parse_text(text.encode(), 0, "TRACE")
     partitions = [{"index": 0, "records": None}, {"index": 1, "records": None}]
     topics = [{"name": "t", "partition_data": partitions}]
     assert found.request.body == {"acks": -1, "timeout_ms": 30000, "topic_data": topics}
@@ -179,10 +179,10 @@ def test_a_line_that_ends_within_its_last_fields_is_cut() -> None:
     ).removesuffix(" (kafka.request.logger)")
     head = "Completed request:RequestHeader(apiKey=LIST_GROUPS, apiVersion=0, clientId=c, "
     line = f"{head}correlationId=7) -- {{}},response:{tail}"
-    assert parse_text(line.encode(), 0, False, "DEBUG").software_name == "kgo"
+    assert parse_text(line.encode(), 0, "DEBUG").software_name == "kgo"
     for end in range(len(head), len(line)):
         with suppress(NotUnderstood):
-            found = parse_text(line[:end].encode(), 0, False, "DEBUG")
+            found = parse_text(line[:end].encode(), 0, "DEBUG")
             # The name of a listener has no end of its own.
             assert line[:end].endswith(f",listener:{found.listener}")
             assert (found.principal, found.software_name) == ("User:alice", "")
@@ -196,7 +196,7 @@ def test_decimal_commas_of_0_11() -> None:
         "throttleTime:1,responseQueueTime:2,5,sendTime:0,000001,securityProtocol:PLAINTEXT,"
         "principal:User:ANONYMOUS,listener:PLAINTEXT (kafka.request.logger)"
     )
-    found = parse_text(text.encode(), 0, False, "TRACE")
+    found = parse_text(text.encode(), 0, "TRACE")
     assert found.total_ns == 8_352_000
     assert found.times == (310_000, 12_300_000_000_000, 0, 2_500_000, 1, 1_000_000)
     assert found.response.gap == NO_RESPONSES
@@ -225,7 +225,7 @@ def test_connections(connection: str, ends: tuple[object, ...]) -> None:
     text = "Completed request:{api_key=16,api_version=0,correlation_id=1,client_id=c} -- {}"
     tail = f" from connection {connection};totalTime:1,sendTime:0"
     tail += ",securityProtocol:PLAINTEXT,principal:User:ANONYMOUS"
-    assert parse_text((text + tail).encode(), 0, False, "").connection == ends
+    assert parse_text((text + tail).encode(), 0, "").connection == ends
 
 
 def test_an_unknown_version_and_an_unknown_api_have_no_body() -> None:
@@ -253,7 +253,7 @@ def test_an_unknown_version_and_an_unknown_api_have_no_body() -> None:
 )
 def test_what_is_no_line(text: str) -> None:
     with pytest.raises(NotUnderstood):
-        parse_text(text.encode(), 0, False, "")
+        parse_text(text.encode(), 0, "")
 
 
 @pytest.mark.parametrize("group", ["g,a=1", "g}", "a,b", "x,member_id=y"])

@@ -32,7 +32,7 @@ def ns(text: str) -> int:
 def test_stamps(stamp: str, instant: str, source: str) -> None:
     clock = LogClock(UTC)
     (found,) = stamps_in(f"[{stamp}] INFO ")
-    assert clock.at(found) == (ns(instant), "136" not in stamp)
+    assert clock.at(found) == ns(instant)
     assert clock.source == source
 
 
@@ -46,7 +46,7 @@ def test_what_is_no_time(stamp: str) -> None:
 
 def test_nanoseconds_are_exact() -> None:
     moment = LogClock().at("2026-11-28T18:18:52.123456789Z")
-    assert moment == (ns("2026-11-28T18:18:52+00:00") + 123456789, False)
+    assert moment == ns("2026-11-28T18:18:52+00:00") + 123456789
 
 
 def test_the_hour_that_comes_twice() -> None:
@@ -57,7 +57,7 @@ def test_the_hour_that_comes_twice() -> None:
     utc = ["23:59", "00:10", "00:59:59", "01:00:01", "01:10", "02:00"]
     days = ["24"] + ["25"] * 5
     expected = [ns(f"2026-10-{d}T{t}+00:00") for d, t in zip(days, utc, strict=True)]
-    assert [moment and moment[0] for moment in moments] == expected
+    assert moments == expected
 
 
 def test_lines_out_of_order_by_milliseconds_are_not_an_hour_apart() -> None:
@@ -65,14 +65,14 @@ def test_lines_out_of_order_by_milliseconds_are_not_an_hour_apart() -> None:
     later, earlier = clock.at("2026-10-25 02:30:00,005"), clock.at("2026-10-25 02:30:00,001")
     assert later is not None
     assert earlier is not None
-    assert later[0] - earlier[0] == 4_000_000
+    assert later - earlier == 4_000_000
 
 
 def test_zones_that_change_at_half_hours() -> None:
     clock = LogClock(ZoneInfo("Australia/Lord_Howe"))
     moment = clock.at("2026-10-04 02:45:00,000")
-    assert moment == (ns("2026-10-03T15:45:00+00:00"), False)
-    assert clock.at("2026-10-04 01:45:00,000") == (ns("2026-10-03T15:15:00+00:00"), False)
+    assert moment == ns("2026-10-03T15:45:00+00:00")
+    assert clock.at("2026-10-04 01:45:00,000") == ns("2026-10-03T15:15:00+00:00")
 
 
 @pytest.mark.parametrize(
@@ -86,21 +86,18 @@ def test_zones_that_change_at_half_hours() -> None:
 )
 def test_the_zone_follows_from_the_container(stamp: str, instant: str) -> None:
     clock = LogClock()
-    assert clock.at(stamp, "2026-11-28T18:18:52.137215Z") == (ns(instant), False)
+    assert clock.at(stamp, "2026-11-28T18:18:52.137215Z") == ns(instant)
     assert clock.source == "container"
 
 
 def test_the_option_goes_before_the_container() -> None:
     clock = LogClock(ZoneInfo("Asia/Kolkata"))
     moment = clock.at("2026-11-28 18:18:52,136", "2026-11-28T18:18:52.137Z")
-    assert moment == (ns("2026-11-28T12:48:52.136+00:00"), False)
+    assert moment == ns("2026-11-28T12:48:52.136+00:00")
 
 
 def test_without_any_zone_it_is_the_machines() -> None:
     clock = LogClock()
     moment = clock.at("2026-11-28 18:18:52,136")
-    assert moment == (
-        int(datetime(2026, 11, 28, 18, 18, 52).timestamp()) * 10**9 + 136 * 10**6,
-        False,
-    )
+    assert moment == int(datetime(2026, 11, 28, 18, 18, 52).timestamp()) * 10**9 + 136 * 10**6
     assert clock.source == "machine"

@@ -56,7 +56,6 @@ def line_of(exchange: Exchange) -> tuple[int, bytes]:
     completed = Completed(
         form="json",
         written_ns=end_ns // MS * MS,
-        whole_seconds=False,
         level="DEBUG",
         total_ns=took_ns,
         times=BrokerTimes(
