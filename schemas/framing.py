@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kafkascope.schemas.limits import LIMITS
-from kafkascope.schemas.model import Namespace, PayloadError, SchemaKey, Selector
+from kafkascope.schemas.model import Namespace, PayloadError, SchemaKey, Selector, misfit
 
 Side = Literal["key", "value"]
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
@@ -199,9 +199,7 @@ def unpacked(each: Candidate) -> Candidate:
     try:
         data = inflater.decompress(each.data, LIMITS.inflated)
     except zlib.error:
-        raise PayloadError(
-            "does-not-fit", "the compressed data is damaged", offset=each.at
-        ) from None
+        raise misfit("the compressed data is damaged", each.at) from None
     if not inflater.eof:
         much = len(data) >= LIMITS.inflated
         why = f"it expands to more than {LIMITS.inflated >> 20} MB" if much else "it is truncated"
@@ -241,12 +239,12 @@ def message_index(data: bytes) -> tuple[tuple[int, ...], int]:
     if count == 0:
         return (0,), at
     if not 0 < count <= LIMITS.message_indexes:
-        raise PayloadError("does-not-fit", f"a message index of {count} numbers")
+        raise misfit(f"a message index of {count} numbers")
     found = []
     for _ in range(count):
         number, at = _zigzag(data, at)
         if number < 0:
-            raise PayloadError("does-not-fit", f"the message index {number}", offset=at)
+            raise misfit(f"the message index {number}", at)
         found.append(number)
     return tuple(found), at
 
@@ -257,26 +255,26 @@ def message_name(data: bytes) -> tuple[str, int]:
     size, at = _varint(data, 0)
     end = at + size
     if end > len(data):
-        raise PayloadError("does-not-fit", "the message type name is truncated", offset=at)
+        raise misfit("the message type name is truncated", at)
     if not size:
         return "", end
     if data[at] != 0x0A:
-        raise PayloadError("does-not-fit", "no message type name", offset=at)
+        raise misfit("no message type name", at)
     length, at = _varint(data, at + 1)
     if at + length != end:
-        raise PayloadError("does-not-fit", "the message type name has two sizes", offset=at)
+        raise misfit("the message type name has two sizes", at)
     try:
         return data[at:end].decode(), _behind_index(data, end)
     except UnicodeDecodeError:
         text = "the message type name is not text"
-        raise PayloadError("does-not-fit", text, offset=at) from None
+        raise misfit(text, at) from None
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         if at >= len(data) or shift > 28:
-            raise PayloadError("does-not-fit", "no message type number", offset=at)
+            raise misfit("no message type number", at)
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift

@@ -46,8 +46,13 @@ class PayloadError(Error):
         super().__init__(text)
         self.reason: Final = reason
         self.text: Final = text
-        self.path: Final = path
+        self.path = path
         self.offset: Final = offset
+
+    def within(self, part: str) -> None:
+        """Put the field or element in which the error is before its path."""
+        dot = "." if self.path and not self.path.startswith("[") else ""
+        self.path = f"{part}{dot}{self.path}"
 
     def shifted(self, by: int) -> PayloadError:
         """Return the error with its offset moved."""
@@ -56,6 +61,11 @@ class PayloadError(Error):
     def as_json(self) -> dict[str, Any]:
         """Return the error as record/1 has it."""
         return {"reason": self.reason, "path": self.path, "offset": self.offset, "text": self.text}
+
+
+def misfit(text: str, offset: int = 0, path: str = "") -> PayloadError:
+    """Return the error of a payload or value that does not fit its schema."""
+    return PayloadError("does-not-fit", text, path=path, offset=offset)
 
 
 class Reference(NamedTuple):

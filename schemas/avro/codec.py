@@ -17,7 +17,6 @@ from kafkascope.schemas.avro.walk import complaint, explain
 from kafkascope.schemas.avro.writer import (
     EXACT,
     LOOSE,
-    Misfit,
     ValueWriter,
     json_kind,
     leaf_value,
@@ -27,7 +26,7 @@ from kafkascope.schemas.avro.writer import (
     zigzag,
 )
 from kafkascope.schemas.limits import LIMITS
-from kafkascope.schemas.model import Lookup, PayloadError, Piece, Selector, Value
+from kafkascope.schemas.model import Lookup, PayloadError, Piece, Selector, Value, misfit
 
 
 class AvroCodec:
@@ -82,14 +81,14 @@ class RawCodec(AvroCodec):
         try:
             return shown(self._linked.root, data)
         except ValueError as error:
-            raise PayloadError("does-not-fit", str(error)) from None
+            raise misfit(str(error)) from None
 
     def encode(self, value: Value) -> bytes:
         """Return the bytes of a value; `PayloadError` where it does not fit."""
         try:
             return bytes(leaf_value(self._linked.root, value, LOOSE))
         except ValueError as error:
-            raise PayloadError("does-not-fit", str(error)) from None
+            raise misfit(str(error)) from None
 
     def explain(self, data: bytes) -> Piece:
         """Return one piece, which cannot be read where it has no value."""
@@ -112,7 +111,7 @@ class AvroJsonCodec(AvroCodec):
         try:
             spelled = orjson.loads(data)
         except orjson.JSONDecodeError as error:
-            raise PayloadError("does-not-fit", f"not JSON: {error}") from None
+            raise misfit(f"not JSON: {error}") from None
         binary = _FromJson().written(self._linked.root, spelled)
         try:
             return self._reader.read(binary, LIMITS.json_values)
@@ -148,10 +147,10 @@ class _FromJson(ValueWriter):
         if value is not None or "null" not in node.index:
             if not isinstance(value, dict) or len(value) != 1:
                 text = f"{json_kind(value)} for a union, which needs an object with the type as key"
-                raise Misfit(text, path)
+                raise misfit(text, path=path)
             ((name, inner),) = value.items()
             if name not in node.index or name == "null":
-                raise Misfit(f"the union has no type {name[:80]}", path)
+                raise misfit(f"the union has no type {name[:80]}", path=path)
         at = node.index[name]
         return zigzag(at) + self.value(node.parts[at], inner, path, depth, exact)
 
@@ -160,7 +159,7 @@ class _FromJson(ValueWriter):
         for field, part in zip(node.fields, node.parts, strict=True) if type(value) is dict else ():
             where = inside(path, field.name)
             if field.name not in value:
-                raise Misfit("the field is missing", where)
+                raise misfit("the field is missing", path=where)
             parts.append(self.value(part, value[field.name], where, depth, exact))
         if type(value) is not dict or len(value) != len(parts):
             return super().record(node, value, path, depth, exact)  # says what is wrong

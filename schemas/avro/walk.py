@@ -14,7 +14,7 @@ from kafkascope.schemas.avro.linking import Linked
 from kafkascope.schemas.avro.logical import shown
 from kafkascope.schemas.avro.types import CONTAINERS, AvroType, inside
 from kafkascope.schemas.limits import LIMITS
-from kafkascope.schemas.model import UNREAD, PayloadError, Piece, of_double
+from kafkascope.schemas.model import UNREAD, PayloadError, Piece, misfit, of_double
 
 BRANCH: Final = "union branch"
 KEY: Final = "map key"
@@ -33,7 +33,7 @@ def complaint(linked: Linked, data: bytes) -> PayloadError:
     walk = _Walk(linked, data)
     walk.pieces()
     # Without an error the reader and the walk do not agree: a defect, but no crash.
-    return walk.error or PayloadError("does-not-fit", "the payload does not match the schema")
+    return walk.error or misfit("the payload does not match the schema")
 
 
 class _Walk:
@@ -64,7 +64,7 @@ class _Walk:
         return Piece("", piece.type, None, 0, end, (*whole, rest))
 
     def refuse(self, text: str, path: str, offset: int) -> NoReturn:
-        raise PayloadError("does-not-fit", text, path=path, offset=offset)
+        raise misfit(text, offset, path)
 
     def varint(self, what: str, path: str, bits: int = 64) -> int:
         begin = self.at

@@ -10,7 +10,7 @@ from typing import Any, Final
 from kafkascope.schemas.avro.logical import conversion, decimal_bytes, take_uuid
 from kafkascope.schemas.avro.types import CONTAINERS, AvroType, inside
 from kafkascope.schemas.limits import LIMITS
-from kafkascope.schemas.model import NON_FINITE, PayloadError, varint
+from kafkascope.schemas.model import NON_FINITE, PayloadError, misfit, varint
 
 # How a value has to fit. Exactly: it decodes to the very same value. Properly: and it is what its
 # type is for; a text that is no uuid decodes as one all the same. Loosely: it can stand for a
@@ -20,15 +20,6 @@ EXACT: Final = 1
 LOOSE: Final = 0
 
 _FLOAT: Final = struct.Struct("<f")
-
-
-class Misfit(Exception):
-    """A value that a type does not take."""
-
-    def __init__(self, text: str, path: str) -> None:
-        super().__init__(text)
-        self.text = text
-        self.path = path
 
 
 class TooLong(Exception):
@@ -53,11 +44,8 @@ class ValueWriter:
         """Return the bytes of a value; `PayloadError` where it does not fit."""
         try:
             return self.value(root, value, "", 1, LOOSE)
-        except Misfit as error:
-            raise PayloadError("does-not-fit", error.text, path=error.path) from None
         except TooLong:
-            text = "too many nested unions to choose their branches"
-            raise PayloadError("does-not-fit", text) from None
+            raise misfit("too many nested unions to choose their branches") from None
 
     def value(self, node: AvroType, value: Any, path: str, depth: int, exact: int) -> bytes:
         self.step()
@@ -67,28 +55,28 @@ class ValueWriter:
             try:
                 return encoded(node, self.leaf(node, value, exact))
             except ValueError as error:
-                raise Misfit(str(error), path) from None
+                raise misfit(str(error), path=path) from None
         if depth > LIMITS.nesting:
-            raise Misfit(f"nested deeper than {LIMITS.nesting} levels", path)
+            raise misfit(f"nested deeper than {LIMITS.nesting} levels", path=path)
         if node.kind == "record":
             return self.record(node, value, path, depth + 1, exact)
         (inner,) = node.parts
         parts: list[bytes] = []
         if node.kind == "array":
             if not isinstance(value, list | tuple):
-                raise Misfit(f"{json_kind(value)} for an array", path)
+                raise misfit(f"{json_kind(value)} for an array", path=path)
             for at, each in enumerate(value):
                 parts.append(self.value(inner, each, f"{path}[{at}]", depth + 1, exact))
         elif not isinstance(value, dict):
-            raise Misfit(f"{json_kind(value)} for a map", path)
+            raise misfit(f"{json_kind(value)} for a map", path=path)
         else:
             for key, each in value.items():
                 if not isinstance(key, str):
-                    raise Misfit("a key that is not text", path)
+                    raise misfit("a key that is not text", path=path)
                 try:
                     name = utf8(key)
                 except ValueError as error:
-                    raise Misfit(str(error), path) from None
+                    raise misfit(str(error), path=path) from None
                 part = self.value(inner, each, inside(path, key), depth + 1, exact)
                 parts.append(zigzag(len(name)) + name + part)
         return (zigzag(len(parts)) + b"".join(parts) if parts else b"") + b"\0"
@@ -103,14 +91,14 @@ class ValueWriter:
 
     def record(self, node: AvroType, value: Any, path: str, depth: int, exact: int) -> bytes:
         if not isinstance(value, dict):
-            raise Misfit(f"{json_kind(value)} for the record {node.name}", path)
+            raise misfit(f"{json_kind(value)} for the record {node.name}", path=path)
         names = dict.fromkeys(field.name for field in node.fields)
         for name in names:
             if name not in value:
-                raise Misfit(f"{node.name} without its field {name}", path)
+                raise misfit(f"{node.name} without its field {name}", path=path)
         if len(value) != len(names):
             other = next(key for key in value if key not in names)
-            raise Misfit(f"{node.name} has no field {str(other)[:80]}", path)
+            raise misfit(f"{node.name} has no field {str(other)[:80]}", path=path)
         return b"".join(
             self.value(part, value[name], inside(path, name), depth, exact)
             for name, part in zip(names, node.parts, strict=True)
@@ -122,7 +110,7 @@ class ValueWriter:
         if choice is not None:
             at, strict, why, where = choice
             if why:
-                raise Misfit(why, where)
+                raise misfit(why, path=where)
             return zigzag(at) + self.value(node.parts[at], value, path, depth, strict)
         names = ", ".join(branch.shown for branch in node.parts[:20])
         why, where, tried = f"{json_kind(value)} for one of {names}", path, False
@@ -133,7 +121,7 @@ class ValueWriter:
                     continue
                 try:
                     part = self.value(branch, value, path, depth, strict)
-                except Misfit as error:
+                except PayloadError as error:
                     # The one that went furthest says most.
                     if not tried or len(error.path) > len(where):
                         why, where, tried = error.text, error.path, True
@@ -143,7 +131,7 @@ class ValueWriter:
                 return zigzag(at) + part
         if isinstance(value, dict | list):
             self.choices[key] = -1, exact, why, where
-        raise Misfit(why, where)
+        raise misfit(why, path=where)
 
 
 def _may_fit(branch: AvroType, value: Any) -> bool:

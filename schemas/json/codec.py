@@ -14,7 +14,7 @@ from kafkascope.schemas.json import values as json_text
 from kafkascope.schemas.json.keywords import Exhausted, SchemaBounds, bounds, counted
 from kafkascope.schemas.json.text import address_of, objects, schema_of
 from kafkascope.schemas.limits import LIMITS
-from kafkascope.schemas.model import Exact, Lookup, PayloadError, Piece, Selector, Value
+from kafkascope.schemas.model import Exact, Lookup, PayloadError, Piece, Selector, Value, misfit
 
 
 def compile(text: str, dependencies: Mapping[str, str], lookup: Lookup) -> JsonCodec:
@@ -124,7 +124,7 @@ class JsonCodec:
         error = self._error(value, len(data))
         if error is not None:
             path = list(error.absolute_path)
-            raise _misfit(error, json_text.place(data, path) if path else 0)
+            raise _refusal(error, json_text.place(data, path) if path else 0)
         return shown
 
     def encode(self, value: Value) -> bytes:
@@ -143,7 +143,7 @@ class JsonCodec:
             value = _put(value, path, number)
             data = json_text.dump(value)
             checked, _ = json_text.parse(data)
-        raise _misfit(error)
+        raise _refusal(error)
 
     def explain(self, data: bytes) -> Piece:
         """Return the members and elements of the text with their bytes."""
@@ -201,9 +201,9 @@ def _of_libraries() -> tuple[type[Exception], ...]:
     )
 
 
-def _misfit(error: Any, offset: int = 0) -> PayloadError:
+def _refusal(error: Any, offset: int = 0) -> PayloadError:
     text = f"{error.validator or 'false'}: {error.message[:300]}"
-    return PayloadError("does-not-fit", text, path=_path(error.absolute_path), offset=offset)
+    return misfit(text, path=_path(error.absolute_path), offset=offset)
 
 
 def _bad_schema(error: Exception) -> PayloadError:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 
 from kafkascope.schemas.limits import LIMITS
-from kafkascope.schemas.model import UNFIT, Exact, PayloadError, Piece, Value, nested
+from kafkascope.schemas.model import UNFIT, Exact, PayloadError, Piece, Value, misfit, nested
 
 _LONG_NUMBER: Final = re.compile(rb"[0-9.]{16}|[eE][+-]?[0-9]{3}")
 """A double holds any number of 15 digits and of two digits in its exponent."""
@@ -61,7 +61,7 @@ def dump(value: Value) -> bytes:
                 raise
             return text.encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
-        raise PayloadError("does-not-fit", f"not a JSON value: {error!s:.100}") from None
+        raise misfit(f"not a JSON value: {error!s:.100}") from None
 
 
 def explain(data: bytes) -> Piece:
@@ -115,7 +115,7 @@ class _Numbers:
 
     def number(self, text: str) -> Any:
         if len(text) > LIMITS.json_digits:
-            raise PayloadError("does-not-fit", f"a number of {len(text)} characters")
+            raise misfit(f"a number of {len(text)} characters")
         number = int(text) if text.lstrip("-").isdigit() else float(text)
         whole = isinstance(number, int)
         fits = -(1 << 63) <= number < 1 << 64 if whole else is_exact(text, number)
@@ -135,7 +135,7 @@ def _parse_exactly(data: bytes, numbers: _Numbers) -> Value:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise PayloadError("does-not-fit", "text that is not UTF-8", offset=error.start) from None
+        raise misfit("text that is not UTF-8", error.start) from None
     decoder = json.JSONDecoder(
         parse_int=numbers.number, parse_float=numbers.number, parse_constant=_constant
     )
@@ -145,7 +145,7 @@ def _parse_exactly(data: bytes, numbers: _Numbers) -> Value:
     except json.JSONDecodeError as error:
         at = len(text[: error.pos].encode("utf-8", "surrogatepass"))
         said = "the end of the text" if at >= len(data) else error.msg
-        raise PayloadError("does-not-fit", f"not JSON: {said}", offset=at) from None
+        raise misfit(f"not JSON: {said}", at) from None
     except RecursionError:
         raise _too_deep() from None
     rest = text[end:].lstrip(" \t\n\r")
@@ -156,11 +156,11 @@ def _parse_exactly(data: bytes, numbers: _Numbers) -> Value:
 
 
 def _constant(text: str) -> Any:
-    raise PayloadError("does-not-fit", f"not JSON: {text}")
+    raise misfit(f"not JSON: {text}")
 
 
 def _too_deep() -> PayloadError:
-    return PayloadError("does-not-fit", f"nested deeper than {LIMITS.json_nesting}")
+    return misfit(f"nested deeper than {LIMITS.json_nesting}")
 
 
 def _check_depth(data: bytes, value: Value) -> None:

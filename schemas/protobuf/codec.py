@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import Any, Final
 
 from kafkascope.schemas.limits import LIMITS, Limits
-from kafkascope.schemas.model import Lookup, PayloadError, Piece, Selector, Value, of_bytes
+from kafkascope.schemas.model import Lookup, PayloadError, Piece, Selector, Value, misfit, of_bytes
 from kafkascope.schemas.protobuf import walk, writer
 from kafkascope.schemas.protobuf.files import Loaded, load, messages_of
 from kafkascope.schemas.protobuf.reader import HasUnknown, MessageReaders, Read
@@ -82,7 +82,7 @@ class CompiledProtobuf:
             messages, name = found.nested_type, f"{name}.{found.name}".lstrip(".")
         if found is None:
             path = ", ".join(str(index) for index in indexes[:10])
-            raise PayloadError("does-not-fit", f"the schema has no message [{path}]")
+            raise misfit(f"the schema has no message [{path}]")
         return self._loaded.pool.FindMessageTypeByName(name)
 
     def _named(self, name: str) -> Any:
@@ -99,7 +99,7 @@ class CompiledProtobuf:
         ]
         if len(found) != 1:
             text = ", ".join(found[:3]) if found else "there is none"
-            raise PayloadError("does-not-fit", f"no one message {name[:100]}: {text}")
+            raise misfit(f"no one message {name[:100]}: {text}")
         return self._loaded.pool.FindMessageTypeByName(found[0])
 
     def _other(self, url: str) -> MessageCodec | None:
@@ -133,7 +133,7 @@ class CompiledProtobuf:
         try:
             if self._depth > self.limits.any_nesting:
                 text = f"more than {self.limits.any_nesting} nested Any messages"
-                raise PayloadError("does-not-fit", text)
+                raise misfit(text)
             # Either way to its end: to try both at each depth would double the time there.
             value = codec.read(data) if fast else codec.walk(data)
         finally:
@@ -149,7 +149,7 @@ class CompiledProtobuf:
         url = value["@type"]
         codec = self._other(url)
         if codec is None:
-            raise PayloadError("does-not-fit", f"no schema has the type {url[:100]}")
+            raise misfit(f"no schema has the type {url[:100]}")
         inner: Any = {name: each for name, each in value.items() if name != "@type"}
         if codec.has_own_form:
             inner = inner.get("value")

@@ -12,11 +12,11 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from kafkascope.schemas.limits import LIMITS
-from kafkascope.schemas.model import UNFIT, PayloadError, Piece, Value, of_bytes, of_double
+from kafkascope.schemas.model import UNFIT, PayloadError, Piece, Value, misfit, of_bytes, of_double
 from kafkascope.schemas.protobuf import forms
 from kafkascope.schemas.protobuf.kinds import FIXED32, FIXED64, KINDS, LENGTH, STOP, VARINT, WIRES
 from kafkascope.schemas.protobuf.types import MessageField, MessageType
-from kafkascope.schemas.protobuf.wire import Fault, length, raw, scalar, tag
+from kafkascope.schemas.protobuf.wire import length, raw, scalar, tag
 
 AnyForm = Callable[[str, bytes], Value]
 """Returns the value of a google.protobuf.Any's type and bytes; None if its type is not known."""
@@ -56,11 +56,8 @@ class Held:
 def decode(message: MessageType, data: bytes, any_form: AnyForm) -> Value:
     """Return the value of a message; `PayloadError` with path and offset."""
     walk, held = WireWalk(data, any_form), Held(message, 0)
-    try:
-        walk.read(held, 0, len(data), 0)
-        return walk.form(held)
-    except Fault as fault:
-        raise fault.error() from None
+    walk.read(held, 0, len(data), 0)
+    return walk.form(held)
 
 
 def explain(message: MessageType, data: bytes, any_form: AnyForm) -> Piece:
@@ -69,8 +66,7 @@ def explain(message: MessageType, data: bytes, any_form: AnyForm) -> Piece:
     try:
         walk.read(held, 0, end, 0)
         form = walk.form(held)
-    except Fault as fault:
-        error = fault.error()
+    except PayloadError as error:
         place = f"{error.path}: " if error.path else ""
         out = pieces(held)
         begin = out[-1].end if out else 0
@@ -127,14 +123,14 @@ class WireWalk:
     def read(self, held: Held, at: int, end: int, depth: int, group: int = 0) -> int:
         """Read fields up to the end, or to the one of a group; return where it stopped."""
         if depth > LIMITS.nesting:
-            raise Fault(f"messages nested deeper than {LIMITS.nesting}", at)
+            raise misfit(f"messages nested deeper than {LIMITS.nesting}", at)
         fields = held.type.fields
         while at < end:
             begin = at
             number, wire, at = tag(self._data, at, end)
             if wire == STOP:
                 if number != group:
-                    raise Fault(f"end of group {number}, which did not start", begin)
+                    raise misfit(f"end of group {number}, which did not start", begin)
                 held.end = at
                 return at
             field = fields.get(number)
@@ -144,11 +140,11 @@ class WireWalk:
                 continue
             try:
                 at = self._field(held, field, wire, begin, at, end, depth)
-            except Fault as fault:
-                fault.path.append(field.name)
+            except PayloadError as error:
+                error.within(field.name)
                 raise
         if group:
-            raise Fault(f"group {group} does not end", end)
+            raise misfit(f"group {group} does not end", end)
         held.end = at
         return at
 
@@ -164,7 +160,7 @@ class WireWalk:
             held.parts.append(Part(field, None, packed, begin, stop))
             return stop
         if wire != field.wire:
-            raise Fault(f"{WIRES[wire]}, expected {WIRES[field.wire]} of {field.kind}", begin)
+            raise misfit(f"{WIRES[wire]}, expected {WIRES[field.wire]} of {field.kind}", begin)
         if field.message is None:
             return self._scalar(held, held.parts, field, begin, at, end)
         index, value = None, Held(field.message, begin)
@@ -183,9 +179,9 @@ class WireWalk:
             if self._shown and field.message.special:
                 value.end, value.form = None, self.form(value)
                 value.end = at
-        except Fault as fault:
+        except PayloadError as error:
             if field.repeated and not field.map:
-                fault.path.append(f"[{index}]")
+                error.within(f"[{index}]")
             raise
         return at
 
@@ -195,9 +191,9 @@ class WireWalk:
         index = held.counts.get(field.number, 0) if field.repeated else None
         try:
             value, at = scalar(field, self._data, at, end)
-        except Fault as fault:
+        except PayloadError as error:
             if index is not None:
-                fault.path.append(f"[{index}]")
+                error.within(f"[{index}]")
             raise
         if index is not None:
             held.counts[field.number] = index + 1
@@ -213,7 +209,7 @@ class WireWalk:
             try:
                 if value is None:
                     if field.required:
-                        raise Fault("is required, but missing", held.begin)
+                        raise misfit("is required, but missing", held.begin)
                 elif field.map:
                     out[field.name] = self._map(field, value)
                 elif field.repeated:
@@ -223,8 +219,8 @@ class WireWalk:
                     out[field.name] = self.form(value)
                 elif field.presence or value or forms.is_negative_zero(value):
                     out[field.name] = _scalar_form(field, value)
-            except Fault as fault:
-                fault.path.append(field.name)
+            except PayloadError as error:
+                error.within(field.name)
                 raise
         unknown = [part.value for part in held.parts if part.field is None]
         if unknown:
@@ -240,8 +236,8 @@ class WireWalk:
         try:
             for value in values:
                 out.append(self.form(value))
-        except Fault as fault:
-            fault.path.append(f"[{len(out)}]")
+        except PayloadError as error:
+            error.within(f"[{len(out)}]")
             raise
         return out
 
@@ -253,14 +249,14 @@ class WireWalk:
             got = _merged(entry)
             name = got.get(1, KINDS[key.kind].empty)
             if isinstance(name, bytes):
-                raise Fault("a key that is not UTF-8", entry.begin)
+                raise misfit("a key that is not UTF-8", entry.begin)
             if value.message is None:
                 out[name] = _scalar_form(value, got.get(2, KINDS[value.kind].empty))
                 continue
             try:
                 out[name] = self.form(got.get(2) or Held(value.message, entry.begin))
-            except Fault as fault:
-                fault.path.append(key_name(name))
+            except PayloadError as error:
+                error.within(key_name(name))
                 raise
         return {key_name(name): out[name] for name in sorted(out)}
 
@@ -270,10 +266,7 @@ class WireWalk:
             value = self._any_form(url, got.get(2, b"")) if isinstance(url, str) else None
         except PayloadError as error:
             # Where its bytes stand is not kept: the place is that of the whole.
-            fault = Fault(error.text, held.begin)
-            if error.path:
-                fault.path.append(error.path)
-            raise fault from None
+            raise misfit(error.text, held.begin, error.path) from None
         return out if value is None else value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kafkascope.schemas.limits import LIMITS
-from kafkascope.schemas.model import PayloadError, of_bytes
+from kafkascope.schemas.model import misfit, of_bytes
 from kafkascope.schemas.protobuf.kinds import FIXED32, FIXED64, KINDS, LENGTH, STOP, VARINT, WIRES
 from kafkascope.schemas.protobuf.types import MessageField
 
@@ -13,28 +13,12 @@ _MOST_LENGTH: Final = 0x7FFFFFFF
 _MOST_TAG: Final = 0xFFFFFFFF
 
 
-class Fault(Exception):
-    """Bytes or a value do not fit; the path grows on its way out."""
-
-    def __init__(self, text: str, offset: int = 0) -> None:
-        super().__init__(text)
-        self.text, self.offset = text, offset
-        self.path: list[str] = []
-
-    def error(self) -> PayloadError:
-        """Return the error with the whole path."""
-        path = ""
-        for part in reversed(self.path):
-            path += part if part.startswith("[") or not path else f".{part}"
-        return PayloadError("does-not-fit", self.text, path=path, offset=self.offset)
-
-
 def tag(data: bytes, at: int, end: int) -> tuple[int, int, int]:
     """Return number and wire type of a field, and where its value begins."""
     value, behind = varint(data, at, end, "a field's number")
     number, wire = value >> 3, value & 7
     if value > _MOST_TAG or not number or wire > FIXED32:
-        raise Fault(f"{value} is not a field number and type", at)
+        raise misfit(f"{value} is not a field number and type", at)
     return number, wire, behind
 
 
@@ -43,7 +27,7 @@ def scalar(field: MessageField, data: bytes, at: int, end: int) -> tuple[Any, in
     kind, fixed = KINDS[field.kind], KINDS[field.kind].fixed
     if fixed is not None:
         if end - at < fixed.size:
-            raise Fault(f"{end - at} of {fixed.size} bytes of {field.kind}", at)
+            raise misfit(f"{end - at} of {fixed.size} bytes of {field.kind}", at)
         return fixed.unpack_from(data, at)[0], at + fixed.size
     if kind.wire == LENGTH:
         size, at = length(data, at, end)
@@ -54,7 +38,7 @@ def scalar(field: MessageField, data: bytes, at: int, end: int) -> tuple[Any, in
             return raw.decode("utf-8"), at + size
         except UnicodeDecodeError as error:
             if field.utf8:
-                raise Fault("text that is not UTF-8", at + error.start) from None
+                raise misfit("text that is not UTF-8", at + error.start) from None
             return raw, at + size
     value, at = varint(data, at, end, field.kind)
     if not kind.bits:
@@ -80,8 +64,8 @@ def varint(data: bytes, at: int, end: int, what: str) -> tuple[int, int]:
             return value & 0xFFFFFFFFFFFFFFFF, at
         shift += 7
         if shift >= 70:
-            raise Fault(f"{what} of more than 10 bytes", begin)
-    raise Fault(f"the end in {what}", begin)
+            raise misfit(f"{what} of more than 10 bytes", begin)
+    raise misfit(f"the end in {what}", begin)
 
 
 def length(data: bytes, at: int, end: int) -> tuple[int, int]:
@@ -89,7 +73,7 @@ def length(data: bytes, at: int, end: int) -> tuple[int, int]:
     begin = at
     size, at = varint(data, at, end, "a length")
     if size > _MOST_LENGTH or size > end - at:
-        raise Fault(f"length {size}, {end - at} bytes are left", begin)
+        raise misfit(f"length {size}, {end - at} bytes are left", begin)
     return size, at
 
 
@@ -106,19 +90,19 @@ def raw(
     elif wire in (FIXED32, FIXED64):
         size = 4 if wire == FIXED32 else 8
         if end - at < size:
-            raise Fault(f"{end - at} of {size} bytes of an unknown field", at)
+            raise misfit(f"{end - at} of {size} bytes of an unknown field", at)
         value = int.from_bytes(data[at : at + size], "little")
         at += size
     else:
         if depth > LIMITS.nesting:
-            raise Fault(f"groups nested deeper than {LIMITS.nesting}", at)
+            raise misfit(f"groups nested deeper than {LIMITS.nesting}", at)
         value = []
         while True:
             begin = at
             inner, kind, at = tag(data, at, end)
             if kind == STOP:
                 if inner != number:
-                    raise Fault(f"end of group {inner}, which did not start", begin)
+                    raise misfit(f"end of group {inner}, which did not start", begin)
                 break
             entry, at = raw(data, inner, kind, at, end, depth + 1)
             value.append(entry)

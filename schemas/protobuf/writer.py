@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from kafkascope.schemas.limits import LIMITS
-from kafkascope.schemas.model import NON_FINITE, Value, varint
+from kafkascope.schemas.model import NON_FINITE, PayloadError, Value, misfit, varint
 from kafkascope.schemas.protobuf import forms
 from kafkascope.schemas.protobuf.kinds import FIXED, KINDS, LENGTH, START, STOP, VARINT
 from kafkascope.schemas.protobuf.types import MessageField, MessageType
-from kafkascope.schemas.protobuf.wire import Fault
 
 AnyBytes = Callable[[Any], dict[str, Any] | None]
 """Returns type and bytes of the form of a google.protobuf.Any; None if it stands as it is."""
@@ -20,18 +19,15 @@ AnyBytes = Callable[[Any], dict[str, Any] | None]
 
 def encode(message: MessageType, value: Value, any_bytes: AnyBytes) -> bytes:
     """Return the bytes of a message; `PayloadError` with the path of what does not fit."""
-    try:
-        return _Writer(any_bytes).message(message, value, 0)
-    except Fault as fault:
-        raise fault.error() from None
+    return _Writer(any_bytes).message(message, value, 0)
 
 
 @contextmanager
 def _within(part: object) -> Iterator[None]:
     try:
         yield
-    except Fault as fault:
-        fault.path.append(str(part)[:100])
+    except PayloadError as error:
+        error.within(str(part)[:100])
         raise
 
 
@@ -41,31 +37,31 @@ class _Writer:
 
     def message(self, message: MessageType, value: Any, depth: int) -> bytes:
         if depth > LIMITS.nesting:
-            raise Fault(f"messages nested deeper than {LIMITS.nesting}")
+            raise misfit(f"messages nested deeper than {LIMITS.nesting}")
         if message.special == "google.protobuf.Any":
             value = self._any_bytes(value) or value
         elif message.special:
             try:
                 value = forms.plain(message.special, value)
             except ValueError as error:
-                raise Fault(str(error)) from None
+                raise misfit(str(error)) from None
         if not isinstance(value, dict):
             raise _wrong(value, f"an object of {message.full_name}")
         names = message.names
         surplus = [name for name in value if name not in names and name != message.unknown]
         if surplus:
             with _within(surplus[0]):
-                raise Fault(f"{message.full_name} has no such field")
+                raise misfit(f"{message.full_name} has no such field")
         out = bytearray()
         oneofs: dict[str, str] = {}
         for field in message.fields.values():
             with _within(field.name):
                 if field.name not in value:
                     if field.required:
-                        raise Fault("is required, but missing")
+                        raise misfit("is required, but missing")
                     continue
                 if field.oneof and oneofs.setdefault(field.oneof, field.name) != field.name:
-                    raise Fault(f"beside {oneofs[field.oneof]}, of which oneof is either")
+                    raise misfit(f"beside {oneofs[field.oneof]}, of which oneof is either")
                 self._field(out, field, value[field.name], depth)
         with _within(message.unknown):
             out += self._unknown(value.get(message.unknown, []), depth)
@@ -143,7 +139,7 @@ class _Writer:
         try:
             return value.encode("utf-8")
         except UnicodeEncodeError:
-            raise Fault("text with an unpaired surrogate") from None
+            raise misfit("text with an unpaired surrogate") from None
 
     def _number(self, field: MessageField, value: Any) -> Any:
         if not isinstance(value, str):
@@ -159,7 +155,7 @@ class _Writer:
 
     def _unknown(self, value: Any, depth: int) -> bytes:
         if depth > LIMITS.nesting:
-            raise Fault(f"groups nested deeper than {LIMITS.nesting}")
+            raise misfit(f"groups nested deeper than {LIMITS.nesting}")
         if not isinstance(value, list):
             raise _wrong(value, "an array")
         out = bytearray()
@@ -189,8 +185,8 @@ class _Writer:
                 raise _wrong(other, "varint, fixed64, bytes, group or fixed32")
 
 
-def _wrong(value: Any, wanted: str) -> Fault:
-    return Fault(f"{value!r:.60} is not {wanted}")
+def _wrong(value: Any, wanted: str) -> PayloadError:
+    return misfit(f"{value!r:.60} is not {wanted}")
 
 
 def _varint(value: int) -> bytes:
