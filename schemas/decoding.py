@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkascope.schemas.framing import (
@@ -152,16 +152,15 @@ class Payloads:
                     failed = failed or Decoded(None, each.key, None, error.without_frames())
                     continue
             for schema in schemas:
-                decoded = self._with(topic, side, each, schema)
-                if decoded.error is not None:
-                    other = self._without_index(topic, side, each, schema)
-                    decoded = other or self._as_json(topic, side, each, schema) or decoded
-                if decoded.error is None:
+                for reading in _readings(each, schema):
+                    decoded = self._with(topic, side, reading, schema)
+                    if decoded.error is not None or (each.typed and _is_odd(reading, decoded)):
+                        failed = failed or decoded
+                        continue
                     found = decoded.found
                     if found is not None and found.at == PREFIX and schema.format != "protobuf":
                         self._remember(topic, side, data, found)
                     return decoded
-                failed = failed or decoded
         assigned = self.known.assigned.get((topic or "", side))
         if assigned is not None:
             whole = Candidate(SchemaKey("id", 0), data, 0, True, "", assigned.selector)
@@ -176,30 +175,6 @@ class Payloads:
             return None
         text = f"no schema with {unknown.key}"
         return Decoded(None, unknown.key, None, PayloadError("unknown-schema", text))
-
-    def _without_index(
-        self, topic: str | None, side: Side, each: Candidate, schema: Schema
-    ) -> Decoded | None:
-        """Decode as the first message of a Protobuf file: KafkaJS writes no index before it. Its
-        fields never look like one of three levels or less, which begins with a tag of field 0."""
-        if schema.format != "protobuf" or each.typed != "index" or each.key.namespace != "id":
-            return None
-        if not each.data:
-            return None
-        decoded = self._with(topic, side, each._replace(typed=""), schema)
-        unknown = any(isinstance(one, dict) and UNKNOWN in one for one in nested(decoded.value))
-        return None if decoded.error is not None or unknown else decoded
-
-    def _as_json(
-        self, topic: str | None, side: Side, each: Candidate, schema: Schema
-    ) -> Decoded | None:
-        """Decode what Apicurio's serializer writes with apicurio.registry.avro.encoding=JSON: with
-        the id before the payload, no header says so. In binary, a first field that begins as JSON
-        does would be a text of a negative length, or a number that text follows by chance."""
-        if schema.format != "avro" or each.json or each.data[:1] not in JSON_BEGINS:
-            return None
-        decoded = self._with(topic, side, each._replace(json=True), schema)
-        return None if decoded.error is not None else decoded
 
     def _unpacked(self, each: Candidate) -> Candidate:
         """Decompress a payload, unless the total of unusual expansions is used up."""
@@ -282,6 +257,27 @@ class Payloads:
         """Return the parts of a payload with their bytes, counted from the start of the key or
         value."""
         return shifted(found.codec.explain(found.data), found.at)
+
+
+def _readings(each: Candidate, schema: Schema) -> Iterator[Candidate]:
+    """Yield a candidate as its framing says, and as some serializers write with that framing."""
+    yield each
+    typed = each.typed == "index" and each.key.namespace == "id"
+    if schema.format == "protobuf" and typed and each.data:
+        # KafkaJS writes no index before the first message of a file. Its fields never look like
+        # one of three levels or less, which begins with a tag of field 0.
+        yield each._replace(typed="")
+    if schema.format == "avro" and not each.json and each.data[:1] in JSON_BEGINS:
+        # What Apicurio's serializer writes with apicurio.registry.avro.encoding=JSON: with the id
+        # before the payload, no header says so. In binary, a first field that begins as JSON does
+        # would be a text of a negative length, or a number that text follows by chance.
+        yield each._replace(json=True)
+
+
+def _is_odd(reading: Candidate, decoded: Decoded) -> bool:
+    """Return whether what was read without an index has fields that its type does not know."""
+    values = nested(decoded.value) if not reading.typed else ()
+    return any(isinstance(one, dict) and UNKNOWN in one for one in values)
 
 
 def _refuse_too_much(format: Format, data: bytes) -> None:
