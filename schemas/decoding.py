@@ -292,7 +292,6 @@ def _refuse_too_much(format: Format, data: bytes) -> None:
 
 
 def shifted(piece: Piece, by: int) -> Piece:
-    """Return a piece with its offsets moved."""
     inner = tuple(shifted(each, by) for each in piece.pieces)
     return piece._replace(begin=piece.begin + by, end=piece.end + by, pieces=inner)
 

@@ -217,7 +217,6 @@ class SchemaBudget:
         """Sentences beyond those."""
 
     def holds(self, size: int) -> bool:
-        """Return whether a size is left."""
         return self.used + size <= self._most
 
     def take(self, size: int, problem: str) -> bool:
@@ -229,7 +228,6 @@ class SchemaBudget:
         return True
 
     def refuse(self, problem: str) -> None:
-        """Report what is left out."""
         if problem in self.problems:
             return
         if len(self.problems) >= self._most_problems:

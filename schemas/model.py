@@ -55,7 +55,6 @@ class PayloadError(Error):
         self.path = f"{part}{dot}{self.path}"
 
     def shifted(self, by: int) -> PayloadError:
-        """Return the error with its offset moved."""
         return PayloadError(self.reason, self.text, path=self.path, offset=self.offset + by)
 
     def as_json(self) -> dict[str, Any]:
@@ -153,7 +152,6 @@ def of_double(number: float) -> float | str:
 
 
 def dumps(value: Value) -> bytes:
-    """Return a value as JSON."""
     try:
         return orjson.dumps(value)
     except TypeError:

@@ -88,7 +88,6 @@ def address_of(url: str) -> Address:
 
 
 def credentials() -> str | None:
-    """Return the value of the header that authenticates, from the environment."""
     token, user = os.environ.get(TOKEN), os.environ.get(USER)
     if token:
         return f"Bearer {token}"

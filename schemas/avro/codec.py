@@ -42,18 +42,15 @@ class AvroCodec:
         return AvroReader(self._linked)
 
     def decode(self, data: bytes) -> Value:
-        """Return the value; `PayloadError` where the bytes do not fit to the last one."""
         try:
             return self._reader.read(data)
         except REFUSALS:
             raise complaint(self._linked, data) from None
 
     def encode(self, value: Value) -> bytes:
-        """Return the bytes of a value; `PayloadError` where it does not fit."""
         return write(self._linked.root, value)
 
     def explain(self, data: bytes) -> Piece:
-        """Return the pieces of a payload with their bytes, as far as it can be read."""
         return explain(self._linked, data)
 
     def codec(self, which: Selector = None) -> AvroCodec:
@@ -84,7 +81,6 @@ class RawCodec(AvroCodec):
             raise misfit(str(error)) from None
 
     def encode(self, value: Value) -> bytes:
-        """Return the bytes of a value; `PayloadError` where it does not fit."""
         try:
             return bytes(leaf_value(self._linked.root, value, LOOSE))
         except ValueError as error:
@@ -120,7 +116,6 @@ class AvroJsonCodec(AvroCodec):
             raise PayloadError(why.reason, why.text, path=why.path) from None
 
     def encode(self, value: Value) -> bytes:
-        """Return the JSON text of a value."""
         binary = super().encode(value)
         return orjson.dumps(AvroReader(self._linked, json=True).read(binary, LIMITS.json_values))
 

@@ -181,7 +181,6 @@ def _whole(nanos: int, unit: int, text: str) -> int:
 
 
 def take_uuid(text: str) -> bytes:
-    """Return the 16 bytes of a uuid."""
     if len(text) != 36:
         raise ValueError(f"{text[:80]!r} is not a UUID")
     return UUID(text).bytes

@@ -51,7 +51,6 @@ class Parsed:
 
 
 def bad(text: str, path: str = "") -> NoReturn:
-    """Refuse a schema."""
     raise PayloadError("bad-schema", text, path=path)
 
 

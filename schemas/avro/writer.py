@@ -158,7 +158,6 @@ def zigzag(number: int) -> bytes:
 
 
 def encoded(node: AvroType, raw: Any) -> bytes:
-    """Return the bytes of what `leaf_value` returns."""
     match node.kind:
         case "null":
             return b""
@@ -175,7 +174,6 @@ def encoded(node: AvroType, raw: Any) -> bytes:
 
 
 def json_kind(value: Any) -> str:
-    """Return what kind of JSON a value is."""
     match value:
         case None:
             return "null"
@@ -274,7 +272,6 @@ def _fitted(data: bytes, node: AvroType) -> bytes:
 
 
 def whole_number(kind: str, value: Any, exact: int) -> int:
-    """Return an int of 32 or 64 bits."""
     if isinstance(value, float) and not exact and value.is_integer():
         value = int(value)
     if not isinstance(value, int):
@@ -286,7 +283,6 @@ def whole_number(kind: str, value: Any, exact: int) -> int:
 
 
 def real_number(kind: str, value: Any, exact: int) -> float:
-    """Return a float."""
     if isinstance(value, str) and value in NON_FINITE:
         return NON_FINITE[value]
     if not isinstance(value, int | float) or (exact and isinstance(value, int)):

@@ -103,7 +103,6 @@ class JsonCodec:
         return counted(draft)(self._schema, registry=registry)
 
     def codec(self, which: Selector = None) -> JsonCodec:
-        """Return the codec itself: a schema of JSON has one type."""
         return self
 
     @property
@@ -146,7 +145,6 @@ class JsonCodec:
         raise _refusal(error)
 
     def explain(self, data: bytes) -> Piece:
-        """Return the members and elements of the text with their bytes."""
         return json_text.explain(data)
 
     def _error(self, value: Any, size: int) -> Any:

@@ -53,7 +53,6 @@ class SchemaBounds:
             raise RecursionError
 
     def leave(self) -> None:
-        """Go out of a keyword."""
         self._depth -= 1
 
     def spend(self, steps: int) -> None:

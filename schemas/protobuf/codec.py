@@ -65,7 +65,6 @@ class CompiledProtobuf:
 
     @cached_property
     def readers(self) -> MessageReaders:
-        """The functions that read protobuf's objects."""
         return MessageReaders(partial(self.any_form, fast=True))
 
     def _indexed(self, indexes: tuple[int, ...]) -> Any:
@@ -169,7 +168,6 @@ class MessageCodec:
 
     @property
     def type_name(self) -> str:
-        """Full name of the message."""
         return self._message.full_name
 
     @property
@@ -222,13 +220,10 @@ class MessageCodec:
             self._read = self._schema.readers.of(message)
 
     def walk(self, data: bytes) -> Value:
-        """Return the value, read step by step."""
         return walk.decode(self._message, data, self._any_form)
 
     def encode(self, value: Value) -> bytes:
-        """Return the bytes of a value; `PayloadError` with path where it does not fit."""
         return writer.encode(self._message, value, self._schema.any_bytes)
 
     def explain(self, data: bytes) -> Piece:
-        """Return the fields with their bytes."""
         return walk.explain(self._message, data, self._any_form)

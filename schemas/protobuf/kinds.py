@@ -25,7 +25,6 @@ class FieldKind(NamedTuple):
     fixed: Struct | None = None
 
     def in_range(self, value: int) -> bool:
-        """Return whether an integer has no more bits."""
         size = 1 << (self.bits - self.signed)
         return (-size if self.signed else 0) <= value < size
 

@@ -60,7 +60,6 @@ class Tokens:
         self.cuts.append((begin, self.end, f"[{', '.join(parts)}]" if parts else ""))
 
     def take(self) -> SourceToken:
-        """Return the next token and go on behind it."""
         token = self.next
         self.end = token.begin + len(token.text)
         self.next = self._read()
@@ -79,7 +78,6 @@ class Tokens:
             raise self.wrong(f"expected {sign!r}")
 
     def word(self, what: str) -> str:
-        """Return the identifier that has to be next."""
         if self.next.kind != "word":
             raise self.wrong(f"expected {what}")
         return self.take().text

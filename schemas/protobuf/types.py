@@ -136,7 +136,6 @@ class Types:
         self._enums: dict[str, dict[int, str]] = {}
 
     def of(self, descriptor: Any) -> MessageType:
-        """Return the type of a Descriptor."""
         name = descriptor.full_name
         found = self._types.get(name)
         if found is None:
@@ -144,7 +143,6 @@ class Types:
         return found
 
     def fields_of(self, descriptor: Any) -> dict[int, MessageField]:
-        """Return the fields and known extensions of a message."""
         fields = [(each, each.name) for each in descriptor.fields]
         if descriptor.is_extendable:
             extensions = self._loaded.pool.FindAllExtensions(descriptor)
