@@ -154,7 +154,7 @@ class Payloads:
             for schema in schemas:
                 for reading in _readings(each, schema):
                     decoded = self._with(topic, side, reading, schema)
-                    if decoded.error is not None or (each.typed and _is_odd(reading, decoded)):
+                    if decoded.error is not None or (each.typed and _has_unknown(reading, decoded)):
                         failed = failed or decoded
                         continue
                     found = decoded.found
@@ -274,7 +274,7 @@ def _readings(each: Candidate, schema: Schema) -> Iterator[Candidate]:
         yield each._replace(json=True)
 
 
-def _is_odd(reading: Candidate, decoded: Decoded) -> bool:
+def _has_unknown(reading: Candidate, decoded: Decoded) -> bool:
     """Return whether what was read without an index has fields that its type does not know."""
     values = nested(decoded.value) if not reading.typed else ()
     return any(isinstance(one, dict) and UNKNOWN in one for one in values)

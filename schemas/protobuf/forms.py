@@ -76,11 +76,10 @@ def _timestamp(message: Any) -> Moment | None:
 
 
 def _duration(message: Any) -> str | None:
-    seconds, nanos = message.seconds, message.nanos
-    if abs(seconds) > 315576000000 or abs(nanos) >= 1_000_000_000 or seconds * nanos < 0:
+    try:
+        return str(message.ToJsonString())
+    except ValueError:
         return None  # more than ten thousand years, or two signs
-    sign = "-" if seconds < 0 or nanos < 0 else ""
-    return f"{sign}{abs(seconds)}{_fraction(abs(nanos))}s"
 
 
 def _field_mask(message: Any) -> str | None:

@@ -22,7 +22,7 @@ AnyForm = Callable[[str, bytes], Value]
 """Returns the value of a google.protobuf.Any's type and bytes; None if its type is not known."""
 
 
-class Part(NamedTuple):
+class WireField(NamedTuple):
     """A field as it is in the payload."""
 
     field: MessageField | None
@@ -30,9 +30,18 @@ class Part(NamedTuple):
     nth: int | None
     """Of an element; None of what is not repeated, and of a packed field."""
     value: Any
-    """Of a message its `Held`, of a packed field a list of parts; else what the bytes say."""
+    """Of a message its `Held`, of a packed field its `Packed`; else what the bytes say."""
     begin: int
     end: int
+
+
+class Packed(NamedTuple):
+    """The elements of a packed field: where each ends, if pieces will be made of them."""
+
+    first: int
+    values: list[Any]
+    begin: int
+    ends: list[int]
 
 
 class Held:
@@ -43,7 +52,7 @@ class Held:
     def __init__(self, message: MessageType, begin: int) -> None:
         self.type = message
         self.begin = begin
-        self.parts: list[Part] = []
+        self.parts: list[WireField] = []
         self.counts: dict[int, Any] = {}
         """Elements so far of each repeated field, and the counts of messages inside: one that
         comes again goes on with what came before."""
@@ -91,14 +100,20 @@ def pieces(held: Held) -> tuple[Piece, ...]:
     return tuple(out)
 
 
-def _piece(part: Part) -> Piece | None:
+def _piece(part: WireField) -> Piece | None:
     """Return the piece of a field; None where nothing of it could be read."""
-    field, index, value, begin, end = part
+    field, nth, value, begin, end = part
     if field is None:
         return Piece(str(value["field"]), f"unknown {value['type']}", value["value"], begin, end)
-    name = field.name if index is None else f"[{index}]"
-    if isinstance(value, list):
-        packed = tuple(piece for each in value if (piece := _piece(each)) is not None)
+    name = field.name if nth is None else f"[{nth}]"
+    if isinstance(value, Packed):
+        begins = [value.begin, *value.ends]
+        packed = tuple(
+            Piece(f"[{at}]", field.type, _scalar_form(field, one), begins[at - value.first], stop)
+            for at, (one, stop) in enumerate(
+                zip(value.values, value.ends, strict=True), value.first
+            )
+        )
         return Piece(name, field.type, None if packed else [], begin, end, packed)
     if not isinstance(value, Held):
         return Piece(name, field.type, _scalar_form(field, value), begin, end)
@@ -136,7 +151,7 @@ class WireWalk:
             field = fields.get(number)
             if field is None:
                 entry, at = raw(self._data, number, wire, at, end, depth + 1)
-                held.parts.append(Part(None, None, entry, begin, at))
+                held.parts.append(WireField(None, None, entry, begin, at))
                 continue
             try:
                 at = self._field(held, field, wire, begin, at, end, depth)
@@ -153,23 +168,28 @@ class WireWalk:
     ) -> int:
         if wire == LENGTH and field.repeated and field.wire in (VARINT, FIXED32, FIXED64):
             size, at = length(self._data, at, end)
-            packed: list[Part] = []
+            packed = Packed(held.counts.get(field.number, 0), [], at, [])
             stop = at + size
             while at < stop:
-                at = self._scalar(held, packed, field, at, at, stop)
-            held.parts.append(Part(field, None, packed, begin, stop))
+                one, at = self._scalar(held, field, at, stop)
+                packed.values.append(one)
+                if self._shown:
+                    packed.ends.append(at)
+            held.parts.append(WireField(field, None, packed, begin, stop))
             return stop
         if wire != field.wire:
             raise misfit(f"{WIRES[wire]}, expected {WIRES[field.wire]} of {field.kind}", begin)
+        nth = held.counts.get(field.number, 0) if field.repeated else None
         if field.message is None:
-            return self._scalar(held, held.parts, field, begin, at, end)
-        index, value = None, Held(field.message, begin)
-        if field.repeated:
-            index = held.counts.get(field.number, 0)
-            held.counts[field.number] = index + 1
+            one, at = self._scalar(held, field, at, end)
+            held.parts.append(WireField(field, nth, one, begin, at))
+            return at
+        value = Held(field.message, begin)
+        if nth is not None:
+            held.counts[field.number] = nth + 1
         else:
             value.counts = held.counts.setdefault(field.number, value.counts)
-        held.parts.append(Part(field, index, value, begin, begin))
+        held.parts.append(WireField(field, nth, value, begin, begin))
         try:
             if field.kind == "group":
                 at = self.read(value, at, end, depth + 1, field.number)
@@ -181,24 +201,21 @@ class WireWalk:
                 value.end = at
         except PayloadError as error:
             if field.repeated and not field.map:
-                error.within(f"[{index}]")
+                error.within(f"[{nth}]")
             raise
         return at
 
-    def _scalar(
-        self, held: Held, parts: list[Part], field: MessageField, begin: int, at: int, end: int
-    ) -> int:
-        index = held.counts.get(field.number, 0) if field.repeated else None
+    def _scalar(self, held: Held, field: MessageField, at: int, end: int) -> tuple[Any, int]:
+        if not field.repeated:
+            return scalar(field, self._data, at, end)
+        count = held.counts.get(field.number, 0)
         try:
-            value, at = scalar(field, self._data, at, end)
+            found = scalar(field, self._data, at, end)
         except PayloadError as error:
-            if index is not None:
-                error.within(f"[{index}]")
+            error.within(f"[{count}]")
             raise
-        if index is not None:
-            held.counts[field.number] = index + 1
-        parts.append(Part(field, index, value, begin, at))
-        return at
+        held.counts[field.number] = count + 1
+        return found
 
     def form(self, held: Held) -> Value:
         """Return the JSON form of what was read of a message."""
@@ -275,11 +292,11 @@ def _merged(held: Held) -> dict[int, Any]:
     goes on."""
     got: dict[int, Any] = {}
     chosen: dict[str, int] = {}
-    for field, index, value, begin, _ in held.parts:
+    for field, _, value, begin, _ in held.parts:
         if field is None:
             continue
         if field.repeated:
-            values = [value] if index is not None else [each.value for each in value]
+            values = value.values if isinstance(value, Packed) else [value]
             got.setdefault(field.number, []).extend(values)
             continue
         # Of a oneof the last one counts.
