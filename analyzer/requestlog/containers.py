@@ -58,14 +58,11 @@ class LineReader:
     def __init__(self, limits: RequestLogLimits = LIMITS) -> None:
         self._limits = limits
         self._out: list[LogLine | Unparsed] = []
-        self._offset = 0
-        """Of the first byte in `_rest`."""
         self._end = 0
-        """Of the line that is read."""
+        """Offset behind the line that is read."""
         self._number = 1
-        self._rest: list[bytes] = []
-        """Bytes of a line whose end has not come."""
-        self._rest_size = 0
+        self._rest = bytearray()
+        """Of a line whose end has not come."""
         self._too_long = False
         self._parts: dict[str, tuple[_Origin, bytearray]] = {}
         """Of lines that a container runtime has split, by stream."""
@@ -76,22 +73,24 @@ class LineReader:
 
     def feed(self, block: bytes) -> list[LogLine | Unparsed]:
         """Return the lines that end in a block."""
-        *ended, rest = block.split(b"\n")
-        for piece in ended:
-            self._line(piece, 1)
-        self._rest_size += len(rest)
-        if rest and not self._too_long:
-            self._rest.append(rest)
-            if self._rest_size > self._limits.line_bytes:
-                if MARKER in b"".join(self._rest):
-                    self._out.append(Unparsed(self._offset, self._number, TOO_LONG))
-                self._too_long, self._rest = True, []
+        self._rest += block
+        if b"\n" in block:
+            *ended, rest = bytes(self._rest).split(b"\n")
+            self._rest = bytearray(rest)
+            for line in ended:
+                self._line(line, 1)
+        if self._too_long or len(self._rest) > self._limits.line_bytes:
+            if MARKER in self._rest and not self._too_long:
+                self._out.append(Unparsed(self._end, self._number, TOO_LONG))
+            self._end += len(self._rest)
+            self._too_long = True
+            self._rest.clear()
         return self._taken()
 
     def finish(self) -> list[LogLine | Unparsed]:
         """Return what is left at the end of the file: its last line may be whole."""
-        if self._rest_size:
-            self._line(b"", 0)
+        if self._rest:
+            self._line(bytes(self._rest), 0)
         for stream in list(self._parts):
             self._cut(stream)
         self._close()
@@ -101,14 +100,13 @@ class LineReader:
         out, self._out = self._out, []
         return out
 
-    def _line(self, piece: bytes, feed: int) -> None:
-        """Read the line that ends with a piece, and with `feed` bytes behind it."""
-        self._end = self._offset + self._rest_size + len(piece) + feed
-        line = b"".join((*self._rest, piece)) if self._rest else piece
+    def _line(self, line: bytes, feed: int) -> None:
+        """Read a line, behind which are `feed` bytes."""
+        begin, self._end = self._end, self._end + len(line) + feed
         # Of most lines of other loggers no more is read than this.
         if not self._too_long and (MARKER in line or self._parts or self._open):
-            self._unwrap(line, _Origin(self._offset, self._number), 0)
-        self._offset, self._rest, self._rest_size, self._too_long = self._end, [], 0, False
+            self._unwrap(line, _Origin(begin, self._number), 0)
+        self._too_long = False
         self._number += 1
 
     def _unwrap(self, line: bytes, origin: _Origin, depth: int) -> None:

@@ -41,6 +41,7 @@ _OTHER_STAMPS: Final = (
 )
 _OTHER_STAMP: Final = tuple(re.compile(rf"\b{pattern}", re.A) for pattern in _OTHER_STAMPS)
 
+_UTC: Final = {"Z", "UTC", "GMT"}
 QUARTER: Final = 900 * SECOND
 BACK: Final = 300 * SECOND
 """Several threads write, so that lines are out of order by milliseconds. A stamp that goes back by
@@ -132,7 +133,8 @@ class LogClock:
         try:
             if zone:
                 self.source = "line"
-                time_ns = _utc_ns(local) - _offset_ns(zone.strip())
+                offset = zone.strip()
+                time_ns = _utc_ns(local, "+00:00" if offset in _UTC else offset)
             else:
                 time_ns = self._without_zone(local, arrived)
         except (ValueError, OverflowError, OSError):
@@ -162,15 +164,5 @@ class LogClock:
         return self._earlier_ns + rest
 
 
-def _utc_ns(local: str) -> int:
-    return int(datetime.fromisoformat(local).replace(tzinfo=UTC).timestamp()) * SECOND
-
-
-def _offset_ns(zone: str) -> int:
-    if zone in {"Z", "UTC", "GMT"}:
-        return 0
-    digits = zone[1:].replace(":", "")
-    hours, minutes = int(digits[:2]), int(digits[2:] or 0)
-    if hours > 18 or minutes > 59:  # the limits of Java's ZoneOffset
-        raise ValueError("zone")
-    return (hours * 60 + minutes) * 60 * SECOND * (-1 if zone[0] == "-" else 1)
+def _utc_ns(local: str, offset: str = "+00:00") -> int:
+    return int(datetime.fromisoformat(local + offset).timestamp()) * SECOND
