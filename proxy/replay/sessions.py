@@ -52,17 +52,14 @@ FORGOTTEN: Final = "forgotten_topics_data"
 
 @dataclass(slots=True)
 class _Held:
+    """A session with a node."""
+
     id: int = 0
     """0: none yet, or none any more."""
     epoch: int = 0
     partitions: dict[Partition, Body] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Changes:
-    """What a node has to hear, so that its session holds what it leads."""
-
     said: dict[Partition, Body] = field(default_factory=dict)
+    """What the node has to hear, so that its session holds what it leads."""
     forgotten: list[Partition] = field(default_factory=list)
 
 
@@ -81,62 +78,63 @@ class _Session:
 
     def take(self, layout: Layout, body: Body, leaders: Leaders) -> dict[int, Body]:
         self._mixed |= layout is not self._layout
-        changes: dict[int, _Changes] = {}
-        moved = self._follow(leaders, changes)
+        for held in self.held.values():
+            held.said, held.forgotten = {}, []
+        moved = self._follow(leaders)
         for each in body["topics"]:
             topic = topic_of(each)
             self._topics[topic] = {**each, "partitions": []}
             for part in each["partitions"]:
                 place = (topic, part["partition"])
-                self._place(place, part, leaders.of(*place), changes)
+                self._place(place, part, leaders.of(*place))
         for each in body.get(FORGOTTEN) or ():
             for number in each["partitions"]:
-                self._forget((topic_of(each), number), changes)
-        nodes = [
-            node for node, held in self.held.items() if held.partitions or node in changes
-        ] or [next(iter(self.held), UNKNOWN)]
+                self._forget((topic_of(each), number))
+        nodes = [node for node, held in self.held.items() if held.partitions or held.forgotten] or [
+            next(iter(self.held), UNKNOWN)
+        ]
         if len(self.held) == 1 and not moved and not self._mixed:
             held = self.held[nodes[0]]
             if held.id:
                 held.epoch += 1
                 return {nodes[0]: {**body, "session_id": held.id, "session_epoch": held.epoch}}
-        requests = {
-            node: self._request(body, node, changes.get(node, _Changes())) for node in nodes
-        }
+        requests = {node: self._request(body, node) for node in nodes}
         return {k: fitted(layout, v) for k, v in requests.items()} if self._mixed else requests
 
-    def _follow(self, leaders: Leaders, changes: dict[int, _Changes]) -> bool:
+    def _follow(self, leaders: Leaders) -> bool:
+        """Move the partitions that have other leaders now; return whether there are some."""
         if self._seen == leaders.changes:
             return False
         most = len(self._nodes)
         changed = list(islice(leaders.changed(self._seen), most + 1))
         self._seen = leaders.changes
         # With many changes it is less to look at all that the session has.
+        moved = False
         for place in changed if len(changed) <= most else list(self._nodes):
             node = self._nodes.get(place)
             if node is not None and node != leaders.of(*place):
-                part = self.held[node].partitions[place]
-                self._place(place, part, leaders.of(*place), changes)
-        return bool(changes)
+                self._place(place, self.held[node].partitions[place], leaders.of(*place))
+                moved = True
+        return moved
 
-    def _place(self, place: Partition, part: Body, node: int, changes: dict[int, _Changes]) -> None:
+    def _place(self, place: Partition, part: Body, node: int) -> None:
         if self._nodes.get(place, node) != node:
-            self._forget(place, changes)
+            self._forget(place)
         self._nodes[place] = node
-        self.held.setdefault(node, _Held()).partitions[place] = part
-        changes.setdefault(node, _Changes()).said[place] = part
+        held = self.held.setdefault(node, _Held())
+        held.partitions[place] = held.said[place] = part
 
-    def _forget(self, place: Partition, changes: dict[int, _Changes]) -> None:
+    def _forget(self, place: Partition) -> None:
         node = self._nodes.pop(place, None)
         if node is not None:
             del self.held[node].partitions[place]
-            changes.setdefault(node, _Changes()).forgotten.append(place)
+            self.held[node].forgotten.append(place)
 
-    def _request(self, body: Body, node: int, changes: _Changes) -> Body:
+    def _request(self, body: Body, node: int) -> Body:
         held = self.held.setdefault(node, _Held())
         if held.id:
             held.epoch += 1
-            listed, forgotten = changes.said, changes.forgotten
+            listed, forgotten = held.said, held.forgotten
         else:
             held.epoch = 0
             listed, forgotten = held.partitions, []
