@@ -82,14 +82,20 @@ def test_heads_that_no_rule_cares_for_are_forgotten_when_there_are_too_many() ->
     assert bench.relay.requests.quiet.heads
 
 
+def kept(thing: object) -> dict[str, int]:
+    """How many things each attribute holds."""
+    return {name: len(value) for name, value in vars(thing).items() if hasattr(value, "__len__")}
+
+
 def test_rules_remember_nothing_of_frames_that_nobody_knows() -> None:
     bench = Bench()
     rule = parse_fault("client == c -> error 3")
     bench.hub.chain = Chain([rule])
+    before = kept(rule)
     for key in range(30_000, 30_000 + UNKNOWN_KEYS):
         bench.relay.feed(0, unknown(key), 1_000)
         bench.relay.feed(1, framed(struct.pack(">i", 1)), 2_000)
-    assert len(rule._harmable) == 0
+    assert kept(rule) == before
 
 
 def test_rules_do_not_keep_long_client_ids() -> None:
