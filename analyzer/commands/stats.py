@@ -72,6 +72,7 @@ PRIORITIES: Final = {
 TRANSACTIONS: Final = Priority(("time", "duration", "outcome"), ("text",))
 Lines: TypeAlias = Callable[[TopicNames | None], list[Line]]
 """Returns the lines of a table, with the names of topics that are known."""
+Remarks: TypeAlias = Callable[[list[Line]], Iterable[str]]
 
 
 @click.group(cls=CommandGroup)
@@ -107,8 +108,9 @@ def _broken_down(
     by: tuple[str, ...],
     lines: Lines | None = None,
     *,
+    remarks: Remarks = lambda lines: (),
     for_people: Callable[[list[Line], tuple[Column, ...]], tuple[Column, ...]] | None = None,
-    **how: Any,
+    whole: Any = None,
 ) -> int:
     """Print a statistic `by` parts of its key: what lines are for comes first. `lines`: in place
     of its rows; the others are those of `shown`."""
@@ -123,8 +125,9 @@ def _broken_down(
         columns,
         lines or (lambda names: statistic.rows(names, by)),
         priority=Priority((*leading, *PRIORITIES[statistic.NAME])),
+        remarks=remarks,
         for_people=for_people and (lambda found: for_people(found, columns)),
-        **how,
+        whole=whole,
     )
 
 
@@ -135,7 +138,7 @@ def shown(
     columns: tuple[Column, ...],
     lines: Lines,
     *,
-    remarks: Callable[[list[Line]], Iterable[str]] = lambda lines: (),
+    remarks: Remarks = lambda lines: (),
     watcher: Callable[[Opened | Closed], None] | None = None,
     begin: Callable[[Reading], None] = lambda reading: None,
     for_people: Callable[[list[Line]], tuple[Column, ...]] | None = None,
@@ -189,8 +192,11 @@ def latency(options: ReadOptions, by: tuple[str, ...]) -> int:
       kafkascope latency prod.pcapng --by api,client --sort excess_p95 -n 10
     """
     found = Latency()
-    how: Any = {"remarks": lambda lines: found.remarks(), "for_people": latency_columns}
-    return _broken_down(options, found, by, **how)
+
+    def remarks(lines: list[Line]) -> Iterable[str]:
+        return found.remarks()
+
+    return _broken_down(options, found, by, remarks=remarks, for_people=latency_columns)
 
 
 @stats.command()
@@ -211,8 +217,10 @@ def errors(options: ReadOptions, by: tuple[str, ...]) -> int:
     def lines(names: TopicNames | None) -> list[Line]:
         return settled(found, findings.reported(names)).rows(names, by)
 
-    how: Any = {"remarks": lambda lines: [errors_in_words(found)], "whole": findings}
-    return _broken_down(options, found, by, lines, **how)
+    def remarks(lines: list[Line]) -> list[str]:
+        return [errors_in_words(found)]
+
+    return _broken_down(options, found, by, lines, remarks=remarks, whole=findings)
 
 
 @stats.command()
@@ -330,12 +338,17 @@ def connections(options: ReadOptions, by: str) -> int:
         chosen = selected(found.rows(names), bound)
         return found.by_client(names, chosen) if by == "client" else chosen
 
-    how: Any = {"remarks": remarks, "watcher": saw if options.filter_text else None}
-    if by == "client":
-        columns = Connections.CLIENT_COLUMNS
-        return shown(options, found, "client-connections", columns, lines, **how)
-    how["for_people"] = connection_columns
-    return shown(options, found, "connections", Connections.COLUMNS, lines, **how)
+    alone = by == "connection"
+    return shown(
+        options,
+        found,
+        "connections" if alone else "client-connections",
+        Connections.COLUMNS if alone else Connections.CLIENT_COLUMNS,
+        lines,
+        remarks=remarks,
+        watcher=saw if options.filter_text else None,
+        for_people=connection_columns if alone else None,
+    )
 
 
 @stats.command()
@@ -385,9 +398,16 @@ def journeys(options: ReadOptions) -> int:
       kafkascope stats journeys prod.pcapng
       kafkascope stats journeys prod.pcapng --sort deliver_p95 -n 5
     """
-    found, columns = Journeys(), Journeys.COLUMNS
-    how: Any = {"remarks": found.remarks, "as_json": journeys_json}
-    return shown(options, found, "journeys", columns, found.rows, **how)
+    found = Journeys()
+    return shown(
+        options,
+        found,
+        "journeys",
+        Journeys.COLUMNS,
+        found.rows,
+        remarks=found.remarks,
+        as_json=journeys_json,
+    )
 
 
 @command()
