@@ -123,48 +123,15 @@ class Inflated(Pieces):
 
 
 def _gunzip(source: Compressed) -> Iterator[bytes]:
-    """Uncompress gzip (RFC 1952), member after member; zero padding at the end is ignored."""
-    member, pending, started = zlib.decompressobj(31), b"", False
-    most = _FIRST
-    while True:
-        if member.eof:
-            pending = (member.unused_data or pending).lstrip(b"\0")
-            member, started = zlib.decompressobj(31), False
-        try:
-            out = member.decompress(pending, most)
-        except zlib.error as error:
-            raise source.damaged(error) from None
-        started = started or bool(pending)
-        pending = member.unconsumed_tail
-        if out:
-            yield out
-            most = _PIECE
-        elif not pending and not (member.eof and member.unused_data):
-            pending = source.read(_READ_BYTES, started and not member.eof)
-            if not pending:
-                return
+    return _unpacked(source, partial(zlib.decompressobj, 31), zlib.error)  # RFC 1952
 
 
 def _unzstd(source: Compressed) -> Iterator[bytes]:
-    """Uncompress Zstandard (RFC 8878), frame after frame."""
     import zstandard
 
     context = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-    frame, pending, started = context.decompressobj(), b"", False
-    while True:
-        if frame.eof:
-            pending, started = frame.unused_data or b"", False
-            frame = context.decompressobj()
-        pending = pending or source.read(_ZSTD_READ_BYTES, started)
-        if not pending:
-            return
-        try:
-            out = frame.decompress(pending)
-        except zstandard.ZstdError as error:
-            raise source.damaged(error) from None
-        pending, started = b"", True
-        if out:
-            yield out
+    few = _ZSTD_READ_BYTES
+    return _unpacked(source, context.decompressobj, zstandard.ZstdError, padding=b"", unlimited=few)
 
 
 def _unxz(source: Compressed) -> Iterator[bytes]:
@@ -181,24 +148,31 @@ def _unbzip2(source: Compressed) -> Iterator[bytes]:
 
 
 def _unpacked(
-    source: Compressed, make: Callable[[], Any], *errors: type[Exception]
+    source: Compressed,
+    make: Callable[[], Any],
+    *errors: type[Exception],
+    padding: bytes = b"\0",
+    unlimited: int = 0,
 ) -> Iterator[bytes]:
-    """Uncompress xz and bzip2, stream after stream; zero padding around these is ignored. `make`
-    makes a decompressor of the standard library."""
+    """Uncompress members, streams or frames, one after the other; `padding` around these is
+    ignored. `make` makes a decompressor of one, whose output has no limit where it is given so many
+    bytes at once in place of one."""
     packer, started, most = make(), False, _FIRST
+    out = b""
     while True:
-        data = b""
+        # That of zlib gives back what it had no room for; those of bz2 and lzma keep it.
+        data: bytes = getattr(packer, "unconsumed_tail", b"")
         if packer.eof:
-            data = packer.unused_data.lstrip(b"\0")
+            data = packer.unused_data.lstrip(padding)
             packer, started = make(), False
-        if not data and packer.needs_input:
-            data = source.read(_READ_BYTES, started)
+        if not data and not out and getattr(packer, "needs_input", True):
+            data = source.read(unlimited or _READ_BYTES, started)
             if not data:
                 return
             if not started:
-                data = data.lstrip(b"\0")
+                data = data.lstrip(padding)
         try:
-            out: bytes = packer.decompress(data, most)
+            out = packer.decompress(data) if unlimited else packer.decompress(data, most)
         except errors as error:
             raise source.damaged(error) from None
         started = started or bool(data)
