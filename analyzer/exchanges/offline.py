@@ -38,7 +38,7 @@ from kafkascope.captures.inputs.opening import is_live
 from kafkascope.captures.inputs.spool import DEFAULT_BYTES, UNBOUNDED
 from kafkascope.captures.model import Chunk, Closed, Opened, Resolved, StreamEvent
 from kafkascope.captures.packets.resolved import in_chunk
-from kafkascope.captures.streams.streams import Assembly, batches
+from kafkascope.captures.streams.streams import Assembly
 from kafkascope.captures.tls.sources import KeySources
 from kafkascope.extras import missing
 from kafkascope.kernel.numbering import Hold, numbered, with_origins
@@ -129,7 +129,7 @@ class OpenInput:
         self.legs = legs
         if legs == "both":
             source.reads_once = False
-        self.assembly = Assembly.of(source)
+        self.assembly = Assembly(source)
         self.watch: Callable[[Opened | Closed], None] | None = None
         """Called at the beginning and end of connections, whatever they carry."""
         self.named: Callable[[Resolved], None] | None = None
@@ -213,7 +213,7 @@ class OpenInput:
             share = self.share
             # Names in packets of no connection are for the first of those who share.
             named = self.named if share is None or share.first else None
-            for block in batches(self.source, self.assembly, named=named, share=share):
+            for block in self.assembly.batches(named, share):
                 yield map(self._completed, block) if self.live else map(self._settled, block)
                 if follower is not None and (seconds := follower.poll()) is not None:
                     yield iter([self._notify(self._conversations.retry_secrets(seconds))])

@@ -36,7 +36,7 @@ from kafkascope.captures.limits import CaptureLimits
 from kafkascope.captures.model import Chunk, Closed, Opened
 from kafkascope.captures.packets.resolved import in_chunk
 from kafkascope.captures.streams.reassembly import Reassembler
-from kafkascope.captures.streams.streams import Assembly, batches
+from kafkascope.captures.streams.streams import Assembly
 from kafkascope.captures.tls.sources import KeySources
 from kafkascope.extras import installed, require
 from kafkascope.kernel.unacknowledged import Unacknowledged
@@ -154,9 +154,9 @@ class Task:
 
     def read(self, source: Source) -> None:
         """Read all connections of an input, in the order of its packets."""
-        take, assembly = self._take, Assembly.of(source, self._config.limits)
+        take, assembly = self._take, Assembly(source, self._config.limits)
         with suppress(CutShort):  # the index has reported it
-            for block in batches(source, assembly, named=self._collector.named):
+            for block in assembly.batches(self._collector.named):
                 for events in block:
                     for event in events:
                         take(event)

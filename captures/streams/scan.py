@@ -11,16 +11,15 @@ from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.captures.model import Chunk, Piece, Resolved, StreamEvent
-from kafkascope.captures.packets.ip import FRAGMENT, NOT_TCP
-from kafkascope.captures.packets.resolved import in_packet
+from kafkascope.captures.model import Chunk, Piece, StreamEvent
+from kafkascope.captures.packets.ip import FRAGMENT
 from kafkascope.captures.packets.tcp import ACK, QUIET_MASK, Segment, segment_of
 from kafkascope.captures.streams.delivery import PACKETS_AT_ONCE
 from kafkascope.kernel.segments import Packets, SegmentDelivery
 
 if TYPE_CHECKING:
     from kafkascope.captures.formats.records import Block
-    from kafkascope.captures.model import Statistics
+    from kafkascope.captures.model import Packet, Statistics
     from kafkascope.captures.packets.columns import Columns
     from kafkascope.captures.streams.connection import DirectionState
     from kafkascope.captures.streams.reassembly import Reassembler
@@ -76,7 +75,7 @@ def scan(
     block: Block,
     reassembler: Reassembler,
     statistics: Statistics,
-    named: Callable[[Resolved], None] | None = None,
+    skip: Callable[[str, Packet], None],
     share: Share | None = None,
     *,
     forced: bool = False,
@@ -84,8 +83,8 @@ def scan(
     """Return the events of a block, a few packets' at a time, or None (with nothing done) when it
     should go packet by packet.
 
-    `named` gets the host names that DNS packets resolve. With a `share` only events of its
-    connections. `forced`: even where packet by packet is as fast.
+    `skip` gets packets without a segment. With a `share` only events of its connections. `forced`:
+    even where packet by packet is as fast.
     """
     from kafkascope.captures.packets.columns import columns_of
 
@@ -103,10 +102,7 @@ def scan(
     if any(isinstance(reason, Segment) or reason == FRAGMENT for reason in reasons):
         return None  # TCP behind headers that `columns` does not follow, or in parts: rare
     for packet, reason in zip(others, reasons, strict=True):
-        statistics.skip(str(reason), packet.link_type)
-        if named is not None and reason == NOT_TCP:
-            for each in in_packet(packet):
-                named(each)
+        skip(str(reason), packet)
     _count(columns, statistics)
     block.format.last_ns = int(columns.time_ns[-1]) - block.shift_ns
     if share is not None:

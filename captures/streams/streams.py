@@ -6,14 +6,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.records import Block, Format
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.limits import LIMITS, CaptureLimits
-from kafkascope.captures.model import Packet, Resolved, Statistics, StreamEvent
-from kafkascope.captures.packets.fragments import Fragments
+from kafkascope.captures.model import Packet, Resolved, StreamEvent
 from kafkascope.captures.packets.ip import FRAGMENT, NOT_TCP
 from kafkascope.captures.packets.resolved import in_packet
 from kafkascope.captures.packets.tcp import Segment, segment_of
@@ -32,24 +31,143 @@ MIN_PACKETS: Final = 48
 NUMPY_PACKETS: Final = 10_000
 
 
-class Assembly(NamedTuple):
-    """What makes the streams of an input of its packets."""
+class Assembly:
+    """Makes the streams of a source of its packets."""
 
-    reassembler: Reassembler
-    legs: RelayedLegs | None
-    """What marks the legs of proxies; None: nothing does."""
-
-    @classmethod
-    def of(cls, source: Source, limits: CaptureLimits = LIMITS) -> Assembly:
+    def __init__(self, source: Source, limits: CaptureLimits = LIMITS) -> None:
+        self.source = source
+        self.statistics = source.statistics
         once = source.reads_once
-        reassembler = Reassembler(source.comment_of, translations=once, limits=limits)
-        return cls(reassembler, RelayedLegs(limits) if once else None)
+        self.reassembler = Reassembler(source.comment_of, translations=once, limits=limits)
+        self.legs = RelayedLegs(limits) if once else None
+        """What marks the legs of proxies; None: nothing does."""
+        self.named: Named | None = None
+        """Gets host names that DNS answers over UDP, or the files, resolve."""
+        self.share: Share | None = None
+        """The connections that are read; None: all."""
 
     @property
     def first_waiting(self) -> int:
         """Number of the first packet of which bytes may still be delivered."""
         waiting = min(self.reassembler.packets + 1, self.reassembler.first_waiting)
         return waiting if self.legs is None else min(waiting, self.legs.first_waiting)
+
+    def batches(
+        self, named: Named | None = None, share: Share | None = None, *, bulk: bool | None = None
+    ) -> Iterator[Iterable[list[StreamEvent]]]:
+        """Yield the events of one block after the other, a few packets' at a time; all have to be
+        read before the next one. A source without patience for silence gives none then
+        (`Source.patience`).
+
+        Damage costs only what is damaged: everything whole is delivered, connections are closed,
+        then the first CutShort is raised (`source.statistics.damage` has all). `bulk` forces the
+        bulk path on or off. Raises `NeedsSingleProcess` with a `share`.
+        """
+        self.named, self.share = named, share
+        if share is not None:
+            self.reassembler.number_of = share.number_of
+            self.legs = None
+        damage: CutShort | None = None
+        formats: dict[int, Format] = {}
+        """By file."""
+        try:
+            for block in self.source.blocks():
+                formats[block.file] = block.format
+                self._pass_names([block.format])
+                events = None
+                if self._in_bulk(block) if bulk is None else bulk:
+                    from kafkascope.captures.streams.scan import scan
+
+                    events = scan(
+                        *(block, self.reassembler, self.statistics, self.skip, share),
+                        forced=bulk is True,
+                    )
+                yield self._without_legs(self._one_by_one(block) if events is None else events)
+                self._sum_up()
+                if share is not None:
+                    share.check(self.reassembler)
+        except CutShort as error:
+            damage = error
+        for reason in self.reassembler.fragments.finish():
+            self.statistics.skip(reason, 0)
+        last = self.reassembler.finish(self.statistics.last_ns)
+        count = self.reassembler.connections
+        yield [last if self.legs is None else self.legs.finish(last, count)]
+        # Names stand behind the packets as well, where a program adds them when it ends.
+        self._pass_names(formats.values())
+        self._sum_up()
+        if damage is not None:
+            raise damage
+
+    def _pass_names(self, formats: Iterable[Format]) -> None:
+        for format_ in formats if self.named is not None else ():
+            self.pass_names(format_.names)
+            format_.names.clear()
+
+    def pass_names(self, found: Iterable[Resolved]) -> None:
+        """Pass on host names, where somebody wants them."""
+        if self.named is not None:
+            for each in found:
+                self.named(each)
+
+    def _in_bulk(self, block: Block) -> bool:
+        """Whether numpy pays off for a block: loading it takes as long as some thousand packets."""
+        count = len(block.positions)
+        if count < MIN_PACKETS:
+            return False
+        if "numpy" in sys.modules or self.statistics.packets + count > NUMPY_PACKETS:
+            return True
+        # As many as the input holds if all are like these: 64 KB a packet, or 60 bytes.
+        size = abs(block.positions[-1] - block.positions[0])
+        return self.source.size * (count - 1) > NUMPY_PACKETS * size
+
+    def _one_by_one(self, block: Block) -> Iterator[list[StreamEvent]]:
+        """Yield the events of a block, read packet by packet."""
+        reassembler, share = self.reassembler, self.share
+        segments = self._segments_in(block)
+        while some := list(islice(segments, PACKETS_AT_ONCE)):
+            events: list[StreamEvent] = []
+            for segment in some:
+                if share is None or share.takes(segment):
+                    events += reassembler.feed(segment)
+            reassembler.packets = max(reassembler.packets, some[-1].packet)
+            reassembler.time_ns = some[-1].time_ns
+            yield events
+
+    def _segments_in(self, block: Block) -> Iterator[Segment]:
+        """Yield the TCP segments of a block, those of fragments included, and count all packets."""
+        for packet in block.packets():
+            segment = segment_of(packet)
+            self.statistics.saw(packet)
+            parts = self.reassembler.fragments.parts(packet) if segment == FRAGMENT else [segment]
+            for part in parts:
+                if isinstance(part, str):
+                    self.skip(part, packet)
+                    continue
+                self.statistics.segments += 1
+                if len(part.payload) < part.length:
+                    self.statistics.cut_packets += 1
+                    self.statistics.mirrored += len(packet.data) == packet.length
+                yield part
+
+    def skip(self, reason: str, packet: Packet) -> None:
+        """Count a packet without a segment; it may resolve host names."""
+        self.statistics.skip(reason, packet.link_type)
+        if self.named is not None and reason == NOT_TCP:
+            self.pass_names(in_packet(packet))
+
+    def _without_legs(self, events: Iterator[list[StreamEvent]]) -> Iterator[list[StreamEvent]]:
+        if self.legs is None:
+            return events
+        return (self.legs.passed(few, self.reassembler.connections) for few in events)
+
+    def _sum_up(self) -> None:
+        statistics, reassembler = self.statistics, self.reassembler
+        statistics.connections = reassembler.connections
+        statistics.duplicates = reassembler.duplicates
+        statistics.translated = reassembler.translated
+        if self.legs is not None:
+            statistics.relayed, statistics.parted = self.legs.count, self.legs.parted
 
 
 def streams(
@@ -60,144 +178,9 @@ def streams(
     limits: CaptureLimits = LIMITS,
 ) -> Iterator[StreamEvent]:
     """Yield all events of a source, in the order of its packets, as soon as these are read."""
-    for block in batches(source, Assembly.of(source, limits), bulk=bulk, named=named):
+    for block in Assembly(source, limits).batches(named, bulk=bulk):
         for events in block:
             yield from events
-
-
-def batches(
-    source: Source,
-    assembly: Assembly,
-    *,
-    bulk: bool | None = None,
-    named: Named | None = None,
-    share: Share | None = None,
-) -> Iterator[Iterable[list[StreamEvent]]]:
-    """Yield the events of one block after the other, a few packets' at a time; all have to be read
-    before the next one. A source without patience for silence gives none then (`Source.patience`).
-
-    Damage costs only what is damaged: everything whole is delivered, connections are closed, then
-    the first CutShort is raised (`source.statistics.damage` has all). `bulk` forces the bulk path
-    on or off. `named` gets host names that DNS answers over UDP, or the files, resolve. Of a
-    `share` only the connections are read; raises `NeedsSingleProcess`.
-    """
-    reassembler, legs = assembly
-    if share is not None:
-        reassembler.number_of = share.number_of
-        legs = None
-    damage: CutShort | None = None
-    formats: dict[int, Format] = {}
-    """By file."""
-    try:
-        for block in source.blocks():
-            if named is not None:
-                formats[block.file] = block.format
-                pass_names_to([block.format], named)
-            events = None
-            if _in_bulk(block, source) if bulk is None else bulk:
-                from kafkascope.captures.streams.scan import scan
-
-                events = scan(
-                    block, reassembler, source.statistics, named, share, forced=bulk is True
-                )
-            if events is None:
-                events = one_by_one(block, reassembler, source, named, share)
-            yield events if legs is None else _without(legs, events, reassembler)
-            sum_up(reassembler, source, legs)
-            if share is not None:
-                share.check(reassembler)
-    except CutShort as error:
-        damage = error
-    for reason in reassembler.fragments.finish():
-        source.statistics.skip(reason, 0)
-    last = reassembler.finish(source.statistics.last_ns)
-    yield [last if legs is None else legs.finish(last, reassembler.connections)]
-    if named is not None:
-        # Names stand behind the packets as well, where a program adds them when it ends.
-        pass_names_to(formats.values(), named)
-    sum_up(reassembler, source, legs)
-    if damage is not None:
-        raise damage
-
-
-def pass_names_to(formats: Iterable[Format], named: Named) -> None:
-    for format_ in formats:
-        for each in format_.names:
-            named(each)
-        format_.names.clear()
-
-
-def one_by_one(
-    block: Block, reassembler: Reassembler, source: Source, named: Named | None, share: Share | None
-) -> Iterator[list[StreamEvent]]:
-    """Yield the events of a block, read packet by packet."""
-    segments = segments_in(block, reassembler.fragments, source.statistics, named)
-    while some := list(islice(segments, PACKETS_AT_ONCE)):
-        events: list[StreamEvent] = []
-        for segment in some:
-            if share is None or share.takes(segment):
-                events += reassembler.feed(segment)
-        reassembler.packets = max(reassembler.packets, some[-1].packet)
-        reassembler.time_ns = some[-1].time_ns
-        yield events
-
-
-def _without(
-    legs: RelayedLegs, events: Iterator[list[StreamEvent]], reassembler: Reassembler
-) -> Iterator[list[StreamEvent]]:
-    for few in events:
-        yield legs.passed(few, reassembler.connections)
-
-
-def segments_in(
-    block: Block, fragments: Fragments, statistics: Statistics, named: Named | None
-) -> Iterator[Segment]:
-    """Yield the TCP segments of a block, those of fragments included, and count all packets."""
-    for packet in block.packets():
-        segment = segment_of(packet)
-        statistics.saw(packet)
-        if segment == FRAGMENT:
-            for part in fragments.parts(packet):
-                if isinstance(part, str):
-                    statistics.skip(part, packet.link_type)
-                else:
-                    yield _counted(part, packet, statistics)
-        elif isinstance(segment, str):
-            statistics.skip(segment, packet.link_type)
-            if named is not None and segment == NOT_TCP:
-                for each in in_packet(packet):
-                    named(each)
-        else:
-            yield _counted(segment, packet, statistics)
-
-
-def _counted(segment: Segment, packet: Packet, statistics: Statistics) -> Segment:
-    statistics.segments += 1
-    if len(segment.payload) < segment.length:
-        statistics.cut_packets += 1
-        statistics.mirrored += len(packet.data) == packet.length
-    return segment
-
-
-def sum_up(reassembler: Reassembler, source: Source, legs: RelayedLegs | None = None) -> None:
-    source.statistics.connections = reassembler.connections
-    source.statistics.duplicates = reassembler.duplicates
-    source.statistics.translated = reassembler.translated
-    if legs is not None:
-        source.statistics.relayed, source.statistics.parted = legs.count, legs.parted
-
-
-def _in_bulk(block: Block, source: Source) -> bool:
-    """Whether numpy pays off for a block: loading it takes as long as some thousand packets."""
-    if len(block.positions) < MIN_PACKETS:
-        return False
-    if "numpy" in sys.modules:
-        return True
-    count = len(block.positions)
-    if source.statistics.packets + count > NUMPY_PACKETS:
-        return True
-    # As many as the input holds if all are like these: 64 KB a packet, or 60 bytes.
-    return source.size * (count - 1) > NUMPY_PACKETS * abs(block.positions[-1] - block.positions[0])
 
 
 def packets_of(source: Source, first: Collection[int]) -> Iterator[Packet]:

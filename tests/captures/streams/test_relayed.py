@@ -13,7 +13,7 @@ from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Opened, StreamEvent
 from kafkascope.captures.proxy_protocol import header_of
 from kafkascope.captures.streams.relayed import RelayedLegs
-from kafkascope.captures.streams.streams import Assembly, batches
+from kafkascope.captures.streams.streams import Assembly
 from tests.kit.captures import Tape, bytes_of, read
 from tests.kit.forwarded import BACK, BROKER, CLIENT, FRONT, LOCAL, forwarded
 
@@ -64,8 +64,8 @@ def test_the_leg_of_a_real_proxy_is_marked() -> None:
     """Its connection to a broker is 50 ms away. A capture that begins later has no SYN, and so
     nothing to tell both connections from those of two clients."""
     with open_inputs([Path(__file__).parent / "proxied.pcap.gz"]) as source:
-        assembly = Assembly.of(source)
-        found = [each for block in batches(source, assembly) for some in block for each in some]
+        assembly = Assembly(source)
+        found = [each for block in assembly.batches() for some in block for each in some]
     ends = {str(each.connection.b): each.connection.forwarded for each in found}
     assert ends == {"10.60.0.2:9600": False, "10.60.0.1:9092": True}
     assert source.statistics.relayed == 1
