@@ -29,6 +29,7 @@ from kafkascope.captures.inputs.opening import (
     Impatient,
     Live,
     format_of,
+    head_of,
     is_live,
     is_regular,
     kept_stream,
@@ -276,9 +277,7 @@ class Source:
             name = self.names[file]
             if not is_regular(name):
                 raise NotKept(f"the bytes of {spoken(name)} are no longer available")
-            stream, _, inflated = open_stream(name)
-            stream.close()
-            if inflated:
+            if head_of(name)[1]:
                 raise NotKept(f"the bytes of {name} are no longer available")
             descriptor = self._readers[file] = os.open(name, os.O_RDONLY)
         data = os.pread(descriptor, size, at)

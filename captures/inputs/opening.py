@@ -164,6 +164,14 @@ def open_stream(name: str, opened: ByteStream | None = None) -> tuple[ByteStream
     return stream, head, changed
 
 
+def head_of(name: str) -> tuple[bytes, bool]:
+    """Return the first bytes of an input that can be read again, and whether it is compressed or
+    changed: see `open_stream`."""
+    stream, head, changed = open_stream(name)
+    stream.close()
+    return head, changed
+
+
 def _text_head(stream: ByteStream, head: bytes) -> bytes:
     """Read on in a text until it is known what it is: a request log, or what a program says before
     a capture. What comes through a pipe is not waited for longer than that."""

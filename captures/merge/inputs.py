@@ -13,9 +13,9 @@ from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.opening import (
     STDIN,
     format_of,
+    head_of,
     is_capture,
     is_regular,
-    open_stream,
     unreadable,
 )
 from kafkascope.captures.inputs.order import Order
@@ -43,12 +43,7 @@ def open_inputs(paths: Iterable[str | os.PathLike[str]], *, spool: Spool | None 
     if names.count(STDIN) > 1:
         raise NotACapture("standard input can be read only once")
     regular = [name for name in names if is_regular(name)]
-    texts = []
-    for name in regular:
-        stream, head, _ = open_stream(name)
-        stream.close()
-        if isinstance(format_of(head, 0, name), Text):
-            texts.append(name)
+    texts = [name for name in regular if isinstance(format_of(head_of(name)[0], 0, name), Text)]
     size = sum(os.path.getsize(name) for name in regular)  # noqa: PTH202
     order, secrets = None, []
     known_texts = frozenset(texts)
@@ -103,16 +98,11 @@ def order_of(names: list[str], sketches: list[Sketch], open_: Open | None = None
 
 def _folder(path: str) -> list[str]:
     """Return the captures in a folder, without those in folders below it."""
-    found = []
     try:
         names = sorted(entry.path for entry in os.scandir(path) if entry.is_file())
     except OSError as error:
         raise unreadable(path, error) from None
-    for name in names:
-        stream, head, _ = open_stream(name)
-        stream.close()
-        if is_capture(head) or is_log(head):
-            found.append(name)
+    found = [name for name in names if is_capture(head := head_of(name)[0]) or is_log(head)]
     if not found:
         raise NotACapture(f"{path} is a folder without captures")
     return found

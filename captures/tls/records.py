@@ -224,20 +224,15 @@ class Plaintext:
 
     def add(self, data: bytes, record: TlsRecord, start: int) -> None:
         """Add the plaintext of a record, whose first byte is `start` bytes into the body."""
-        if not data:
-            return
-        self._blocks.append(data)
-        at = self.end - self._from
-        self.end += len(data)
-        body = record.begin + HEADER
-        span = record.begin, body + record.size
-        _spread(record.pieces, span, body + start, at, len(data), self._pieces)
+        if data:
+            span = record.begin, record.begin + HEADER + record.size
+            self.extend([data], [span], record.pieces, start)
 
     def extend(
         self, blocks: list[bytes], spans: list[tuple[int, int]], pieces: list[Piece], start: int
     ) -> None:
         """Add the plaintexts of several records, none of them empty, which stand at `spans`, their
-        headers included. As `add` for each, and faster."""
+        headers included."""
         at = self.end - self._from
         self._pieces += places(blocks, spans, pieces, start, at)
         self._blocks += blocks

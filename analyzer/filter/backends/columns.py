@@ -97,18 +97,14 @@ class Query:
 
     def _part(self, bound: Bound, rows: RowRange) -> Verdict:
         match bound:
-            case And(terms):
-                yes, no = self._part(terms[0], rows)
-                for term in terms[1:]:
-                    other = self._part(term, rows)
-                    yes, no = yes & other.yes, no | other.no
-                return Verdict(yes, no)
-            case Or(terms):
-                yes, no = self._part(terms[0], rows)
-                for term in terms[1:]:
-                    other = self._part(term, rows)
-                    yes, no = yes | other.yes, no & other.no
-                return Verdict(yes, no)
+            case And(terms) | Or(terms):
+                parts = [self._part(term, rows) for term in terms]
+                every, some = np.logical_and.reduce, np.logical_or.reduce
+                if isinstance(bound, Or):
+                    every, some = some, every
+                return Verdict(
+                    every([part.yes for part in parts]), some([part.no for part in parts])
+                )
             case Not(term):
                 yes, no = self._part(term, rows)
                 return Verdict(no, yes)
