@@ -4,6 +4,7 @@ the connection does. Steps of its `state`, without I/O."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Piece
@@ -130,7 +131,7 @@ def _protected(state: TlsState, side: Side, epoch: Epoch, record: TlsRecord) -> 
     try:
         if opener is None:
             raise BadRecord("no secret")
-        kind, data = opener.protection.open(side.sequence, record.kind, record.version, record.body)
+        kind, data = opener.protection.open(side.sequence, record.header, record.body)
     except BadRecord:
         side.records += 1
         _unopened(state, side, epoch, record)
@@ -272,15 +273,16 @@ def texts_of(
 ) -> list[bytes]:
     """Return the plaintexts of the next records of application data, which stand at `spans`, as far
     as they are that. Nothing is taken: see `Side.took`."""
-    sequence, view, opened = side.sequence, memoryview(data), protection.data
+    sequence, view, opened = side.sequence, memoryview(data), protection.open
     found: list[bytes] = []
-    for begin, end in spans:
-        body = begin + HEADER
-        text = opened(sequence, data[begin:body], view[body:end])
-        if not text:
-            break
-        found.append(text)
-        sequence += 1
+    with suppress(BadRecord):
+        for begin, end in spans:
+            body = begin + HEADER
+            kind, text = opened(sequence, data[begin:body], view[body:end])
+            if kind != APPLICATION_DATA or not text:
+                break
+            found.append(text)
+            sequence += 1
     return found
 
 

@@ -17,6 +17,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
+from struct import pack
 from typing import Final, NamedTuple
 
 from kafkascope.captures.limits import LIMITS
@@ -53,6 +54,11 @@ class TlsRecord(NamedTuple):
     """Where its bytes stand, the header included; `start` counts from `begin`."""
     begin: int
     """Offset of the header in what `pieces` counts."""
+
+    @property
+    def header(self) -> bytes:
+        """The bytes before the body."""
+        return pack(">BHH", self.kind, self.version, self.size)
 
 
 @dataclass(slots=True, eq=False)

@@ -259,7 +259,7 @@ class TlsState(Resumable):
 def opens(opener: Opener, sequence: int, record: TlsRecord) -> bool:
     """Return whether a record authenticates with keys and a sequence number."""
     try:
-        opener.protection.open(sequence, record.kind, record.version, record.body)
+        opener.protection.open(sequence, record.header, record.body)
     except BadRecord:
         return False
     return True

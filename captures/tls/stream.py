@@ -26,6 +26,7 @@ from kafkascope.captures.tls.decryption import (
     texts_of,
 )
 from kafkascope.captures.tls.keys.epoch import Stage
+from kafkascope.captures.tls.keys.protection import BadRecord
 from kafkascope.captures.tls.records import (
     ALERT,
     APPLICATION_DATA,
@@ -166,10 +167,12 @@ class TlsStream(TlsState):
                 or data[1] != 3
             ):
                 return None
-            opened = protection.data(side.sequence, data[:HEADER], data[HEADER:])
-            if not opened:
+            try:
+                kind, text = protection.open(side.sequence, data[:HEADER], data[HEADER:])
+            except BadRecord:
                 return None
-            text = opened
+            if kind != APPLICATION_DATA or not text:
+                return None
             side.took(1)
             _, time_ns, packet, file, at = pieces[0]
             where = [piece_of((0, time_ns, packet, file, at + HEADER + start))]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.tls.keys.derive import Keys, traffic_keys
-from kafkascope.captures.tls.keys.protection import HEADER, BadRecord, aead, protection_13, tag_size
+from kafkascope.captures.tls.keys.protection import BadRecord, aead, protection_13, tag_size
 from kafkascope.captures.tls.keys.suites import Suite
 
 if TYPE_CHECKING:
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     KeyStream = Callable[[Numbers, int], NDArray[np.uint8]]
     """Sequence numbers, position in the plaintext -> the byte of each number's key stream."""
 
-# Type of all encrypted records.
-PROTECTED: Final = 23
-VERSION: Final = 0x0303
+# Type and version of all encrypted records.
+PROTECTED: Final = b"\x17\3\3"
 ALERT, HANDSHAKE, DATA = 21, 22, 23
 LAST_BYTES: Final = (0, ALERT, HANDSHAKE, DATA)
 """What plaintext may end with: 0 is padding."""
@@ -75,11 +74,11 @@ def _sequence(suite: Suite, secret: bytes, body: bytes, tries: int) -> int | Non
     """Return the sequence number with which the secret opens the record."""
     keys = traffic_keys(suite, secret)
     decrypt, invalid = aead(suite, keys.key)
-    iv, header = int.from_bytes(keys.iv, "big"), HEADER.pack(PROTECTED, VERSION, len(body))
+    iv, header = int.from_bytes(keys.iv, "big"), PROTECTED + len(body).to_bytes(2, "big")
     for number in _candidates(suite, keys, body, tries):
         try:  # not `Protection.open`, which takes twice as long to say no
             decrypt((iv ^ number).to_bytes(12, "big"), body, header)
-            protection_13(suite, secret).open(number, PROTECTED, VERSION, body)
+            protection_13(suite, secret).open(number, header, body)
         except (invalid, BadRecord):
             continue
         return number

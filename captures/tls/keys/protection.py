@@ -2,9 +2,9 @@
 sequence number of a record is handed in.
 
 protection = protection_13(suite, secret)
-kind, plain = protection.open(sequence, kind, version, body)      # or BadRecord
+kind, plain = protection.open(sequence, header, body)      # or BadRecord
 
-The body of a record, behind its header of 5 bytes (kind, version, size):
+The header of a record has 5 bytes (kind, version, size); behind it, the body:
 
     TLS 1.3                     ciphertext of [content, kind, zeros]         tag
     TLS 1.2, GCM and CCM        nonce (8)    ciphertext                      tag
@@ -31,10 +31,6 @@ from kafkascope.captures.tls.keys.suites import Suite
 NONCE: Final = 8
 BLOCK: Final = 16
 
-# Content type of application data.
-DATA: Final = 23
-HEADER: Final = struct.Struct(">BHH")
-PSEUDO_HEADER: Final = struct.Struct(">QBHH")
 NUMBER: Final = struct.Struct(">Q")
 SIZE: Final = struct.Struct(">H")
 
@@ -55,17 +51,9 @@ class Protection:
     start: int
     """Where in the body the first byte of plaintext lies."""
 
-    def open(self, sequence: int, kind: int, version: int, body: Buffer) -> tuple[int, bytes]:
+    def open(self, sequence: int, header: bytes, body: Buffer) -> tuple[int, bytes]:
         """Return content type and plaintext of a record; `BadRecord` for whatever is wrong."""
         raise NotImplementedError
-
-    def data(self, sequence: int, header: bytes, body: Buffer) -> bytes | None:
-        """Return the plaintext of a record of application data; None where it is anything else, or
-        wrong. `open` gives the same, and may take longer."""
-        try:
-            return self.open(sequence, header[0], header[1] << 8 | header[2], body)[1]
-        except BadRecord:
-            return None
 
 
 class _Modern(Protection):
@@ -78,15 +66,13 @@ class _Modern(Protection):
         self._iv = int.from_bytes(keys.iv, "big")
         self.start = 0
 
-    def open(self, sequence: int, kind: int, version: int, body: Buffer) -> tuple[int, bytes]:
-        size = len(body)
-        if size > LIMITS.tls13_record_bytes:
+    def open(self, sequence: int, header: bytes, body: Buffer) -> tuple[int, bytes]:
+        if len(body) > LIMITS.tls13_record_bytes:
             raise BadRecord("too long")
         try:
             # The sequence number is in no record: it is part of the nonce (RFC 8446, 5.3).
-            nonce = (self._iv ^ sequence).to_bytes(12, "big")
-            inner = self._decrypt(nonce, body, HEADER.pack(kind, version, size))
-        except (self._invalid, ValueError, OverflowError, struct.error):
+            inner = self._decrypt((self._iv ^ sequence).to_bytes(12, "big"), body, header)
+        except (self._invalid, ValueError, OverflowError):
             raise BadRecord("failed authentication") from None
         # The type stands behind the content, and before zeros of padding (RFC 8446, 5.2).
         if inner and inner[-1]:
@@ -95,15 +81,6 @@ class _Modern(Protection):
         if not inner:
             raise BadRecord("no content type")
         return inner[-1], inner[:-1]
-
-    def data(self, sequence: int, header: bytes, body: Buffer) -> bytes | None:
-        if len(body) > LIMITS.tls13_record_bytes:
-            return None
-        try:
-            inner = self._decrypt((self._iv ^ sequence).to_bytes(12, "big"), body, header)
-        except (self._invalid, ValueError, OverflowError):
-            return None
-        return inner[:-1] if inner and inner[-1] == DATA else None
 
 
 class _Aead(Protection):
@@ -117,33 +94,21 @@ class _Aead(Protection):
         self._iv = keys.iv
         self._overhead = self.start + tag_size(suite)
 
-    def open(self, sequence: int, kind: int, version: int, body: Buffer) -> tuple[int, bytes]:
+    def open(self, sequence: int, header: bytes, body: Buffer) -> tuple[int, bytes]:
         size = len(body) - self._overhead
         if not 0 <= size <= LIMITS.tls_record_bytes - self._overhead:
             raise BadRecord("impossible length")
         try:
-            associated = PSEUDO_HEADER.pack(sequence, kind, version, size)
+            associated = _pseudo_header(sequence, header, size)
             # GCM and CCM have half of the nonce in the record (RFC 5288, 3), ChaCha20 none of it
             # (RFC 7905, 2).
             if self.start:
-                nonce = self._iv + body[:NONCE]
-                body = memoryview(body)[NONCE:]
+                nonce, body = self._iv + body[:NONCE], body[NONCE:]
             else:
                 nonce = (int.from_bytes(self._iv, "big") ^ sequence).to_bytes(12, "big")
-            return kind, self._decrypt(nonce, body, associated)
+            return header[0], self._decrypt(nonce, body, associated)
         except (self._invalid, ValueError, OverflowError, struct.error):
             raise BadRecord("failed authentication") from None
-
-    def data(self, sequence: int, header: bytes, body: Buffer) -> bytes | None:
-        size = len(body) - self._overhead
-        if not self.start or not 0 <= size <= LIMITS.tls_record_bytes - self._overhead:
-            return super().data(sequence, header, body)
-        try:
-            # Sequence number, type and version as in the header, and the size of the content.
-            associated = NUMBER.pack(sequence) + header[:3] + SIZE.pack(size)
-            return self._decrypt(self._iv + body[:NONCE], body[NONCE:], associated)
-        except (self._invalid, ValueError, struct.error):
-            return None
 
 
 class _Cbc(Protection):
@@ -163,7 +128,7 @@ class _Cbc(Protection):
         self._encrypt_then_mac = encrypt_then_mac
         self.start = BLOCK
 
-    def open(self, sequence: int, kind: int, version: int, body: Buffer) -> tuple[int, bytes]:
+    def open(self, sequence: int, header: bytes, body: Buffer) -> tuple[int, bytes]:
         outside = self._mac_size if self._encrypt_then_mac else 0
         inside = self._mac_size - outside
         sealed = len(body) - outside
@@ -171,7 +136,7 @@ class _Cbc(Protection):
             raise BadRecord("impossible length")
         view = memoryview(body)
         if outside:
-            self._verify(sequence, kind, version, view[:sealed], view[sealed:])
+            self._verify(sequence, header, view[:sealed], view[sealed:])
         plain = self._update(view[:sealed])[BLOCK:]
         # Not in constant time, as endpoints have to (RFC 5246, 6.2.3.2): whoever measures us has no
         # connection to attack.
@@ -182,21 +147,24 @@ class _Cbc(Protection):
         if inside:
             content = memoryview(plain)
             mac = content[size : size + inside]
-            self._verify(sequence, kind, version, content[:size], mac)
-        return kind, plain[:size]
+            self._verify(sequence, header, content[:size], mac)
+        return header[0], plain[:size]
 
-    def _verify(
-        self, sequence: int, kind: int, version: int, data: memoryview, mac: memoryview
-    ) -> None:
+    def _verify(self, sequence: int, header: bytes, data: memoryview, mac: memoryview) -> None:
         # The key is hashed already, twice a block of it.
         found = self._hmac.copy()
         try:
-            found.update(PSEUDO_HEADER.pack(sequence, kind, version, len(data)))
+            found.update(_pseudo_header(sequence, header, len(data)))
         except struct.error:
             raise BadRecord("failed authentication") from None
         found.update(data)
         if not hmac.compare_digest(found.digest(), mac):
             raise BadRecord("failed authentication")
+
+
+def _pseudo_header(sequence: int, header: bytes, size: int) -> bytes:
+    """Return sequence number, type and version as in the header, and the size of the content."""
+    return NUMBER.pack(sequence) + header[:3] + SIZE.pack(size)
 
 
 def protection_13(suite: Suite, secret: bytes) -> Protection:

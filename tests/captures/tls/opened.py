@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from struct import pack
 from typing import NamedTuple
 
 from kafkascope.captures.tls.keys.derive import key_block
 from kafkascope.captures.tls.keys.keylog import KeyLog
-from kafkascope.captures.tls.keys.protection import Protection, protection_12, protection_13
+from kafkascope.captures.tls.keys.protection import Buffer, Protection, protection_12, protection_13
 from kafkascope.captures.tls.keys.suites import Suite, suite_of
 
 CHANGE, ALERT, HANDSHAKE, DATA = 20, 21, 22, 23
@@ -48,6 +49,13 @@ def extensions(data: bytes) -> dict[int, bytes]:
     return found
 
 
+def open_with(
+    protection: Protection, sequence: int, kind: int, version: int, body: Buffer
+) -> tuple[int, bytes]:
+    """What opens behind a header of these."""
+    return protection.open(sequence, pack(">BHH", kind, version, len(body)), body)
+
+
 def opened(talk: Iterable[tuple[int, bytes]], log: KeyLog) -> Opened:
     """What both sides said: (direction, whole records), direction 0 being the client."""
     client_random = b""
@@ -59,7 +67,7 @@ def opened(talk: Iterable[tuple[int, bytes]], log: KeyLog) -> Opened:
         for kind, version, body in records(data):
             reader = readers[direction]
             if reader is not None and not (kind == CHANGE and hello and hello[1] == 0x304):
-                kind, plain = reader.open(numbers[direction], kind, version, body)
+                kind, plain = open_with(reader, numbers[direction], kind, version, body)
                 numbers[direction] += 1
                 out.append((direction, kind, plain))
                 if hello and hello[1] == 0x304 and kind == HANDSHAKE:
