@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.help import setting
+from kafkascope.analyzer.commands.help import refusing, setting
 from kafkascope.analyzer.commands.options import FILE, SCHEMA_OPTIONS, SCHEMAS
 from kafkascope.analyzer.filter.values import duration, size
 from kafkascope.analyzer.reading.options import SchemaOptions
@@ -118,10 +118,8 @@ def _networks(
 ) -> tuple[str, ...]:
     from kafkascope.proxy.engine.destinations import BadNetwork, parse_network
 
-    try:
+    with refusing(BadNetwork):
         return tuple(str(parse_network(each)) for each in given)
-    except BadNetwork as error:
-        raise click.BadParameter(str(error), context, option) from None
 
 
 def _print_faults(context: click.Context, option: click.Parameter, given: bool) -> None:
