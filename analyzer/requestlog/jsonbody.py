@@ -45,15 +45,11 @@ def body_of(layout: Layout, value: Any) -> tuple[Body, Layout, tuple[str, ...]]:
     """Return the body of a JSON value, and the layout that it has: that of some releases if it
     fits and the main one does not. Missing fields get their defaults, and are returned as dotted
     paths; `Malformed` for others."""
-    try:
-        return converter(layout)(value), layout, ()
-    except TooLarge:
-        raise
-    except REFUSALS:
-        pass
-    for variant in variants_of(layout.message.name, layout.version):
+    for variant in (layout, *variants_of(layout.message.name, layout.version)):
         try:
             return converter(variant)(value), variant, ()
+        except TooLarge:
+            raise
         except REFUSALS:
             continue
     missing: set[str] = set()
@@ -148,7 +144,7 @@ def converter(layout: Layout) -> Converter:
 def _converter_of(message: str, wire: Wire) -> Converter:
     match wire:
         case NumberWire(code=code) if code != "d":
-            return _of_integer(code)
+            return _of_integer(int_range(code))
         case UuidWire():
             return uuid_of
         case ArrayWire():
@@ -161,13 +157,18 @@ def _converter_of(message: str, wire: Wire) -> Converter:
             return value_converter(wire)
 
 
-def _of_integer(code: str) -> Converter:
+def int_range(code: str) -> range:
+    """Return the numbers of a kind."""
     bits = 8 * SIZES[code]
     low = 0 if code.isupper() else -(1 << bits - 1)
-    high = low + (1 << bits)
+    return range(low, low + (1 << bits))
+
+
+def _of_integer(numbers: range) -> Converter:
+    low, high = numbers[0], numbers[-1]
 
     def convert(value: Any) -> int:
-        if type(value) is not int or not low <= value < high:
+        if type(value) is not int or not low <= value <= high:
             raise Refusal
         return value
 

@@ -13,12 +13,11 @@ from __future__ import annotations
 import re
 from typing import Any, Final, assert_never
 
-from kafkascope.analyzer.requestlog.jsonbody import paths_of_bytes, uuid_of
+from kafkascope.analyzer.requestlog.jsonbody import int_range, paths_of_bytes, uuid_of
 from kafkascope.analyzer.requestlog.model import LoggedBody
 from kafkascope.dissectors.codec.reader import Body, weight
 from kafkascope.dissectors.errors import Malformed, TooLarge
 from kafkascope.dissectors.layout import (
-    SIZES,
     ArrayWire,
     BoolWire,
     BytesWire,
@@ -241,9 +240,7 @@ class _Source:
 
     def number(self, wire: NumberWire) -> int:
         value = int(self.matched(_NUMBER))
-        bits = 8 * SIZES[wire.code]
-        low = 0 if wire.code.isupper() else -(1 << bits - 1)
-        if not low <= value < low + (1 << bits):
+        if value not in int_range(wire.code):
             self.refuse("a number that does not fit")
         return value
 

@@ -55,6 +55,10 @@ _TIMES: Final = re.compile(
     r"|messageConversionsTime):(-?\d{1,20}(?:[.,]\d{1,20})?(?:E-?\d{1,3})?)"
 )
 """0.11 writes decimals in the locale of the JVM: commas within numbers and between them."""
+_STAGES: Final = (
+    *("requestQueueTime", "localTime", "remoteTime", "responseQueueTime", "sendTime"),
+    "throttleTime",
+)
 _PROTOCOL: Final = re.compile(r",securityProtocol:(\w+),principal:")
 _LISTENER: Final = re.compile(r",listener:([^\s,]+)")
 _LOGGER: Final = re.compile(r" (?:\([\w.$]*\)|\[[^\[]*\]?$)")
@@ -76,6 +80,8 @@ def parse_text(message: bytes, written_ns: int, level: str) -> Completed:
     tail = text[connection.end() - 1 :]
     software = _SOFTWARE.search(tail)
     numbers = {name: value.replace(",", ".") for name, value in _TIMES.findall(tail)}
+    if "queueTime" in numbers:  # 0.8.0
+        numbers["requestQueueTime"] = numbers.pop("queueTime")
     times = dict(zip(numbers, durations_ns([*map(float, numbers.values())]), strict=True))
     protocol, principal, listener = _identity(
         tail if software is None else tail[: software.start()]
@@ -93,14 +99,7 @@ def parse_text(message: bytes, written_ns: int, level: str) -> Completed:
         written_ns=written_ns,
         level=level,
         total_ns=times["totalTime"],
-        times=BrokerTimes(
-            times.get("requestQueueTime", times.get("queueTime")),  # 0.8.0
-            times.get("localTime"),
-            times.get("remoteTime"),
-            times.get("responseQueueTime"),
-            times.get("sendTime"),
-            times.get("throttleTime"),
-        ),
+        times=BrokerTimes(*map(times.get, _STAGES)),
         **head._asdict(),
         forwarded=False,
         deprecated=False,
