@@ -73,10 +73,9 @@ def elements(value: Any) -> list[Any]:
     return value[: LIMITS.listed] if isinstance(value, list) else []
 
 
-def text_in(value: Any, *names: str) -> str | None:
-    """Return the text that the first of these members has which an object has at all; None where
-    it is none."""
-    found = next((value[name] for name in names if name in value), None)
+def text_in(value: dict[str, Any], name: str) -> str | None:
+    """Return the text of a member; None where it is none."""
+    found = value.get(name)
     return found if isinstance(found, str) else None
 
 

@@ -176,11 +176,14 @@ def _subjects(rest: list[str], call: _Call) -> Iterator[SchemaObservation]:
 
 def _glue(call: _Call) -> Iterator[SchemaObservation]:
     """GetSchemaVersion and those that register, of AWS Glue."""
-    sent, value = members(call.sent), members(call.value)
-    keys = guid_key(value.get("SchemaVersionId") or sent.get("SchemaVersionId"))
-    if call.response.status != 200 or not isinstance(call.sent, dict) or not keys:
+    sent, value = call.sent, call.value
+    if call.response.status != 200 or not isinstance(value, dict) or not isinstance(sent, dict):
         return
-    name = members(sent.get("SchemaId") or sent).get("SchemaName")
+    keys = guid_key(value.get("SchemaVersionId") or sent.get("SchemaVersionId"))
+    if not keys:
+        return
+    schema = sent.get("SchemaId")
+    name = (schema if isinstance(schema, dict) else sent).get("SchemaName")
     arn = text_in(value, "SchemaArn")
     if name is None and arn is not None:
         name = arn.rpartition("/")[2]
@@ -269,9 +272,8 @@ def _registered(group: str, artifact: str | None, call: _Call) -> Iterator[Schem
         text, kind, references = as_text(call.posted), _artifact_type(call.request), None
     for schema in _meta(call.value, group, artifact):
         if text is not None:
-            own = references_of(references) or schema.references
-            kind = schema.format or kind
-            schema = schema._replace(text=text, format=kind, references=own, firm=False)
+            named, own = schema.format or kind, references_of(references) or schema.references
+            schema = schema._replace(text=text, format=named, references=own, firm=False)
         yield schema
 
 

@@ -19,6 +19,25 @@ PROPER: Final = 2
 EXACT: Final = 1
 LOOSE: Final = 0
 
+_JSON_KINDS: Final[dict[type, str]] = {
+    type(None): "null",
+    bool: "a boolean",
+    str: "a text",
+    int: "a number",
+    float: "a number",
+    dict: "an object",
+    list: "an array",
+    tuple: "an array",
+}
+"""A boolean is an int of Python, and comes first."""
+_TAKEN: Final[dict[str, Any]] = {
+    "null": type(None),
+    "boolean": bool,
+    "record": dict,
+    "map": dict,
+    "array": (list, tuple),
+}
+"""What branches of a kind take; others take what is not null, a boolean or a list."""
 _FLOAT: Final = struct.Struct("<f")
 
 
@@ -135,21 +154,15 @@ class ValueWriter:
 
 
 def _may_fit(branch: AvroType, value: Any) -> bool:
-    match branch.kind:
-        case "record":
-            return isinstance(value, dict) and len(value) == len(branch.fields)
-        case "map":
-            return isinstance(value, dict)
-        case "array":
-            return isinstance(value, list | tuple)
-        case "enum":
-            return isinstance(value, str) and value in branch.index
-        case "null":
-            return value is None
-        case "boolean":
-            return isinstance(value, bool)
-        case _:
-            return value is not None and not isinstance(value, bool | list)
+    """Return whether a branch is worth a try: unions have thousands."""
+    if branch.kind == "enum":
+        return isinstance(value, str) and value in branch.index
+    if branch.kind == "record" and isinstance(value, dict):
+        return len(value) == len(branch.fields)
+    taken = _TAKEN.get(branch.kind)
+    if taken is None:
+        return value is not None and not isinstance(value, bool | list)
+    return isinstance(value, taken)
 
 
 def zigzag(number: int) -> bytes:
@@ -174,21 +187,8 @@ def encoded(node: AvroType, raw: Any) -> bytes:
 
 
 def json_kind(value: Any) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case str():
-            return "a text"
-        case int() | float():
-            return "a number"
-        case dict():
-            return "an object"
-        case list() | tuple():
-            return "an array"
-        case _:
-            return type(value).__name__
+    names = (name for kind, name in _JSON_KINDS.items() if isinstance(value, kind))
+    return next(names, type(value).__name__)
 
 
 def utf8(text: str) -> bytes:
