@@ -238,7 +238,7 @@ def message_index(data: bytes) -> tuple[tuple[int, ...], int]:
     count, at = _zigzag(data, 0)
     if count == 0:
         return (0,), at
-    if not 0 < count <= LIMITS.message_indexes:
+    if not 0 < count <= 2 * LIMITS.message_nesting:
         raise misfit(f"a message index of {count} numbers")
     found = []
     for _ in range(count):

@@ -37,14 +37,12 @@ class Limits(NamedTuple):
     avro_parts: int = 200_000
     # Of a record: its reader is one function, which Python compiles in a second or two.
     avro_fields: int = 10_000
-    # Python converts 4300 digits at most, in quadratic time.
+    # Of Avro's decimals and numbers of JSON: Python converts 4300 at most, in quadratic time.
     decimal_digits: int = 4096
     # An int of Java.
     fixed_size: int = 2**31 - 1
     # Message types inside each other; protoc has the same limit.
     message_nesting: int = 32
-    # Numbers of a message index: twice that nesting.
-    message_indexes: int = 64
     # Of a message that a generated function reads: it asks for each field, even if few are set.
     # Larger messages are walked.
     message_fields: int = 400
@@ -111,8 +109,6 @@ class Limits(NamedTuple):
     json_values: int = 1_500_000
     # Arrays and objects inside each other; orjson writes 254 levels.
     json_nesting: int = 200
-    # Of a number, as decimal_digits.
-    json_digits: int = 4000
     # Containers inside each other, in Avro schemas, Avro payloads and messages; protobuf has the
     # same limit. The walks have up to four frames for a level, of the thousand that Python allows.
     nesting: int = 100

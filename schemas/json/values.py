@@ -97,7 +97,7 @@ def place(data: bytes, path: list[Any]) -> int:
 
 def _fragment(value: Any) -> Any:
     if isinstance(value, Exact):
-        if len(value) > LIMITS.json_digits or not NUMBER.fullmatch(value):
+        if len(value) > LIMITS.decimal_digits or not NUMBER.fullmatch(value):
             raise TypeError("no number")
         return orjson.Fragment(value.encode("ascii"))
     if isinstance(value, str):
@@ -114,7 +114,7 @@ class _Numbers:
         self.lossy = False
 
     def number(self, text: str) -> Any:
-        if len(text) > LIMITS.json_digits:
+        if len(text) > LIMITS.decimal_digits:
             raise misfit(f"a number of {len(text)} characters")
         number = int(text) if text.lstrip("-").isdigit() else float(text)
         whole = isinstance(number, int)
