@@ -1,5 +1,5 @@
-"""Leaves out of a JSON Schema what says nothing about values: titles, descriptions, defaults,
-examples, and keywords of others."""
+"""Texts of JSON Schemas: the addresses and properties that they define, and the text without what
+says nothing about values: titles, descriptions, defaults, examples, and keywords of others."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _referred(root: Any, ref: str) -> Any:
 
 
 def bare(text: str) -> str:
-    """Return the schema without them; `PayloadError` where it is none."""
+    """Return the schema without what says nothing about values; `PayloadError` where it is none."""
     _, schema = parse(text.encode("utf-8", "replace"))
     if not isinstance(schema, dict | bool):
         raise PayloadError("bad-schema", "a schema must be an object, true or false")

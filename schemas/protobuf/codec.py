@@ -1,7 +1,7 @@
 """Protobuf: schemas as `.proto` text or as base64 of a FileDescriptorProto.
 
-Knows how to find a message in a schema, decode, encode and explain it; the language of schemas
-and the bytes are in `proto`.
+Knows how to find a message in a schema, decode, encode and explain it; the language of schemas is
+read by `files`, the bytes by `reader` and `walk`.
 """
 
 from __future__ import annotations
