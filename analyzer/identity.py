@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -48,15 +47,6 @@ def client_key_of(row: Row) -> ClientKey:
 def host_of(address: str) -> str:
     """An address without its port."""
     return address.rpartition(":")[0].strip("[]")
-
-
-def is_address(host: str) -> bool:
-    """Whether a host is an IP address, not a name."""
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def identity_of(row: Row) -> Identity:

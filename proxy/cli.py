@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from kafkascope.proxy.hub import Hub
     from kafkascope.proxy.recording.recorder import Recorder
     from kafkascope.proxy.rules.rules import Rule
-
-_log = logging.getLogger("kafkascope.proxy")
 OPEN_HOOK: Final = "open_proxy"
 # For the lines that are still to be printed at the end; a busy machine takes seconds.
 WATCH_S: Final = 20.0

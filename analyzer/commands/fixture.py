@@ -19,7 +19,6 @@ from kafkascope.dissectors.registry import api_named
 from kafkascope.errors import INTERRUPTED
 
 WRONG: Final = 1
-SHOWN: Final = 20
 FROM: Final = "from"
 """The default command of the group, which users leave out."""
 

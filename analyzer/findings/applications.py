@@ -26,7 +26,6 @@ from kafkascope.analyzer.text import plural
 # custom; Streams names its own after the operator (StreamsBuilder of kafka-streams).
 _INTERNAL: Final = re.compile(r"_.*|.*-(?:changelog|repartition|subscription-[\w-]+-topic)|\(.*\)")
 _SEPARATORS: Final = str.maketrans("._", "--")
-MEMBERSHIP: Final = "api in {JoinGroup, SyncGroup, Heartbeat, ConsumerGroupHeartbeat, OffsetCommit}"
 
 
 def findings(view: DetectorInput) -> Iterator[Finding]:

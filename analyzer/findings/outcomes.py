@@ -47,8 +47,6 @@ COLUMNS: Final = (
     Column("outcome_filter", wide=True),
     Column("worst_finding"),
 )
-THRESHOLDS: Final = ("outcome.after", "outcome.still", "outcome.silent")
-"""The limits that decide what became of a client."""
 KEPT_OUT: Final = frozenset(
     {
         *("version-refused", "sasl-missing", "sasl-mechanism", "sasl-failed", "tls-failed"),

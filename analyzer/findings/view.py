@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property, wraps
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
@@ -50,8 +50,6 @@ _CAPTURE: Final = re.compile(r"\b(this|the|whole) capture\b")
 """In sentences, in place of which a log stands where there is one."""
 
 Made = TypeVar("Made")
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
 
 __all__ = ["Client", "Counts", "DetectorInput", "Exchange", "Finding", "Row"]
 

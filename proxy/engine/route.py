@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -25,8 +24,6 @@ from kafkascope.proxy.engine.tls import Tls
 from kafkascope.proxy.hub import Hub
 
 Mode = Literal["reverse", "transparent", "socks5"]
-
-_log = logging.getLogger("kafkascope.proxy")
 
 
 def options() -> Options:

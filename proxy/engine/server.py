@@ -7,7 +7,6 @@ async with KafkaProxy("broker:9092") as proxy:
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
 
 # For answers that are still to come when the proxy stops.
 STOP_SECONDS: Final = 5.0
-
-_log = logging.getLogger("kafkascope.proxy")
 
 
 class KafkaProxy:

@@ -6,7 +6,6 @@ Contexts are OpenSSL's; certificates are made by mitmproxy's store.
 from __future__ import annotations
 
 import ipaddress
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
     from mitmproxy.proxy.commands import StartHook
     from mitmproxy.proxy.context import Context
     from OpenSSL import SSL
-
-
-_log = logging.getLogger("kafkascope.proxy")
 
 
 @dataclass(frozen=True)

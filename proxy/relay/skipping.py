@@ -27,8 +27,6 @@ FIXED: Final = 0
 SIZED: Final = 1
 ARRAY: Final = 2
 TAGS: Final = 3
-# int32 length before the bytes.
-LONG: Final = 4
 
 Step: TypeAlias = tuple[int, "int | tuple[Step, ...]"]
 Program: TypeAlias = tuple[Step, ...]

@@ -12,8 +12,6 @@ from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.dissectors.zookeeper.nodes import holds_credentials
 from kafkascope.dissectors.zookeeper.types import BASE
 
-CREATE: Final = 1
-DELETE: Final = 2
 EXISTS: Final = 3
 GET_DATA: Final = 4
 SET_DATA: Final = 5

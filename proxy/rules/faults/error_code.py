@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from itertools import chain
-from typing import Any, ClassVar, Final, Literal, Self
+from typing import Any, ClassVar, Final, Self
 
 from kafkascope.analyzer.conversation.tampering import FAULT
 from kafkascope.analyzer.text import suggestion
@@ -39,7 +39,6 @@ from kafkascope.proxy.rules.faults.fault import Action, FaultError
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Replace, Respond, Verdict
 
-Level = Literal["top", "group", "topic", "partition", "part"]
 LEVELS: Final = ("top", "group", "topic", "partition")
 
 PARTITIONS: Final = frozenset({"partition", "partition_index", "partition_id", "index"})
