@@ -30,25 +30,18 @@ class Copies(Resumable):
     connection alone gives the same results as the whole capture."""
 
     def __init__(self) -> None:
-        self._marks: list[tuple[Mark, int]] = []
-        """The last packets with their numbers, at least `WINDOW` where there were as many; trimmed
-        now and then."""
         self._latest: dict[int, tuple[Mark, int]] = {}
-        """Fingerprint -> the last packet that has it."""
-        self._indexed = True
-        """All of `_marks` is in `_latest`; packets in bulk are entered there on demand."""
+        """Fingerprint -> the last packet that has it, and its number: all within `WINDOW`, and some
+        before it."""
         self._number = 0
 
     def seen(self, mark: Mark, number: int | None = None) -> bool:
         """Enter a packet; return whether it is a copy of one within the window. `number` is its
         number in the capture, by default the one behind the last."""
-        if not self._indexed:
-            self._index()
         self._number = number = self._number + 1 if number is None else number
         before = self._latest.get(mark[0])
         self._latest[mark[0]] = (mark, number)
-        self._marks.append((mark, number))
-        if len(self._marks) >= 8 * WINDOW:
+        if len(self._latest) >= 8 * WINDOW:
             self._trim()
         if before is None or number - before[1] > WINDOW:
             return False
@@ -65,41 +58,37 @@ class Copies(Resumable):
         """Enter many packets; return which of them are copies, None when none is."""
         if numbers is None:
             numbers = range(self._number + 1, self._number + 1 + len(prints))
-        # Nearly always nothing is a copy: then the set has as many entries as both together, and
-        # one comparison decides about a whole block.
-        window = {mark[0] for mark, _ in self._marks[-WINDOW:]}
-        size = len(window)
-        window.update(prints)
-        if len(window) != size + len(prints):
+        # Nearly always nothing is a copy: two comparisons of sets decide about a whole block.
+        fresh = set(prints)
+        if len(fresh) < len(prints) or not fresh.isdisjoint(self._latest):
             marks = zip(prints, times, interfaces, strict=True)
             return [self.seen(mark, number) for mark, number in zip(marks, numbers, strict=True)]
         last = slice(-WINDOW, None)
-        few = zip(prints[last], times[last], interfaces[last], strict=True)
-        self._marks += zip(few, numbers[last], strict=True)
-        if numbers:
-            self._number = numbers[-1]
-        self._trim()
+        marks = zip(prints[last], times[last], interfaces[last], strict=True)
+        found = dict(zip(prints[last], zip(marks, numbers[last], strict=True), strict=True))
+        # As many packets leave none of those before in the window.
+        self._latest = found if len(found) == WINDOW else self._latest | found
+        self._number = numbers[-1] if numbers else self._number
+        if len(self._latest) >= 8 * WINDOW:
+            self._trim()
         return None
 
     def dump(self) -> Dump:
-        """Return the packets within the window: none to come can be a copy of an older one."""
-        oldest = self._number - WINDOW
-        marks = [[*mark, number] for mark, number in self._marks if number > oldest]
+        self._trim()
+        marks = [[*mark, number] for mark, number in self._latest.values()]
         return {"marks": marks, "number": self._number}
 
     def load(self, state: Dump) -> Self:
         self._number = state["number"]
-        self._marks = [((copy, at, card), number) for copy, at, card, number in state["marks"]]
-        self._indexed = False
+        self._latest = {
+            copy: ((copy, at, card), number) for copy, at, card, number in state["marks"]
+        }
         return self
 
     def _trim(self) -> None:
-        del self._marks[:-WINDOW]
-        self._indexed = False
-
-    def _index(self) -> None:
-        self._latest = {entry[0][0]: entry for entry in self._marks}
-        self._indexed = True
+        """Forget the packets before the window: none to come can be a copy of them."""
+        oldest = self._number - WINDOW
+        self._latest = {key: last for key, last in self._latest.items() if last[1] > oldest}
 
 
 # First packets of connections that are remembered: those of the same moment.
