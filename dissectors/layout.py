@@ -243,8 +243,9 @@ def implied_default(wire: Wire) -> Any:
 
 
 def default_of(slot: Slot) -> Any:
-    """Return a fresh copy of the slot's default."""
-    return copy.deepcopy(slot.default)
+    """Return the slot's default, of containers a fresh copy."""
+    default = slot.default
+    return copy.deepcopy(default) if isinstance(default, list | dict) else default
 
 
 def minimum_size(wire: Wire) -> int:
