@@ -297,17 +297,19 @@ class Joins:
         readers = {self._who(client)[1] for client in set(reads.client.tolist())}
         position = int((commits.end if len(commits.end) else reads.last + 1).max())
         unread = _selected(log.sent, _end(log.sent) > position)
-        for columns in (cells, unread):
-            for client, rows in _by_value(columns.client):
-                legs = found[self._who(client)[1], log.topic, group]
-                legs.readers |= readers
-                if columns is cells:
-                    legs.take(_selected(cells, rows))
-                    continue
-                mine = _selected(unread, rows)
-                legs.lag += sum(map(min, mine.records.tolist(), (_end(mine) - position).tolist()))
-                since_ns = (self._counted.last_ns or 0) - int(mine.time_ns.min())
-                legs.lag_ns = max(legs.lag_ns, since_ns)
+
+        def legs_of(client: int) -> Legs:
+            legs = found[self._who(client)[1], log.topic, group]
+            legs.readers |= readers
+            return legs
+
+        for client, rows in _by_value(cells.client):
+            legs_of(client).take(_selected(cells, rows))
+        for client, rows in _by_value(unread.client):
+            legs, mine = legs_of(client), _selected(unread, rows)
+            legs.lag += sum(map(min, mine.records.tolist(), (_end(mine) - position).tolist()))
+            since_ns = (self._counted.last_ns or 0) - int(mine.time_ns.min())
+            legs.lag_ns = max(legs.lag_ns, since_ns)
 
 
 def _begins(sent: Any) -> Iterator[int]:
