@@ -96,14 +96,11 @@ class LiveCluster:
         low, high = self.versions.get(key, (1, 0))
         return low <= version <= high
 
-    async def refresh(self, topics: Iterable[str] | None) -> set[str]:
-        """Ask for nodes, and for leaders and ids of topics (None: of all). Returns the topics whose
-        partitions all have a leader."""
-        version = self.best("Metadata", 12)
-        body: Body = {"topics": None, "allow_auto_topic_creation": False}
-        if topics is not None:
-            body["topics"] = [{"topic_id": bytes(16), "name": name} for name in topics]
-        response = await self.ask("Metadata", version, body)
+    async def refresh(self, topics: Iterable[str]) -> set[str]:
+        """Ask for nodes, and for leaders and ids of topics. Returns the topics whose partitions all
+        have a leader."""
+        body = {"topics": [{"name": name} for name in topics], "allow_auto_topic_creation": False}
+        response = await self.ask("Metadata", self.best("Metadata", 12), body)
         for each in response["brokers"]:
             self.nodes[each["node_id"]] = (each["host"], each["port"])
         self.controller = response.get("controller_id", -1)
@@ -127,9 +124,9 @@ class LiveCluster:
 
     async def coordinator(self, key: str, kind: int) -> int:
         """The coordinator of a group (0) or transactional id (1); asked once."""
-        found = self._coordinators.get((kind, key))
-        if found is not None:
-            return found
+        known = self._coordinators.get((kind, key))
+        if known is not None:
+            return known
         version = self.best("FindCoordinator", 4)
         for _ in range(self.limits.tries):
             body = {"key": key, "key_type": kind, "coordinator_keys": [key]}
@@ -138,10 +135,10 @@ class LiveCluster:
             if found is None:
                 break  # no response to what was asked: the request goes to the bootstrap broker
             if found["error_code"] == 0:
-                self.nodes[found["node_id"]] = (found["host"], found["port"])
-                node_id, most = found["node_id"], self.limits.coordinators
-                remember(self._coordinators, (kind, key), node_id, most)
-                return int(found["node_id"])
+                node_id: int = found["node_id"]
+                self.nodes[node_id] = (found["host"], found["port"])
+                remember(self._coordinators, (kind, key), node_id, self.limits.coordinators)
+                return node_id
             if found["error_code"] not in NOT_AVAILABLE:
                 break
             await asyncio.sleep(self.limits.pause_s)
@@ -163,14 +160,11 @@ class LiveCluster:
 
     async def _create(self, topics: dict[str, int]) -> list[str]:
         version = self.best("CreateTopics", 5)
-        blank: Body = {
-            "replication_factor": -1 if version in DEFAULT_FACTOR else 1,
-            "assignments": [],
-            "configs": [],
-        }
+        factor = -1 if version in DEFAULT_FACTOR else 1
         body: Body = {
             "topics": [
-                {"name": name, "num_partitions": count, **blank} for name, count in topics.items()
+                {"name": name, "num_partitions": count, "replication_factor": factor}
+                for name, count in topics.items()
             ],
             "timeout_ms": int(self._reach.timeout * 1000),
         }
