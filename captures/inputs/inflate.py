@@ -44,12 +44,9 @@ class ByteStream(Protocol):
 class Pieces:
     """A stream of pieces that are made as they are needed."""
 
-    def __init__(
-        self, pieces: Iterator[bytes | None], close: Callable[[], object] | None = None
-    ) -> None:
-        """`pieces`: none of them empty; None where the stream inside is silent. `close` frees what
-        they are made of."""
-        self._pieces, self._close = pieces, close
+    def __init__(self, pieces: Iterator[bytes | None]) -> None:
+        """`pieces`: none of them empty; None where the stream inside is silent."""
+        self._pieces = pieces
         self.ready = memoryview(b"")
         """What is left of the last piece."""
 
@@ -68,8 +65,7 @@ class Pieces:
         return size
 
     def close(self) -> None:
-        if self._close is not None:
-            self._close()
+        """Do nothing: pieces are all that it holds."""
 
 
 class Compressed:
