@@ -44,9 +44,12 @@ class ByteStream(Protocol):
 class Pieces:
     """A stream of pieces that are made as they are needed."""
 
-    def __init__(self, pieces: Iterator[bytes | None]) -> None:
-        """`pieces`: none of them empty; None where the stream inside is silent."""
-        self._pieces = pieces
+    def __init__(
+        self, pieces: Iterator[bytes | None], close: Callable[[], object] | None = None
+    ) -> None:
+        """`pieces`: none of them empty; None where the stream inside is silent. `close` frees what
+        they are made of."""
+        self._pieces, self._close = pieces, close
         self.ready = memoryview(b"")
         """What is left of the last piece."""
 
@@ -65,7 +68,8 @@ class Pieces:
         return size
 
     def close(self) -> None:
-        """Do nothing: pieces are all that it holds."""
+        if self._close is not None:
+            self._close()
 
 
 class Compressed:
