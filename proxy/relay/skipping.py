@@ -145,13 +145,12 @@ def _more(payload: memoryview | bytes, at: int, value: int, shift: int = 7) -> t
 class Walk:
     """A walk over one response's payload, in whatever pieces it comes."""
 
-    __slots__ = ("_at", "_end", "_steps", "_view", "found")
+    __slots__ = ("_at", "_end", "_steps", "_view")
 
     def __init__(self, steps: Program) -> None:
         self._view: memoryview | bytes = b""
         self._at = 0
         self._end = 0
-        self.found = False
         self._steps = self._run(steps)
 
     def skip(self, size: int) -> bool:
@@ -173,7 +172,6 @@ class Walk:
         try:
             next(self._steps)
         except StopIteration:
-            self.found = True
             return self._at
         finally:
             self._view = b""

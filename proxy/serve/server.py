@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from kafkascope.analyzer.text import safe
 from kafkascope.captures.signatures import HEAD, TLS, protocol_of
-from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.codec.walk import fitted
 from kafkascope.dissectors.errors import DissectError, UnknownApi, UnknownVersion
 from kafkascope.dissectors.registry import (
     API_VERSIONS,
@@ -29,6 +29,7 @@ from kafkascope.dissectors.registry import (
     RequestHeader,
     decode_request,
     encode_response,
+    layout_of,
     read_request_header,
     unsupported_response,
 )
@@ -325,25 +326,23 @@ class _Connection:
         self.server.log(self.who, text, f"{self.who.rpartition(':')[0]} {text}")
 
     def _logged_in(self, head: RequestHeader, decoded: Decoded) -> Response | None:
-        name = APIS[head.api_key].name
+        name, note = APIS[head.api_key].name, ""
         if name == "SaslHandshake":
             mechanism = decoded.body["mechanism"]
             body = self._login.handshake(head.api_version, mechanism)
-            note = ""
             if body["error_code"]:
                 note = f"{mechanism} is not served, only {', '.join(body['mechanisms'])}"
                 note += " (SCRAM needs --user)" if mechanism.startswith("SCRAM") else ""
-            return Response(body, note)
-        if name == "SaslAuthenticate":
-            blank: Body = {"error_code": 0, "error_message": None, "session_lifetime_ms": 0}
+        elif name == "SaslAuthenticate":
             try:
-                body = {**blank, "auth_bytes": self._login.token(decoded.body["auth_bytes"])}
+                body = {"auth_bytes": self._login.token(decoded.body["auth_bytes"])}
             except Denied as error:
-                failed: Body = {"error_code": Code.SASL_AUTHENTICATION_FAILED, "auth_bytes": b""}
-                body = {**blank, **failed, "error_message": f"Authentication failed: {error}"}
-                return Response(body, f"authentication failed: {error}")
-            return Response(body)
-        return None
+                note = f"authentication failed: {error}"
+                failed = Code.SASL_AUTHENTICATION_FAILED
+                body = {"error_code": failed, "error_message": f"A{note[1:]}"}
+        else:
+            return None
+        return Response(fitted(layout_of(f"{name}Response", head.api_version), body), note)
 
 
 def _looks(head: bytes) -> str:
