@@ -477,11 +477,6 @@ _SYNONYMS: Final[dict[str, Field]] = {
 those in nanoseconds: a plain number of a duration is milliseconds in a filter."""
 
 
-def names() -> list[str]:
-    """Return all names, without Wireshark's."""
-    return [field.name for field in FIELDS]
-
-
 def all_names() -> list[str]:
     """Return all names and aliases."""
     return list(_BY_NAME)

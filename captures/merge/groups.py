@@ -42,7 +42,6 @@ class Sketch(NamedTuple):
 
     times: dict[int, int]
     """Key of where a segment's bytes begin -> time of the first such segment in ns."""
-    packets: int
     first_ns: int
     last_ns: int
     secrets: list[Any]
@@ -64,19 +63,18 @@ def sketch_of(
 
 def _one_by_one(source: Source) -> Sketch:
     times: dict[int, int] = {}
-    packets = first = last = 0
+    first, last = None, 0
     with suppress(CutShort):
         for block in source.blocks():
             for packet in block.packets():
                 last = max(last, packet.time_ns)
-                first = packet.time_ns if not packets else first
-                packets += 1
+                first = packet.time_ns if first is None else first
                 segment = segment_of(packet)
                 if isinstance(segment, Segment) and len(segment.payload) >= LOOKED:
                     head = bytes(segment.payload[:LOOKED])
                     times.setdefault(hash((segment.flow, segment.seq, head)), packet.time_ns)
     # Small inputs: all that was seen.
-    return Sketch(times, packets, first, last, source.secrets)
+    return Sketch(times, first or 0, last, source.secrets)
 
 
 def _in_bulk(source: Source, count: int) -> Sketch:
@@ -88,16 +86,15 @@ def _in_bulk(source: Source, count: int) -> Sketch:
     begin: dict[int, int] = {}
     end = np.zeros(0, HEAD)
     keys, times = np.zeros(0, np.uint64), np.zeros(0, np.int64)
-    packets, first, last = 0, 0, 0
+    first, last = None, 0
     highest = np.uint64((1 << 64) - 1)
     with suppress(CutShort):
         for block in source.blocks():
             heads = heads_of(block, flows)
             if not len(heads):
                 continue
-            first = int(heads["time"][0]) if not packets else first
+            first = int(heads["time"][0]) if first is None else first
             last = max(last, int(heads["time"].max()))
-            packets += len(heads)
             heads = heads[heads["start"] > 0]
             if len(begin) < EDGE:
                 begin |= _first(heads[:EDGE]) | begin
@@ -111,7 +108,7 @@ def _in_bulk(source: Source, count: int) -> Sketch:
     keys, times = _lowest(keys, times, count)
     found = dict(zip(keys.tolist(), times.tolist(), strict=True))
     found = _first(end) | found | begin
-    return Sketch(found, packets, first, last, source.secrets)
+    return Sketch(found, first or 0, last, source.secrets)
 
 
 def _first(heads: Any) -> dict[int, int]:

@@ -153,8 +153,12 @@ class TlsState(Resumable):
     @property
     def incomplete(self) -> int:
         """Memory of what waits for more bytes of its own direction."""
-        records = self.early if self.waiting is None else [*self.early, *self.waiting.records]
-        return sum(side.held for side in self.sides) + sum(len(each.body) for each in records)
+        records = sum(len(record.body) for record in self._waiting_records)
+        return records + sum(side.held for side in self.sides)
+
+    @property
+    def _waiting_records(self) -> list[TlsRecord]:
+        return self.early if self.waiting is None else [*self.early, *self.waiting.records]
 
     @property
     def pieces(self) -> Iterator[Piece]:
@@ -163,7 +167,7 @@ class TlsState(Resumable):
             yield from side.buffer.pieces
             if side.search is not None:
                 yield from side.search.pieces
-        for record in self.early if self.waiting is None else (*self.early, *self.waiting.records):
+        for record in self._waiting_records:
             yield from record.pieces
 
     def awaits(self, side: Side, epoch: Epoch | None, stage: Stage) -> bool:

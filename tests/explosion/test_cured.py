@@ -321,7 +321,7 @@ def grouping_work(count: int) -> Callable[[], object]:
                 10 * file + at: (10 * file + at) * 1_000_000 + 3000 * place for at in range(11)
             }
             begin = min(times.values())
-            sketches.append(Sketch(times, 11, begin, begin + 9_000_000, []))
+            sketches.append(Sketch(times, begin, begin + 9_000_000, []))
             names.append(f"{place} {file:06d}")
     (group,) = groups(sketches, names)
     assert [len(each) for each in group.places] == [count, count]
