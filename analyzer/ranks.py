@@ -27,11 +27,14 @@ def rank(key: Any) -> int:
 def bounded(value: T) -> T:
     """Return a name as it is kept: a long text in part, anything else as it is."""
     if isinstance(value, tuple):
-        short = tuple(map(bounded, value))
-        return value if short == value else short  # type: ignore[return-value]
-    if not isinstance(value, str) or len(value) <= MOST_TEXT:
-        return value
-    return _shortened(value)  # type: ignore[return-value]
+        # Each new key of a table comes here, and hardly any has a long text.
+        for each in value:
+            if isinstance(each, tuple) or (isinstance(each, str) and len(each) > MOST_TEXT):
+                short = tuple(map(bounded, value))
+                return value if short == value else short  # type: ignore[return-value]
+    elif isinstance(value, str) and len(value) > MOST_TEXT:
+        return _shortened(value)  # type: ignore[return-value]
+    return value
 
 
 @lru_cache(maxsize=256)

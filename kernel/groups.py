@@ -19,6 +19,7 @@ from kafkascope.kernel.walker import ABSENT, Partition
 SOON: Final[i64] = 1_000_000_000
 # From this version on, a Fetch brings at least one batch if there is any (KIP-74).
 WHOLE: Final[i64] = 3
+LARGEST: Final[i64] = (1 << 63) - 1
 ID_MARK: Final = "\0"
 """Begins a topic id in a key: as `statistics.model.ID_MARK`."""
 
@@ -288,3 +289,41 @@ def take(
         held += 1
         at += length
     rows.rows.append((*row, blob, held))
+
+
+def tally(values: Any, times: int, buckets: dict[int, int]) -> tuple[int, int, int] | None:
+    """Count each value but None so many times in buckets, as `merging.histogram` has them; return
+    their sum, the smallest and the largest. Negative ones (clocks that went back) count as 0."""
+    total = 0
+    low: i64 = LARGEST
+    high: i64 = -1
+    last: i64 = -1
+    run = 0
+    for each in values:
+        if each is None:
+            continue
+        value: i64 = each
+        if value < 0:
+            value = 0
+        total += value
+        if value < low:
+            low = value
+        if value > high:
+            high = value
+        shift: i64 = 0
+        while value >= 2048:
+            value >>= 5
+            shift += 5
+        while value >= 64:
+            value >>= 1
+            shift += 1
+        value += shift << 5
+        if value != last and run:
+            buckets[last] = buckets.get(last, 0) + run
+            run = 0
+        last = value
+        run += times
+    if high < 0:
+        return None
+    buckets[last] = buckets.get(last, 0) + run
+    return total * times, low, high

@@ -133,38 +133,44 @@ class Inspection(NamedTuple):
     type: str = ""
 
 
+class SampledTopic:
+    """Which batches of a topic are inspected, on one way."""
+
+    def __init__(self, budget: SamplingBudget) -> None:
+        self._budget = budget
+        self._seen = 0
+        self.framed = False
+        """It has schemas."""
+
+    def takes(self, records: int, checksum: int) -> bool:
+        """Return whether to inspect a batch, and count its records. Where there are too many, the
+        batch's checksum decides: it is known before the batch is expanded, random, and the same
+        for every reader of the batch."""
+        budget, limits = self._budget, self._budget.limits
+        most = limits.framed_records if self.framed else limits.plain_records
+        if budget.records >= limits.inspected_records or self._seen >= most:
+            return not checksum % (SOME_FRAMED if self.framed else SOME_BARE)
+        self._seen += records
+        budget.records += records
+        return True
+
+
 class SamplingBudget:
     """Decides which batches are inspected. Belongs to one process, and to no state."""
 
     def __init__(self, limits: FindingLimits) -> None:
-        self._limits = limits
-        self._seen: dict[tuple[Any, str], int] = {}
-        self._framed: set[tuple[Any, str]] = set()
-        self._together = 0
+        self.limits = limits
+        self.records = 0
+        """Of all topics, that were inspected."""
+        self._topics: dict[tuple[str, Way], SampledTopic] = {}
 
-    def takes(self, way: str, records: int, topic: Any, checksum: int) -> bool:
-        """Return whether to inspect a batch, and count its records. Where there are too many, the
-        batch's checksum decides: it is known before the batch is expanded, random, and the same
-        for every reader of the batch."""
-        key, limits = (bounded(topic), way), self._limits
-        seen = self._seen.get(key)
-        if seen is None:
-            if len(self._seen) >= limits.inspected_topics:
-                return False
-            seen = 0
-        full = self._together >= limits.inspected_records
-        if full or seen >= limits.plain_records:
-            framed = key in self._framed
-            if full or not framed or seen >= limits.framed_records:
-                return not checksum % (SOME_FRAMED if framed else SOME_BARE)
-        self._seen[key] = seen + records
-        self._together += records
-        return True
-
-    def framed(self, topic: Any, way: str) -> None:
-        """Note that a topic has schemas."""
-        if len(self._framed) < self._limits.inspected_topics:
-            self._framed.add((bounded(topic), way))
+    def of(self, topic: str, way: Way) -> SampledTopic | None:
+        """Return what decides about a topic; None where there are too many."""
+        key = bounded(topic), way
+        found = self._topics.get(key)
+        if found is None and len(self._topics) < self.limits.inspected_topics:
+            found = self._topics[key] = SampledTopic(self)
+        return found
 
 
 def name_in(row: Row, topic: Any) -> str | None:

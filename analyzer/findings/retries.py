@@ -11,8 +11,7 @@ batch that was answered after it, there is none.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from kafkascope.analyzer.findings.counting import (
@@ -108,18 +107,18 @@ class Retries(Counts):
             for each in parts.batches
         ]
         worst = self.batches.worst
-        if worst is not None and min(ranks, default=worst + 1) > worst:
+        places: Iterable[int] = range(len(ranks))
+        if worst is not None:
+            places = [at for at, rank in enumerate(ranks) if rank <= worst]
+        if not places:
             return
         begins, numbers = parts.by_batch(parts.begins), parts.by_batch(parts.numbers)
         answered, bases = parts.by_batch(parts.answered), parts.by_batch(parts.base_offsets)
-        before: Sequence[int] = [0] * len(ranks)
-        if not parts.single:
-            found = parts.by_exchange(parts.counts)
-            before = [at for each in found if each for at in accumulate(each[:-1], initial=0)]
+        before = parts.before
         closed = row.reason.endswith("by the broker")
         place = f"{row.client_address} {row.broker_address}" if closed else ""
-        for at, rank in enumerate(ranks):
-            if worst is not None and rank > worst:
+        for at in places:
+            if worst is not None and ranks[at] > worst:
                 continue
             batch, begin_ns = parts.batches[at], begins[at]
             key = *about, batch.crc, batch.size

@@ -90,29 +90,35 @@ class Schemas(Counts):
     ) -> None:
         """Add the record batches of a partition that the budget takes to `chosen`, by exchange."""
         way, name = batch.way, None if topic[0] in NO_NAMES else topic
-        for number, offset, blob, batches, counts in parts.by_records():
-            if name is None:
-                name = name_in(batch.row_of(number), topic)
-            if internal(name):
+        if internal(name):
+            return
+        budget, left = self._budget.of(topic, way), 0
+        numbers, bases = parts.by_batch(parts.numbers), parts.by_batch(parts.base_offsets)
+        blobs, within, before = parts.by_batch(parts.blobs), parts.within, parts.before
+        for at, (record_batch, count) in enumerate(zip(parts.batches, parts.counts, strict=True)):
+            number, base, named = numbers[at], bases[at], name
+            if named is None and internal(named := name_in(batch.row_of(number), topic)):
                 continue
-            for index, (record_batch, count) in enumerate(zip(batches, counts, strict=True)):
-                if not record_batch.attributes & CONTROL or not record_batch.control:
-                    if self._budget.takes(way, count, topic, record_batch.crc):
-                        position = partition, index, offset
-                        sample = SampledBatch(topic, name, way, *position, blob, record_batch)
-                        chosen.setdefault(number, []).append(sample)
-                    else:
-                        self.left[(topic,)].count += count
-                if offset is not None:
-                    offset += count
+            if record_batch.attributes & CONTROL and record_batch.control:
+                continue
+            if budget is None or not budget.takes(count, record_batch.crc):
+                left += count
+                continue
+            offset = None if base is None else base + before[at]
+            position = partition, within[at], offset
+            sample = SampledBatch(topic, named, way, *position, blobs[at], record_batch)
+            chosen.setdefault(number, []).append(sample)
+        if left:
+            self.left[(topic,)].count += left
 
     def _inspect(self, row: Row, payloads: Payloads, samples: Iterable[SampledBatch]) -> None:
         """Inspect record batches of an exchange, and tally each verdict once for the exchange."""
         verdicts: dict[tuple[Any, ...], tuple[Inspection, int]] = {}
         for sample in samples:
+            budget = self._budget.of(sample.topic, sample.way)
             for inspection, count in inspect_batch(payloads, sample):
-                if inspection.verdict.kind != "plain":
-                    self._budget.framed(sample.topic, sample.way)
+                if budget is not None and inspection.verdict.kind != "plain":
+                    budget.framed = True
                 key = (sample.topic, inspection.side, *inspection.verdict, sample.way)
                 earlier = verdicts.get(key)
                 if earlier is None:

@@ -6,12 +6,12 @@ above the largest one.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kafkascope.analyzer.merging import measures
 from kafkascope.analyzer.merging.measures import Measures
+from kafkascope.kernel.groups import tally
 
 # HdrHistogram's scale: within a power of two buckets are equally wide. Five bits are an error of
 # 3 %, and numbers of 64 bits have at most 1,920 buckets.
@@ -45,33 +45,17 @@ class Histogram(Measures):
     def add_all(self, values: Sequence[int | None], times: int = 1) -> None:
         """Count values so many times each, but for None; negative ones (clocks that went back)
         count as 0."""
-        # A line of a request log comes alone; a Counter of one value takes longer than all else.
-        self.add_counts({values[0]: 1} if len(values) == 1 else Counter(values), times)
+        found = tally(values, times, self.buckets)
+        if found is not None:
+            sum_, low, high = found
+            self.total += sum_
+            self.least = low if self.least is None or low < self.least else self.least
+            self.most = high if self.most is None or high > self.most else self.most
 
-    def add_counts(self, counts: dict[Any, int], times: int = 1) -> None:
+    def add_counts(self, counts: Mapping[Any, int]) -> None:
         """Do the same with values that were counted: value -> how often."""
-        counts.pop(None, None)
-        if not counts:
-            return
-        if min(counts) < 0:
-            early = [value for value in counts if value < 0]
-            counts[0] = counts.get(0, 0) + sum(map(counts.pop, early))
-        buckets = self.buckets
-        sum_ = 0
         for value, count in counts.items():
-            # As `bucket_of`: this is done some ten times for each exchange.
-            shift = value.bit_length() - SUB_BITS - 1
-            bucket = (shift << SUB_BITS) + (value >> shift) if shift > 0 else value
-            count *= times
-            sum_ += value * count
-            if bucket in buckets:
-                buckets[bucket] += count
-            else:
-                buckets[bucket] = count
-        low, high = min(counts), max(counts)
-        self.total += sum_
-        self.least = low if self.least is None or low < self.least else self.least
-        self.most = high if self.most is None or high > self.most else self.most
+            self.add_all((value,), count)
 
     def percentile(self, share: float) -> int | None:
         """Return the value that this share of all values does not exceed; None when there are

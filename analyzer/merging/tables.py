@@ -31,8 +31,8 @@ class Keyed(dict[Key, M]):
     """
 
     __slots__ = (
-        *("_dropping", "_limits", "_sample", "_shared", "_unranked", "_weight"),
-        *("kind", "limit", "others"),
+        *("_dropping", "_limits", "_sample", "_shared", "_shares", "_unranked"),
+        *("_weight", "kind", "limit", "others"),
     )
 
     def __init__(
@@ -60,6 +60,8 @@ class Keyed(dict[Key, M]):
         self.others: M | None = None
         self._shared = 0
         """Keys, as a power of two, among whom events and names are shared; 0: each has its own."""
+        self._shares: list[tuple[str, int]] = []
+        """Fields with events or names, and how many of these a key may have then."""
 
     def __missing__(self, key: Key) -> M:
         short = bounded(key)
@@ -93,15 +95,16 @@ class Keyed(dict[Key, M]):
         if bits > self._shared:
             # All are shortened only when the keys have doubled, by their number alone: so it does
             # not matter in which order they came.
-            self._shared = bits
-            changed = self.values()
-        limits = {
-            Events: self._limits.table_events // self._weight,
-            Names: self._limits.table_names,
-        }
-        for name, part in _shared_by(cast("Any", self.kind)):
+            self._shared, changed = bits, self.values()
+            limits = {
+                Events: self._limits.table_events // self._weight,
+                Names: self._limits.table_names,
+            }
+            fields = _shared_by(cast("Any", self.kind))
+            self._shares = [(name, max(limits[part] >> bits, 1)) for name, part in fields]
+        for name, limit in self._shares:
             for each in changed:
-                getattr(each, name).shorten(max(limits[part] >> bits, 1))
+                getattr(each, name).shorten(limit)
 
     @property
     def worst(self) -> int | None:

@@ -119,6 +119,19 @@ class PartitionColumns:
         ends = list(accumulate(self.held))
         return (column[end - held : end] for end, held in zip(ends, self.held, strict=True))
 
+    @property
+    def within(self) -> Sequence[int]:
+        """Places of batches in their exchange."""
+        return [place for held in self.held for place in range(held)]
+
+    @property
+    def before(self) -> Sequence[int]:
+        """Records in the batches of the same exchange before each."""
+        if self.single:
+            return [0] * len(self.batches)
+        found = self.by_exchange(self.counts)
+        return [at for each in found if each for at in accumulate(each[:-1], initial=0)]
+
     def by_records(
         self,
     ) -> Iterator[tuple[int, int | None, bytes, Sequence[Batch], Sequence[int]]]:

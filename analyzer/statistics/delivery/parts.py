@@ -142,27 +142,32 @@ def schema_id(blob: bytes, batch: Batch) -> int | None:
         return None
     at = batch.at + HEADER_SIZE
     try:
-        # The size of the record, its attributes, its timestamp, its offset; most are one byte.
-        at = at + 1 if blob[at] < MORE else read_uvarint(blob, at)[1]
-        at = at + 2 if blob[at + 1] < MORE else read_uvarint(blob, at + 1)[1]
-        at = at + 1 if blob[at] < MORE else read_uvarint(blob, at)[1]
-        key, at = (blob[at], at + 1) if blob[at] < MORE else read_uvarint(blob, at)
-        at += _signed(key)
-        size, at = (blob[at], at + 1) if blob[at] < MORE else read_uvarint(blob, at)
+        # The size of the record, its attributes, its timestamp, its offset.
+        at = _behind(blob, _behind(blob, _behind(blob, at) + 1))
+        key, at = _varint(blob, at)
+        size, at = _varint(blob, at + key)
         if blob[at]:
             return None
     except (DissectError, IndexError):
         return None
     value = blob[at : at + PREFIX]
-    if _signed(size) <= PREFIX or len(value) < PREFIX:
+    if size <= PREFIX or len(value) < PREFIX:
         return None
     found = int.from_bytes(value[1:])
     return found if 0 < found < LIMITS.schema_id else None
 
 
-def _signed(value: int) -> int:
-    """Return the length that a zigzag varint encodes; 0 for null."""
-    return max(0, (value >> 1) ^ -(value & 1))
+def _behind(blob: bytes, at: int) -> int:
+    """Return the offset behind a varint, of which most have one byte or two."""
+    while blob[at] >= MORE:
+        at += 1
+    return at + 1
+
+
+def _varint(blob: bytes, at: int) -> tuple[int, int]:
+    """Return the length that a zigzag varint encodes, 0 for null, and the offset behind it."""
+    value, at = (blob[at], at + 1) if blob[at] < MORE else read_uvarint(blob, at)
+    return max(0, (value >> 1) ^ -(value & 1)), at
 
 
 # --- pauses of members: times without a fetch that exceed a limit, or come near it

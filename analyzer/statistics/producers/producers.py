@@ -115,9 +115,8 @@ class Producers(Accumulator):
         topic, number, error = outcome
         named, batches = batch.request.get("transactional_id"), parts.batches
         ends = parts.ends if batch.row.latency_ns is not None else [None] * len(parts.ends)
-        within = [place for held in parts.held for place in range(held)]
         at = parts.by_batch(parts.at)
-        index = [(part << BATCH_BITS) + place for part, place in zip(at, within, strict=True)]
+        index = [(part << BATCH_BITS) + place for part, place in zip(at, parts.within, strict=True)]
         producers = [(each.producer_id, each.producer_epoch) for each in batches]
         sequences = [each.base_sequence for each in batches]
         begins = parts.by_batch(parts.begins)
