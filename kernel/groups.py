@@ -19,7 +19,7 @@ from kafkascope.kernel.walker import ABSENT, Partition
 SOON: Final[i64] = 1_000_000_000
 # From this version on, a Fetch brings at least one batch if there is any (KIP-74).
 WHOLE: Final[i64] = 3
-LARGEST: Final[i64] = (1 << 63) - 1
+LARGEST: Final = (1 << 62) - 1
 ID_MARK: Final = "\0"
 """Begins a topic id in a key: as `statistics.model.ID_MARK`."""
 
@@ -294,23 +294,24 @@ def take(
 def tally(values: Any, times: int, buckets: dict[int, int]) -> tuple[int, int, int] | None:
     """Count each value but None so many times in buckets, as `merging.histogram` has them; return
     their sum, the smallest and the largest. Negative ones (clocks that went back) count as 0."""
-    total = 0
-    low: i64 = LARGEST
-    high: i64 = -1
+    total = low = high = run = 0
     last: i64 = -1
-    run = 0
     for each in values:
         if each is None:
             continue
-        value: i64 = each
-        if value < 0:
-            value = 0
-        total += value
-        if value < low:
-            low = value
-        if value > high:
-            high = value
+        number: int = each
+        if number < 0:
+            number = 0
+        total += number
+        if last < 0 or number < low:
+            low = number
+        if number > high:
+            high = number
         shift: i64 = 0
+        while number > LARGEST:
+            number >>= 1
+            shift += 1
+        value: i64 = number
         while value >= 2048:
             value >>= 5
             shift += 5
@@ -318,12 +319,13 @@ def tally(values: Any, times: int, buckets: dict[int, int]) -> tuple[int, int, i
             value >>= 1
             shift += 1
         value += shift << 5
+        # Neighbours often have one bucket: sizes, transfers that took no time.
         if value != last and run:
             buckets[last] = buckets.get(last, 0) + run
             run = 0
         last = value
         run += times
-    if high < 0:
+    if last < 0:
         return None
     buckets[last] = buckets.get(last, 0) + run
     return total * times, low, high

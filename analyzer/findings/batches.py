@@ -7,16 +7,7 @@ from typing import Any, Final
 
 from kafkascope.analyzer.bodies.contents import MISPLACED, NULLS, OLDER, RECORD_BATCH
 from kafkascope.analyzer.findings.codecs import one_topic
-from kafkascope.analyzer.findings.counting import (
-    Keyed,
-    Names,
-    Occurrences,
-    least,
-    most,
-    table,
-    total,
-    whole,
-)
+from kafkascope.analyzer.findings.counting import Names, Occurrences, least, most, total, whole
 from kafkascope.analyzer.findings.filters import all_of, among
 from kafkascope.analyzer.findings.framing import is_damaged, swallowed
 from kafkascope.analyzer.findings.limits import LIMITS
@@ -52,11 +43,11 @@ class Nulls(Occurrences):
 class Batches(Counts):
     """Notes and errors of batches."""
 
-    seen: Keyed[Noted] = table(Noted, LIMITS.keys)
+    seen = Noted.table(LIMITS.keys)
     """By kind and client."""
-    formats: Keyed[Occurrences] = table(Occurrences, LIMITS.keys)
+    formats = Occurrences.table(LIMITS.keys)
     """Of formats that do not belong there: by API, version, formats and client."""
-    nulls: Keyed[Nulls] = table(Nulls, LIMITS.keys)
+    nulls = Nulls.table(LIMITS.keys)
     """Of null in place of records: by version, software, broker and client."""
 
     def add(self, batch: ExchangeBatch) -> None:
@@ -200,7 +191,7 @@ class Stamps(Occurrences):
 class Clocks(Counts):
     """CreateTime of records next to the clock of the capture."""
 
-    clients: Keyed[Stamps] = table(Stamps, LIMITS.keys)
+    clients = Stamps.table(LIMITS.keys)
 
     def add(self, batch: ExchangeBatch) -> None:
         """Take note of the newest timestamp of each request, and of refusals."""

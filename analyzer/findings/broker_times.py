@@ -6,15 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from kafkascope.analyzer.findings.counting import (
-    Keyed,
-    Names,
-    Occurrences,
-    most,
-    table,
-    total,
-    whole,
-)
+from kafkascope.analyzer.findings.counting import Names, Occurrences, most, total, whole
 from kafkascope.analyzer.findings.filters import all_of
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
@@ -84,7 +76,7 @@ class StageTimes(Occurrences):
 class BrokerTimeCounts(Counts):
     """By stage and broker; slow readers by client as well."""
 
-    stages: Keyed[StageTimes] = table(StageTimes, LIMITS.keys)
+    stages = StageTimes.table(LIMITS.keys)
 
     def add(self, batch: ExchangeBatch) -> None:
         """Take in the times of a line; lines come one by one."""

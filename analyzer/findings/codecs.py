@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from kafkascope.analyzer.findings.counting import Event, Keyed, Occurrences, most, table
+from kafkascope.analyzer.findings.counting import Event, Occurrences, most
 from kafkascope.analyzer.findings.filters import all_of, among
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
-from kafkascope.analyzer.findings.view import (
-    Client,
-    Counts,
-    DetectorInput,
-    Finding,
-    Row,
-    audit_of,
-    span_of,
-)
+from kafkascope.analyzer.findings.view import Client, Counts, DetectorInput, Finding, Row, span_of
 from kafkascope.analyzer.findings.words import duration, listed, plural
 from kafkascope.analyzer.identity import ClientKey, client_of
 from kafkascope.analyzer.merging.tables import by_key
@@ -69,9 +61,9 @@ class Unread(NamedTuple):
 class Codecs(Counts):
     """By client."""
 
-    refused: Keyed[Occurrences] = table(Occurrences, LIMITS.few_keys)
+    refused = Occurrences.table(LIMITS.few_keys)
     """By API, topic and client."""
-    old: Keyed[Old] = table(Old, LIMITS.few_keys)
+    old = Old.table(LIMITS.few_keys)
     """zstd for versions before it."""
 
     def add(self, batch: ExchangeBatch) -> None:
@@ -146,7 +138,7 @@ def unread_of(view: DetectorInput, old: Mapping[ClientKey, Old]) -> dict[ClientK
     """Return clients that never went on behind records in a codec, wherever they got some, though
     there was time for it. `old`: those that got zstd in versions of Fetch before it."""
     commits: dict[tuple[str, str, int], int] = {}
-    for place in audit_of(view).found:
+    for place in view.audit.found:
         most = max((offset for _, offset in place.placed), default=-1)
         for reader in place.readers:
             key = reader, place.topic, place.number
@@ -190,7 +182,7 @@ def _lives(view: DetectorInput) -> dict[ClientKey, list[MemberLife]]:
             (each.client_id or "", each.host),
             MemberLife(each.first_ns, each.gone_ns, each.state == "left", story.group in bare),
         )
-        for story in view.stories()
+        for story in view.stories
         for each in story.members
         if each.first_ns is not None and each.gone_ns is not None
     )

@@ -10,15 +10,7 @@ from kafkascope.analyzer.findings.filters import all_of, among, quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.versions import FETCH_OF_4, offered
-from kafkascope.analyzer.findings.view import (
-    DetectorInput,
-    Finding,
-    about_group,
-    audit_of,
-    client_key,
-    once,
-    places_of,
-)
+from kafkascope.analyzer.findings.view import DetectorInput, Finding, about_group, client_key, once
 from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
 from kafkascope.analyzer.identity import ClientKey
 from kafkascope.analyzer.merging.tables import by_key
@@ -54,17 +46,17 @@ class LagGrowth(NamedTuple):
 
 def findings(view: DetectorInput) -> Iterator[Finding]:
     """Yield findings by member, and from one audit of all groups."""
-    for story in view.stories():
+    for story in view.stories:
         for member in story.members:
             # Members of Connect own connectors.
             if story.type in ("", "consumer") and _is_fetchless(member, view):
                 yield _fetchless(story, member, view)
-    for group, partitions in places_of(view):
+    for group, partitions in view.audited:
         yield from _uncommitted(group, partitions, view)
         growing = [growth for growth in map(_growth, partitions) if growth is not None]
         if growing:
             yield _lag(group, growing, view)
-    happened = by_key(((each.group, each.kind), each) for each in audit_of(view).happenings())
+    happened = by_key(((each.group, each.kind), each) for each in view.audit.happenings())
     for (group, kind), here in sorted(happened.items()):
         if kind == "pause":
             least = limit("consumer.silence")

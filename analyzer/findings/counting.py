@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.merging.bounded import Event, Events, Names
@@ -13,6 +13,7 @@ from kafkascope.analyzer.merging.measures import Measures, bits, least, most, to
 from kafkascope.analyzer.merging.tables import Key, Keyed, table
 
 __all__ = [
+    "Counted",
     "Event",
     "EventLog",
     "Events",
@@ -26,14 +27,23 @@ __all__ = [
     "bits",
     "least",
     "most",
-    "table",
     "together",
     "total",
     "whole",
 ]
 
 
-class Occurrences(Measures):
+class Counted(Measures):
+    """What is counted of a key."""
+
+    @classmethod
+    def table(cls, limit: int, **options: Any) -> Keyed[Self]:
+        """Declare a field that is a table of these by key, as `Keyed` makes it."""
+        field: Keyed[Self] = table(cls, limit, **options)
+        return field
+
+
+class Occurrences(Counted):
     """How often something was seen, and when."""
 
     count: int = total()
@@ -79,13 +89,13 @@ class OccurrencesWithText(Occurrences):
     words: Names = whole(Names)
 
 
-class EventLog(Measures):
+class EventLog(Counted):
     """Events of a client, a connection or a partition, in the order of time."""
 
     events: Events = whole(Events)
 
 
-class ShortEventLog(Measures):
+class ShortEventLog(Counted):
     """Fewer of them, for large tables."""
 
     events: Events = whole(partial(Events, LIMITS.few_events))

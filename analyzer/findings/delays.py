@@ -11,15 +11,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from kafkascope.analyzer.exchanges.stages import BROKER, CLIENT, NETWORK, TIMEOUT
-from kafkascope.analyzer.findings.counting import (
-    Keyed,
-    Occurrences,
-    least,
-    most,
-    table,
-    total,
-    whole,
-)
+from kafkascope.analyzer.findings.counting import Occurrences, least, most, total, whole
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import SECOND, limit
 from kafkascope.analyzer.findings.view import Counts, DetectorInput, Finding, Row
@@ -70,8 +62,8 @@ class Took(NamedTuple):
 class Delays(Counts):
     """Delays by rule, API, client and broker."""
 
-    found: Keyed[Delay] = table(Delay, LIMITS.keys)
-    connects: Keyed[Delay] = table(Delay, LIMITS.few_keys)
+    found = Delay.table(LIMITS.keys)
+    connects = Delay.table(LIMITS.few_keys)
     """Connections whose SYN was sent again, by client, broker and number."""
 
     def add(self, batch: ExchangeBatch) -> None:

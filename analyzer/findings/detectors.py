@@ -11,7 +11,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkascope.analyzer.findings.limits import FindingLimits
-from kafkascope.analyzer.findings.view import audit_of
 from kafkascope.analyzer.statistics.connections import KAFKA, ZOOKEEPER
 from kafkascope.analyzer.statistics.zookeeper.operations import CREATES
 from kafkascope.dissectors.registry import api_named
@@ -41,7 +40,7 @@ def _groups(view: DetectorInput) -> bool:
 
 def _transactions(view: DetectorInput) -> bool:
     """Return whether there are producers with an id, or readers that wait for a transaction."""
-    found = audit_of(view).found if _groups(view) else ()
+    found = view.audit.found if _groups(view) else ()
     producers = view.base.producers
     has_ids = bool(producers.ids or producers.transactional)
     return has_ids or any(each.waits_since_ns is not None for each in found)

@@ -8,14 +8,12 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kafkascope.analyzer.findings.counting import (
-    Keyed,
-    Measures,
+    Counted,
     Names,
     Occurrences,
     ShortEventLog,
     least,
     most,
-    table,
     whole,
 )
 from kafkascope.analyzer.findings.filters import all_of, api_is
@@ -69,9 +67,9 @@ class DiskFailure(Occurrences):
 class ErrorCodes(Counts):
     """Errors that no statistic counts by topic."""
 
-    seen: Keyed[Occurrences] = table(Occurrences, LIMITS.many_keys)
+    seen = Occurrences.table(LIMITS.many_keys)
     """By code, API, client and topic."""
-    disks: Keyed[DiskFailure] = table(DiskFailure, 500)
+    disks = DiskFailure.table(500)
     """By broker and API."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
@@ -150,7 +148,7 @@ GONE: Final = frozenset({3, 100, 103})
 """UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID."""
 
 
-class TopicLife(Measures):
+class TopicLife(Counted):
     """When a topic existed, as answers show."""
 
     first_ns: int | None = least()
@@ -164,9 +162,9 @@ class TopicLife(Measures):
 class Deleted(Counts):
     """When topics worked, and later errors about missing ones."""
 
-    lives: Keyed[TopicLife] = table(TopicLife, LIMITS.few_keys)
+    lives = TopicLife.table(LIMITS.few_keys)
     """By topic."""
-    refused: Keyed[ShortEventLog] = table(ShortEventLog, LIMITS.few_keys)
+    refused = ShortEventLog.table(LIMITS.few_keys)
 
     def add(self, batch: ExchangeBatch) -> None:
         """Take note of successful requests about topics, refused ones, and deletions."""

@@ -14,12 +14,10 @@ from kafkascope.analyzer.bodies.dissection import (
 from kafkascope.analyzer.conversation.detect import FRAMING_LOST
 from kafkascope.analyzer.conversation.plausible import request_within
 from kafkascope.analyzer.findings.counting import (
-    Keyed,
     Names,
     Occurrences,
     OccurrencesWithText,
     most,
-    table,
     together,
     whole,
 )
@@ -61,9 +59,9 @@ class Anomaly(OccurrencesWithText):
 class Framing(Counts):
     """Orphans on connections that were seen whole, and what could not be decoded."""
 
-    odd: Keyed[Anomaly] = table(Anomaly, LIMITS.keys)
+    odd = Anomaly.table(LIMITS.keys)
     """By kind, side, client, broker, API and version."""
-    orphans: Keyed[Orphans] = table(Orphans, LIMITS.keys, unranked=1)
+    orphans = Orphans.table(LIMITS.keys, unranked=1)
     """By connection."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kafkascope.analyzer.findings.counting import Keyed, Names, OccurrencesWithText, table, whole
+from kafkascope.analyzer.findings.counting import Names, OccurrencesWithText, whole
 from kafkascope.analyzer.findings.filters import quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding, Row
@@ -33,11 +33,11 @@ class UnreadableBytes(OccurrencesWithText):
 class GroupProtocols(Counts):
     """Bytes that group members and leaders exchange through brokers."""
 
-    unread: Keyed[UnreadableBytes] = table(UnreadableBytes, LIMITS.keys)
+    unread = UnreadableBytes.table(LIMITS.keys)
     """By kind, side, group, protocol type that refuses the bytes, client."""
-    types: Keyed[OccurrencesWithText] = table(OccurrencesWithText, LIMITS.keys)
+    types = OccurrencesWithText.table(LIMITS.keys)
     """The protocol types that members of a group named."""
-    members: Keyed[OccurrencesWithText] = table(OccurrencesWithText, LIMITS.many_keys)
+    members = OccurrencesWithText.table(LIMITS.many_keys)
     """The clients of each member of a group."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:

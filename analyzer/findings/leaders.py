@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kafkascope.analyzer.findings.counting import Event, EventLog, Events, Keyed, Occurrences, table
+from kafkascope.analyzer.findings.counting import Event, EventLog, Events, Occurrences
 from kafkascope.analyzer.findings.filters import all_of
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import MS, limit
@@ -53,9 +53,9 @@ class RefusalRun:
 class Leaders(Counts):
     """Errors about leaders next to Metadata requests, and requests for unknown topics."""
 
-    clients: Keyed[EventLog] = table(EventLog, LIMITS.event_keys)
+    clients = EventLog.table(LIMITS.event_keys)
     """By client: Metadata requests and errors."""
-    topics: Keyed[Occurrences] = table(Occurrences, LIMITS.many_keys)
+    topics = Occurrences.table(LIMITS.many_keys)
     """By client, topic and error."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.conversation.detect import is_other
 from kafkascope.analyzer.conversation.undecided import HEADER_ALONE
-from kafkascope.analyzer.findings.counting import Keyed, OccurrencesWithText, table
+from kafkascope.analyzer.findings.counting import OccurrencesWithText
 from kafkascope.analyzer.findings.filters import all_of, among, connections_in, with_requests
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
@@ -49,7 +49,7 @@ class Foreign(NamedTuple):
 class OtherProtocols(Counts):
     """Opaque connections, and servers that answer Kafka with something else."""
 
-    odd: Keyed[OccurrencesWithText] = table(OccurrencesWithText, LIMITS.many_keys, unranked=1)
+    odd = OccurrencesWithText.table(LIMITS.many_keys, unranked=1)
     """By connection."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:

@@ -35,7 +35,6 @@ from kafkascope.analyzer.findings.view import (
     client_key,
     closed_at,
     ended_at,
-    ensemble_at,
     hosts_in,
     once,
 )
@@ -133,7 +132,7 @@ def _down(there: AtBroker, outage: Outage, view: DetectorInput) -> Finding:
         about={
             "node": () if node is None else str(node),
             "broker": spelled(broker),
-            **(ensemble_at(broker, view) if there.zookeeper else {}),
+            **(view.ensemble_at(broker) if there.zookeeper else {}),
             "client": hit,
             "group": sorted(groups),
         },
@@ -177,7 +176,7 @@ def _ports(view: DetectorInput) -> set[int]:
 def _groups_of(view: DetectorInput) -> dict[str, list[str]]:
     return by_key(
         (view.client(*who), spelled(story.group))
-        for story in view.stories()
+        for story in view.stories
         for who in {(member.client_id, member.host) for member in story.members}
     )
 

@@ -23,7 +23,6 @@ from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import (
     Client,
     DetectorInput,
-    audit_of,
     brokers_in,
     client_key,
     ended_at,
@@ -134,7 +133,7 @@ class _Judge:
                 self.named[entity].append(each)
         self.members: dict[ClientKey, Member] = {}
         """The last life of each client in a group."""
-        members = (member for story in view.stories() for member in story.members)
+        members = view.members
         for member in sorted(members, key=lambda each: each.last_ns or 0):
             self.members[member.client_id or "", member.host] = member
         self.stuck = _stuck(view)
@@ -333,7 +332,7 @@ def _is_near(usage: Usage, member: Member) -> bool:
 def _stuck(view: DetectorInput) -> dict[ClientKey, tuple[str, AuditedPartition]]:
     """Return readers that wait at a last stable offset that does not move, with a sentence."""
     found: dict[ClientKey, tuple[str, AuditedPartition]] = {}
-    for place in audit_of(view).found:
+    for place in view.audit.found:
         reason = _stands(place)
         for reader in place.readers if reason else ():
             client_id, _, host = reader.rpartition("@")

@@ -11,9 +11,9 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkascope.analyzer.findings.counting import (
+    Counted,
     Event,
     Events,
-    Measures,
     Names,
     least,
     most,
@@ -57,7 +57,7 @@ _BY_NAME: Final = "required"
 value."""
 
 
-class VerdictTally(Measures):
+class VerdictTally(Counted):
     """Keys or values with the same verdict."""
 
     count: int = total()
@@ -73,14 +73,14 @@ class VerdictTally(Measures):
     exchanges: Events = whole(partial(Events, LIMITS.schema_exchanges))
 
 
-class SchemaUse(Measures):
+class SchemaUse(Counted):
     """A schema that keys or values name."""
 
     subjects: Names = whole(partial(Names, 16))
     sources: Names = whole(Names)
 
 
-class Uninspected(Measures):
+class Uninspected(Counted):
     """Records that were not inspected."""
 
     count: int = total()
@@ -102,7 +102,7 @@ class SchemaVerdict(NamedTuple):
         return self.namespace, self.id
 
 
-class Change(Measures):
+class Change(Counted):
     """A change of a subject that breaks readers."""
 
     said: Names = whole(Names)

@@ -39,7 +39,7 @@ MEMBERSHIP: Final = (
 
 def findings(view: DetectorInput) -> Iterator[Finding]:
     """Yield findings of each group."""
-    for story in view.stories():
+    for story in view.stories:
         yield from _fenced(story, view)
         yield from _returned(story, view)
         if story.rebalances:

@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.findings.counting import (
+    Counted,
     EventLog,
     Key,
-    Keyed,
-    Measures,
     Occurrences,
     least,
     most,
-    table,
     together,
 )
 from kafkascope.analyzer.findings.filters import all_of, among, quoted
@@ -28,7 +26,6 @@ from kafkascope.analyzer.findings.view import (
     Finding,
     Row,
     about_group,
-    audit_of,
     client_key,
     once,
     span_of,
@@ -52,7 +49,7 @@ class OffsetOutOfRange(Occurrences):
     log start, high watermark)"""
 
 
-class EndLookup(Measures):
+class EndLookup(Counted):
     """The first lookup of the end of a partition by a client."""
 
     first: tuple[int, int, int] | None = least()
@@ -85,9 +82,9 @@ class Start(NamedTuple):
 class Resets(Counts):
     """Offsets that were refused, and looked up."""
 
-    outside: Keyed[OffsetOutOfRange] = table(OffsetOutOfRange, LIMITS.keys)
-    listed: Keyed[EventLog] = table(EventLog, 500)
-    lookups: Keyed[EndLookup] = table(EndLookup, LIMITS.keys)
+    outside = OffsetOutOfRange.table(LIMITS.keys)
+    listed = EventLog.table(500)
+    lookups = EndLookup.table(LIMITS.keys)
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
         """Take note of refused fetches, offsets that were looked up."""
@@ -160,7 +157,7 @@ class Resets(Counts):
         assert outside.asked is not None
         _, time_ns, offset, begin, end = outside.asked
         named, client = view.topic(topic), view.client(*who)
-        begins, ends = audit_of(view).bounds.get((named, number), ([], []))
+        begins, ends = view.audit.bounds.get((named, number), ([], []))
         begin = begin if begin >= 0 else value_at(begins, time_ns)
         end = end if end >= 0 else value_at(ends, time_ns)
         place = _places(view).get(("@".join(client.key), named, number))
@@ -184,7 +181,7 @@ class Resets(Counts):
 
     def _starts(self, view: DetectorInput) -> Iterator[tuple[str, Start]]:
         """Yield where members of a group without committed offsets read first, with the group."""
-        bounds = audit_of(view).bounds
+        bounds = view.audit.bounds
         new = {key: place.group for key, place in _places(view).items() if place.none}
         for (key, number, *who), reads in view.base.delivery.reads.items() if new else ():
             topic = topic_label(key, view.names) or "?"
@@ -206,7 +203,7 @@ def _key_of(topic: dict[str, Any]) -> str | None:
 def _places(view: DetectorInput) -> dict[tuple[str, str, int], AuditedPartition]:
     return {
         (reader, place.topic, place.number): place
-        for place in audit_of(view).found
+        for place in view.audit.found
         for reader in place.readers
     }
 

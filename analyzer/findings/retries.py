@@ -17,12 +17,10 @@ from typing import Any, Final
 from kafkascope.analyzer.findings.counting import (
     Event,
     Key,
-    Keyed,
     Names,
     Occurrences,
     ShortEventLog,
     most,
-    table,
     total,
     whole,
 )
@@ -75,9 +73,9 @@ class Tries(Occurrences):
 class Retries(Counts):
     """Batches of producers without idempotence."""
 
-    batches: Keyed[Tries] = table(Tries, LIMITS.retried_batches, sample=by_checksum)
+    batches = Tries.table(LIMITS.retried_batches, sample=by_checksum)
     """By batch."""
-    logs: Keyed[ShortEventLog] = table(ShortEventLog, LIMITS.event_keys)
+    logs = ShortEventLog.table(LIMITS.event_keys)
     """By partition."""
 
     def add(self, batch: ExchangeBatch) -> None:

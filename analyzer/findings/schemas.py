@@ -8,7 +8,6 @@ from functools import cached_property
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from kafkascope.analyzer.findings.counting import Keyed, table
 from kafkascope.analyzer.findings.filters import all_of, among
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.payloads import (
@@ -47,13 +46,13 @@ NO_NAMES: Final = ID_MARK + "_"
 class Schemas(Counts):
     """By topic, side (key or value), verdict, and writer."""
 
-    judged: Keyed[VerdictTally] = table(VerdictTally, LIMITS.verdicts)
+    judged = VerdictTally.table(LIMITS.verdicts)
     """Tallies by topic, side, verdict (kind, namespace, id, word), way, client id and host."""
-    described: Keyed[SchemaUse] = table(SchemaUse, LIMITS.verdicts)
+    described = SchemaUse.table(LIMITS.verdicts)
     """By namespace and id."""
-    changes: Keyed[Change] = table(Change, LIMITS.few_keys)
+    changes = Change.table(LIMITS.few_keys)
     """By topic, side, subject, namespace, old id and new id."""
-    left: Keyed[Uninspected] = table(Uninspected, LIMITS.few_keys)
+    left = Uninspected.table(LIMITS.few_keys)
     """By topic."""
 
     def __init__(self) -> None:

@@ -8,11 +8,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kafkascope.analyzer.findings.counting import (
-    Keyed,
     Names,
     Occurrences,
     OccurrencesWithText,
-    table,
     total,
     whole,
 )
@@ -42,7 +40,7 @@ from kafkascope.dissectors.reference.codes import error_name
 class Security(Counts):
     """SASL errors, connections closed at their first request."""
 
-    sasl: Keyed[OccurrencesWithText] = table(OccurrencesWithText, LIMITS.keys)
+    sasl = OccurrencesWithText.table(LIMITS.keys)
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
         """Take note of failed SASL."""
@@ -251,10 +249,10 @@ class Pushed(Occurrences):
 class Denials(Counts):
     """Authorization errors; telemetry."""
 
-    clients: Keyed[Occurrences] = table(Occurrences, LIMITS.keys)
-    denied: Keyed[Denied] = table(Denied, LIMITS.keys)
+    clients = Occurrences.table(LIMITS.keys)
+    denied = Denied.table(LIMITS.keys)
     """By error, API and client."""
-    pushed: Keyed[Pushed] = table(Pushed, LIMITS.keys)
+    pushed = Pushed.table(LIMITS.keys)
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
         """Take note of denials, and pushes of metrics."""

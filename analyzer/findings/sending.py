@@ -17,12 +17,10 @@ from kafkascope.analyzer.exchanges.stages import CLIENT
 from kafkascope.analyzer.findings.counting import (
     Event,
     Events,
-    Keyed,
     Occurrences,
     ShortEventLog,
     least,
     most,
-    table,
     total,
 )
 from kafkascope.analyzer.findings.limits import LIMITS
@@ -59,7 +57,7 @@ class Sending(Occurrences):
 class PiecewiseSending(Counts):
     """Requests that were sent in pieces."""
 
-    clients: Keyed[Sending] = table(Sending, LIMITS.keys)
+    clients = Sending.table(LIMITS.keys)
     """By client, API and broker."""
 
     def add(self, batch: ExchangeBatch) -> None:
@@ -138,7 +136,7 @@ class Pace(NamedTuple):
 class Batching(Counts):
     """Batch sizes from the statistic; how requests follow each other."""
 
-    singles: Keyed[ShortEventLog] = table(ShortEventLog, 100)
+    singles = ShortEventLog.table(100)
 
     def add(self, batch: ExchangeBatch) -> None:
         """Take note of when a single record was sent, and answered."""

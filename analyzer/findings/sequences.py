@@ -7,18 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from kafkascope.analyzer.findings.counting import Keyed, Occurrences, table
+from kafkascope.analyzer.findings.counting import Occurrences
 from kafkascope.analyzer.findings.filters import all_of, quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import MS, limit
-from kafkascope.analyzer.findings.view import (
-    Counts,
-    DetectorInput,
-    Exchange,
-    Finding,
-    Row,
-    audit_of,
-)
+from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding, Row
 from kafkascope.analyzer.findings.words import Spelled, duration, listed, plural, spelled
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.merging.tables import by_key
@@ -41,7 +34,7 @@ RULE_OF: Final = {
 class Sequences(Counts):
     """Errors of producers; sequences and transactions from their statistic."""
 
-    errors: Keyed[Occurrences] = table(Occurrences, LIMITS.keys)
+    errors = Occurrences.table(LIMITS.keys)
     """By error and client."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
@@ -214,7 +207,7 @@ def _blocks(
     """Yield groups that wait at a last stable offset: (partition, since when, how long)."""
     since = (
         (each, each.waits_since_ns, max(each.last_ns or 0, each.waits_until_ns or 0))
-        for each in audit_of(view).found
+        for each in view.audit.found
         if each.waits_since_ns is not None and each.end is not None and each.stable is not None
     )
     waiting = by_key(

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kafkascope.analyzer.findings.counting import (
-    Keyed,
-    Names,
-    Occurrences,
-    most,
-    table,
-    total,
-    whole,
-)
+from kafkascope.analyzer.findings.counting import Names, Occurrences, most, total, whole
 from kafkascope.analyzer.findings.filters import quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
@@ -49,7 +41,7 @@ class Shared(Occurrences):
 class Shares(Counts):
     """By group and topic."""
 
-    shared: Keyed[Shared] = table(Shared, LIMITS.few_keys)
+    shared = Shared.table(LIMITS.few_keys)
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
         """Take note of what was acquired and acknowledged."""

@@ -6,16 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kafkascope.analyzer.conversation.pending import partial_response
-from kafkascope.analyzer.findings.counting import (
-    Keyed,
-    Measures,
-    Names,
-    Occurrences,
-    most,
-    table,
-    total,
-    whole,
-)
+from kafkascope.analyzer.findings.counting import Counted, Names, Occurrences, most, total, whole
 from kafkascope.analyzer.findings.filters import all_of, api_is, quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import MS, SECOND, limit
@@ -43,7 +34,7 @@ class Large(Occurrences):
     connections: Names = whole(Names)
 
 
-class Early(Measures):
+class Early(Counted):
     """Fetches that got nothing, long before the time that they allowed."""
 
     count: int = total()
@@ -53,11 +44,11 @@ class Early(Measures):
 class Sizes(Counts):
     """Errors of size; batch sizes and rates from statistics."""
 
-    large: Keyed[Large] = table(Large, LIMITS.keys)
+    large = Large.table(LIMITS.keys)
     """By client and topic."""
-    cut: Keyed[Large] = table(Large, LIMITS.keys)
+    cut = Large.table(LIMITS.keys)
     """Messages that came in part, by side, client, API and broker."""
-    early: Keyed[Early] = table(Early, LIMITS.keys)
+    early = Early.table(LIMITS.keys)
 
     def add(self, batch: ExchangeBatch) -> None:
         """Take note of refused sizes, and of fetches that the broker did not let wait."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from kafkascope.analyzer.findings.counting import Keyed, Occurrences, table, total
+from kafkascope.analyzer.findings.counting import Occurrences, total
 from kafkascope.analyzer.findings.filters import quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
@@ -26,7 +26,7 @@ class RackReads(Occurrences):
 class Skew(Counts):
     """Shares of partitions from the statistic of topics; racks of consumers and brokers."""
 
-    reads: Keyed[RackReads] = table(RackReads, LIMITS.keys)
+    reads = RackReads.table(LIMITS.keys)
     """By client, rack and broker."""
 
     def add(self, batch: ExchangeBatch) -> None:

@@ -16,16 +16,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.conversation.tampering import effects_of
-from kafkascope.analyzer.findings.counting import (
-    Event,
-    EventLog,
-    Events,
-    Keyed,
-    Measures,
-    table,
-    total,
-    whole,
-)
+from kafkascope.analyzer.findings.counting import Counted, Event, EventLog, Events, total, whole
 from kafkascope.analyzer.findings.filters import among
 from kafkascope.analyzer.findings.followers import (
     MINUTE,
@@ -72,7 +63,7 @@ class Pause:
     requests: list[Waiting] = field(default_factory=list)
 
 
-class Slow(Measures):
+class Slow(Counted):
     """Slow answers of a kind, with their latencies and connections."""
 
     count: int = total()
@@ -82,15 +73,15 @@ class Slow(Measures):
 class Slowness(Counts):
     """Latency minus requested waits."""
 
-    slow: Keyed[Slow] = table(Slow, LIMITS.keys)
+    slow = Slow.table(LIMITS.keys)
     """By API, client and broker."""
     # Until when a connection was not read: a broker takes up the next request when a long poll
     # is answered, and when the pause is over that it told with an answer (KIP-219); our own
     # proxy goes on when what it delayed or held is through.
-    polls: Keyed[EventLog] = table(EventLog, LIMITS.keys, unranked=1)
-    answers: Keyed[Slots] = table(Slots, LIMITS.broker_minutes)
-    given_up: Keyed[Slow] = table(Slow, LIMITS.event_keys)
-    fetching: Keyed[Slots] = table(Slots, LIMITS.broker_minutes)
+    polls = EventLog.table(LIMITS.keys, unranked=1)
+    answers = Slots.table(LIMITS.broker_minutes)
+    given_up = Slow.table(LIMITS.event_keys)
+    fetching = Slots.table(LIMITS.broker_minutes)
     """By the address of a leader, a follower's id and the minute: the slots in which a Fetch of the
     follower was under way."""
 

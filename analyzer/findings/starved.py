@@ -6,19 +6,11 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kafkascope.analyzer.findings.counting import (
-    Keyed,
-    Names,
-    Occurrences,
-    least,
-    most,
-    table,
-    whole,
-)
+from kafkascope.analyzer.findings.counting import Names, Occurrences, least, most, whole
 from kafkascope.analyzer.findings.filters import all_of, among
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
-from kafkascope.analyzer.findings.view import Counts, DetectorInput, Finding, groups_of
+from kafkascope.analyzer.findings.view import Counts, DetectorInput, Finding
 from kafkascope.analyzer.findings.words import duration, plural, spelled
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
@@ -44,7 +36,7 @@ class Starved(Occurrences):
 class Starvation(Counts):
     """By client, partition and offset."""
 
-    starved: Keyed[Starved] = table(Starved, LIMITS.keys)
+    starved = Starved.table(LIMITS.keys)
 
     def add(self, batch: ExchangeBatch) -> None:
         """Take note of partitions without records, though the log goes on."""
@@ -80,7 +72,7 @@ class Starvation(Counts):
             most, batch = starved.max_bytes or 0, "the next batch"
             if starved.batch is not None and starved.batch > most:
                 batch += f" ({starved.batch:,} bytes)"
-            groups = groups_of(view).get(client.key, ())
+            groups = view.groups_of.get(client.key, ())
             yield view.finding(
                 "fetch-too-small",
                 f"{client} is stuck at offset {offset:,} of {view.topic(topic)}-{number}: "

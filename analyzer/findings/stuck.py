@@ -20,9 +20,7 @@ from kafkascope.analyzer.findings.view import (
     DetectorInput,
     Finding,
     about_group,
-    groups_of,
     once,
-    places_of,
     span_of,
 )
 from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
@@ -70,7 +68,7 @@ class Circle(NamedTuple):
 
 def findings(view: DetectorInput) -> Iterator[Finding]:
     """Yield findings from one audit of all groups, and of clients without a group."""
-    for group, places in places_of(view):
+    for group, places in view.audited:
         commits = any(place.placed for place in places)
         stuck = [_fetched(place, view, commits=commits) or _committed(place) for place in places]
         found = [each for each in stuck if each is not None]
@@ -79,7 +77,7 @@ def findings(view: DetectorInput) -> Iterator[Finding]:
             yield _finding(group, found, view)
     for (topic, number, *who), reads in view.base.delivery.reads.items():
         client = view.client(*who)
-        if client.key in groups_of(view):
+        if client.key in view.groups_of:
             continue
         # Partitions were assigned by hand, and no commit tells how far it got.
         fetches = _last(reads)
@@ -270,7 +268,7 @@ def _carried(view: DetectorInput, fetches: Iterable[Event], readers: Collection[
 
 
 def _circle(view: DetectorInput, key: ClientKey, found: list[tuple[Place, Circle]]) -> Finding:
-    client, groups = view.client(*key), groups_of(view).get(key, ())
+    client, groups = view.client(*key), view.groups_of.get(key, ())
     circles = {f"{spelled(topic or '?')}-{part}": each for (topic, part, *_), each in found}
     where, worst = max(circles.items(), key=lambda each: each[1].again)
     records = sum(each.records for each in circles.values())
@@ -306,7 +304,7 @@ def circling(view: DetectorInput) -> dict[Place, Circle]:
     """Return the partitions that clients read so. Members read again what was not committed before:
     a client that restarted often is none of these."""
     found: dict[Place, Circle] = {}
-    members = (member for story in view.stories() for member in story.members)
+    members = view.members
     restarts = Counter((member.client_id or "", member.host) for member in members)
     for (topic, number, client, host), reads in view.base.delivery.reads.items():
         who = str(client or ""), str(host)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kafkascope.analyzer.conversation.tampering import effects_of
 from kafkascope.analyzer.exchanges.rows import Row, RowError, blank
-from kafkascope.analyzer.findings.counting import Event, EventLog, Keyed, table
+from kafkascope.analyzer.findings.counting import Event, EventLog
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.model import RANK
 from kafkascope.analyzer.findings.view import Counts, Exchange, Finding
@@ -34,10 +34,10 @@ _plain_of: Final = attrgetter(*_PLAIN)
 class ProxyEffects(Counts):
     """Has no findings: see `attribute_to_proxy`."""
 
-    touched: Keyed[EventLog] = table(EventLog, 1)
+    touched = EventLog.table(1)
     """Exchanges that rules touched, with enough of their rows for the filters of findings. One key:
     all of them."""
-    left: Keyed[EventLog] = table(EventLog, 1)
+    left = EventLog.table(1)
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
         """Take note of exchanges with such a note, or without an answer; few are so."""

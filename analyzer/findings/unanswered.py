@@ -7,15 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kafkascope.analyzer.conversation.pending import OUT_OF_ORDER, SKIPPED, overtaken_by
-from kafkascope.analyzer.findings.counting import (
-    Keyed,
-    Names,
-    Occurrences,
-    least,
-    most,
-    table,
-    whole,
-)
+from kafkascope.analyzer.findings.counting import Names, Occurrences, least, most, whole
 from kafkascope.analyzer.findings.filters import among
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import SECOND, limit
@@ -53,10 +45,10 @@ class LateResponse(Occurrences):
 class Unanswered(Counts):
     """Lost, in flight for too long, late."""
 
-    lost: Keyed[Lost] = table(Lost, LIMITS.keys)
+    lost = Lost.table(LIMITS.keys)
     """By client and API."""
-    open: Keyed[Occurrences] = table(Occurrences, LIMITS.keys)
-    late: Keyed[LateResponse] = table(LateResponse, 10_000, unranked=1)
+    open = Occurrences.table(LIMITS.keys)
+    late = LateResponse.table(10_000, unranked=1)
     """By connection."""
 
     def add(self, batch: ExchangeBatch) -> None:
@@ -180,9 +172,9 @@ class Disorder(Occurrences):
 class ResponseOrder(Counts):
     """By client and broker."""
 
-    late: Keyed[Disorder] = table(Disorder, LIMITS.keys)
+    late = Disorder.table(LIMITS.keys)
     """By client, API and broker."""
-    skipped: Keyed[Disorder] = table(Disorder, LIMITS.keys)
+    skipped = Disorder.table(LIMITS.keys)
     """By client, API, version and broker."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:

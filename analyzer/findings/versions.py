@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.bodies.dissection import BROKEN
-from kafkascope.analyzer.findings.counting import Keyed, Names, Occurrences, table, total, whole
+from kafkascope.analyzer.findings.counting import Names, Occurrences, total, whole
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import (
@@ -56,7 +56,7 @@ class RefusedVersion(Occurrences):
 class VersionCounts(Counts):
     """From the statistic of clients and the verdict."""
 
-    refused: Keyed[RefusedVersion] = table(RefusedVersion, LIMITS.keys)
+    refused = RefusedVersion.table(LIMITS.keys)
     """By client, API and version."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:

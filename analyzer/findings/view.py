@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.statistics.delivery.model import AuditedPartition
     from kafkascope.analyzer.statistics.errors import Errors
     from kafkascope.analyzer.statistics.groups.groups import Groups
-    from kafkascope.analyzer.statistics.groups.model import Story
+    from kafkascope.analyzer.statistics.groups.model import Member, Story
     from kafkascope.analyzer.statistics.journeys.applications import Applications
     from kafkascope.analyzer.statistics.model import Line
     from kafkascope.analyzer.statistics.producers.producers import Producers
@@ -126,10 +126,50 @@ class DetectorInput:
         self.kept: dict[Any, Any] = {}
         """What was made once, see `once`."""
 
+    # --- what several detectors read
+
+    @cached_property
     def stories(self) -> list[Story]:
-        """Return the stories of all groups that have one."""
+        """Of all groups that have one."""
         found = map(self.base.groups.story, self.base.groups.names())
         return [story for story in found if story is not None]
+
+    @cached_property
+    def members(self) -> list[Member]:
+        """Of all groups."""
+        return [member for story in self.stories for member in story.members]
+
+    @cached_property
+    def groups_of(self) -> dict[ClientKey, list[str]]:
+        """The groups of each client that fetched as a member."""
+        belongs = self.base.delivery.belongs.items()
+        return by_key(
+            ((str(who[0] or ""), str(who[1])), str(group)) for (group, *who), _ in belongs
+        )
+
+    @cached_property
+    def audit(self) -> Audit:
+        """The delivery audit of all groups."""
+        from kafkascope.analyzer.statistics.delivery.audit import Audit
+
+        return Audit(self.base.delivery, self.base.groups, self.base.cluster, self.names)
+
+    @cached_property
+    def audited(self) -> list[tuple[str, list[AuditedPartition]]]:
+        """The partitions of each group in the audit, in the order of groups."""
+        return sorted(by_key((place.group, place) for place in self.audit.found).items())
+
+    @cached_property
+    def trees(self) -> list[TreeStory]:
+        """What happened in each ensemble of ZooKeeper."""
+        return self.base.zookeeper.stories()
+
+    def ensemble_at(self, server: str) -> dict[str, str]:
+        """Return the ensemble that findings about a ZooKeeper server name. A server without a
+        session belongs to the ensemble of the others, where there is but one."""
+        names = {tree.name for tree in self.trees if server in tree.servers}
+        names = names or {tree.name for tree in self.trees if tree.servers}
+        return {"ensemble": spelled(*names)} if len(names) == 1 else {}
 
     def is_broker(self, client_id: Any, host: Any) -> bool:
         """Return whether it is a broker that talks to others."""
@@ -336,40 +376,6 @@ def once(make: Callable[[DetectorInput], Made]) -> Callable[[DetectorInput], Mad
     return kept
 
 
-@once
-def trees_of(view: DetectorInput) -> list[TreeStory]:
-    """Return what happened in each ensemble of ZooKeeper."""
-    return view.base.zookeeper.stories()
-
-
-@once
-def ensembles_of(view: DetectorInput) -> dict[str, str]:
-    """Return the name of the ensemble that each server of ZooKeeper belongs to."""
-    return {server: story.name for story in trees_of(view) for server in story.servers}
-
-
-def ensemble_at(server: str, view: DetectorInput) -> dict[str, str]:
-    """Return the ensemble that findings about a ZooKeeper server name. A server without a session
-    belongs to the ensemble of the others, where there is but one."""
-    known = ensembles_of(view)
-    names = {known[server]} if server in known else set(known.values())
-    return {"ensemble": spelled(*names)} if len(names) == 1 else {}
-
-
-@once
-def audit_of(view: DetectorInput) -> Audit:
-    """Return the delivery audit of all groups."""
-    from kafkascope.analyzer.statistics.delivery.audit import Audit
-
-    base = view.base
-    return Audit(base.delivery, base.groups, base.cluster, view.names)
-
-
-def places_of(view: DetectorInput) -> list[tuple[str, list[AuditedPartition]]]:
-    """Return the partitions of each group in the audit, in the order of groups."""
-    return sorted(by_key((place.group, place) for place in audit_of(view).found).items())
-
-
 def about_group(group: str, topics: Iterable[str]) -> dict[str, str | Iterable[str]]:
     """Return the entities of a finding about a group in some topics."""
     named = sorted({spelled(topic) for topic in topics})
@@ -390,15 +396,6 @@ def span_of(events: Iterable[Any]) -> Occurrences:
     """Return how often and when some events happened, which have a time and a number."""
     times, numbers = zip(*((each.time_ns, each.number) for each in events), strict=True)
     return Occurrences(len(times), (min(times), min(numbers)), max(times))
-
-
-@once
-def groups_of(view: DetectorInput) -> dict[ClientKey, list[str]]:
-    """Return the groups of each client that fetched as a member."""
-    return by_key(
-        ((str(client_id or ""), str(host)), str(group))
-        for (group, client_id, host), _ in view.base.delivery.belongs.items()
-    )
 
 
 def ended_at(line: Line) -> int:

@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kafkascope.analyzer.findings.counting import Keyed, OccurrencesWithText, most, table
+from kafkascope.analyzer.findings.counting import OccurrencesWithText, most
 from kafkascope.analyzer.findings.filters import all_of, api_is, quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
-from kafkascope.analyzer.findings.view import (
-    Counts,
-    DetectorInput,
-    Exchange,
-    Finding,
-    Row,
-    ensemble_at,
-)
+from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding, Row
 from kafkascope.analyzer.findings.words import duration, listed, plural, size
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.model import Severity
@@ -41,7 +34,7 @@ class ZooKeeperTrouble(OccurrencesWithText):
 class ZooKeeperRequests(Counts):
     """By host, server, API and error."""
 
-    found: Keyed[ZooKeeperTrouble] = table(ZooKeeperTrouble, LIMITS.many_keys)
+    found = ZooKeeperTrouble.table(LIMITS.many_keys)
     """By rule, host, server, API and error."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
@@ -79,7 +72,7 @@ class ZooKeeperRequests(Counts):
             worst = trouble.worst or 0
             mine = all_of(f"client.ip == {host}", api_is(api), f"broker == {quoted(str(server))}")
             error = error_name(code)
-            about = {"client": str(host), "broker": str(server), **ensemble_at(str(server), view)}
+            about = {"client": str(host), "broker": str(server), **view.ensemble_at(str(server))}
             severity: Severity | None = None
             where = f"error == {code}"
             if name == "zookeeper-slow":

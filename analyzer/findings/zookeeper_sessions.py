@@ -9,20 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from kafkascope.analyzer.findings.counting import Keyed, Names, OccurrencesWithText, table, whole
+from kafkascope.analyzer.findings.counting import Names, OccurrencesWithText, whole
 from kafkascope.analyzer.findings.filters import all_of, quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
-from kafkascope.analyzer.findings.view import (
-    Counts,
-    DetectorInput,
-    Exchange,
-    Finding,
-    Row,
-    ensemble_at,
-    once,
-    trees_of,
-)
+from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding, Row, once
 from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.model import Line, per_second
@@ -47,9 +38,9 @@ class RefusedRegistration(OccurrencesWithText):
 class ZooKeeperSessions(Counts):
     """Handshakes and registrations; sessions from the statistic."""
 
-    again: Keyed[OccurrencesWithText] = table(OccurrencesWithText, LIMITS.keys)
+    again = OccurrencesWithText.table(LIMITS.keys)
     """Handshakes for a session that was there, or without an answer, by host and server."""
-    refused: Keyed[RefusedRegistration] = table(RefusedRegistration, LIMITS.keys)
+    refused = RefusedRegistration.table(LIMITS.keys)
     """By server and path."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
@@ -74,7 +65,7 @@ class ZooKeeperSessions(Counts):
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
         """Yield findings by session, node and client."""
-        stories = trees_of(view)
+        stories = view.trees
         for story in stories:
             for line in story.session_lines():
                 if line["state"] == "expired":
@@ -96,7 +87,7 @@ class ZooKeeperSessions(Counts):
                     f"minute): {listed(again.words)}",
                     f'client.ip == {host} and broker == "{server}" and api == zk.connect',
                     again,
-                    about={"client": host, "broker": server, **ensemble_at(server, view)},
+                    about={"client": host, "broker": server, **view.ensemble_at(server)},
                 )
         groups = KeptGroups(stories)
         for name in groups.names():
@@ -244,7 +235,7 @@ def _claims(name: str, kept: KeptGroup, view: DetectorInput) -> Iterator[Finding
 def _refused(view: DetectorInput) -> dict[tuple[str, str], list[Line]]:
     """Map each ensemble and node of owners to the partitions below whose claims failed."""
     found: dict[tuple[str, str], list[Line]] = defaultdict(list)
-    for story in trees_of(view):
+    for story in view.trees:
         for line in story.node_lines():
             if line["existed"] >= limit("zookeeper.claims"):
                 # .../owners/topic/partition, or .../owners/topic.
