@@ -51,7 +51,6 @@ class Batches(Counts):
     """Of null in place of records: by version, software, broker and client."""
 
     def add(self, batch: ExchangeBatch) -> None:
-        """Take note of notes, versions and errors."""
         row, exchange = batch.row, batch.exchange
         # Where another request took the place of its end, the batch itself is whole.
         if is_damaged(row) and not (row.api == "Produce" and swallowed(exchange)):
@@ -89,7 +88,6 @@ class Batches(Counts):
         nulls.failed += sum(map(bool, codes))
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by client."""
         for (kind, api, topic, *who), seen in self.seen.items():
             client = view.client(*who)
             what = plural(seen.count, f"{api} exchange")
@@ -194,7 +192,6 @@ class Clocks(Counts):
     clients = Stamps.table(LIMITS.keys)
 
     def add(self, batch: ExchangeBatch) -> None:
-        """Take note of the newest timestamp of each request, and of refusals."""
         newest: dict[tuple[int, int], int] = {}
         refused = []
         for (topic, _, error), parts in batch.parts.items():
@@ -224,7 +221,6 @@ class Clocks(Counts):
                 stamps.topics.add(topic or "")
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by client: refused ones, and those that are ahead where others are not."""
         far = limit("clock.ahead")
         seen = [each.ahead_ns for _, each in self.clients.items() if each.ahead_ns is not None]
         right = any(abs(each) < far for each in seen)

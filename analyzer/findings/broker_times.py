@@ -93,7 +93,6 @@ class BrokerTimeCounts(Counts):
                     seen.topics.add(topic)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield a finding for each stage and broker that lost time often."""
         for (stage, broker, *who), seen in self.stages.items():
             few = seen.count < limit("stage.count")
             if few or 100 * seen.count < limit("stage.share") * seen.requests:

@@ -67,7 +67,6 @@ class Codecs(Counts):
     """zstd for versions before it."""
 
     def add(self, batch: ExchangeBatch) -> None:
-        """Take note of errors, and versions with codecs."""
         row = batch.row
         if row.errors and any(error.code == UNSUPPORTED for error in row.errors):
             self.refused[(row.api, one_topic(row), *client_of(row))].see(row)
@@ -81,7 +80,6 @@ class Codecs(Counts):
                 seen.take(version=version)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by client: refused, not read, read by an old version."""
         for (api, topic, *who), seen in self.refused.items():
             client = view.client(*who)
             of = f" of topic {view.topic(topic)}" if topic else ""

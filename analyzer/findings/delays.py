@@ -67,7 +67,6 @@ class Delays(Counts):
     """Connections whose SYN was sent again, by client, broker and number."""
 
     def add(self, batch: ExchangeBatch) -> None:
-        """Take note of exchanges that took long, or whose bytes were lost."""
         row = batch.row
         path = batch.exchange.connection.path
         if path.syns > 1 and path.trip0 >= 0:
@@ -101,7 +100,6 @@ class Delays(Counts):
             connect.times.add_all([took])
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by rule, API, client and broker."""
         by = ("api", "client_id", "host", "broker")
         answered = {
             tuple(key[name] for name in by): traffic.answered

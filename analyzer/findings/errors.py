@@ -73,7 +73,6 @@ class ErrorCodes(Counts):
     """By broker and API."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
-        """Take note of each code of an answer once for each topic."""
         found = {(e.code, topic_key(e.topic, e.topic_id)) for e in row.errors}
         for code, topic in found:
             elsewhere = code in ELSEWHERE or row.api == "ApiVersions"
@@ -167,7 +166,6 @@ class Deleted(Counts):
     refused = ShortEventLog.table(LIMITS.few_keys)
 
     def add(self, batch: ExchangeBatch) -> None:
-        """Take note of successful requests about topics, refused ones, and deletions."""
         row = batch.row
         if row.latency_ns is None:
             return
@@ -201,7 +199,6 @@ class Deleted(Counts):
                 life.take(deleted=(end_ns, row.client_id or ""))
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by topic."""
         lives: dict[str, TopicLife] = {}
         refused: dict[str, tuple[Any, ShortEventLog]] = {}
         for (key,), life in self.lives.items():

@@ -34,7 +34,6 @@ class Span(Measures):
     last_ns: int | None = most()
 
     def add(self, batch: ExchangeBatch) -> None:
-        """Take in exchanges."""
         self.exchanges += len(batch)
         self.logged += len(batch) if batch.exchange.sizeless else 0
         stretch(self, batch.first_ns, max(batch.ends))

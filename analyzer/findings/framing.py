@@ -65,7 +65,6 @@ class Framing(Counts):
     """By connection."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
-        """Take note of orphans and what is undecoded."""
         if row.state == "orphan" and not row.reason.startswith(FRAMING_LOST):
             # Whether its bytes are complete is known at the end only.
             client = client_key_of(row)

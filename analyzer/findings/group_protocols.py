@@ -41,7 +41,6 @@ class GroupProtocols(Counts):
     """The clients of each member of a group."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
-        """Take in a JoinGroup or SyncGroup."""
         asked, told = exchange.request_body, exchange.response_body
         logged = exchange.logged
         if asked is None or (logged is not None and any(map(_is_contents, logged.unknown))):
@@ -97,7 +96,6 @@ class GroupProtocols(Counts):
                     unread.see(row, words=fault, members=member)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by group and sender."""
         found = dict(self.unread.items())
         sent = {key[:3] for key in found}
         for (what, side, group, kind, *who), unread in found.items():

@@ -59,7 +59,6 @@ class Leaders(Counts):
     """By client, topic and error."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
-        """Take note of metadata requests, topics that are not there, and errors of leaders."""
         refused = [e for e in row.errors if e.code in LEADER and not e.top]
         if row.api != "Metadata" and not refused:
             return
@@ -82,8 +81,6 @@ class Leaders(Counts):
             asking.events.note(row, "refused", about, part)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by broker for clients that do not follow leaders, and one for all that
-        do."""
         moved: list[tuple[Client, Any, RefusalRun]] = []
         for key, asking in self.clients.items():
             client = view.client(*key)

@@ -53,7 +53,6 @@ class OtherProtocols(Counts):
     """By connection."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
-        """Take note of connections without Kafka in them."""
         if row.state != "opaque" or exchange.request is None or not is_other(row.reason):
             return
         connection = exchange.connection
@@ -62,7 +61,6 @@ class OtherProtocols(Counts):
         self.odd[(connection.number, connection.first_ns, kind)].see(row, words=ends)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by client and broker."""
         yield from self._clients(view, {line["connection"]: line for line in view.lines})
         yield from _servers(view)
         yield from _headers(view)

@@ -87,7 +87,6 @@ class Resets(Counts):
     lookups = EndLookup.table(LIMITS.keys)
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
-        """Take note of refused fetches, offsets that were looked up."""
         asked, response = exchange.request_body, exchange.response_body
         if asked is None or response is None:
             return
@@ -133,7 +132,6 @@ class Resets(Counts):
                     lookup.take(first=(row.time_ns, row.number, offset))
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by client and topic, and by group."""
         refusals = [
             (key, found)
             for (*who, topic, number), outside in self.outside.items()

@@ -79,7 +79,6 @@ class Retries(Counts):
     """By partition."""
 
     def add(self, batch: ExchangeBatch) -> None:
-        """Take note of tries, and the offsets of those that were appended."""
         if batch.row.acks == 0:
             return
         for (topic, number, error), parts in batch.parts.items():
@@ -138,7 +137,6 @@ class Retries(Counts):
         return tries
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by batch."""
         for (*who, topic, number, _, _), tries in self.batches.items():
             if tries.count < 2 or not len(tries.unsure) or tries.first is None:
                 continue

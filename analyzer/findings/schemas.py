@@ -68,7 +68,6 @@ class Schemas(Counts):
     # --- inspection
 
     def add(self, batch: ExchangeBatch) -> None:
-        """Inspect a sample of the keys and values."""
         payloads = self.payloads
         if payloads is None or payloads.known.empty or batch.way == "replica":
             return  # without any schema there are no findings
@@ -190,7 +189,6 @@ class Schemas(Counts):
     # --- findings
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by topic."""
         self._compare()
         topics: dict[tuple[str, str], dict[Any, list[WriterVerdict]]] = {}
         namespaces: set[str] = set()

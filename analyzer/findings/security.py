@@ -43,7 +43,6 @@ class Security(Counts):
     sasl = OccurrencesWithText.table(LIMITS.keys)
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
-        """Take note of failed SASL."""
         if row.api == "SaslHandshake" and any(e.code in (33, 34) for e in row.errors):
             asked, response = exchange.request_body or {}, exchange.response_body or {}
             words = response.get("mechanisms") or ()
@@ -61,7 +60,6 @@ class Security(Counts):
             here.words.add(each)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by client and broker."""
         # A client that is wrong at one broker is wrong at all.
         failed = by_key(
             ((what, *who, mechanism), (str(broker), here))
@@ -255,7 +253,6 @@ class Denials(Counts):
     pushed = Pushed.table(LIMITS.keys)
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
-        """Take note of denials, and pushes of metrics."""
         if row.api == "PushTelemetry":
             # UNKNOWN_SUBSCRIPTION_ID: the client is to get the new subscription.
             failed = int(any(error.name != "UNKNOWN_SUBSCRIPTION_ID" for error in row.errors))
@@ -274,7 +271,6 @@ class Denials(Counts):
                     denied.places.add(place)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by client: all that it was denied is one trouble."""
         denials = by_key((key[2:], (key[0], key[1], each)) for key, each in self.denied.items())
         for who, parts in denials.items():
             seen = self.clients.get(who)

@@ -61,7 +61,6 @@ class PiecewiseSending(Counts):
     """By client, API and broker."""
 
     def add(self, batch: ExchangeBatch) -> None:
-        """Take note of requests that took long to send."""
         row, gap = batch.row, limit("pieces.gap")
         if row.latency_ns is None or row.server_ns is None:
             return
@@ -85,7 +84,6 @@ class PiecewiseSending(Counts):
         sending.take(time_ns=took, shortest=took, longest=took, server_ns=server)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by client, API and broker."""
         by = ("client_id", "host", "api", "broker")
         for key, traffic in view.base.apis.grouped(by):
             client_id, host, api, broker = (key[name] for name in by)
@@ -139,7 +137,6 @@ class Batching(Counts):
     singles = ShortEventLog.table(100)
 
     def add(self, batch: ExchangeBatch) -> None:
-        """Take note of when a single record was sent, and answered."""
         row = batch.row
         if 1 not in batch.records or row.latency_ns is None:
             return
@@ -149,7 +146,6 @@ class Batching(Counts):
         self.singles[client_of(row)].events.add_all(list(compress(events, single)))
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by client."""
         for key, sizes in view.base.sizes.grouped(("what", "api", "client_id", "host")):
             if key["what"] != "batch" or key["api"] != "Produce":
                 continue

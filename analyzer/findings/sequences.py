@@ -38,7 +38,6 @@ class Sequences(Counts):
     """By error and client."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
-        """Take note of errors of producers."""
         for code in {error.code for error in row.errors if error.code in RULE_OF}:
             named = row.transactional_ids[0] if row.transactional_ids else ""
             self.errors[(code, *client_of(row), row.api, named)].see(row)

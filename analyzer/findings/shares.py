@@ -44,7 +44,6 @@ class Shares(Counts):
     shared = Shared.table(LIMITS.few_keys)
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
-        """Take note of what was acquired and acknowledged."""
         asked = exchange.request_body
         if asked is None:
             return
@@ -68,7 +67,6 @@ class Shares(Counts):
                     shared.see(row)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by group and topic."""
         for (group, topic), shared in self.shared.items():
             often, name = shared.deliveries or 0, view.topic(topic)
             bad = shared.again + shared.rejected

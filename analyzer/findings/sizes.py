@@ -51,7 +51,6 @@ class Sizes(Counts):
     early = Early.table(LIMITS.keys)
 
     def add(self, batch: ExchangeBatch) -> None:
-        """Take note of refused sizes, and of fetches that the broker did not let wait."""
         row, exchange = batch.row, batch.exchange
         if row.api == "Fetch" and batch.request and any(batch.waits):
             wait_ms = batch.request["max_wait_ms"]
@@ -99,7 +98,6 @@ class Sizes(Counts):
         large.take(bytes=row.request_bytes or 0)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings about refused batches, large ones, and fetches that bring nothing."""
         for (*who, api, code, topic), large in self.large.items():
             client, most = view.client(*who), size(large.bytes)
             if code:

@@ -30,7 +30,6 @@ class Skew(Counts):
     """By client, rack and broker."""
 
     def add(self, batch: ExchangeBatch) -> None:
-        """Take note of fetches of consumers with a rack."""
         rack, row = batch.request.get("rack_id"), batch.row
         if not rack:
             return

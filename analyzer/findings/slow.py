@@ -91,7 +91,6 @@ class Slowness(Counts):
         """Broker -> the slot of its last answer."""
 
     def add(self, batch: ExchangeBatch) -> None:
-        """Take note of slow exchanges."""
         row, exchange, latency = batch.row, batch.exchange, max(batch.latencies)
         if row.latency_ns is None:
             self._give_up(row, exchange)
@@ -159,7 +158,6 @@ class Slowness(Counts):
             slow.events.note(row, GIVEN_UP, about)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by API, client and broker."""
         usual = {
             (key["api"], key["client_id"], key["host"], key["broker"]): times
             for key, times in view.base.latency.grouped(("api", "client_id", "host", "broker"))

@@ -39,7 +39,6 @@ class Starvation(Counts):
     starved = Starved.table(LIMITS.keys)
 
     def add(self, batch: ExchangeBatch) -> None:
-        """Take note of partitions without records, though the log goes on."""
         row, version = batch.row, batch.row.api_version
         if row.state != "answered" or row.throttle_ms or version is None or version >= WHOLE:
             return
@@ -59,7 +58,6 @@ class Starvation(Counts):
                     starved.take(batch=BATCH_HEAD.unpack_from(blob)[1] + BATCH_HEAD.size)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by client and partition."""
         reads = view.base.delivery.reads
         for (*who, topic, number, offset), starved in self.starved.items():
             client = view.client(*who)

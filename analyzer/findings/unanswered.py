@@ -87,7 +87,6 @@ class Unanswered(Counts):
             late.take(closed_ns=event.time_ns)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by client and API."""
         for (*who, api, broker, reason), lost in self.lost.items():
             client, age = view.client(*who), lost.oldest or 0
             waited = f" after up to {duration(age)}" if age >= SECOND // 10 else ""
@@ -178,7 +177,6 @@ class ResponseOrder(Counts):
     """By client, API, version and broker."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
-        """Take note of requests that a later one overtook."""
         if row.state == "answered":
             texts = [note.text for note in row.notes if note.text.startswith(OUT_OF_ORDER)]
             if texts:
@@ -188,7 +186,6 @@ class ResponseOrder(Counts):
             _take(self.skipped[key], row, row.reason)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by client and broker."""
         for (*who, broker), late in self.late.items():
             yield _late(view.client(*who), broker, late, view)
         for (*who, api, version, broker), skipped in self.skipped.items():

@@ -60,8 +60,6 @@ class VersionCounts(Counts):
     """By client, API and version."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
-        """Take note of versions that were answered with the error, or with the end of the
-        connection."""
         if row.state == "lost":
             how = "closed" if row.reason.endswith("by the broker") else ""
         else:
@@ -75,7 +73,6 @@ class VersionCounts(Counts):
             seen.see(row, connections=row.connection, broken=broken)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield one finding per client and rule."""
         for usage in view.base.clients.usages():
             yield from _breaks(usage, view)
             yield from _stopped(usage, view)

@@ -38,7 +38,6 @@ class ZooKeeperRequests(Counts):
     """By rule, host, server, API and error."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
-        """Take note of what went wrong."""
         if row.zookeeper is None or row.state == "event":
             return
         code = next((error.code for error in row.errors), 0)
@@ -65,7 +64,6 @@ class ZooKeeperRequests(Counts):
             trouble.words.add(row.zookeeper.path)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by client, server and API."""
         for (name, host, server, api, code), trouble in self.found.items():
             what = plural(trouble.count, f"{api} request")
             places = f" ({listed(trouble.words)})" if len(trouble.words) else ""

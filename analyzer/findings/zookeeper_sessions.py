@@ -44,7 +44,6 @@ class ZooKeeperSessions(Counts):
     """By server and path."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
-        """Take note of handshakes and of registrations that were refused."""
         asked, told = exchange.request_body, exchange.response_body
         if row.api_key == BASE + CONNECT:
             lost = told is None and row.state == "lost" and "client" not in row.reason
@@ -64,7 +63,6 @@ class ZooKeeperSessions(Counts):
                     refused.sessions.add(exchange.zookeeper.session)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by session, node and client."""
         stories = view.trees
         for story in stories:
             for line in story.session_lines():
