@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from kafkascope.analyzer.model import Severity
-from kafkascope.analyzer.statistics.model import Column, Line
+from kafkascope.analyzer.statistics.model import Column, Line, columns
 
 RANK: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2, "chat": 3}
 """Worst first. error: something does not work; warning: degraded, or about to fail; note: worth
@@ -107,20 +107,10 @@ class Finding:
 
 COLUMNS: Final = (
     Column("severity", by="rank"),
-    Column("name"),
-    Column("count", "count"),
-    Column("first", "time"),
-    Column("last", "time"),
-    Column("number", "count"),
-    Column("text"),
-    Column("filter", wide=True),
-    Column("connects", wide=True),
-    Column("advice", wide=True),
-    Column("link", wide=True),
-    Column("entities", "list", wide=True),
-    Column("id", wide=True),
-    Column("key", wide=True),
-    Column("because", "list", wide=True),
+    *columns(
+        "name count first last number text (filter) (connects) (advice) (link) (entities) (id) "
+        "(key) (because)"
+    ),
 )
 
 

@@ -34,18 +34,13 @@ from kafkascope.analyzer.statistics.clients import Clients, Usage, line_of
 from kafkascope.analyzer.statistics.connections import FAILED
 from kafkascope.analyzer.statistics.delivery.model import AuditedPartition
 from kafkascope.analyzer.statistics.groups.model import Member
-from kafkascope.analyzer.statistics.model import Column, Line, TopicNames
+from kafkascope.analyzer.statistics.model import Column, Line, TopicNames, columns
 from kafkascope.analyzer.statistics.verdict import RANK, breaks_at, verdict_of
 from kafkascope.dissectors.reference.codes import ERRORS, error_name
 
 OutcomeWord: TypeAlias = Literal["kept out", "stuck", "gone", "worked", "open"]
 
-COLUMNS: Final = (
-    Column("outcome"),
-    Column("outcome_reason"),
-    Column("outcome_filter", wide=True),
-    Column("worst_finding"),
-)
+COLUMNS: Final = columns("outcome outcome_reason (outcome_filter) worst_finding")
 KEPT_OUT: Final = frozenset(
     {
         *("version-refused", "sasl-missing", "sasl-mechanism", "sasl-failed", "tls-failed"),

@@ -118,15 +118,11 @@ class Clients(ByKey[Used]):
     VERSION = 6
     KEY = ("client_id", "host", "software", "user", "key", "version")
     COLUMNS = columns(
-        *("client_id", "client_address", "software", "user", "roles", "connections", "requests"),
-        *("per_second", "failed", "request_bytes", "response_bytes", "negotiates", "apis", "first"),
-        "last",
-        wide=("per_second", "request_bytes", "response_bytes", "apis", "first", "last"),
+        "client_id client_address software user roles connections requests (per_second) failed "
+        "(request_bytes) (response_bytes) negotiates (apis) (first) (last)"
     )
     API_COLUMNS = columns(
-        *("client_id", "client_address", "software", "user", "api", "versions", "offered"),
-        *("requests", "failed", "refused", "last"),
-        wide=("user",),
+        "client_id client_address software (user) api versions offered requests failed refused last"
     )
 
     values: Keyed[Used] = table(Used)

@@ -120,25 +120,17 @@ class Connections(ByKey[Wire]):
     VERSION = 12
     KEY = ("connection", "opened", "a")
     COLUMNS = columns(
-        *("connection", "client_address", "broker_address", "translated_client"),
-        *("translated_broker", "via", "client_id", "software", "user", "opened", "packet", "life"),
-        *("state", "phase", "protocol", "server_protocol", "requests", "unanswered", "failed"),
-        *("client_bytes", "broker_bytes", "handshake", "tls", "tls_error", "tls_note", "sni"),
-        *("alpn", "tls_client", "tls_certificate", "resumed", "inside", "tls_offered"),
-        *("tls_suites", "tls_early", "tls_alerts", "tls_updates", "tls_sent", "tls_received"),
-        *("retransmissions", "out_of_order", "gap_bytes", "answered", "waiting", "idle", "end"),
-        wide=(
-            *("translated_client", "translated_broker", "via", "user", "packet", "protocol"),
-            *("server_protocol", "tls", "tls_error", "tls_note", "sni", "alpn", "tls_client"),
-            *("tls_certificate", "resumed", "inside", "tls_offered", "tls_suites", "tls_early"),
-            *("tls_alerts", "tls_updates", "tls_sent", "tls_received", "out_of_order", "answered"),
-            *("waiting", "idle"),
-        ),
+        "connection client_address broker_address (translated_client) (translated_broker) (via) "
+        "client_id software (user) opened (packet) life state phase (protocol) (server_protocol) "
+        "requests unanswered failed client_bytes broker_bytes handshake (tls) (tls_error) "
+        "(tls_note) (sni) (alpn) (tls_client) (tls_certificate) (resumed) (inside) (tls_offered) "
+        "(tls_suites) (tls_early) (tls_alerts) (tls_updates) (tls_sent) (tls_received) "
+        "retransmissions (out_of_order) gap_bytes (answered) (waiting) (idle) end"
     )
 
     CLIENT_COLUMNS = columns(
-        *("client_id", "client_address", "connections", "open", "per_minute", "life", "requests"),
-        *("per_connection", "unused", "unanswered", "retransmissions", "resets"),
+        "client_id client_address connections open per_minute life requests per_connection unused "
+        "unanswered retransmissions resets"
     )
 
     values: Keyed[Wire] = table(Wire, unranked=1)

@@ -49,7 +49,7 @@ class Errors(Breakdown[Count]):
     USUAL = ("code", "api", "client", "topic")
     SORT = "count"
     KEY = ("code", "api", "client_id", "host", "broker", "topic", "group", "expected")
-    COLUMNS = columns("count", "retriable", "first", "last", "number")
+    COLUMNS = columns("count retriable first last number")
 
     values: Keyed[Count] = table(Count)
     is_about: Callable[[Row], bool] | None = None

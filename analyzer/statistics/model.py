@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import (
     TYPE_CHECKING,
@@ -50,63 +50,58 @@ class Column(NamedTuple):
         return heading(self.name)
 
 
-_NAMES: Final[dict[Kind, tuple[str, ...]]] = {
+_NAMES: Final[dict[Kind, str]] = {
     "count": (
-        *("aborted", "active", "advertised", "again", "attached", "attempts", "back", "batches"),
-        *("beyond", "changes", "children", "commits", "committed", "committed_offset"),
-        *("connection", "connections", "controller_epoch", "count", "end_offset", "events"),
-        *("failed", "fetched_offset", "fetched_records", "first_lag", "first_offset"),
-        *("first_sequence", "gap", "generation", "heartbeats", "lag", "largest", "last_offset"),
-        *("last_sequence", "leader", "leader_epoch", "lost", "lost_batches", "max_lag", "members"),
-        *("missing", "moved", "needless", "no_reply", "node", "number", "open", "out_of_order"),
-        *("packet", "partition", "partitions", "produced_records", "producer_epoch", "producer_id"),
-        *("producers", "reads", "rebalances", "records", "records_max", "records_p50"),
-        *("refused_records", "repeated", "repeats", "requests", "resets", "retransmissions"),
-        *("slowest", "spread", "start_offset", "throttled", "tls_suites", "tls_updates"),
-        *("unanswered", "undecoded", "unfinished", "unpaired", "unused", "version", "waited"),
-        "writes",
+        "aborted active advertised again attached attempts back batches beyond changes children "
+        "commits committed committed_offset connection connections controller_epoch count "
+        "end_offset events failed fetched_offset fetched_records first_lag first_offset "
+        "first_sequence gap generation heartbeats lag largest last_offset last_sequence leader "
+        "leader_epoch lost lost_batches max_lag members missing moved needless no_reply node "
+        "number open out_of_order packet partition partitions produced_records producer_epoch "
+        "producer_id producers reads rebalances records records_max records_p50 refused_records "
+        "repeated repeats requests resets retransmissions slowest spread start_offset throttled "
+        "tls_suites tls_updates unanswered undecoded unfinished unpaired unused version waited "
+        "writes"
     ),
     "time": (
-        *("answered", "changed", "created", "deleted", "deletion_requested", "ended", "first"),
-        *("gap_first", "last", "last_error", "opened", "repeated_first", "repeated_last", "time"),
-        "waiting",
+        "answered changed created deleted deletion_requested ended first gap_first last last_error "
+        "opened repeated_first repeated_last time waiting"
     ),
     "list": (
-        *("apis", "assigned", "capture_points", "causes", "clients", "codecs", "ephemerals"),
-        *("errors", "groups"),
-        *("in_sync", "leaders", "lost_nodes", "magics", "offline", "producer_epochs", "readers"),
-        *("refused", "remarks", "replicas", "roles", "same_as", "schemas", "servers", "sources"),
-        *("tls_alerts", "tls_offered", "twice", "unassigned", "versions", "who", "writers"),
+        "apis assigned because capture_points causes clients codecs entities ephemerals errors "
+        "groups in_sync leaders lost_nodes magics offline producer_epochs readers refused remarks "
+        "replicas roles same_as schemas servers sources tls_alerts tls_offered twice unassigned "
+        "versions who writers"
     ),
-    "rate": ("batch_records", "per_connection", "per_minute", "per_second"),
+    "rate": "batch_records per_connection per_minute per_second",
     "size": (
-        *("broker_bytes", "bytes", "client_bytes", "fetched_bytes", "gap_bytes", "produced_bytes"),
-        *("replicated_bytes", "request_bytes", "response_bytes", "tls_received", "tls_sent"),
-        "total",
+        "broker_bytes bytes client_bytes fetched_bytes gap_bytes produced_bytes replicated_bytes "
+        "request_bytes response_bytes tls_received tls_sent total"
     ),
-    "flag": ("controller", "negotiates", "retriable", "tls_early"),
+    "flag": "controller negotiates retriable tls_early",
     "duration": (
-        *("duration", "excess", "excess_max", "excess_p50", "excess_p95", "excess_p99"),
-        *("handshake", "handshake_p50", "idle", "latency", "life", "longest", "max", "max_latency"),
-        *("median", "p50", "p95", "p99", "requested_timeout", "session_timeout", "throttle"),
-        "width",
+        "duration excess excess_max excess_p50 excess_p95 excess_p99 handshake handshake_p50 idle "
+        "latency life longest max max_latency median p50 p95 p99 requested_timeout session_timeout "
+        "throttle width"
     ),
-    "share": ("share", "throttled_share", "wait_share"),
+    "share": "share throttled_share wait_share",
 }
 """Names of columns by their kind: one name is the same thing in all tables. Others are texts."""
-KINDS: Final = {name: kind for kind, names in _NAMES.items() for name in names}
+KINDS: Final = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 
 
-def columns(
-    *names: str | Column, wide: Collection[str] = (), kinds: Mapping[str, Kind] | None = None
-) -> tuple[Column, ...]:
-    """Return the columns of a table. `wide`: those that tables for people leave out; `kinds`: of
-    names that mean something else here."""
-    known: Mapping[str, Kind] = KINDS if kinds is None else {**KINDS, **kinds}
-    return tuple(
-        Column(each, known.get(each, "text"), each in wide) if isinstance(each, str) else each
-        for each in names
-    )
+def columns(*names: str | Column, kinds: Mapping[str, Kind] = {}) -> tuple[Column, ...]:
+    """Return the columns of a table from their names; those in brackets are left out of tables for
+    people. `kinds`: of names that mean something else here."""
+    known, found = {**KINDS, **kinds}, list[Column]()
+    for each in names:
+        if isinstance(each, Column):
+            found.append(each)
+            continue
+        for word in each.split():
+            name = word.strip("()")
+            found.append(Column(name, known.get(name, "text"), wide=word != name))
+    return tuple(found)
 
 
 def shown(columns: Iterable[Column], name: str) -> tuple[Column, ...]:

@@ -42,9 +42,9 @@ class Rates(Accumulator):
     NAME = "rates"
     VERSION = 3
     COLUMNS = columns(
-        *("time", "requests", "per_second", "request_bytes", "response_bytes", "records", "failed"),
-        *("unanswered", "excess", *STAGES, "width"),
-        wide=(*STAGES, "width"),
+        "time requests per_second request_bytes response_bytes records failed unanswered excess",
+        *(f"({stage})" for stage in STAGES),
+        "(width)",
         kinds=dict.fromkeys(STAGES, "duration"),
     )
 

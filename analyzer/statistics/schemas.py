@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from kafkascope.schemas.known import KnownSchemas
 
 COLUMNS: Final = columns(
-    *("id", "format", "type", "subjects", "keys", "values", "topics", "source", "origin", "ids"),
-    *("references", "note"),
-    wide=("ids", "references"),
+    "id format type subjects keys values topics source origin (ids) (references) note",
     kinds={
         **dict.fromkeys(("subjects", "topics", "ids", "references"), "list"),
         **dict.fromkeys(("keys", "values"), "count"),

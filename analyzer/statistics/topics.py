@@ -71,15 +71,14 @@ class Topics(ByKey[Flow]):
     KEYS = MOVING
     KEY = ("topic", "partition")
     COLUMNS = columns(
-        *("topic", "partitions", "produced_records", "produced_bytes", "batch_records"),
-        *("refused_records", "fetched_records", "fetched_bytes", "replicated_bytes", "failed"),
-        *("codecs", "writers", "readers", "schemas", "first", "last"),
-        wide=("replicated_bytes", "schemas", "first", "last"),
+        "topic partitions produced_records produced_bytes batch_records refused_records "
+        "fetched_records fetched_bytes (replicated_bytes) failed codecs writers readers (schemas) "
+        "(first) (last)"
     )
     PARTITION_COLUMNS = columns(
-        *("topic", "partition", "share"),
+        "topic partition share",
         *(each for each in COLUMNS if each.name not in ("topic", "partitions")),
-        *("first_offset", "last_offset"),
+        "first_offset last_offset",
     )
 
     VERSION = 4
@@ -298,13 +297,13 @@ class StoredTopics:
     """Records and bytes by topic and partition, of Kafka's own files."""
 
     COLUMNS = columns(
-        *("topic", "partitions", "records", "bytes", "batches", "batch_records", "lost_batches"),
-        *("codecs", "magics", "producers", "first", "last"),
+        "topic partitions records bytes batches batch_records lost_batches codecs magics "
+        "producers first last"
     )
     PARTITION_COLUMNS = columns(
-        *("topic", "partition", "share"),
+        "topic partition share",
         *(each for each in COLUMNS if each.name not in ("topic", "partitions")),
-        *("first_offset", "last_offset"),
+        "first_offset last_offset",
     )
 
     def __init__(self) -> None:

@@ -68,13 +68,8 @@ class Throughput(Breakdown[Traffic]):
     SORT = "requests"
     KEY = ("api", "version", "client_id", "host", "broker")
     COLUMNS = columns(
-        *("requests", "per_second", "answered", "no_reply", "open", "lost", "unpaired", "failed"),
-        *("undecoded", "request_bytes", "response_bytes", "records", "throttled"),
-        *("throttled_share", "throttle", "first", "last"),
-        wide=(
-            *("answered", "no_reply", "open", "unpaired", "undecoded", "throttled_share", "first"),
-            "last",
-        ),
+        "requests per_second (answered) (no_reply) (open) lost (unpaired) failed (undecoded) "
+        "request_bytes response_bytes records throttled (throttled_share) throttle (first) (last)",
         kinds={"answered": "count"},
     )
 
@@ -186,12 +181,10 @@ class Latency(Breakdown[LatencyTimes]):
     SORT = "excess_p95"
     KEY = ("api", "version", "client_id", "host", "broker")
     COLUMNS = columns(
-        *("requests", "p50", "p95", "p99", "max", "waited", "wait_share", "excess_p50"),
-        *("excess_p95", "excess_p99", "excess_max"),
+        "requests p50 p95 p99 max waited wait_share excess_p50 excess_p95 excess_p99 excess_max",
         *_STAGE_COLUMNS,
         *_BROKER_COLUMNS,
-        *("handshake_p50", "capture_points", "slowest"),
-        wide=("handshake_p50", "capture_points"),
+        "(handshake_p50) (capture_points) slowest",
     )
 
     values: Keyed[LatencyTimes] = table(LatencyTimes)
@@ -284,7 +277,7 @@ class SizesOf(Breakdown[SizeCounts]):
     SORT = "max"
     KEY = ("what", "api", "client_id", "host", "topic")
     COLUMNS = columns(
-        *("count", "p50", "p95", "p99", "max", "total", "records_p50", "records_max", "largest"),
+        "count p50 p95 p99 max total records_p50 records_max largest",
         kinds={"p50": "size", "p95": "size", "p99": "size", "max": "size"},
     )
 

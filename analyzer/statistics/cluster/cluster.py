@@ -74,17 +74,14 @@ class Cluster(Accumulator):
     NAME = "cluster"
     VERSION = 8
     COLUMNS = columns(
-        *("node", "address", "role", "rack", "controller", "advertised", "sources", "clients"),
-        *("contacted", "attempts", "requests", "first", "last", "number", "remarks"),
-        wide=("controller", "sources", "first", "last"),
+        "node address role rack (controller) advertised (sources) clients contacted attempts "
+        "requests (first) (last) number remarks"
     )
     LEADER_COLUMNS = columns(
-        *("topic", "partition", "leader", "leader_epoch", "replicas", "in_sync", "offline"),
-        *("changes", "leaders", "failed", "last_error", "time"),
+        "topic partition leader leader_epoch replicas in_sync offline changes leaders failed "
+        "last_error time"
     )
-    COORDINATOR_COLUMNS = columns(
-        *("kind", "key", "node", "address", "advertised", "changes", "failed", "time")
-    )
+    COORDINATOR_COLUMNS = columns("kind key node address advertised changes failed time")
 
     facts: ClusterFacts = whole(ClusterFacts)
     reach: Reach = whole(Reach)

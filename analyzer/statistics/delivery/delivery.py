@@ -77,8 +77,7 @@ class Delivery(DeliveryFacts):
     KEYS = KEYS | KEPT
     VERSION = 6
     COLUMNS = columns(
-        *("group", "topic", "partition", "commits", "failed", "committed_offset", "fetched_offset"),
-        *("end_offset", "lag"),
+        "group topic partition commits failed committed_offset fetched_offset end_offset lag"
     )
 
     # --- taking in

@@ -30,21 +30,16 @@ def unaudited(group: str) -> str:
 
 
 PARTITION_COLUMNS: Final = columns(
-    *("group", "topic", "partition", "start_offset", "fetched_offset", "committed_offset"),
-    *("end_offset", "lag", "first_lag", "max_lag", "beyond", "again", "back", "commits", "failed"),
-    *("readers", "first", "last", "remarks"),
-    wide=("failed", "first", "last"),
+    "group topic partition start_offset fetched_offset committed_offset end_offset lag first_lag "
+    "max_lag beyond again back commits (failed) readers (first) (last) remarks"
 )
-EVENT_COLUMNS: Final = columns(
-    *("group", "time", "kind", "topic", "partition", "count", "duration", "number", "text")
-)
+EVENT_COLUMNS: Final = columns("group time kind topic partition count duration number text")
 PLAN_COLUMNS: Final = columns(
-    *("group", "time", "generation", "assignor", "members", "partitions", "same_as", "spread"),
-    *("moved", "needless", "unassigned", "twice", "number"),
+    "group time generation assignor members partitions same_as spread moved needless unassigned "
+    "twice number"
 )
 LAG_COLUMNS: Final = columns(
-    *("group", "time", "topic", "partition", "fetched_offset", "committed_offset", "end_offset"),
-    "lag",
+    "group time topic partition fetched_offset committed_offset end_offset lag"
 )
 
 

@@ -58,21 +58,15 @@ class Groups(Accumulator):
     KEYS = KEYS
     VERSION = 3
     COLUMNS = columns(
-        *("group", "protocol", "type", "assignor", "members", "active", "generations"),
-        *("rebalances", "median", "longest", "causes", "commits", "failed", "first", "last"),
-        "worst_rebalance",
-        wide=("type", "first", "last", "worst_rebalance"),
+        "group protocol (type) assignor members active generations rebalances median longest "
+        "causes commits failed (first) (last) (worst_rebalance)"
     )
     REBALANCE_COLUMNS = columns(
-        *("group", "time", "generation", "cause", "duration", "members", "last_member", "number"),
-        "text",
-        wide=("group",),
+        "(group) time generation cause duration members last_member number text"
     )
     MEMBER_COLUMNS = columns(
-        *("group", "member", "client_id", "client_address", "group_instance_id", "state"),
-        *("generations", "assigned", "heartbeats", "commits", "session_timeout", "first", "last"),
-        "text",
-        wide=("group", "member", "group_instance_id", "session_timeout"),
+        "(group) (member) client_id client_address (group_instance_id) state generations assigned "
+        "heartbeats commits (session_timeout) first last text"
     )
 
     _groups: Keyed[Group] = table(Group, LIMITS.groups, weight=2)

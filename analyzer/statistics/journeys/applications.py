@@ -65,9 +65,8 @@ class Applications(MapFacts):
     VERSION = 3
     KEYS = OF_GROUPS | CARRIERS | {INIT_PRODUCER_ID, END_TRANSACTION}
     COLUMNS = columns(
-        *("application", "way", "topic", "group", "records", "bytes", "first", "last"),
-        *("peers", "clients", "users", "software", "racks", "schemas", "rule"),
-        wide=("first", "last", "racks", "rule"),
+        "application way topic group records bytes (first) (last) peers clients users software "
+        "(racks) schemas (rule)",
         kinds=dict.fromkeys(("peers", "users", "software", "racks"), "list"),
     )
 

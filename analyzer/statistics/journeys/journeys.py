@@ -50,14 +50,15 @@ class Journeys(Applications):
     NAME = "journeys"
     KEYS = Applications.KEYS | {OFFSET_COMMIT, SHARE_ACKNOWLEDGE}
     COLUMNS = columns(
-        *("producer", "topic", "group", "readers", "records"),
+        "producer topic group (readers) records",
         *(
             Column(f"{leg}_p{percent}", "duration", wide=percent == 99)
             for leg in LEGS
             for percent in PERCENTS
         ),
-        *("lag", Column("lag_time", "duration"), Column("negative", "count", wide=True)),
-        wide=("readers",),
+        "lag",
+        Column("lag_time", "duration"),
+        Column("negative", "count", wide=True),
     )
 
     def __init__(self, only: Collection[tuple[int, int]] | None = None) -> None:

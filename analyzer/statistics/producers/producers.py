@@ -80,20 +80,16 @@ class Producers(Accumulator):
     NAME = "producers"
     KEYS = TRANSACTIONS | {PRODUCE}
     COLUMNS = columns(
-        *("producer_id", "producer_epochs", "transactional_id", "clients", "partitions", "batches"),
-        *("records", "bytes", "repeats", "missing", "committed", "aborted", "unfinished", "failed"),
-        *("errors", "first", "last"),
-        wide=("first", "last"),
+        "producer_id producer_epochs transactional_id clients partitions batches records bytes "
+        "repeats missing committed aborted unfinished failed errors (first) (last)"
     )
     LANE_COLUMNS = columns(
-        *("producer_id", "producer_epoch", "topic", "partition", "first_sequence", "last_sequence"),
-        *("batches", "records", "repeats", "missing", "failed", "errors", "repeated", "gap"),
-        *("repeated_first", "repeated_last", "gap_first"),
-        wide=("repeated_first", "repeated_last", "gap_first"),
+        "producer_id producer_epoch topic partition first_sequence last_sequence batches records "
+        "repeats missing failed errors repeated gap (repeated_first) (repeated_last) (gap_first)"
     )
     TRANSACTION_COLUMNS = columns(
-        *("transactional_id", "producer_id", "producer_epoch", "time", "duration", "outcome"),
-        *("partitions", "records", "groups", "number", "text"),
+        "transactional_id producer_id producer_epoch time duration outcome partitions records "
+        "groups number text",
         kinds={"partitions": "list"},
     )
 

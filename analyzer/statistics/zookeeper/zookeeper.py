@@ -60,39 +60,30 @@ class ZooKeeper(Accumulator):
     KEYS = frozenset(each.key for each in TYPES.values())
     VERSION = 3
     COLUMNS = columns(
-        *("path", "what", "state", "mode", "owner", "creator", "created", "changed", "deleted"),
-        *("version", "changes", "reads", "writes", "failed", "missing", "events", "children"),
-        *("bytes", "number", "data", "ensemble"),
-        wide=("creator", "writes", "failed", "missing", "children", "number", "ensemble"),
+        "path what state mode owner (creator) created changed deleted version changes reads "
+        "(writes) (failed) (missing) events (children) bytes (number) data (ensemble)"
     )
     SESSION_COLUMNS = columns(
-        *("zk_session", "client_address", "who", "user", "state", "created", "last", "ended"),
-        *("session_timeout", "requested_timeout", "connections", "attached", "refused", "servers"),
-        *("requests", "failed", "events", "max_latency", "ephemerals", "lost_nodes", "number"),
-        "ensemble",
-        wide=("user", "requested_timeout", "servers", "ephemerals", "number", "ensemble"),
+        "zk_session client_address who (user) state created last ended session_timeout "
+        "(requested_timeout) connections attached refused (servers) requests failed events "
+        "max_latency (ephemerals) lost_nodes (number) (ensemble)",
         kinds={"refused": "count"},
     )
     ELECTION_COLUMNS = columns(
-        *("time", "controller", "controller_epoch", "zk_session", "client_address", "ended", "end"),
-        *("path", "number", "ensemble"),
-        wide=("path", "ensemble"),
+        "time controller controller_epoch zk_session client_address ended end (path) number "
+        "(ensemble)",
         kinds={"controller": "count"},
     )
     TOPIC_COLUMNS = columns(
-        *("topic", "created", "zk_session", "client_address", "partitions", "changes"),
-        *("deletion_requested", "deleted", "path", "number", "ensemble"),
-        wide=("zk_session", "path", "ensemble"),
+        "topic created (zk_session) client_address partitions changes deletion_requested deleted "
+        "(path) number (ensemble)"
     )
     SLOW_COLUMNS = columns(
-        *("time", "latency", "api", "path", "zk_session", "client_address", "response_bytes"),
-        *("number", "ensemble"),
-        wide=("ensemble",),
+        "time latency api path zk_session client_address response_bytes number (ensemble)"
     )
     HISTORY_COLUMNS = columns(
-        *("time", "path", "change", "how", "version", "zxid", "zk_session", "client_address"),
-        *("who", "bytes", "number", "data", "ensemble"),
-        wide=("who", "ensemble"),
+        "time path change how version zxid zk_session client_address (who) bytes number data "
+        "(ensemble)"
     )
 
     nodes: Keyed[Znode] = table(Znode, LIMITS.znodes, unranked=1)
