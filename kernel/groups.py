@@ -13,6 +13,7 @@ from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from kafkascope.kernel.pairs import FETCH, HEADER, PRODUCE, Pair
+from kafkascope.kernel.path import MASK
 from kafkascope.kernel.walker import ABSENT, Partition
 
 # A usual exchange takes less: whatever takes longer may be worth a word.
@@ -289,6 +290,38 @@ def take(
         held += 1
         at += length
     rows.rows.append((*row, blob, held))
+
+
+def schema_at(data: bytes, at_: int) -> int:
+    """Return the schema id that the value of the record at an offset begins with: a byte 0, and 32
+    bits; 0 where it has none."""
+    _, at = uvarint(data, at_)
+    # Behind the size of the record: its attributes, its timestamp, its offset.
+    _, at = uvarint(data, at + 1)
+    _, at = uvarint(data, at)
+    key, at = uvarint(data, at)
+    size, at = uvarint(data, at + (key >> 1 if key & 1 == 0 else 0))
+    # More than the id, and not null.
+    if size & 1 != 0 or size >> 1 <= 5 or at + 5 > len(data) or data[at] != 0:
+        return 0
+    return read_i32_be(data, at + 1)
+
+
+def uvarint(data: bytes, at: i64) -> tuple[i64, i64]:
+    """Return an unsigned varint of 32 bits, and the offset behind it; -1 and the end where there is
+    none."""
+    value: i64 = 0
+    shift: i64 = 0
+    while at < len(data) and shift < 35:
+        byte: i64 = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > MASK:
+                break
+            return value, at
+        shift += 7
+    return -1, len(data)
 
 
 def tally(values: Any, times: int, buckets: dict[int, int]) -> tuple[int, int, int] | None:

@@ -21,7 +21,6 @@ from kafkascope.analyzer.findings.counting import (
     whole,
 )
 from kafkascope.analyzer.findings.limits import LIMITS, FindingLimits
-from kafkascope.analyzer.identity import client_key_of
 from kafkascope.analyzer.ranks import bounded
 from kafkascope.analyzer.statistics.exchange_batch import Way
 from kafkascope.analyzer.topics import nameless
@@ -71,6 +70,21 @@ class VerdictTally(Counted):
     """Whether the bytes name a schema beyond doubt, as a header does; a zero byte and a number at
     the begin of a value do not."""
     exchanges: Events = whole(partial(Events, LIMITS.schema_exchanges))
+
+    def see(self, place: tuple[int, str, int], inspection: Inspection, count: int) -> None:
+        """Add the keys or values of one exchange with one verdict; `inspection` is of the first.
+        Called once for an exchange, with its time, id and number."""
+        time_ns, id_, number = place
+        self._combine(
+            {
+                "count": count,
+                "first": (time_ns, number),
+                "last_ns": time_ns,
+                "record": (time_ns, id_, *inspection.record),
+                "certain": int(inspection.certain),
+            }
+        )
+        self.exchanges.add(Event(time_ns, id_, 0, number, "", {}))
 
 
 class SchemaUse(Counted):
@@ -285,26 +299,6 @@ def _schema_of(payloads: Payloads, decoded: Decoded) -> tuple[Schema | None, Sch
     if key is None or not payloads.known.knows(key):
         return None, key
     return payloads.known.find(key)[0], key
-
-
-def take(tally: VerdictTally, row: Row, inspection: Inspection, count: int) -> None:
-    """Add the keys or values of one exchange with one verdict; `inspection` is of the first. Called
-    once for an exchange."""
-    tally.count += count
-    first, record = (row.time_ns, row.number), (row.time_ns, row.id, *inspection.record)
-    if tally.first is None or first < tally.first:
-        tally.first = first
-    if tally.record is None or record < tally.record:
-        tally.record = record
-    if tally.last_ns is None or row.time_ns > tally.last_ns:
-        tally.last_ns = row.time_ns
-    tally.certain = max(tally.certain or 0, int(inspection.certain))
-    tally.exchanges.add(Event(row.time_ns, row.id, 0, row.number, "", {}))
-
-
-def writer(row: Row, way: str) -> tuple[str, str]:
-    """Return the client that wrote the records; for fetched records it is unknown."""
-    return client_key_of(row) if way == "produce" else ("", "")
 
 
 def internal(name: str | None) -> bool:

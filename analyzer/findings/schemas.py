@@ -23,12 +23,11 @@ from kafkascope.analyzer.findings.payloads import (
     inspect_batch,
     internal,
     name_in,
-    take,
-    writer,
 )
 from kafkascope.analyzer.findings.rules import RULES, limit
-from kafkascope.analyzer.findings.view import Counts, DetectorInput, Finding, Row
+from kafkascope.analyzer.findings.view import Counts, DetectorInput, Finding
 from kafkascope.analyzer.findings.words import plural, spelled
+from kafkascope.analyzer.identity import ClientKey
 from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch, PartitionColumns
@@ -71,12 +70,13 @@ class Schemas(Counts):
         payloads = self.payloads
         if payloads is None or payloads.known.empty or batch.way == "replica":
             return  # without any schema there are no findings
-        chosen: dict[int, list[SampledBatch]] = {}
+        who = batch.client if batch.way == "produce" else ("", "")  # else the writer is unknown
+        chosen: dict[tuple[int, str, int], list[SampledBatch]] = {}
         for (topic, partition, _), parts in batch.parts.items():
             if topic is not None and parts.counts:
                 self._sample(batch, topic, partition, parts, chosen)
-        for number, samples in chosen.items():
-            self._inspect(batch.row_of(number), payloads, samples)
+        for place, samples in chosen.items():
+            self._inspect(place, who, payloads, samples)
 
     def _sample(
         self,
@@ -84,18 +84,20 @@ class Schemas(Counts):
         topic: str,
         partition: int,
         parts: PartitionColumns,
-        chosen: dict[int, list[SampledBatch]],
+        chosen: dict[tuple[int, str, int], list[SampledBatch]],
     ) -> None:
-        """Add the record batches of a partition that the budget takes to `chosen`, by exchange."""
+        """Add the record batches of a partition that the budget takes to `chosen`, by the time, id
+        and number of their exchange."""
         way, name = batch.way, None if topic[0] in NO_NAMES else topic
         if internal(name):
             return
         budget, left = self._budget.of(topic, way), 0
-        numbers, bases = parts.by_batch(parts.numbers), parts.by_batch(parts.base_offsets)
-        blobs, within, before = parts.by_batch(parts.blobs), parts.within, parts.before
+        begins, numbers = parts.by_batch(parts.begins), parts.by_batch(parts.numbers)
+        ids, within, before = parts.by_batch(parts.ids), parts.within, parts.before
+        bases, blobs = parts.by_batch(parts.base_offsets), parts.by_batch(parts.blobs)
         for at, (record_batch, count) in enumerate(zip(parts.batches, parts.counts, strict=True)):
-            number, base, named = numbers[at], bases[at], name
-            if named is None and internal(named := name_in(batch.row_of(number), topic)):
+            base, named = bases[at], name
+            if named is None and internal(named := name_in(batch.row_of(numbers[at]), topic)):
                 continue
             if record_batch.attributes & CONTROL and record_batch.control:
                 continue
@@ -105,11 +107,17 @@ class Schemas(Counts):
             offset = None if base is None else base + before[at]
             position = partition, within[at], offset
             sample = SampledBatch(topic, named, way, *position, blobs[at], record_batch)
-            chosen.setdefault(number, []).append(sample)
+            chosen.setdefault((begins[at], ids[at], numbers[at]), []).append(sample)
         if left:
             self.left[(topic,)].count += left
 
-    def _inspect(self, row: Row, payloads: Payloads, samples: Iterable[SampledBatch]) -> None:
+    def _inspect(
+        self,
+        place: tuple[int, str, int],
+        who: ClientKey,
+        payloads: Payloads,
+        samples: Iterable[SampledBatch],
+    ) -> None:
         """Inspect record batches of an exchange, and tally each verdict once for the exchange."""
         verdicts: dict[tuple[Any, ...], tuple[Inspection, int]] = {}
         for sample in samples:
@@ -127,7 +135,7 @@ class Schemas(Counts):
                     certain = earlier[0].certain or inspection.certain
                     verdicts[key] = first._replace(certain=certain), earlier[1] + count
         for key, (inspection, count) in verdicts.items():
-            take(self.judged[(*key, *writer(row, key[-1]))], row, inspection, count)
+            self.judged[(*key, *who)].see(place, inspection, count)
 
     def _describe(self, topic: Any, inspection: Inspection) -> None:
         """Note subjects and sources of the schema of a key or value."""

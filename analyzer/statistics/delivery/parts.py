@@ -12,10 +12,9 @@ from kafkascope.analyzer.statistics.delivery.model import Belongs, Happening
 from kafkascope.analyzer.statistics.groups.events import JOIN_GROUP, embedded
 from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import topic_key
-from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.batches import CODEC_MASK, HEADER_SIZE, Batch
 from kafkascope.dissectors.records.compression import name_of
-from kafkascope.dissectors.values import read_uvarint
+from kafkascope.kernel.groups import schema_at
 
 
 def commits_of(
@@ -105,11 +104,8 @@ def plan_of(key: int, asked: dict[str, Any], response: dict[str, Any]) -> dict[s
 
 # Of record batches.
 MAGIC: Final = 2
-# A byte of a varint from here on is not its last.
-MORE: Final = 0x80
 PLAIN: Final = frozenset({0})
 NO_ENCODING: Final[dict[str, Any]] = {}
-PREFIX: Final = 5
 
 
 def encoding(blob: bytes, batches: Sequence[Batch]) -> dict[str, Any]:
@@ -140,34 +136,8 @@ def schema_id(blob: bytes, batch: Batch) -> int | None:
     older format."""
     if batch.magic < MAGIC or batch.attributes & CODEC_MASK:
         return None
-    at = batch.at + HEADER_SIZE
-    try:
-        # The size of the record, its attributes, its timestamp, its offset.
-        at = _behind(blob, _behind(blob, _behind(blob, at) + 1))
-        key, at = _varint(blob, at)
-        size, at = _varint(blob, at + key)
-        if blob[at]:
-            return None
-    except (DissectError, IndexError):
-        return None
-    value = blob[at : at + PREFIX]
-    if size <= PREFIX or len(value) < PREFIX:
-        return None
-    found = int.from_bytes(value[1:])
+    found = schema_at(blob, batch.at + HEADER_SIZE)
     return found if 0 < found < LIMITS.schema_id else None
-
-
-def _behind(blob: bytes, at: int) -> int:
-    """Return the offset behind a varint, of which most have one byte or two."""
-    while blob[at] >= MORE:
-        at += 1
-    return at + 1
-
-
-def _varint(blob: bytes, at: int) -> tuple[int, int]:
-    """Return the length that a zigzag varint encodes, 0 for null, and the offset behind it."""
-    value, at = (blob[at], at + 1) if blob[at] < MORE else read_uvarint(blob, at)
-    return max(0, (value >> 1) ^ -(value & 1)), at
 
 
 # --- pauses of members: times without a fetch that exceed a limit, or come near it
