@@ -162,21 +162,20 @@ def produced(
     at: i64 = 0
     if request is None:
         return
+    begin, end, number, index = head
     for part in request:
         result = result_of(response, part, at)
-        offset: int | None = None
+        base: int | None = None
         error: i64 = 0
         if result is not None:
             error = result.error
             if result.offset >= 0:
-                offset = result.offset
-        take(
-            rows_of(into, part, error),
-            data,
-            part,
-            (*head, at, None, -1, -1, -1, False, result is not None, offset),
-            walk,
-        )
+                base = result.offset
+        rows = rows_of(into, part, error)
+        blob, held = take(rows, data, part, walk)
+        told = result is not None
+        row = begin, end, number, index, at, None, -1, -1, -1, False, told, base, blob, held
+        rows.rows.append(row)
         at += 1
 
 
@@ -190,30 +189,26 @@ def fetched(
 ) -> None:
     """Take in the partitions of a Fetch: as `produced`."""
     at: i64 = 0
+    begin, end, number, index = head
     missing: dict[Any, int] = {}
     if request is not None:
         for part in request:
             missing[(topic_of(part), part.index)] = part.offset
     if response is not None:
         for part in response:
-            place = (topic_of(part), part.index)
-            offset = missing.pop(place, None) if missing else None
-            take(
-                rows_of(into, part, part.error),
-                data,
-                part,
-                (
-                    *(*head, at, offset, part.high, part.stable, part.start),
-                    *(part.elsewhere, True, None),
-                ),
-                walk,
-            )
+            sent = missing.pop((topic_of(part), part.index), None) if missing else None
+            rows = rows_of(into, part, part.error)
+            blob, held = take(rows, data, part, walk)
+            high, last, low, away = part.high, part.stable, part.start, part.elsewhere
+            # No star in it: compiled, that makes a list first.
+            row = begin, end, number, index, at, sent, high, last, low, away, True, None, blob, held
+            rows.rows.append(row)
             at += 1
     for place, left in missing.items():
         found = into.unanswered.get(place)
         if found is None:
             found = into.unanswered[place] = []
-        found.append((head[0], None if response is None else head[1], left))
+        found.append((begin, None if response is None else end, left))
 
 
 def result_of(response: list[Partition] | None, part: Partition, at: i64) -> Partition | None:
@@ -248,11 +243,9 @@ def rows_of(into: Partitions, part: Partition, error: i64) -> PartitionRows:
     return rows
 
 
-def take(
-    rows: PartitionRows, data: bytes, part: Partition, row: tuple[Any, ...], walk: Any
-) -> None:
-    """Take in the records of a partition. `walk` gives their batches and counts; None: all are
-    record batches, which are read here."""
+def take(rows: PartitionRows, data: bytes, part: Partition, walk: Any) -> tuple[bytes, int]:
+    """Take in the record batches of a partition; return the field that holds them, and how many.
+    `walk` gives batches and counts; None: all are record batches, which are read here."""
     at = part.at
     end: i64 = at + part.size
     blob = data[at:end] if part.size > 0 else b""
@@ -262,8 +255,7 @@ def take(
         batches, counts = walk(blob)
         rows.batches += batches
         rows.counts += counts
-        rows.rows.append((*row, blob, len(batches)))
-        return
+        return blob, len(batches)
     while end - at >= 17:
         length: i64 = i64(read_i32_be(data, at + 8)) + 12
         if length < HEADER or length > end - at:
@@ -275,21 +267,18 @@ def take(
         bits: i64 = i64(read_i16_be(data, at + 21))
         count: i64 = i64(read_i32_be(data, at + 57))
         offset: i64 = at - start
-        first_ms = read_i64_be(data, at + 27)
-        last_ms = read_i64_be(data, at + 35)
-        producer = read_i64_be(data, at + 43)
+        low = read_i64_be(data, at + 27)
+        high = read_i64_be(data, at + 35)
+        owner = read_i64_be(data, at + 43)
         its: i64 = i64(read_i16_be(data, at + 51))
-        sequence: i64 = i64(read_i32_be(data, at + 53))
+        first: i64 = i64(read_i32_be(data, at + 53))
         rows.batches.append(
-            (
-                *(offset, length, 2, base, last, epoch, crc, bits, first_ms, last_ms),
-                *(producer, its, sequence, count),
-            )
+            (offset, length, 2, base, last, epoch, crc, bits, low, high, owner, its, first, count)
         )
         rows.counts.append(count if count > 0 else 0)
         held += 1
         at += length
-    rows.rows.append((*row, blob, held))
+    return blob, held
 
 
 def schema_at(data: bytes, at_: int) -> int:
