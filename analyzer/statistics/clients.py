@@ -254,16 +254,16 @@ def _who(identity: Identity) -> Line:
 
 def line_of(usage: Usage) -> Line:
     used = usage.total
-    line = {
+    return filled(
+        Clients.COLUMNS,
+        used,
         **_who(usage.identity),
-        "roles": list(used.roles),
-        "connections": len(used.connections),
-        "requests": used.count,
-        "per_second": per_second(used.count, used.first_ns, used.last_ns),
-        "negotiates": usage.negotiates,
-        "apis": [f"{api} {_several(versions)}" for api, versions in sorted(usage.versions.items())],
-    }
-    return filled(Clients.COLUMNS, used, line)
+        connections=len(used.connections),
+        requests=used.count,
+        per_second=per_second(used.count, used.first_ns, used.last_ns),
+        negotiates=usage.negotiates,
+        apis=[f"{api} {_several(versions)}" for api, versions in sorted(usage.versions.items())],
+    )
 
 
 def _several(versions: Iterable[int]) -> str:

@@ -440,7 +440,7 @@ def _line(number: Any, wire: Wire, end_ns: int, brokers: Set[str]) -> Line:
     counted = wire.bytes_a, wire.bytes_b, wire.retransmissions, wire.out_of_order, wire.gap_bytes
     if wire.requests and not any(counted):
         line |= dict.fromkeys(OF_PACKETS)  # its requests are those of a request log
-    return filled(Connections.COLUMNS, wire, line)
+    return filled(Connections.COLUMNS, wire, **line)
 
 
 def state_of(phase: str, closed: str | None) -> str:

@@ -140,10 +140,13 @@ def picked(measures: Any, *attributes: str) -> Line:
     return {name.removesuffix("_ns"): getattr(measures, name) for name in attributes}
 
 
-def filled(columns: Iterable[Column], measures: Any, line: Line) -> Line:
+def filled(columns: Iterable[Column], measures: Any, /, **line: Any) -> Line:
     """Return a line with all columns: those that it lacks are attributes of measures."""
-    names = [each.name for each in columns if each.name not in line]
-    return line | {name: getattr(measures, _ATTRIBUTES.get(name, name)) for name in names}
+    for each in columns:
+        if each.name not in line:
+            value = getattr(measures, _ATTRIBUTES.get(each.name, each.name))
+            line[each.name] = list(value) if each.kind == "list" else value
+    return line
 
 
 class WrongState(ValueError):

@@ -137,19 +137,20 @@ class Rates(Accumulator):
 
 
 def _line(time_ns: int, width_ns: int, found: Slice) -> Line:
-    line = {
-        "time": time_ns,
-        "requests": found.count,
-        "per_second": found.count * SECOND / width_ns,
-        "excess": found.latency_beyond_wait_ns // found.count if found.count else None,
+    return filled(
+        Rates.COLUMNS,
+        found,
+        time=time_ns,
+        requests=found.count,
+        per_second=found.count * SECOND / width_ns,
+        excess=found.latency_beyond_wait_ns // found.count if found.count else None,
         **{
             stage: getattr(found, f"{stage}_ns") // found.staged if found.staged else None
             for stage in STAGES
         },
-        "width": width_ns,
+        width=width_ns,
         **known_sizes(found.count, found.request_bytes, found.response_bytes),
-    }
-    return filled(Rates.COLUMNS, found, line)
+    )
 
 
 def known_sizes(count: int, request_bytes: int, response_bytes: int) -> Line:

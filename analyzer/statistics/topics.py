@@ -211,7 +211,6 @@ class Topics(ByKey[Flow]):
         more = {
             "batch_records": share(flow.produced_records, flow.produced_batches),
             "failed": flow.errors,
-            "codecs": list(flow.codecs),
             "writers": sorted({titles[client] for client in flow.writers}),
             "readers": sorted({titles[client] for client in flow.readers}),
             "schemas": schemas,
@@ -220,7 +219,7 @@ class Topics(ByKey[Flow]):
             # Not in the lines of a request log, or not in all.
             unknown = ("produced_records", "fetched_records", "refused_records", *BYTES)
             more |= {name: None for name in unknown if not getattr(flow, name)}
-        return filled(columns, flow, line | more)
+        return filled(columns, flow, **line, **more)
 
 
 def _name_schemas(

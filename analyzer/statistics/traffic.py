@@ -92,14 +92,16 @@ class Throughput(Breakdown[Traffic]):
         stretch(traffic, batch.first_ns, batch.last_ns)
 
     def line(self, key: Line, traffic: Traffic) -> Line:
-        more = {
-            "requests": traffic.count,
-            "per_second": per_second(traffic.count, traffic.first_ns, traffic.last_ns),
-            "throttled_share": share(traffic.throttled, traffic.answered),
-            "throttle": traffic.throttle_ms * 1_000_000,
+        return filled(
+            self.COLUMNS,
+            traffic,
+            **key,
+            requests=traffic.count,
+            per_second=per_second(traffic.count, traffic.first_ns, traffic.last_ns),
+            throttled_share=share(traffic.throttled, traffic.answered),
+            throttle=traffic.throttle_ms * 1_000_000,
             **known_sizes(traffic.count, traffic.request_bytes, traffic.response_bytes),
-        }
-        return filled(self.COLUMNS, traffic, key | more)
+        )
 
 
 # A latency (ns) that is taken for trouble.

@@ -229,22 +229,24 @@ class Cluster(Accumulator):
                 remarks.append("several addresses")
             if other:
                 remarks.append(f"registered as {', '.join(other)}")
-            line = {
-                "node": number,
-                "address": address_text(host, port),
-                "role": role,
-                "controller": controller == number,
-                "advertised": node.count,
-                "sources": list(node.sources),
-                "clients": sorted({titles[client] for client in node.clients}),
-                "told_to": judged.advertised_to(key),
-                "contacted": contact.word,
-                "attempts": contact.attempts,
-                "requests": contact.exchanges,
-                "number": None if node.first is None else node.first[1],
-                "remarks": remarks,
-            }
-            lines.append(filled(self.COLUMNS, node, line))
+            lines.append(
+                filled(
+                    self.COLUMNS,
+                    node,
+                    node=number,
+                    address=address_text(host, port),
+                    role=role,
+                    controller=controller == number,
+                    advertised=node.count,
+                    clients=sorted({titles[client] for client in node.clients}),
+                    told_to=judged.advertised_to(key),
+                    contacted=contact.word,
+                    attempts=contact.attempts,
+                    requests=contact.exchanges,
+                    number=None if node.first is None else node.first[1],
+                    remarks=remarks,
+                )
+            )
         return [*lines, *self._only_registered(used), *self._untold(judged, used)]
 
     def _listeners(self) -> dict[int, set[tuple[str, int]]]:

@@ -150,17 +150,15 @@ class Audit:
                 filled(
                     PARTITION_COLUMNS,
                     each,
-                    {
-                        "partition": each.number,
-                        "start_offset": each.start,
-                        "fetched_offset": each.fetched,
-                        "committed_offset": each.committed,
-                        "end_offset": each.log_end,
-                        "first_lag": lags[0] if lags else None,
-                        "max_lag": max(lags, default=None),
-                        "readers": sorted(each.readers),
-                        "remarks": list(_remarks(each)),
-                    },
+                    partition=each.number,
+                    start_offset=each.start,
+                    fetched_offset=each.fetched,
+                    committed_offset=each.committed,
+                    end_offset=each.log_end,
+                    first_lag=lags[0] if lags else None,
+                    max_lag=max(lags, default=None),
+                    readers=sorted(each.readers),
+                    remarks=list(_remarks(each)),
                 )
             )
         return sorted(lines, key=lambda line: -(line["lag"] or 0))
@@ -196,12 +194,10 @@ class Audit:
             filled(
                 EVENT_COLUMNS,
                 each,
-                {
-                    "time": each.time_ns,
-                    "topic": each.topic or None,
-                    "count": None if each.kind == "pause" else each.count,
-                    "duration": each.count if each.kind == "pause" else None,
-                },
+                time=each.time_ns,
+                topic=each.topic or None,
+                count=None if each.kind == "pause" else each.count,
+                duration=each.count if each.kind == "pause" else None,
             )
             for each in self.happenings(group)
         ]
@@ -225,18 +221,15 @@ class Audit:
             filled(
                 PLAN_COLUMNS,
                 judged,
-                {
-                    "group": name,
-                    "time": plan.sync[0] if plan.sync else None,
-                    "generation": generation,
-                    "assignor": plan.assignor,
-                    "members": len(given),
-                    "partitions": sum(map(len, given.values())),
-                    "same_as": list(judged.same_as),
-                    "unassigned": [f"{topic}-{n}" for topic, n in judged.unassigned],
-                    "twice": [f"{topic}-{n}" for topic, n in judged.twice],
-                    "number": plan.sync[1] if plan.sync else None,
-                },
+                group=name,
+                time=plan.sync[0] if plan.sync else None,
+                generation=generation,
+                assignor=plan.assignor,
+                members=len(given),
+                partitions=sum(map(len, given.values())),
+                unassigned=[f"{topic}-{n}" for topic, n in judged.unassigned],
+                twice=[f"{topic}-{n}" for topic, n in judged.twice],
+                number=plan.sync[1] if plan.sync else None,
             )
             for name in (self._plans if group is None else (group,))
             for generation, plan, given, judged in self._judged(name)

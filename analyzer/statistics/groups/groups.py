@@ -172,12 +172,10 @@ class Groups(Accumulator):
             filled(
                 self.REBALANCE_COLUMNS,
                 each,
-                {
-                    "group": name,
-                    "time": each.begin_ns,
-                    "duration": each.duration_ns,
-                    "last_member": each.slowest,
-                },
+                group=name,
+                time=each.begin_ns,
+                duration=each.duration_ns,
+                last_member=each.slowest,
             )
             for each in (story.rebalances if story else ())
         ]
@@ -188,21 +186,17 @@ class Groups(Accumulator):
             filled(
                 self.MEMBER_COLUMNS,
                 each,
-                {
-                    "group": name,
-                    "member": each.id,
-                    "client_address": each.host,
-                    "group_instance_id": each.instance,
-                    "assigned": [
-                        f"{topic_label(topic, names)}-{number}"
-                        for topic, numbers in each.assigned or ()
-                        for number in numbers
-                    ],
-                    "heartbeats": each.beats,
-                    "session_timeout": None
-                    if each.session_ms is None
-                    else each.session_ms * 1_000_000,
-                },
+                group=name,
+                member=each.id,
+                client_address=each.host,
+                group_instance_id=each.instance,
+                assigned=[
+                    f"{topic_label(topic, names)}-{number}"
+                    for topic, numbers in each.assigned or ()
+                    for number in numbers
+                ],
+                heartbeats=each.beats,
+                session_timeout=None if each.session_ms is None else each.session_ms * 1_000_000,
             )
             for each in (story.members if story else ())
         ]
@@ -212,21 +206,22 @@ def _line(name: str, group: Group, story: Story | None) -> Line:
     rebalances = [] if story is None else story.rebalances
     spent = [each.duration_ns for each in rebalances if each.duration_ns is not None]
     causes = Counter(each.cause for each in rebalances)
-    line = {
-        "group": name,
-        "protocol": "/".join(group.protocols),
-        "type": None if story is None else story.type,
-        "assignor": None if story is None else story.assignor,
-        "members": 0 if story is None else len(story.members),
-        "active": 0 if story is None else sum(m.state == "active" for m in story.members),
-        "generations": "" if story is None else story.generations,
-        "rebalances": len(rebalances),
-        "median": middle(spent) if spent else None,
-        "longest": max(spent, default=None),
-        "causes": [f"{count} {cause}" for cause, count in causes.items()],
-        "worst_rebalance": _worst(rebalances),
-    }
-    return filled(Groups.COLUMNS, group, line)
+    return filled(
+        Groups.COLUMNS,
+        group,
+        group=name,
+        protocol="/".join(group.protocols),
+        type=None if story is None else story.type,
+        assignor=None if story is None else story.assignor,
+        members=0 if story is None else len(story.members),
+        active=0 if story is None else sum(m.state == "active" for m in story.members),
+        generations="" if story is None else story.generations,
+        rebalances=len(rebalances),
+        median=middle(spent) if spent else None,
+        longest=max(spent, default=None),
+        causes=[f"{count} {cause}" for cause, count in causes.items()],
+        worst_rebalance=_worst(rebalances),
+    )
 
 
 def _worst(rebalances: Sequence[Rebalance]) -> str:

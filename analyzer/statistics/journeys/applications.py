@@ -214,18 +214,16 @@ def edge_lines(shown: AppMap) -> list[Line]:
             filled(
                 Applications.COLUMNS,
                 edge,
-                {
-                    "application": each.name,
-                    "way": way,
-                    "group": edge.group if isinstance(edge, Read) else None,
-                    "peers": list(peers),
-                    "clients": list(each.client_ids),
-                    "users": list(each.users),
-                    "software": list(each.software),
-                    "racks": list(each.racks),
-                    "schemas": list(map(str, edge.schemas)) if isinstance(edge, Write) else [],
-                    "rule": each.rule,
-                },
+                application=each.name,
+                way=way,
+                group=edge.group if isinstance(edge, Read) else None,
+                peers=list(peers),
+                clients=list(each.client_ids),
+                users=list(each.users),
+                software=list(each.software),
+                racks=list(each.racks),
+                schemas=list(map(str, edge.schemas)) if isinstance(edge, Write) else [],
+                rule=each.rule,
             )
         )
     return lines

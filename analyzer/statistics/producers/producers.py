@@ -195,12 +195,10 @@ class Producers(Accumulator):
             filled(
                 self.LANE_COLUMNS,
                 lane,
-                {
-                    "topic": topic_label(lane.topic, names),
-                    "topic_key": lane.topic,
-                    "errors": [error_name(code) for code in sorted(lane.errors)],
-                    **picked(lane, "retried", "refused", "unseen"),
-                },
+                topic=topic_label(lane.topic, names),
+                topic_key=lane.topic,
+                errors=[error_name(code) for code in sorted(lane.errors)],
+                **picked(lane, "retried", "refused", "unseen"),
             )
             for _, producer in self.ids.items()
             for lane in lanes_of(list(producer.events))
@@ -218,18 +216,13 @@ class Producers(Accumulator):
             filled(
                 self.TRANSACTION_COLUMNS,
                 each,
-                {
-                    "time": each.begin_ns,
-                    "duration": None if each.end_ns is None else each.end_ns - each.begin_ns,
-                    "partitions": sorted(
-                        {
-                            f"{topic_label(topic, names)}-{number}"
-                            for topic, number in each.partitions
-                        }
-                    ),
-                    "groups": sorted(each.groups),
-                    **picked(each, "end_number", "timeout_ms"),
-                },
+                time=each.begin_ns,
+                duration=None if each.end_ns is None else each.end_ns - each.begin_ns,
+                partitions=sorted(
+                    {f"{topic_label(topic, names)}-{number}" for topic, number in each.partitions}
+                ),
+                groups=sorted(each.groups),
+                **picked(each, "end_number", "timeout_ms"),
             )
             for each in found
         ]
@@ -335,16 +328,17 @@ def _added(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _line(number: int, producer: Producer, titles: dict[Any, str], ends: Counter[str]) -> Line:
     lanes: list[SequenceLane] = lanes_of(list(producer.events))
-    line = {
-        "producer_id": number,
-        "producer_epochs": list(producer.epochs),
-        "clients": sorted({titles[client] for client in producer.clients if client in titles}),
-        "partitions": len({(lane.topic, lane.partition) for lane in lanes}),
-        "repeats": sum(lane.repeats for lane in lanes),
-        "missing": sum(lane.missing for lane in lanes),
-        "committed": ends["committed"],
-        "aborted": ends["aborted"],
-        "unfinished": ends.total() - ends["committed"] - ends["aborted"],
-        "errors": [error_name(code) for code in producer.errors],
-    }
-    return filled(Producers.COLUMNS, producer, line)
+    return filled(
+        Producers.COLUMNS,
+        producer,
+        producer_id=number,
+        producer_epochs=list(producer.epochs),
+        clients=sorted({titles[client] for client in producer.clients if client in titles}),
+        partitions=len({(lane.topic, lane.partition) for lane in lanes}),
+        repeats=sum(lane.repeats for lane in lanes),
+        missing=sum(lane.missing for lane in lanes),
+        committed=ends["committed"],
+        aborted=ends["aborted"],
+        unfinished=ends.total() - ends["committed"] - ends["aborted"],
+        errors=[error_name(code) for code in producer.errors],
+    )
