@@ -10,7 +10,7 @@ from typing import Final
 
 from kafkascope.analyzer.findings.filters import ADDRESS_REQUESTS, all_of
 from kafkascope.analyzer.findings.limits import LIMITS
-from kafkascope.analyzer.findings.view import DetectorInput, Finding, once
+from kafkascope.analyzer.findings.view import DetectorInput, Finding
 from kafkascope.analyzer.findings.words import listed, plural, spelled
 from kafkascope.analyzer.identity import ClientKey
 from kafkascope.analyzer.merging.tables import by_key
@@ -140,7 +140,7 @@ def _is_wrong(told: str, client_host: str) -> bool:
     return is_address(told) and ip_address(told.partition("%")[0]).is_unspecified
 
 
-@once
+@DetectorInput.once
 def judged_reach(view: DetectorInput) -> JudgedReach:
     """Return which advertised addresses clients reached."""
     return view.base.cluster.judged(view.names)
@@ -151,7 +151,7 @@ def node_at(broker: str, view: DetectorInput) -> int | None:
     return _nodes(view).get(broker)
 
 
-@once
+@DetectorInput.once
 def _nodes(view: DetectorInput) -> dict[str, int]:
     """Map each address to its node; also those that names of nodes resolve to."""
     judged = judged_reach(view)
@@ -167,14 +167,14 @@ def advertised_to(broker: str, view: DetectorInput) -> set[ClientKey]:
     return _clients_of_nodes(view).get((node_at(broker, view), broker.rpartition(":")[2]), set())
 
 
-@once
+@DetectorInput.once
 def _clients_of_nodes(view: DetectorInput) -> dict[tuple[int | None, str], set[ClientKey]]:
     advertised = judged_reach(view).advertised.items()
     told = by_key(((key[1], str(key[3])), clients) for key, clients in advertised)
     return {place: set(chain.from_iterable(clients)) for place, clients in told.items()}
 
 
-@once
+@DetectorInput.once
 def advertised_places(view: DetectorInput) -> set[str]:
     """Return the addresses of advertised nodes, certain or possible: failures there are findings
     about the node."""
@@ -184,7 +184,7 @@ def advertised_places(view: DetectorInput) -> set[str]:
     }
 
 
-@once
+@DetectorInput.once
 def gone_addresses(view: DetectorInput) -> set[str]:
     """Return addresses that accepted no connection, of brokers that their cluster counts as gone
     and that no client reached at another address since."""

@@ -9,7 +9,7 @@ from kafkascope.analyzer.findings.counting import Event, Occurrences, most
 from kafkascope.analyzer.findings.filters import all_of, among
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
-from kafkascope.analyzer.findings.view import Client, Counts, DetectorInput, Finding, Row, span_of
+from kafkascope.analyzer.findings.view import Client, Counts, DetectorInput, Finding, Row
 from kafkascope.analyzer.findings.words import duration, listed, plural
 from kafkascope.analyzer.identity import ClientKey, client_of
 from kafkascope.analyzer.merging.tables import by_key
@@ -125,7 +125,7 @@ def _unread(client: Client, found: list[Unread], old: bool, view: DetectorInput)
         f"{client} received batches of {listed(topics)} compressed with {', '.join(codecs)} and "
         f"never read past them: {then}{older(ZSTD_FETCHES.low - 1) if old else ''}",
         all_of("api == Fetch", among("number", numbers[: LIMITS.entities])),
-        span_of(fetches),
+        Occurrences.of(fetches),
         count=times,
         severity=None if old else "warning",
         about={"client": client, "topic": topics},

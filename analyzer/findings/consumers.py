@@ -10,7 +10,7 @@ from kafkascope.analyzer.findings.filters import all_of, among, quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.versions import FETCH_OF_4, offered
-from kafkascope.analyzer.findings.view import DetectorInput, Finding, about_group, client_key, once
+from kafkascope.analyzer.findings.view import DetectorInput, Finding, client_key
 from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
 from kafkascope.analyzer.identity import ClientKey
 from kafkascope.analyzer.merging.tables import by_key
@@ -84,7 +84,7 @@ def _happened(group: str, kind: str, here: list[Happening], view: DetectorInput)
         span=(here[0].time_ns, here[-1].time_ns),
         severity="note" if all(each.by_hand for each in here) else None,
         number=numbers[0] if numbers else None,
-        about=about_group(group, [each.topic for each in here if each.topic]),
+        about=view.about_group(group, [each.topic for each in here if each.topic]),
     )
 
 
@@ -131,7 +131,7 @@ def _uncommitted(
         group=group,
         count=records,
         span=(first_ns, last_ns),
-        about=about_group(group, [each.topic for each in found]),
+        about=view.about_group(group, [each.topic for each in found]),
     )
 
 
@@ -165,7 +165,7 @@ def _fetchless(story: Story, member: Member, view: DetectorInput) -> Finding:
         span=(member.first_ns, member.gone_ns),
         about={
             "client": client,
-            **about_group(story.group, (str(topic) for topic, _ in assigned)),
+            **view.about_group(story.group, (str(topic) for topic, _ in assigned)),
         },
     )
 
@@ -187,14 +187,14 @@ def _is_fetchless(member: Member, view: DetectorInput) -> bool:
     return "Metadata" in apis or (gone and "FindCoordinator" in apis)
 
 
-@once
+@DetectorInput.once
 def _apis(view: DetectorInput) -> dict[ClientKey, set[str]]:
     usages = view.base.clients.usages()
     found = by_key((usage.identity.key, usage.versions) for usage in usages)
     return {who: set().union(*versions) for who, versions in found.items()}
 
 
-@once
+@DetectorInput.once
 def _partly_seen(view: DetectorInput) -> set[ClientKey]:
     """Return the clients with connections from before the capture, and those that learned of a
     broker whose answers the capture may lack."""
@@ -225,7 +225,7 @@ def _lag(group: str, found: list[LagGrowth], view: DetectorInput) -> Finding:
         f"group == {quoted(group)} or (api == Fetch and {topics})",
         count=len(found),
         span=(begin, end),
-        about=about_group(group, (each.place.topic for each in found)),
+        about=view.about_group(group, (each.place.topic for each in found)),
     )
 
 

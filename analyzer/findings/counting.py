@@ -27,7 +27,6 @@ __all__ = [
     "bits",
     "least",
     "most",
-    "together",
     "total",
     "whole",
 ]
@@ -70,17 +69,23 @@ class Occurrences(Counted):
         if self.last_ns is None or time_ns > self.last_ns:
             self.last_ns = time_ns
 
+    @classmethod
+    def of(cls, events: Iterable[Any]) -> Self:
+        """Return how often and when some events happened, which have a time and a number."""
+        times, numbers = zip(*((each.time_ns, each.number) for each in events), strict=True)
+        return cls(len(times), (min(times), min(numbers)), max(times))
+
+    @classmethod
+    def summed(cls, seen: Iterable[Occurrences]) -> Self:
+        """Return how often and when some things were seen."""
+        found = cls()
+        for each in seen:
+            found.take(count=each.count, first=each.first, last_ns=each.last_ns)
+        return found
+
     def see_all(self, seen: Collection[tuple[int, int]]) -> None:
         """Count exchanges: (time, number) of each."""
         self.take(count=len(seen), first=min(seen), last_ns=max(seen)[0])
-
-
-def together(seen: Iterable[Occurrences]) -> Occurrences:
-    """Return how often and when some things were seen."""
-    found = Occurrences()
-    for each in seen:
-        found.take(count=each.count, first=each.first, last_ns=each.last_ns)
-    return found
 
 
 class OccurrencesWithText(Occurrences):

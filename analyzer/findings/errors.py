@@ -19,15 +19,7 @@ from kafkascope.analyzer.findings.counting import (
 from kafkascope.analyzer.findings.filters import all_of, api_is
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
-from kafkascope.analyzer.findings.view import (
-    Client,
-    Counts,
-    DetectorInput,
-    Exchange,
-    Finding,
-    Row,
-    span_of,
-)
+from kafkascope.analyzer.findings.view import Client, Counts, DetectorInput, Exchange, Finding, Row
 from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.merging.measures import stretch
@@ -240,7 +232,7 @@ def _gone(
             view.of_topic(key),
             f"number >= {min(event.number for event in after)}",
         ),
-        span_of(after),
+        Occurrences.of(after),
         number=after[0].number,
         severity="note" if few else None,
         about={"topic": name, "client": clients},

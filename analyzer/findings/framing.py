@@ -18,7 +18,6 @@ from kafkascope.analyzer.findings.counting import (
     Occurrences,
     OccurrencesWithText,
     most,
-    together,
     whole,
 )
 from kafkascope.analyzer.findings.filters import all_of, among, api_is
@@ -125,7 +124,7 @@ class Framing(Counts):
             if key in whole and orphans.client and orphans.broker
         )
         for (*who, broker), here in sorted(found.items()):
-            client, seen = view.client(*who), together(orphans for _, orphans in here)
+            client, seen = view.client(*who), Occurrences.summed(orphans for _, orphans in here)
             match = "matches" if seen.count == 1 else "match"
             yield view.finding(
                 "answer-to-nothing",

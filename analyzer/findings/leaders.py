@@ -13,15 +13,7 @@ from kafkascope.analyzer.findings.counting import Event, EventLog, Events, Occur
 from kafkascope.analyzer.findings.filters import all_of
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import MS, limit
-from kafkascope.analyzer.findings.view import (
-    Client,
-    Counts,
-    DetectorInput,
-    Exchange,
-    Finding,
-    Row,
-    once,
-)
+from kafkascope.analyzer.findings.view import Client, Counts, DetectorInput, Exchange, Finding, Row
 from kafkascope.analyzer.findings.words import Spelled, duration, listed, plural
 from kafkascope.analyzer.identity import client_key_of, client_of
 from kafkascope.analyzer.statistics.model import per_second, topic_key
@@ -224,7 +216,7 @@ def _rates(api: str, client: Client, traffic: Traffic, view: DetectorInput) -> I
         )
 
 
-@once
+@DetectorInput.once
 def _since(view: DetectorInput) -> dict[str, int]:
     found: dict[str, int] = {}
     for line in view.base.cluster.leaders(view.names):

@@ -21,7 +21,6 @@ from kafkascope.analyzer.findings.view import (
     Row,
     client_key,
     ended_at,
-    once,
 )
 from kafkascope.analyzer.findings.words import listed, plural, spelled
 from kafkascope.analyzer.identity import host_of
@@ -243,7 +242,7 @@ def _headers(view: DetectorInput) -> Iterator[Finding]:
         )
 
 
-@once
+@DetectorInput.once
 def _brokers(view: DetectorInput) -> set[str]:
     """Return the addresses that Kafka was spoken with, and that answered nothing else."""
     return {

@@ -36,7 +36,6 @@ from kafkascope.analyzer.findings.view import (
     closed_at,
     ended_at,
     hosts_in,
-    once,
 )
 from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
 from kafkascope.analyzer.identity import ClientKey
@@ -161,18 +160,18 @@ def _served(outage: Outage, broker: str, view: DetectorInput) -> bool:
     return all(served.meanwhile(host, broker, outage.begin_ns, end) for host in hosts)
 
 
-@once
+@DetectorInput.once
 def _answers(view: DetectorInput) -> AnsweredHosts:
     return AnsweredHosts(view.lines)
 
 
-@once
+@DetectorInput.once
 def _ports(view: DetectorInput) -> set[int]:
     served = (line for line in view.lines if works(line) and not of_zookeeper(line))
     return {int(line["broker_address"].rpartition(":")[2]) for line in served}
 
 
-@once
+@DetectorInput.once
 def _groups_of(view: DetectorInput) -> dict[str, list[str]]:
     return by_key(
         (view.client(*who), spelled(story.group))

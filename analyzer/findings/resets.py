@@ -6,15 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from kafkascope.analyzer.findings.counting import (
-    Counted,
-    EventLog,
-    Key,
-    Occurrences,
-    least,
-    most,
-    together,
-)
+from kafkascope.analyzer.findings.counting import Counted, EventLog, Key, Occurrences, least, most
 from kafkascope.analyzer.findings.filters import all_of, among, quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
@@ -25,10 +17,7 @@ from kafkascope.analyzer.findings.view import (
     Exchange,
     Finding,
     Row,
-    about_group,
     client_key,
-    once,
-    span_of,
 )
 from kafkascope.analyzer.findings.words import listed, plural, spelled
 from kafkascope.analyzer.identity import ClientKey, client_of
@@ -197,7 +186,7 @@ def _key_of(topic: dict[str, Any]) -> str | None:
     return topic_key(topic.get("topic"), topic.get("topic_id"))
 
 
-@once
+@DetectorInput.once
 def _places(view: DetectorInput) -> dict[tuple[str, str, int], AuditedPartition]:
     return {
         (reader, place.topic, place.number): place
@@ -219,7 +208,7 @@ def _outside(
         name,
         f"{text} {told}{more}",
         "api == Fetch and error == OFFSET_OUT_OF_RANGE",
-        together(each.seen for each in found),
+        Occurrences.summed(each.seen for each in found),
         client=client,
         topic=topic,
         about={
@@ -242,7 +231,7 @@ def _stopped(
     return gone or waited > limit("resets.polled")
 
 
-@once
+@DetectorInput.once
 def _open(view: DetectorInput) -> set[ClientKey]:
     return {client_key(line) for line in view.lines if line["state"] == "open"}
 
@@ -285,10 +274,10 @@ def _latest(group: str, starts: list[Start], view: DetectorInput) -> Finding:
         f"(latest), skipping {plural(records, 'record')}",
         f"(api == OffsetFetch and group == {quoted(group)}) or "
         + all_of("api == ListOffsets", among("number", numbers[: LIMITS.entities])),
-        span_of(starts),
+        Occurrences.of(starts),
         count=records,
         about={
-            **about_group(group, (each.topic for each in starts)),
+            **view.about_group(group, (each.topic for each in starts)),
             "client": sorted({each.client for each in starts})[: LIMITS.topics],
         },
     )

@@ -27,7 +27,7 @@ from kafkascope.analyzer.findings.counting import (
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.security import expired_at
 from kafkascope.analyzer.findings.versions import offered
-from kafkascope.analyzer.findings.view import Client, Counts, DetectorInput, Finding, Row, once
+from kafkascope.analyzer.findings.view import Client, Counts, DetectorInput, Finding, Row
 from kafkascope.analyzer.findings.words import listed, plural
 from kafkascope.analyzer.merging.bounded import Kept
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch, PartitionColumns
@@ -186,7 +186,7 @@ def _appended(kept: Kept) -> Event:
     return Event(time_ns, id_, part, number, "appended", about)
 
 
-@once
+@DetectorInput.once
 def _early_places(view: DetectorInput) -> set[str]:
     middle = view.base.connections.midstream()
     return {

@@ -27,7 +27,6 @@ from kafkascope.analyzer.findings.view import (
     Row,
     brokers_in,
     client_key,
-    once,
 )
 from kafkascope.analyzer.findings.words import duration, listed, plural, size, spelled
 from kafkascope.analyzer.identity import ClientKey, client_of
@@ -213,7 +212,7 @@ def expired_at(view: DetectorInput, client: str, broker: str, time_ns: int) -> b
     return bool(begun) and 0 < max(begun)[1] <= time_ns
 
 
-@once
+@DetectorInput.once
 def _sessions(view: DetectorInput) -> dict[tuple[str, str], list[tuple[int, int]]]:
     return by_key(
         ((line["client_address"], line["broker_address"]), line["session"])

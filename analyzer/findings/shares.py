@@ -9,14 +9,7 @@ from kafkascope.analyzer.findings.counting import Names, Occurrences, most, tota
 from kafkascope.analyzer.findings.filters import quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
-from kafkascope.analyzer.findings.view import (
-    Counts,
-    DetectorInput,
-    Exchange,
-    Finding,
-    Row,
-    about_group,
-)
+from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding, Row
 from kafkascope.analyzer.findings.words import spelled
 from kafkascope.analyzer.identity import client_key_of
 from kafkascope.analyzer.statistics.model import topic_key
@@ -99,7 +92,7 @@ class Shares(Counts):
                 count=bad,
                 severity=None if worst or many else "note",
                 about={
-                    **about_group(str(group), (name,)),
+                    **view.about_group(str(group), (name,)),
                     "client": view.clients(shared.clients)[: LIMITS.topics],
                 },
             )

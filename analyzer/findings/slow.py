@@ -16,7 +16,15 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.conversation.tampering import effects_of
-from kafkascope.analyzer.findings.counting import Counted, Event, EventLog, Events, total, whole
+from kafkascope.analyzer.findings.counting import (
+    Counted,
+    Event,
+    EventLog,
+    Events,
+    Occurrences,
+    total,
+    whole,
+)
 from kafkascope.analyzer.findings.filters import among
 from kafkascope.analyzer.findings.followers import (
     MINUTE,
@@ -27,7 +35,7 @@ from kafkascope.analyzer.findings.followers import (
 )
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import MS, limit
-from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding, Row, span_of
+from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding, Row
 from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.statistics.connections import WAITING
@@ -196,7 +204,7 @@ class Slowness(Counts):
                 f"{count:,} of {plural(times.latency.count, f'{api} request')} from {client} to "
                 f"{broker} took {span}{beyond}{median}{there}",
                 _filter(least, found),
-                span_of(found),
+                Occurrences.of(found),
                 client=client,
                 api=api,
                 broker=broker,

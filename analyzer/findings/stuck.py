@@ -12,17 +12,11 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.findings.codecs import EXTRA, ZSTD_FETCHES, older
+from kafkascope.analyzer.findings.counting import Occurrences
 from kafkascope.analyzer.findings.filters import all_of, among, quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
-from kafkascope.analyzer.findings.view import (
-    Client,
-    DetectorInput,
-    Finding,
-    about_group,
-    once,
-    span_of,
-)
+from kafkascope.analyzer.findings.view import Client, DetectorInput, Finding
 from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
 from kafkascope.analyzer.identity import ClientKey
 from kafkascope.analyzer.merging.bounded import Event
@@ -123,7 +117,7 @@ def _finding(group: str, found: list[StuckPartition], view: DetectorInput) -> Fi
         span=(min(each.first_ns for each in found), max(each.last_ns for each in found)),
         severity="warning" if worst.over or not worst.numbers else None,
         number=numbers[0] if numbers else None,
-        about={**about_group(group, (each.place.topic for each in found)), "client": clients},
+        about={**view.about_group(group, (each.place.topic for each in found)), "client": clients},
     )
 
 
@@ -145,7 +139,7 @@ def _ungrouped(
 ) -> Finding:
     """Return the finding about a client without a group that reads a partition from the same offset
     on, and no further."""
-    seen = span_of(fetches)
+    seen = Occurrences.of(fetches)
     offset = fetches[0].about["from"]
     behind = (reads.end[1] if reads.end is not None else -1) - offset
     waits = f"; {plural(behind, 'record')} behind it" if behind > 0 else ""
@@ -228,7 +222,7 @@ def _last(reads: Reads) -> tuple[Event, ...]:
     return found if span >= limit("stuck.time") else ()
 
 
-@once
+@DetectorInput.once
 def _reads_of(view: DetectorInput) -> dict[tuple[str | None, Any], list[tuple[str, Reads]]]:
     return by_key(
         ((topic_label(key, view.names), part), (f"{client or ''}@{host}", reads))
@@ -236,7 +230,7 @@ def _reads_of(view: DetectorInput) -> dict[tuple[str | None, Any], list[tuple[st
     )
 
 
-@once
+@DetectorInput.once
 def _fetch_versions(view: DetectorInput) -> dict[ClientKey, int]:
     found: dict[ClientKey, int] = defaultdict(int)
     for (client_id, host, _, _, key, version), _ in view.base.clients.values.items():
@@ -299,7 +293,7 @@ def _circle(view: DetectorInput, key: ClientKey, found: list[tuple[Place, Circle
     )
 
 
-@once
+@DetectorInput.once
 def circling(view: DetectorInput) -> dict[Place, Circle]:
     """Return the partitions that clients read so. Members read again what was not committed before:
     a client that restarted often is none of these."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
-from kafkascope.analyzer.findings.view import DetectorInput, once
+from kafkascope.analyzer.findings.view import DetectorInput
 from kafkascope.analyzer.findings.words import plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.model import Line
@@ -49,7 +49,7 @@ Failure: TypeAlias = tuple[str, str]
 fixes."""
 
 
-@once
+@DetectorInput.once
 def failed_connections(view: DetectorInput) -> set[object]:
     """Return numbers of the connections that the rule is about."""
     return {line["connection"] for line in handshakes(view) if failure(line) is not None}
@@ -68,7 +68,7 @@ def failure(line: Line) -> How | None:
     return ("ended", "broker", -1) if ended else None
 
 
-@once
+@DetectorInput.once
 def plain_listeners(view: DetectorInput) -> set[str]:
     """Return addresses of brokers to which Kafka was spoken without TLS."""
     return {

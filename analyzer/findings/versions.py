@@ -17,7 +17,6 @@ from kafkascope.analyzer.findings.view import (
     Finding,
     Row,
     brokers_in,
-    once,
 )
 from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
 from kafkascope.analyzer.identity import ClientKey, client_of
@@ -236,7 +235,7 @@ def _ended_at_first(line: Line) -> bool:
     )
 
 
-@once
+@DetectorInput.once
 def _answers(view: DetectorInput) -> dict[tuple[str, str], list[int]]:
     return by_key(
         ((str(key["broker"]), str(key["api"])), key["version"])
@@ -245,7 +244,7 @@ def _answers(view: DetectorInput) -> dict[tuple[str, str], list[int]]:
     )
 
 
-@once
+@DetectorInput.once
 def _served(view: DetectorInput) -> set[tuple[Any, ...]]:
     found = view.base.apis.grouped(("client_id", "host", "api", "version"))
     return {
@@ -279,7 +278,7 @@ def offered(view: DetectorInput, client_id: Any, host: Any, api: Any) -> Offer |
     return offers(view).get((str(client_id or ""), str(host), str(api)))
 
 
-@once
+@DetectorInput.once
 def offers(view: DetectorInput) -> dict[tuple[str, str, str], Offer]:
     """Return all offers, by client id, host and API."""
     found: dict[tuple[str, str, str], Offer] = {}

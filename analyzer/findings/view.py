@@ -128,6 +128,19 @@ class DetectorInput:
 
     # --- what several detectors read
 
+    @staticmethod
+    def once(make: Callable[[DetectorInput], Made]) -> Callable[[DetectorInput], Made]:
+        """Decorate a function of the input whose costly result is made once for all detectors."""
+
+        @wraps(make)
+        def kept(view: DetectorInput) -> Made:
+            if make not in view.kept:
+                view.kept[make] = make(view)
+            found: Made = view.kept[make]
+            return found
+
+        return kept
+
     @cached_property
     def stories(self) -> list[Story]:
         """Of all groups that have one."""
@@ -232,6 +245,11 @@ class DetectorInput:
     def topics(self, keys: Iterable[Any]) -> list[str]:
         """Return the names of some topics, in order."""
         return sorted({self.topic(key) for key in keys})
+
+    def about_group(self, group: str, topics: Iterable[str]) -> dict[str, str | Iterable[str]]:
+        """Return the entities of a finding about a group in some topics."""
+        named = sorted({spelled(topic) for topic in topics})
+        return {"group": spelled(group), "topic": named[: LIMITS.topics]}
 
     # --- filters
 
@@ -363,25 +381,6 @@ def _brief(rule: Rule, entities: Iterable[tuple[str, str]]) -> str:
     return text
 
 
-def once(make: Callable[[DetectorInput], Made]) -> Callable[[DetectorInput], Made]:
-    """Decorate a function of a view whose costly result is made once for all detectors."""
-
-    @wraps(make)
-    def kept(view: DetectorInput) -> Made:
-        if make not in view.kept:
-            view.kept[make] = make(view)
-        found: Made = view.kept[make]
-        return found
-
-    return kept
-
-
-def about_group(group: str, topics: Iterable[str]) -> dict[str, str | Iterable[str]]:
-    """Return the entities of a finding about a group in some topics."""
-    named = sorted({spelled(topic) for topic in topics})
-    return {"group": spelled(group), "topic": named[: LIMITS.topics]}
-
-
 def brokers_in(lines: Iterable[Line]) -> list[str]:
     """Return the addresses of the brokers of some connections, in order."""
     return sorted({spelled(line["broker_address"]) for line in lines})
@@ -390,12 +389,6 @@ def brokers_in(lines: Iterable[Line]) -> list[str]:
 def hosts_in(lines: Iterable[Line]) -> list[str]:
     """Return the hosts of the clients of some connections, in order."""
     return sorted({host_of(line["client_address"]) for line in lines})
-
-
-def span_of(events: Iterable[Any]) -> Occurrences:
-    """Return how often and when some events happened, which have a time and a number."""
-    times, numbers = zip(*((each.time_ns, each.number) for each in events), strict=True)
-    return Occurrences(len(times), (min(times), min(numbers)), max(times))
 
 
 def ended_at(line: Line) -> int:

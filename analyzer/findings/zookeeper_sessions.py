@@ -13,7 +13,7 @@ from kafkascope.analyzer.findings.counting import Names, OccurrencesWithText, wh
 from kafkascope.analyzer.findings.filters import all_of, quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
-from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding, Row, once
+from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding, Row
 from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.model import Line, per_second
@@ -229,7 +229,7 @@ def _claims(name: str, kept: KeptGroup, view: DetectorInput) -> Iterator[Finding
     )
 
 
-@once
+@DetectorInput.once
 def _refused(view: DetectorInput) -> dict[tuple[str, str], list[Line]]:
     """Map each ensemble and node of owners to the partitions below whose claims failed."""
     found: dict[tuple[str, str], list[Line]] = defaultdict(list)
