@@ -3,7 +3,6 @@
     evidence = Evidence(found)                   # what `Findings.told` gave
     evidence.of(row, exchange)                   # the findings of one exchange
     evidence.note(known, row, exchange)          # and tell a filter's `Known` of them
-    evidence.note_all(known, session, begin)     # all rows of a session from `begin` on
     evidence.among(session, begin, end)          # the findings of these rows, by index
     note(known, number, findings)                # tell a filter's `Known` what is known already
     overflowing_rules(findings)                  # the rules of which there may be more
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.filter.backends.columns import Query
     from kafkascope.analyzer.filter.backends.exchange import Filter
     from kafkascope.analyzer.filter.backends.sources import Numbers, RowRange
-    from kafkascope.analyzer.findings.model import Finding
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.session.session import Session
     from kafkascope.analyzer.statistics.errors import Errors
@@ -146,13 +144,6 @@ class Evidence:
         found = self.of(row, exchange)
         if found:
             note(known, row.number, found)
-
-    def note_all(
-        self, known: Known, session: Session, begin: int = 0, end: int | None = None
-    ) -> None:
-        """Pass the findings of rows `begin` to `end` to filters."""
-        for index, found in self.among(session, begin, end).items():
-            note(known, session.columns["number"][index], found)
 
     def among(
         self, session: Session, begin: int = 0, end: int | None = None

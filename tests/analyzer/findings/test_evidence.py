@@ -18,7 +18,7 @@ from kafkascope.analyzer.filter.fields import field_of
 from kafkascope.analyzer.filter.language import Known, compile_filter, compile_query
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings import Finding, Findings
-from kafkascope.analyzer.findings.evidence import PART, Evidence, _choices, overflowing_rules
+from kafkascope.analyzer.findings.evidence import PART, Evidence, _choices, note, overflowing_rules
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.session.session import session_of
@@ -48,7 +48,8 @@ def test_columns_and_single_exchanges_agree(name: str) -> None:
         for row, exchange in pairs:
             findings.add(ExchangeBatch.of(row, exchange))
         evidence = Evidence(findings.reported(names))
-        evidence.note_all(known, session)
+        for index, found in evidence.among(session).items():
+            note(known, session.columns["number"][index], found)
         for row, exchange in pairs:
             evidence.note(single, row, exchange)
         assert known.findings == single.findings

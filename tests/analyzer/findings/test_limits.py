@@ -74,8 +74,6 @@ NO_LIMITS = {
     "that is a finding is much longer",
     "statistics.delivery.parts.LEAST_PAUSE": "of lists of pauses: consumer.silence decides",
     "statistics.delivery.parts.MAGIC": "the magic of record batches",
-    "statistics.delivery.parts.MORE": "the bit of a varint that says that it goes on",
-    "statistics.delivery.parts.PREFIX": "of what schema registries write",
     "statistics.groups.causes.NEARLY": "decides between two sentences about an expired member",
     "statistics.groups.causes.SHORTEST_SESSION_S": "Kafka's default session timeout",
     "merging.histogram.SUB_BITS": "how exactly values are kept",
