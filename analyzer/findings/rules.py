@@ -18,7 +18,7 @@ import orjson
 from kafkascope.analyzer.exchanges.expected import CODES
 from kafkascope.analyzer.findings.model import Rule
 from kafkascope.analyzer.statistics import thresholds as counted
-from kafkascope.analyzer.statistics.thresholds import Threshold
+from kafkascope.analyzer.statistics.thresholds import Threshold, threshold
 from kafkascope.dissectors.reference.codes import ERRORS
 from kafkascope.times import MS, SECOND
 
@@ -57,17 +57,9 @@ for _theme, _detectors in DATA["rules"].items():
         RULES.update({name: _rule(name, _detector, each) for name, each in _rules.items()})
 
 
-def _limit(value: str, why: str) -> Threshold:
-    """Return a threshold of the file: times are written in seconds, and kept in nanoseconds."""
-    number, _, unit = value.partition(" ")
-    if unit == "s":
-        return Threshold(round(float(number) * SECOND), "ns", why)
-    return Threshold(int(number), unit, why)
-
-
 THRESHOLDS: Final[dict[str, Threshold]] = {
     **counted.THRESHOLDS,
-    **{name: _limit(*each) for name, each in DATA["limits"].items()},
+    **{name: threshold(*each) for name, each in DATA["limits"].items()},
 }
 
 

@@ -19,50 +19,49 @@ class Threshold(NamedTuple):
     why: str
 
 
-THRESHOLDS: Final[dict[str, Threshold]] = {
-    "addresses.looks": Threshold(
-        3, "count", "a tool that lists metadata sends one or two requests"
-    ),
-    "addresses.pace": Threshold(
-        60 * SECOND,
-        "ns",
+def threshold(value: str, why: str) -> Threshold:
+    """Return a threshold of a number with its unit; times are in seconds, and kept in
+    nanoseconds."""
+    number, _, unit = value.partition(" ")
+    if unit == "s":
+        return Threshold(round(float(number) * SECOND), "ns", why)
+    return Threshold(int(number), unit, why)
+
+
+THRESHOLDS: Final = {
+    "addresses.looks": threshold("3 count", "a tool that lists metadata sends one or two requests"),
+    "addresses.pace": threshold(
+        "60 s",
         "between two lookups on average; clients refresh their metadata every 5 or 10 minutes",
     ),
-    "addresses.starts": Threshold(
-        4,
-        "count",
+    "addresses.starts": threshold(
+        "4 count",
         "connections with lookups and nothing else, at any pace: an application that starts again",
     ),
-    "addresses.needed": Threshold(
-        10,
-        "times",
-        "that a client gets the address of a broker that it needs and never connects to; starting "
-        "clients look up a few",
+    "addresses.needed": threshold(
+        "10 times",
+        "that a client gets the address of a broker that it needs and never connects to; "
+        "starting clients look up a few",
     ),
-    "addresses.needed-pace": Threshold(
-        5 * SECOND,
-        "ns",
-        "between two of these on average; clients retry missing metadata every second",
+    "addresses.needed-pace": threshold(
+        "5 s", "between two of these on average; clients retry missing metadata every second"
     ),
-    "connects.answer": Threshold(
-        SECOND, "ns", "before the end of the capture: TCP retransmits a SYN after this time"
+    "connects.answer": threshold(
+        "1 s", "before the end of the capture: TCP retransmits a SYN after this time"
     ),
-    "rebalances.handover": Threshold(
-        5 * SECOND,
-        "ns",
+    "rebalances.handover": threshold(
+        "5 s",
         "the second half of a cooperative rebalance follows when members have released their "
         "partitions",
     ),
-    "unowned.pause": Threshold(
-        2 * SECOND,
-        "ns",
-        "a starting leader that does not know the topics yet rejoins within a second",
+    "unowned.pause": threshold(
+        "2 s", "a starting leader that does not know the topics yet rejoins within a second"
     ),
-    "refused.connections": Threshold(
-        3, "count", "with ApiVersions alone; clients open single ones, and use them later"
+    "refused.connections": threshold(
+        "3 count", "with ApiVersions alone; clients open single ones, and use them later"
     ),
-    "refused.share": Threshold(50, "percent", "of the connections of the client"),
-    "stuck.fetches": Threshold(3, "count", "of one offset; a restart reads it twice"),
+    "refused.share": threshold("50 percent", "of the connections of the client"),
+    "stuck.fetches": threshold("3 count", "of one offset; a restart reads it twice"),
 }
 
 
