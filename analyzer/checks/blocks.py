@@ -50,11 +50,7 @@ def block(cause: Cause, times: Times, width: int, source: str) -> Iterator[tuple
     finding = cause.finding
     for part in wrapped(f"{finding.severity}: {finding.text}", width, hanging=INDENT):
         yield part, SIGNS[finding.severity]
-    when = ""
-    if finding.first_ns is not None:
-        when = f", {times.text(finding.first_ns)}"
-        if finding.last_ns not in (None, finding.first_ns):
-            when += f" to {times.text(finding.last_ns or 0)}"
+    when = times.behind(finding.first_ns, finding.last_ns)
     parts = (
         f"{finding.name}, {finding.count:,} x{when}".split(),
         f"consequences: {cause.therefore()}".split() if cause.consequences else [],

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
 from typing import Final
 
-from kafkascope.analyzer.findings.filters import quoted
+from kafkascope.analyzer.findings.filters import one_of, quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import DetectorInput, Finding, unreadable
@@ -180,7 +180,5 @@ def _difference(one: str, other: str) -> str:
 
 
 def _of_topics(names: Collection[str]) -> str:
-    shown = [quoted(name) for name in sorted(names) if name != OTHERS][: LIMITS.topics]
-    if len(shown) > 1:
-        return f"topic in {{{', '.join(shown)}}}"
-    return f"topic == {shown[0]}" if shown else ""
+    shown = [quoted(name) for name in sorted(names) if name != OTHERS]
+    return one_of("topic", shown[: LIMITS.topics])

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from kafkascope.analyzer.findings.filters import all_of, among, quoted
+from kafkascope.analyzer.findings.filters import all_of, among, one_of, quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.versions import FETCH_OF_4, offered
@@ -216,13 +216,12 @@ def _lag(group: str, found: list[LagGrowth], view: DetectorInput) -> Finding:
     before, now, read, written = map(sum, zip(*(each[3:] for each in found), strict=True))
     places = listed(f"{each.place.topic}-{each.place.number}" for each in found)
     named = [quoted(topic) for topic in sorted({each.place.topic for each in found})]
-    topics = f"topic in {{{', '.join(named)}}}" if len(named) > 1 else f"topic == {named[0]}"
     return view.finding(
         "lag",
         f"Lag of group {spelled(group)} grew from {before:,} to {plural(now, 'record')} within "
         f"{duration(end - begin)} on {places}: {written * 1e9 / (end - begin):,.1f} records/s "
         f"written, {read * 1e9 / (end - begin):,.1f} records/s read",
-        f"group == {quoted(group)} or (api == Fetch and {topics})",
+        f"group == {quoted(group)} or (api == Fetch and {one_of('topic', named)})",
         count=len(found),
         span=(begin, end),
         about=view.about_group(group, (each.place.topic for each in found)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ __all__ = [
     "among",
     "api_is",
     "connections_in",
+    "one_of",
     "quoted",
     "with_requests",
 ]
@@ -36,6 +37,13 @@ def api_is(api: Any) -> str:
 def all_of(*parts: str) -> str:
     """Join filters by `and`; empty ones are left out."""
     return " and ".join(part for part in parts if part)
+
+
+def one_of(field: str, values: Sequence[Any]) -> str:
+    """Return a filter for the values of a field, as they are written in filters; empty for none."""
+    if len(values) == 1:
+        return f"{field} == {values[0]}"
+    return f"{field} in {{{', '.join(map(str, values))}}}" if values else ""
 
 
 def among(field: str, numbers: Iterable[int]) -> str:

@@ -14,7 +14,7 @@ from kafkascope.analyzer.findings.counting import (
     total,
     whole,
 )
-from kafkascope.analyzer.findings.filters import all_of, connections_in, quoted
+from kafkascope.analyzer.findings.filters import all_of, connections_in, one_of, quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import RULES, limit
 from kafkascope.analyzer.findings.versions import refused_versions
@@ -84,7 +84,7 @@ def _failed(
     seen, brokers = OccurrencesWithText(), [broker for broker, _ in found]
     for _, here in found:
         seen.merge(here)
-    places = ", ".join(map(quoted, brokers[: LIMITS.connections]))
+    places = list(map(quoted, brokers[: LIMITS.connections]))
     broker, name = listed(brokers), "sasl-failed"
     if what == "mechanism":
         name, where = "sasl-mechanism", "api == SaslHandshake and failed"
@@ -104,7 +104,7 @@ def _failed(
     return view.finding(
         name,
         text,
-        all_of(f"broker in {{{places}}}" if len(brokers) > 1 else f"broker == {places}", where),
+        all_of(one_of("broker", places), where),
         seen,
         client=client,
         about={"broker": brokers[: LIMITS.connections], "mechanism": mechanism},
@@ -311,11 +311,10 @@ def _denied(
     ]
     refused = "; ".join(refusals[: LIMITS.refusals])
     cases = {rule.advices.get(case, "") for case in granted}
-    several = f"error in {{{', '.join(map(str, codes))}}}"
     return view.finding(
         "denied",
         f"{client} (user {listed(users, 2)}) was denied access: {refused}",
-        f"error == {codes[0]}" if len(codes) == 1 else several,
+        one_of("error", codes),
         seen,
         client=client,
         advice=" ".join(each or rule.advice for each in sorted(cases)),

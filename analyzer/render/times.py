@@ -65,6 +65,13 @@ class Times:
         clock = _second(whole, self.how.startswith("u"), self.how.endswith("d"))
         return f"{clock}.{rest // 1_000_000:03d}"
 
+    def behind(self, first_ns: int | None, last_ns: int | None) -> str:
+        """When something began and ended, to stand behind a comma; empty where that is unknown."""
+        if first_ns is None:
+            return ""
+        first = f", {self.text(first_ns)}"
+        return first if last_ns in (None, first_ns) else f"{first} to {self.text(last_ns or 0)}"
+
 
 def seconds(ns: int) -> str:
     """Return a time as seconds with microseconds."""

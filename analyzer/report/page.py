@@ -184,11 +184,7 @@ def _cause(cause: Cause, facts: ReportFacts, times: Times) -> str:
 
 
 def _finding(finding: Finding, facts: ReportFacts, times: Times, behind: str = "") -> str:
-    when = ""
-    if finding.first_ns is not None:
-        when = f", {times.text(finding.first_ns)}"
-        if finding.last_ns not in (None, finding.first_ns):
-            when += f" to {times.text(finding.last_ns or 0)}"
+    when = times.behind(finding.first_ns, finding.last_ns)
     out = [
         f'<article class="{finding.severity}"><h3><span class="sev">'
         f"{SIGNS[finding.severity]} {finding.severity}</span> {escaped(finding.text)}</h3>",
