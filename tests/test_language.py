@@ -63,6 +63,8 @@ SHOWN: Final = (
 """Rooms whose strings users read: screens, reports, reasons, and messages on stderr."""
 RECORDED: Final = (" by hand",)
 """Parts of comments in recordings, which readers of older ones look for: a format, not a text."""
+NAMING: Final = ("columns", "_kinds")
+"""Functions of `statistics.model` whose arguments are lists of names."""
 LINE: Final = 60
 """Characters of the first line of a command's help."""
 VERBS: Final = re.compile(
@@ -107,6 +109,8 @@ def texts_in(path: Path) -> Iterator[Text]:
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             skipped.update(id(part) for part in node.values)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in NAMING:
+            skipped.update(map(id, node.args))
     for node in ast.walk(tree):
         if id(node) in skipped:
             continue

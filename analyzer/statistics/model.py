@@ -50,8 +50,13 @@ class Column(NamedTuple):
         return heading(self.name)
 
 
-_NAMES: Final[dict[Kind, str]] = {
-    "count": (
+def _kinds(kind: Kind, names: str) -> dict[str, Kind]:
+    return dict.fromkeys(names.split(), kind)
+
+
+KINDS: Final[dict[str, Kind]] = {
+    **_kinds(
+        "count",
         "aborted active advertised again attached attempts back batches beyond changes children "
         "commits committed committed_offset connection connections controller_epoch count "
         "end_offset events failed fetched_offset fetched_records first_lag first_offset "
@@ -61,33 +66,36 @@ _NAMES: Final[dict[Kind, str]] = {
         "producer_id producers reads rebalances records records_max records_p50 refused_records "
         "repeated repeats requests resets retransmissions slowest spread start_offset throttled "
         "tls_suites tls_updates unanswered undecoded unfinished unpaired unused version waited "
-        "writes"
+        "writes",
     ),
-    "time": (
+    **_kinds(
+        "time",
         "answered changed created deleted deletion_requested ended first gap_first last last_error "
-        "opened repeated_first repeated_last time waiting"
+        "opened repeated_first repeated_last time waiting",
     ),
-    "list": (
+    **_kinds(
+        "list",
         "apis assigned because capture_points causes clients codecs entities ephemerals errors "
         "groups in_sync leaders lost_nodes magics offline producer_epochs readers refused remarks "
         "replicas roles same_as schemas servers sources tls_alerts tls_offered twice unassigned "
-        "versions who writers"
+        "versions who writers",
     ),
-    "rate": "batch_records per_connection per_minute per_second",
-    "size": (
+    **_kinds("rate", "batch_records per_connection per_minute per_second"),
+    **_kinds(
+        "size",
         "broker_bytes bytes client_bytes fetched_bytes gap_bytes produced_bytes replicated_bytes "
-        "request_bytes response_bytes tls_received tls_sent total"
+        "request_bytes response_bytes tls_received tls_sent total",
     ),
-    "flag": "controller negotiates retriable tls_early",
-    "duration": (
+    **_kinds("flag", "controller negotiates retriable tls_early"),
+    **_kinds(
+        "duration",
         "duration excess excess_max excess_p50 excess_p95 excess_p99 handshake handshake_p50 idle "
         "latency life longest max max_latency median p50 p95 p99 requested_timeout session_timeout "
-        "throttle width"
+        "throttle width",
     ),
-    "share": "share throttled_share wait_share",
+    **_kinds("share", "share throttled_share wait_share"),
 }
 """Names of columns by their kind: one name is the same thing in all tables. Others are texts."""
-KINDS: Final = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 
 
 def columns(*names: str | Column, kinds: Mapping[str, Kind] = {}) -> tuple[Column, ...]:
