@@ -74,7 +74,6 @@ Teller = Literal[
     "zookeeper",
     "login",
     "head",
-    "request",
     "response size",
     "response",
     "bodies",
@@ -89,11 +88,11 @@ Teller = Literal[
     "request log",
 ]
 """Source of a field: the place of the exchange among others, its connection, the TLS around that,
-ZooKeeper's protocol, what its client said of itself when it connected, the head of the request, the
-request with its body, that there is a response, the body of the response, either body, record
-batches of either (for Produce, with the response), the bytes, how it ended, what could be decoded,
-the user's notes, the findings of `check`, what keys and values say by their schemas, a request log.
-An input that lacks the source refuses the field."""
+ZooKeeper's protocol, what its client said of itself when it connected, the head of the request,
+that there is a response, the body of the response, either body, record batches of either (for
+Produce, with the response), the bytes, how it ended, what could be decoded, the user's notes, the
+findings of `check`, what keys and values say by their schemas, a request log. An input that lacks
+the source refuses the field."""
 
 
 class Field(NamedTuple):

@@ -13,6 +13,8 @@ table is evaluated once, by the checks of the other back end.
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import and_, or_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -36,7 +38,6 @@ from kafkascope.times import SECOND
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.filter.backends.sources import Bools, Numbers
-    from kafkascope.analyzer.filter.bind import Test
     from kafkascope.analyzer.session.session import Session
 
 
@@ -99,12 +100,9 @@ class Query:
         match bound:
             case And(terms) | Or(terms):
                 parts = [self._part(term, rows) for term in terms]
-                every, some = np.logical_and.reduce, np.logical_or.reduce
-                if isinstance(bound, Or):
-                    every, some = some, every
-                return Verdict(
-                    every([part.yes for part in parts]), some([part.no for part in parts])
-                )
+                every, some = (and_, or_) if isinstance(bound, And) else (or_, and_)
+                yes = reduce(every, [part.yes for part in parts])
+                return Verdict(yes, reduce(some, [part.no for part in parts]))
             case Not(term):
                 yes, no = self._part(term, rows)
                 return Verdict(no, yes)

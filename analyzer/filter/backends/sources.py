@@ -15,7 +15,7 @@ import numpy as np
 from kafkascope.analyzer.exchanges.column import NONE
 from kafkascope.analyzer.exchanges.rows import RowError
 from kafkascope.analyzer.filter.fields import COLUMNS, FIELDS
-from kafkascope.analyzer.filter.getters import Getter, Values, ends_of, joined, plain
+from kafkascope.analyzer.filter.getters import Getter, Values, ends_of, errors, joined, plain
 from kafkascope.analyzer.model import STATES
 from kafkascope.analyzer.topics import nameless
 from kafkascope.times import MS
@@ -254,13 +254,12 @@ def _number(rows: RowRange, name: str) -> KeyedValues:
 
 
 def _errors(rows: RowRange, name: str) -> KeyedValues:
-    part = _both(_table(rows, name), _table(rows, "error_tops"))
-
-    def value(key: int) -> list[RowError]:
-        codes, tops = part.values(key)
-        return [RowError(code, "", top=code in tops) for code in codes]
-
-    return part._replace(values=value)
+    """Return errors by the list of their codes: those of the response itself have one of their
+    own."""
+    part = _table(rows, name)
+    return part._replace(
+        values=lambda key: [RowError(code, "", top=name != "errors") for code in part.values(key)]
+    )
 
 
 def _undecoded(rows: RowRange, name: str) -> KeyedValues:
@@ -282,7 +281,7 @@ _PARTS: Final[dict[str, Callable[[RowRange, str], KeyedValues]]] = {
     **dict.fromkeys(("topics", "implied_topics"), _topics),
     **dict.fromkeys(("api_key", "api_version"), _number),
     "state": _state,
-    "errors": _errors,
+    **dict.fromkeys(("errors", "error_tops"), _errors),
     "undecoded": _undecoded,
 }
 """Attributes of rows that are no table of their own name."""
@@ -320,6 +319,7 @@ LISTS: Final[dict[str, Source]] = {
     for field in FIELDS
     if field.reads and field.name not in NUMBERS and field.name != "frame"
 }
+LISTS["error.top"] = _source(("error_tops", "state"), errors)
 
 TEXTS: Final[tuple[Source, ...]] = (
     *(_source((name,), plain) for name in ("client_address", "broker_address")),
