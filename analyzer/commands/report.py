@@ -12,8 +12,11 @@ from kafkascope.analyzer.commands.options import hosts_option, known_release, re
 from kafkascope.analyzer.commands.output import refuse_inputs, target_of
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
-from kafkascope.analyzer.report import collect, markdown, page, sections, ticket
+from kafkascope.analyzer.report.collect import collect
 from kafkascope.analyzer.report.disguise import Disguise
+from kafkascope.analyzer.report.markdown import markdown, ticket
+from kafkascope.analyzer.report.page import page
+from kafkascope.analyzer.report.sections import sections
 from kafkascope.analyzer.terminal import say
 from kafkascope.captures.model import Resolved
 from kafkascope.private import PrivateFile

@@ -78,7 +78,6 @@ class ErrorCodes(Counts):
                 failed.topics.add(topic)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield one finding per code, API, client and topic; by broker and API."""
         for (code, api, *who, topic), seen in self.seen.items():
             yield from _seen(int(str(code)), api, view.client(*who), topic, seen, view)
         for (broker, api), failed in self.disks.items():

@@ -90,7 +90,6 @@ class Framing(Counts):
         self.odd[key].see(row, words=words, connections=row.connection)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by client and API; by client and broker."""
         yield from self._unmatched(view)
         closed = {line["connection"] for line in view.lines if line["end"].startswith("broker")}
         for (kind, side, *who, broker, api, number), odd in self.odd.items():

@@ -43,7 +43,6 @@ class Sequences(Counts):
             self.errors[(code, *client_of(row), row.api, named)].see(row)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by client; by producer id; by transactional id."""
         lanes = view.base.producers.lanes(view.names)
         ids = view.base.producers.of_clients()
         rows = view.base.producers.rows(view.names)

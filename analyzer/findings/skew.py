@@ -41,7 +41,6 @@ class Skew(Counts):
                 read.bytes += size_
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield findings by topic; by client and broker."""
         counts = Counter(line["topic"] for line in view.base.cluster.leaders(view.names))
         by_topic = by_key(
             (line["topic"], line)

@@ -52,7 +52,6 @@ class Unanswered(Counts):
     """By connection."""
 
     def add(self, batch: ExchangeBatch) -> None:
-        """Take note of requests without an answer; the last answer of each connection."""
         row, exchange = batch.row, batch.exchange
         if row.state == "lost" and row.api != "SaslToken" and exchange.ended_ns is not None:
             age = exchange.ended_ns - row.time_ns

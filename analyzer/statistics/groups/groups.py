@@ -21,8 +21,8 @@ from kafkascope.analyzer.statistics.groups.events import (
     Alive,
     observed,
 )
-from kafkascope.analyzer.statistics.groups.model import Rebalance
-from kafkascope.analyzer.statistics.groups.story import Presence, Story, story_of
+from kafkascope.analyzer.statistics.groups.model import Presence, Rebalance, Story
+from kafkascope.analyzer.statistics.groups.story import story_of
 from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import (
     Accumulator,

@@ -30,8 +30,6 @@ from kafkascope.analyzer.statistics.groups.model import (
 )
 from kafkascope.analyzer.statistics.thresholds import limit
 
-__all__ = ["Presence", "Story", "story_of"]
-
 
 def story_of(
     group: str,

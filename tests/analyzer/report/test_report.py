@@ -25,9 +25,10 @@ from kafkascope.analyzer.findings.filters import api_is
 from kafkascope.analyzer.merging.tables import OTHERS
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
-from kafkascope.analyzer.report import ReportFacts, collect, sections
+from kafkascope.analyzer.report.collect import ReportFacts, collect
 from kafkascope.analyzer.report.disguise import Disguise
 from kafkascope.analyzer.report.markdown import _code, _text
+from kafkascope.analyzer.report.sections import sections
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.traffic import Latency
 from kafkascope.captures.formats.write import PcapngWriter
