@@ -17,11 +17,6 @@ from kafkascope.analyzer.commands.grid import CommandTable, print_lines
 from kafkascope.analyzer.commands.help import CommandGroup, command, refusing, setting
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
-from kafkascope.analyzer.filter.backends.exchange import CHOSEN_BY, is_about_connections, selected
-from kafkascope.analyzer.filter.language import bind
-from kafkascope.analyzer.filter.values import duration
-from kafkascope.analyzer.findings import Findings
-from kafkascope.analyzer.findings.evidence import errors_in_words, settled
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.log_files import RecordsAtRest, kafka_files
 from kafkascope.analyzer.reading.options import ReadOptions
@@ -29,8 +24,6 @@ from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.statistics.connections import Connections, connection_columns
 from kafkascope.analyzer.statistics.errors import Errors
-from kafkascope.analyzer.statistics.journeys.journeys import Journeys
-from kafkascope.analyzer.statistics.journeys.printed import journeys_json
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.statistics.producers.producers import Producers
 from kafkascope.analyzer.statistics.rates import SECOND, Rates
@@ -212,6 +205,10 @@ def errors(options: ReadOptions, by: tuple[str, ...]) -> int:
       kafkascope errors prod.pcapng
       kafkascope errors prod.pcapng --json | jq 'select(.retriable|not)'
     """
+    # Some commands need the detectors and the filter's language, which take a while to load.
+    from kafkascope.analyzer.findings import Findings
+    from kafkascope.analyzer.findings.evidence import errors_in_words, settled
+
     found, findings = Errors(), Findings()
 
     def lines(names: TopicNames | None) -> list[Line]:
@@ -316,6 +313,13 @@ def connections(options: ReadOptions, by: str) -> int:
       kafkascope connections prod.pcapng --by client
       kafkascope connections tls.pcapng --keylog keys.log
     """
+    from kafkascope.analyzer.filter.backends.exchange import (
+        CHOSEN_BY,
+        is_about_connections,
+        selected,
+    )
+    from kafkascope.analyzer.filter.language import bind
+
     bound = bind(options.filter_text)
     parts = options.begin or options.end or options.count
     if bound is not None and is_about_connections(bound) and not parts:
@@ -364,6 +368,8 @@ LEAST_WIDTH: Final = 1_000_000
 
 
 def _every(ctx: click.Context, parameter: click.Parameter, value: str) -> int:
+    from kafkascope.analyzer.filter.values import duration
+
     with refusing(ValueError):
         found = duration(value)
     if found < LEAST_WIDTH:
@@ -398,6 +404,9 @@ def journeys(options: ReadOptions) -> int:
       kafkascope stats journeys prod.pcapng
       kafkascope stats journeys prod.pcapng --sort deliver_p95 -n 5
     """
+    from kafkascope.analyzer.statistics.journeys.journeys import Journeys
+    from kafkascope.analyzer.statistics.journeys.printed import journeys_json
+
     found = Journeys()
     return shown(
         options,
