@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversations import Conversations
+from kafkascope.analyzer.exchanges.pairs import exchange_of
 from kafkascope.analyzer.model import Exchange, Frame, Side
 from kafkascope.captures.model import (
     Chunk,
@@ -57,7 +58,7 @@ class Follower:
 
     def take(self, event: StreamEvent) -> Told:
         """Take the next event of a connection."""
-        exchanges = self._conversations.feed(event)
+        exchanges = [exchange_of(each) for each in self._conversations.feed(event)]
         heard = self._heard
         if not heard:
             return [], exchanges

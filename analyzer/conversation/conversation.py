@@ -48,7 +48,7 @@ from kafkascope.analyzer.bodies.dissection import (
 from kafkascope.analyzer.bodies.waits import Waits
 from kafkascope.analyzer.conversation.detect import FRAMING_LOST, HEADER_MISSING, MASKED, NO_HEADER
 from kafkascope.analyzer.conversation.framing import FrameBuffer, Skipped, Unit
-from kafkascope.analyzer.conversation.ordinary import ACKS_0, Ordinary, teaches
+from kafkascope.analyzer.conversation.ordinary import ACKS_0, Completed, Ordinary, teaches
 from kafkascope.analyzer.conversation.pending import (
     SASL_TOKEN,
     InFlight,
@@ -249,16 +249,16 @@ class Conversation(Resumable):
 
     # --- events
 
-    def feed(self, event: StreamEvent) -> list[Exchange]:
+    def feed(self, event: StreamEvent) -> list[Completed]:
         """Return the exchanges that this event completes."""
         if self._ordinary is not None:
             if type(event) is not Chunk:
                 return self.leave_kernel() + self.feed(event)
-            exchanges, ordinary = self._ordinary.take(event)
+            pairs, ordinary = self._ordinary.take(event)
             if not ordinary:
-                return exchanges + self.leave_kernel()
+                return [*pairs, *self.leave_kernel()]
             self._attach_kernel()
-            return exchanges
+            return [*pairs]
         if type(event) is Chunk:
             if event.direction == self.client:
                 self._take_request_chunk(event)
@@ -275,9 +275,8 @@ class Conversation(Resumable):
                 self._responses_begin = event.offset + (event.size or 0)
         elif isinstance(event, Closed):
             self._close(event)
-        out = self._out
-        if out:
-            self._out = []
+        out: list[Completed] = [*self._out]
+        self._out.clear()
         if (
             self._has_responded
             and not self._in_flight
@@ -327,7 +326,7 @@ class Conversation(Resumable):
             or self.connection.forwarded
         )
 
-    def leave_kernel(self) -> list[Exchange]:
+    def leave_kernel(self) -> list[Completed]:
         """Continue without the kernel: take over its requests in flight, and the bytes that it has
         not read. Return the exchanges that these bytes complete."""
         ordinary, self._ordinary = self._ordinary, None
@@ -385,7 +384,7 @@ class Conversation(Resumable):
             self._context.forgotten += 1
         return held
 
-    def evict(self) -> list[Exchange]:
+    def evict(self) -> list[Completed]:
         """Evict the requests in flight, and all but the heads of partial frames, because all
         connections together take too much memory."""
         exchanges = self.leave_kernel()

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.analyzer.conversation.encrypted import Encrypted
     from kafkascope.analyzer.conversation.http.exchanges import HttpConversation
-    from kafkascope.analyzer.model import Exchange, Origin
-    from kafkascope.kernel.pairs import Pair
+    from kafkascope.analyzer.conversation.ordinary import Completed
+    from kafkascope.analyzer.model import Origin
 
 
 class Conversations(Resumable):
@@ -82,7 +82,7 @@ class Conversations(Resumable):
         self._encrypted_class = Encrypted
         return Encrypted(state["connection"], self.context, None).load(state)
 
-    def feed(self, event: StreamEvent) -> list[Exchange]:
+    def feed(self, event: StreamEvent) -> list[Completed]:
         """Return the exchanges that this event completes."""
         number = event.connection.number
         current = self._open.get(number)
@@ -109,7 +109,7 @@ class Conversations(Resumable):
             self._note_greeting(event)
         if current is None and number not in self._open:
             current = self._open[number] = Undecided(event.connection, self.context)
-        out: list[Exchange] = []
+        out: list[Completed] = []
         if isinstance(current, Undecided):
             out = self._decide(current, event)
         elif current is not None and not isinstance(current, Conversation):
@@ -124,13 +124,13 @@ class Conversations(Resumable):
             out += self._evict_silent()
         return out
 
-    def kernel_exchanges(self) -> list[Exchange | Pair]:
+    def kernel_exchanges(self) -> list[Completed]:
         """Return the exchanges that the kernel completed since the last call, on connections whose
         bytes it gets before they become events. Of connections where it met something that it does
         not read, the general conversation takes over."""
         sink = self.context.sink
         pairs, sink.pairs = sink.pairs, []
-        out: list[Exchange | Pair] = list(pairs)
+        out: list[Completed] = list(pairs)
         unread, sink.odd = sink.odd, []
         for reader in unread:
             current = self._open.get(reader.host.connection.number)
@@ -165,14 +165,14 @@ class Conversations(Resumable):
     def _with_memory(self) -> list[Conversation | Undecided | Encrypted | HttpConversation]:
         return [current for current in self._open.values() if current is not None]
 
-    def _evict_silent(self) -> list[Exchange]:
+    def _evict_silent(self) -> list[Completed]:
         """Count the memory; where it exceeds the limit, evict the state of the connections that
         were silent for the longest time, until half of the limit is free. Return the exchanges
         that this completes."""
         # Twice over the connections: dropping caches loses no exchange, eviction does.
         connections = self._with_memory()
         total, most = self.held, self.context.limits.waiting_bytes
-        out: list[Exchange] = []
+        out: list[Completed] = []
         inside: Conversation | Undecided | HttpConversation | None
         if total > most:
             connections.sort(key=lambda current: current.connection.last_ns)
@@ -230,7 +230,7 @@ class Conversations(Resumable):
         elif self.context.is_broker((connection.a, connection.b)[chunk.direction]):
             connection.server = words_amid(chunk.data[:HEAD], "server")
 
-    def _decide(self, undecided: Undecided, event: StreamEvent) -> list[Exchange]:
+    def _decide(self, undecided: Undecided, event: StreamEvent) -> list[Completed]:
         before = undecided.held
         decision = undecided.feed(event)
         if decision is None:
@@ -238,7 +238,7 @@ class Conversations(Resumable):
             return []
         return self._continue_with(undecided, decision)
 
-    def _continue_with(self, undecided: Undecided, decision: Conversation | str) -> list[Exchange]:
+    def _continue_with(self, undecided: Undecided, decision: Conversation | str) -> list[Completed]:
         """Continue a connection, or the plaintext of its TLS, by what it was found to speak: feed
         the events that were held to a conversation. A text as decision names another protocol."""
         connection = undecided.connection
@@ -257,10 +257,10 @@ class Conversations(Resumable):
             self.context.not_kafka(decision, connection)
             connection.other = decision
             self._open[number] = self._http_in(undecided)
-            return undecided.row(decision)
+            return [*undecided.row(decision)]
         else:
             self._open[number] = decision
-        out: list[Exchange] = []
+        out: list[Completed] = []
         for held in undecided.events:
             out += decision.feed(held)
         self.context.buffered_bytes += decision.held
@@ -284,7 +284,7 @@ class Conversations(Resumable):
         self.context.buffered_bytes += conversation.held
         return conversation
 
-    def _begin_tls(self, undecided: Undecided) -> list[Exchange]:
+    def _begin_tls(self, undecided: Undecided) -> list[Completed]:
         from kafkascope.analyzer.conversation.encrypted import Encrypted
         from kafkascope.captures.tls.begin import client_of
 
@@ -293,14 +293,14 @@ class Conversations(Resumable):
         client = client_of(undecided.events)
         encrypted = self._open[number] = Encrypted(undecided.connection, self.context, client)
         encrypted.begin(undecided)
-        out: list[Exchange] = []
+        out: list[Completed] = []
         for held in undecided.events:
             if self._open[number] is encrypted:
                 out += self._feed_tls(encrypted, held)
         encrypted.trim()
         return out
 
-    def _feed_tls(self, encrypted: Encrypted, event: StreamEvent) -> list[Exchange]:
+    def _feed_tls(self, encrypted: Encrypted, event: StreamEvent) -> list[Completed]:
         if encrypted.stream.waiting is not None:
             encrypted.later.append(event)
             self._awaiting_secrets.add(encrypted.connection.number, event)
@@ -315,8 +315,8 @@ class Conversations(Resumable):
             out += self._enforce_limit()
         return out
 
-    def _feed_plaintext(self, encrypted: Encrypted, events: list[StreamEvent]) -> list[Exchange]:
-        out: list[Exchange] = []
+    def _feed_plaintext(self, encrypted: Encrypted, events: list[StreamEvent]) -> list[Completed]:
+        out: list[Completed] = []
         for plain in events:
             inside = encrypted.inside
             if inside is None and encrypted.fresh and not isinstance(plain, Closed):
@@ -328,7 +328,7 @@ class Conversations(Resumable):
                 out += inside.feed(plain)
         return out
 
-    def _report_unreadable(self, encrypted: Encrypted) -> list[Exchange]:
+    def _report_unreadable(self, encrypted: Encrypted) -> list[Completed]:
         """Return the row that says why TLS cannot be decrypted, once that is certain."""
         out = encrypted.unreadable() if encrypted.outer is not None else []
         if encrypted.stream.over and not encrypted.over:
@@ -341,10 +341,10 @@ class Conversations(Resumable):
     # that line. Such a connection stops at its first record without a secret (`TlsStream.waiting`);
     # its later events are held (`Encrypted.later`), so that nothing is decided twice.
 
-    def retry_secrets(self, seconds: float) -> list[Exchange]:
+    def retry_secrets(self, seconds: float) -> list[Completed]:
         """Continue the connections whose secrets the key log has by now, and those that waited too
         long without. `seconds`: of a monotonic clock; to be called often."""
-        out: list[Exchange] = []
+        out: list[Completed] = []
         log = self.context.keys.log
         if log is not None:
             for number in self._awaiting_secrets.worth_a_look(log.changes, seconds):
@@ -353,7 +353,7 @@ class Conversations(Resumable):
             out += self._stop_waiting(number, LONG)
         return out
 
-    def _resume(self, number: int) -> list[Exchange]:
+    def _resume(self, number: int) -> list[Completed]:
         """Continue a connection as far as there are secrets for it."""
         encrypted = self._encrypted_of(number)
         out = self._feed_plaintext(encrypted, encrypted.stream.go_on())
@@ -365,7 +365,7 @@ class Conversations(Resumable):
                 out += self.feed(event)
         return out
 
-    def _stop_waiting(self, number: int, waited: str) -> list[Exchange]:
+    def _stop_waiting(self, number: int, waited: str) -> list[Completed]:
         """Continue a connection without the secret; `waited`: how long it waited, for the row."""
         self._encrypted_of(number).stream.give_up(waited)
         return self._resume(number)
@@ -375,16 +375,16 @@ class Conversations(Resumable):
         assert _is_encrypted(encrypted)
         return encrypted
 
-    def _enforce_limit(self) -> list[Exchange]:
+    def _enforce_limit(self) -> list[Completed]:
         """Continue those that waited longest without secrets, where all take too much memory."""
-        out: list[Exchange] = []
+        out: list[Completed] = []
         for number in self._awaiting_secrets.beyond():
             out += self._stop_waiting(number, BEYOND)
         return out
 
-    def finish(self) -> list[Exchange]:
+    def finish(self) -> list[Completed]:
         """End all conversations; requests in flight become open exchanges."""
-        out: list[Exchange] = []
+        out: list[Completed] = []
         for number in self._awaiting_secrets.numbers():
             out += self._stop_waiting(number, END)
         for current in list(self._open.values()):

@@ -16,7 +16,8 @@ from kafkascope.captures.tls.stream import TlsStream
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.analyzer.conversation.http.exchanges import HttpConversation
-    from kafkascope.analyzer.model import Exchange, Origin
+    from kafkascope.analyzer.conversation.ordinary import Completed
+    from kafkascope.analyzer.model import Origin
 
 
 class Encrypted(Resumable):
@@ -93,7 +94,7 @@ class Encrypted(Resumable):
         """Evict what waits for more bytes, because all connections take too much memory."""
         self.stream.evict()
 
-    def decrypt_fast(self, chunk: Chunk) -> list[Exchange] | None:
+    def decrypt_fast(self, chunk: Chunk) -> list[Completed] | None:
         """Return the exchanges that a chunk of whole records of Kafka completes, without the
         general steps; None for any other chunk, which has to be fed."""
         inside = self.inside
@@ -146,7 +147,7 @@ class Encrypted(Resumable):
             tls.inside = what.removesuffix(", not Kafka")
             self._context.not_kafka(f"{tls.inside} inside TLS", self.connection)
 
-    def unreadable(self) -> list[Exchange]:
+    def unreadable(self) -> list[Completed]:
         """Return the row that says why nothing can be decrypted, as soon as that is certain."""
         outer, stream = self.outer, self.stream
         if outer is None:
@@ -162,5 +163,5 @@ class Encrypted(Resumable):
             if self._failed:
                 reason = f"{TLS}: the handshake failed; `kafkascope check` shows the cause"
             self._context.not_kafka(outer.reason, self.connection)
-            return outer.row(reason)
+            return [*outer.row(reason)]
         return []

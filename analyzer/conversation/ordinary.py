@@ -8,7 +8,7 @@ way nothing does, for it hands over only when nothing waits.
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kafkascope.analyzer.bodies import facts as body_facts
 from kafkascope.analyzer.bodies import log_ends, nodes
@@ -55,6 +55,10 @@ if TYPE_CHECKING:
 
 GENERAL: Final = STATEFUL | {SHARE_FETCH, SHARE_ACKNOWLEDGE}
 """Keys of the APIs that the general conversation reads."""
+
+Completed: TypeAlias = Exchange | Pair
+"""An exchange as either of the two readers completes it; `exchanges.pairs.exchange_of` makes an
+object of it."""
 
 PLANS: Final[dict[int, Plan]] = {}
 """By key and version, as far as they were met."""
@@ -127,8 +131,8 @@ class Ordinary:
         self._user = phases.user if tls is None else phases.user_within(tls)
         self._tls = None if tls is None else tls.summary
 
-    def take(self, chunk: Chunk) -> tuple[list[Exchange], bool]:
-        """Return the exchanges that bytes complete, and whether all of these were ordinary; if not,
+    def take(self, chunk: Chunk) -> tuple[list[Pair], bool]:
+        """Return the pairs that bytes complete, and whether all of these were ordinary; if not,
         `leave` has to follow."""
         take, sink = self.reader.take, self.reader.sink
         asks = chunk.direction == self._client
@@ -143,7 +147,7 @@ class Ordinary:
         if not sink.pairs:
             return [], ordinary
         pairs, sink.pairs = sink.pairs, []
-        return [self.exchange(pair) for pair in pairs], ordinary
+        return pairs, ordinary
 
     def leave(self) -> tuple[list[tuple[Pending, Frame]], list[Chunk]]:
         """Return the requests in flight, and bytes that the general conversation has to read, the
