@@ -325,37 +325,15 @@ def full_pieces(
 ) -> Iterable[bytes]:
     """Return the same in pieces, of which a few are in memory at a time; none ends inside a
     character."""
-    said = len(problems)
-    bodies = _bodies(exchange, names)
     room = Room(limit, spooled=True)
-    # Encoders ask for what stands for bytes, so that nothing around records is made anew.
-    texts: dict[int, Any] = {}
-    short = False
-    for field in fields_of(exchange, names):
-        texts[id(field.data)] = _spelled(exchange.number, field, problems, room, payloads)
-        short = short or len(field.data) < 2
-
-    def default(value: Any) -> Any:
-        nonlocal short
-        found = texts.get(id(value))
-        if found is not None:
-            return found
-        if value == b"" and exchange.api_key in ARRAYS:
-            short = True
-            return NO_BATCHES
-        return plain(value)
-
+    bodies = _full_bodies(exchange, names, problems, room, payloads)
     try:
-        told = orjson.dumps(bodies, default=default, option=orjson.OPT_APPEND_NEWLINE)
-        # Python has the shortest bytes once only: records may be those of an unknown tag, too.
-        if not short or b'"_tagged_fields"' not in told:
-            texts.clear()  # may be as long as the line
-            line = b"".join((utf8_of_row(row)[:-1], b",", memoryview(told)[1:]))
-            del told
-            return (line,) if room.spool is None else room.spool.line(line)
+        begin = utf8_of_row(row)
+        end = orjson.dumps(bodies, default=plain, option=orjson.OPT_APPEND_NEWLINE)
     except NOT_UTF8:
-        pass
-    del problems[said:]
-    room = Room(limit, spooled=True)
-    line = line_of(to_json(row) | _full_bodies(exchange, names, problems, room, payloads))
+        line = line_of(to_json(row) | bodies)
+    else:
+        bodies.clear()  # may be as long as the line
+        line = b"".join((begin[:-1], b",", memoryview(end)[1:]))
+        del end
     return (line,) if room.spool is None else room.spool.line(line)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from kafkascope.analyzer.exchanges.full import full_pieces
-from kafkascope.analyzer.exchanges.pair_lines import PairLines
 from kafkascope.analyzer.exchanges.pairs import Item, Rows
 from kafkascope.analyzer.exchanges.record_columns import json_value
 from kafkascope.analyzer.exchanges.records import Chosen, Problem, record_lines
@@ -15,6 +14,7 @@ from kafkascope.analyzer.exchanges.row_json import json_of_row
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.export import ExportOptions
 from kafkascope.analyzer.export.late import LinesExport
+from kafkascope.analyzer.export.pair_lines import PairLines
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.text import json_safe
 from kafkascope.analyzer.topics import TopicNames

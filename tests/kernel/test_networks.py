@@ -17,8 +17,9 @@ from kafkascope.analyzer.conversation.conversation import Conversation
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures.inputs import files
 from kafkascope.captures.inputs.keylogs import read_key_logs
-from kafkascope.captures.streams import scan, streams
+from kafkascope.captures.streams import scan
 from kafkascope.captures.streams.shares import NeedsSingleProcess
+from kafkascope.captures.streams.streams import Assembly
 from tests.analyzer.pipeline.kit import Apart, check_against_export, made
 from tests.analyzer.pool.workers import WORK, together
 from tests.kernel.networks import keys_of, lines_of, write
@@ -43,7 +44,7 @@ def cut(path: Path, bulk: bool, block_bytes: int) -> list[bytes]:
     """What is read in blocks of a size, packet by packet or all at once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "BLOCK_BYTES", block_bytes)
-        patch.setattr(streams, "_in_bulk", lambda block, source: bulk)
+        patch.setattr(Assembly, "_in_bulk", lambda self, block: bulk)
         patch.setattr(scan, "scan", partial(scan.scan, forced=True))
         return lines_of(path)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.bodies.facts import BodyFacts, facts_of_bodies
 from kafkascope.analyzer.bodies.trees import GENERATIONS, PARTITION_LISTS, PARTITION_NAMES, node_of
 from kafkascope.analyzer.conversation.ordinary import facts_of
-from kafkascope.analyzer.exchanges.pair_lines import UnwrittenField, json_field_of
+from kafkascope.analyzer.export.pair_lines import UnwrittenField, json_field_of
 from kafkascope.dissectors.codec.jsonform import dumps
 from kafkascope.dissectors.codec.reader import REFUSALS, Body, reader
 from kafkascope.dissectors.codec.writer import writer

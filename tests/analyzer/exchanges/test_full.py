@@ -17,13 +17,13 @@ from kafkascope.analyzer.exchanges import full
 from kafkascope.analyzer.exchanges.batch_json import RecordTexts
 from kafkascope.analyzer.exchanges.full import full_bodies, full_line, line_of
 from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.pair_lines import PairLines
 from kafkascope.analyzer.exchanges.pairs import Rows
 from kafkascope.analyzer.exchanges.records import Problem
 from kafkascope.analyzer.exchanges.rows import Row, row_of, to_json
+from kafkascope.analyzer.export.pair_lines import PairLines
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.topics import TopicNames
-from kafkascope.captures.streams import streams
+from kafkascope.captures.streams.streams import Assembly
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import APIS, layout_of
@@ -89,7 +89,7 @@ def test_of_every_sample(path: Path) -> None:
 @pytest.fixture
 def in_bulk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small captures are read as large ones are."""
-    monkeypatch.setattr(streams, "_in_bulk", lambda block, source: True)
+    monkeypatch.setattr(Assembly, "_in_bulk", lambda self, block: True)
 
 
 @pytest.mark.usefixtures("in_bulk")
