@@ -8,6 +8,7 @@ from typing import Any
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversations import Conversations
+from kafkascope.analyzer.exchanges.pairs import exchange_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.captures.model import (
     Chunk,
@@ -158,9 +159,12 @@ def told(events: Iterable[StreamEvent], context: Context | None = None) -> list[
     conversations = Conversations(context or Context())
     out: list[Exchange] = []
     for event in events:
-        out += conversations.feed(event)
+        out += map(exchange_of, conversations.feed(event))
     # Each `Wire` counts its own packets.
-    out = sorted(out + conversations.finish(), key=lambda each: (each.time_ns, each.origin))
+    out = sorted(
+        [*out, *map(exchange_of, conversations.finish())],
+        key=lambda each: (each.time_ns, each.origin),
+    )
     for number, exchange in enumerate(out, 1):
         exchange.number = number
     return out

@@ -12,6 +12,7 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.conversation.detect import GIVEN_UP
 from kafkascope.analyzer.conversation.limits import LIMITS, ConversationLimits
+from kafkascope.analyzer.exchanges.pairs import exchange_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.captures.model import Endpoint, StreamEvent
 from tests.kit.wire import (
@@ -234,9 +235,9 @@ def most_held(events: list[StreamEvent], context: Context) -> tuple[int, list[Ex
     conversations = Conversations(context)
     most, out = 0, []
     for event in events:
-        out += conversations.feed(event)
+        out += map(exchange_of, conversations.feed(event))
         most = max(most, conversations.held)
-    return most, out + conversations.finish()
+    return most, [*out, *map(exchange_of, conversations.finish())]
 
 
 @pytest.mark.parametrize("size", [1, 1000])

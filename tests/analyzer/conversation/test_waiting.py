@@ -18,6 +18,7 @@ from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.conversation.limits import LIMITS as CONVERSATION_LIMITS
 from kafkascope.analyzer.conversation.limits import ConversationLimits
 from kafkascope.analyzer.conversation.waiting import SEARCH_SECONDS
+from kafkascope.analyzer.exchanges.pairs import exchange_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.captures import open_inputs, streams
 from kafkascope.captures.limits import LIMITS
@@ -52,7 +53,7 @@ class Live:
 
     def feed(self, events: Iterable[StreamEvent]) -> Live:
         for event in events:
-            self.rows += self.conversations.feed(event)
+            self.rows += map(exchange_of, self.conversations.feed(event))
         return self
 
     def line(self, text: str) -> Live:
@@ -61,11 +62,11 @@ class Live:
 
     def look(self, seconds: float = 0.0) -> Live:
         self.seconds += seconds
-        self.rows += self.conversations.retry_secrets(self.seconds)
+        self.rows += map(exchange_of, self.conversations.retry_secrets(self.seconds))
         return self
 
     def finish(self) -> Live:
-        self.rows += self.conversations.finish()
+        self.rows += map(exchange_of, self.conversations.finish())
         return self
 
     def told(self) -> list[tuple[object, ...]]:
