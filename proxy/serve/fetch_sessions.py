@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.proxy.limits import Limits
-from kafkascope.proxy.serve.request import Code, Refused, naming, size_of
+from kafkascope.proxy.serve.request import Code, ErrorResponse, naming, size_of
 
 # The epoch of a request that wants none, and ends the one that it names.
 NO_SESSION: Final = -1
@@ -133,9 +133,9 @@ class FetchSessions:
             return session
         known = self._by_id.get(number)
         if known is None:
-            raise Refused(Code.FETCH_SESSION_ID_NOT_FOUND)
+            raise ErrorResponse(Code.FETCH_SESSION_ID_NOT_FOUND)
         if epoch != known.epoch:
-            raise Refused(Code.INVALID_FETCH_SESSION_EPOCH)
+            raise ErrorResponse(Code.INVALID_FETCH_SESSION_EPOCH)
         self._end(number)
         known.update(body)
         known.changed(self._changes)

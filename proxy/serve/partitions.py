@@ -18,7 +18,7 @@ from kafkascope.proxy.serve.fetch_sessions import (
     TopicPartition,
 )
 from kafkascope.proxy.serve.log import Entry, Log
-from kafkascope.proxy.serve.request import ENTRY, Code, Refused, Request, by_partition
+from kafkascope.proxy.serve.request import ENTRY, Code, ErrorResponse, Request, by_partition
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -59,7 +59,7 @@ class Partitions:
         if part is None:
             by_id = not name and "topic_id" in topic
             error = Code.UNKNOWN_TOPIC_ID if by_id else Code.UNKNOWN_TOPIC_OR_PARTITION
-            raise Refused(error, **unknown)
+            raise ErrorResponse(error, **unknown)
         return part
 
     def wake(self) -> None:
@@ -109,7 +109,7 @@ class Partitions:
             more = left <= 0
             try:
                 part = self._named(partition.topic, number, **UNKNOWN)
-            except Refused as refused:
+            except ErrorResponse as refused:
                 result = refused.body
             else:
                 result = _portion(part.log, partition.partition, left, magic, committed)
@@ -148,7 +148,7 @@ class Partitions:
     def _appended(self, topic: Body, data: Body) -> Body:
         log = self._named(topic, data["index"], base_offset=-1).log
         if self._written_bytes + len(data["records"] or b"") > self._limits.written_bytes:
-            raise Refused(Code.KAFKA_STORAGE_ERROR, base_offset=-1)
+            raise ErrorResponse(Code.KAFKA_STORAGE_ERROR, base_offset=-1)
         if not data["records"]:
             return {"base_offset": -1}
         before = log.bytes

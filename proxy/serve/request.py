@@ -88,7 +88,7 @@ class Request(NamedTuple):
 Handler: TypeAlias = Callable[[Request], Awaitable[Body | None]]
 
 
-class Refused(Exception):
+class ErrorResponse(Exception):
     """A request, or what it says of a partition, is refused with an error."""
 
     def __init__(self, code: Code, **fields: Any) -> None:
@@ -101,7 +101,7 @@ async def respond(handler: Handler, api: str, request: Request) -> Body | None:
     """Return a complete response, or a refusal; None when no response is due."""
     try:
         body = await handler(request)
-    except Refused as refused:
+    except ErrorResponse as refused:
         body = refused.body
     layout = layout_of(f"{api}Response", request.version)
     return None if body is None else fitted(layout, body)
@@ -179,7 +179,7 @@ def by_partition(
         number = naming(part, PARTITION) if isinstance(part, dict) else {"partition_index": part}
         try:
             return {**number, **result(topic, part)}
-        except Refused as refused:
+        except ErrorResponse as refused:
             return {**number, **refused.body}
 
     return [

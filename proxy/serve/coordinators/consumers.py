@@ -15,8 +15,8 @@ from kafkascope.dissectors.codec.reader import Body
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.request import (
     Code,
+    ErrorResponse,
     MemoryBudget,
-    Refused,
     Request,
     has_place,
     listed,
@@ -93,7 +93,7 @@ class MemberGroups(ABC, Generic[G]):
                 return {**beat, "member_epoch": epoch}
             member = self._member(group, member_id, request)
             assignment = self._assigned(group, member, body)
-        except Refused as refused:
+        except ErrorResponse as refused:
             return {**beat, **refused.body}
         if assignment == member.last_assignment:
             new = None
@@ -111,7 +111,7 @@ class MemberGroups(ABC, Generic[G]):
         size = size_of(name, member_id, request.client_id, regex) + size_of_names(names or ())
         fits = (known and not (names or regex)) or self._budget.admit(size)
         if not has_place(self._groups, name, self._budget.limits.epoch_groups) or not fits:
-            raise Refused(Code.GROUP_MAX_SIZE_REACHED)
+            raise ErrorResponse(Code.GROUP_MAX_SIZE_REACHED)
         return self._groups.setdefault(name, self.new_group())
 
     def _member(self, group: G, member_id: str, request: Request) -> EpochMember:
@@ -120,16 +120,16 @@ class MemberGroups(ABC, Generic[G]):
         member = group.members.get(member_id)
         if member is None:
             if epoch > 0:
-                raise Refused(Code.UNKNOWN_MEMBER_ID)
+                raise ErrorResponse(Code.UNKNOWN_MEMBER_ID)
             if len(group.members) >= self._budget.limits.group_members:
-                raise Refused(Code.GROUP_MAX_SIZE_REACHED)
+                raise ErrorResponse(Code.GROUP_MAX_SIZE_REACHED)
             member = self._joined(group, member_id, request)
             group.members[member_id] = member
             group.epoch += 1
         elif epoch == 0:
             member.last_assignment = None
         elif epoch > group.epoch:
-            raise Refused(Code.FENCED_MEMBER_EPOCH)
+            raise ErrorResponse(Code.FENCED_MEMBER_EPOCH)
         member.seen = time.monotonic()
         return member
 
@@ -252,7 +252,7 @@ class ConsumerGroups(MemberGroups[EpochGroup]):
         try:
             self._subscribe(group, member, body)
         except RegexError as error:
-            raise Refused(Code.INVALID_REGULAR_EXPRESSION, error_message=str(error)) from None
+            raise ErrorResponse(Code.INVALID_REGULAR_EXPRESSION, error_message=str(error)) from None
         if body.get("topic_partitions") is not None:
             # Nobody owns what is not there: the model is the limit of the set.
             member.owned = {

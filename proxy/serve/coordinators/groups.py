@@ -13,8 +13,8 @@ from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.schema import Versions
 from kafkascope.proxy.serve.request import (
     Code,
+    ErrorResponse,
     MemoryBudget,
-    Refused,
     Request,
     has_place,
     listed,
@@ -90,12 +90,12 @@ class Groups:
         body, member_id = request.body, request.body["member_id"]
         group = self._group(body["group_id"])
         if group is None:
-            raise Refused(Code.GROUP_MAX_SIZE_REACHED, member_id=member_id)
+            raise ErrorResponse(Code.GROUP_MAX_SIZE_REACHED, member_id=member_id)
         self._expire(group)
         if not member_id:
             member_id = self._new_member_id(group, request)
         elif member_id not in group.members and member_id not in group.known:
-            raise Refused(Code.UNKNOWN_MEMBER_ID, member_id=member_id)
+            raise ErrorResponse(Code.UNKNOWN_MEMBER_ID, member_id=member_id)
         member = self._member_that_joins(group, member_id, body)
         if member.joining is None or member.joining.done():
             member.joining = asyncio.get_running_loop().create_future()
@@ -124,14 +124,14 @@ class Groups:
         instance = request.body.get("group_instance_id")
         member_id = f"{instance or request.client_id or 'member'}-{uuid.uuid4()}"
         if len(group.members) >= self._limits.group_members:
-            raise Refused(Code.GROUP_MAX_SIZE_REACHED)
+            raise ErrorResponse(Code.GROUP_MAX_SIZE_REACHED)
         if request.version in MEMBER_ID_NEEDED and not instance:
             if len(group.known) >= self._limits.offered_ids:
                 group.known.pop(next(iter(group.known)))
             elif not self._budget.admit(size_of(member_id)):
-                raise Refused(Code.GROUP_MAX_SIZE_REACHED)
+                raise ErrorResponse(Code.GROUP_MAX_SIZE_REACHED)
             group.known[member_id] = None
-            raise Refused(Code.MEMBER_ID_REQUIRED, member_id=member_id, protocol_name=None)
+            raise ErrorResponse(Code.MEMBER_ID_REQUIRED, member_id=member_id, protocol_name=None)
         _replace(group, instance)
         return member_id
 
@@ -142,7 +142,7 @@ class Groups:
         more = size_of_protocols(body["protocols"])
         more += size_of(member_id) if member is None else -size_of_protocols(member.protocols)
         if more > 0 and not self._budget.admit(more):
-            raise Refused(Code.GROUP_MAX_SIZE_REACHED, member_id=member_id)
+            raise ErrorResponse(Code.GROUP_MAX_SIZE_REACHED, member_id=member_id)
         group.known.pop(member_id, None)
         if member is None:
             instance = body.get("group_instance_id")
@@ -157,7 +157,7 @@ class Groups:
             member.protocols = had
             if fresh:
                 del group.members[member_id]
-            raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, member_id=member_id)
+            raise ErrorResponse(Code.INCONSISTENT_GROUP_PROTOCOL, member_id=member_id)
         group.type = body["protocol_type"]
         return member
 
@@ -197,10 +197,10 @@ class Groups:
         body = request.body
         group, member = self._of_member(body)
         if group.state == JOINING:
-            raise Refused(Code.REBALANCE_IN_PROGRESS)
+            raise ErrorResponse(Code.REBALANCE_IN_PROGRESS)
         if member.id == group.leader and group.state == SYNCING:
             if not self._budget.admit(sum(size_of(e["assignment"]) for e in body["assignments"])):
-                raise Refused(Code.UNKNOWN_SERVER_ERROR)
+                raise ErrorResponse(Code.UNKNOWN_SERVER_ERROR)
             for each in body["assignments"]:
                 if each["member_id"] in group.members:
                     group.members[each["member_id"]].assignment = each["assignment"]
@@ -221,7 +221,7 @@ class Groups:
         group, _ = self._of_member(request.body)
         self._expire(group)
         if group.state == JOINING:
-            raise Refused(Code.REBALANCE_IN_PROGRESS)
+            raise ErrorResponse(Code.REBALANCE_IN_PROGRESS)
         return {}
 
     def check_commit(self, body: Body) -> int:
@@ -291,12 +291,12 @@ class Groups:
         """The group and the member of a request, which has to be of the current generation."""
         group = self._groups.get(body["group_id"])
         if group is None or body["member_id"] not in group.members:
-            raise Refused(Code.UNKNOWN_MEMBER_ID)
+            raise ErrorResponse(Code.UNKNOWN_MEMBER_ID)
         member = group.members[body["member_id"]]
         member.seen = time.monotonic()
         if body["generation_id"] != group.generation:
             joining = group.state == JOINING
-            raise Refused(Code.REBALANCE_IN_PROGRESS if joining else Code.ILLEGAL_GENERATION)
+            raise ErrorResponse(Code.REBALANCE_IN_PROGRESS if joining else Code.ILLEGAL_GENERATION)
         return group, member
 
     def _expire(self, group: ClassicGroup) -> None:
@@ -327,7 +327,7 @@ async def _waited(turn: asyncio.Future[Code], member: ClassicMember) -> None:
     except TimeoutError:
         error = Code.REBALANCE_IN_PROGRESS
     if error:
-        raise Refused(error, member_id=member.id)
+        raise ErrorResponse(error, member_id=member.id)
 
 
 def _settle(waiting: asyncio.Future[Code] | None, error: Code) -> None:

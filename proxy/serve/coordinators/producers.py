@@ -18,8 +18,8 @@ from kafkascope.proxy.serve.partitions import Partitions
 from kafkascope.proxy.serve.request import (
     ENTRY,
     Code,
+    ErrorResponse,
     MemoryBudget,
-    Refused,
     Request,
     by_partition,
     size_of,
@@ -174,7 +174,7 @@ class Producers:
             known = self._next_epoch(*known)
         else:
             if name and not self.budget.admit(size_of(name)):
-                raise Refused(Code.UNKNOWN_SERVER_ERROR, producer_epoch=-1)
+                raise ErrorResponse(Code.UNKNOWN_SERVER_ERROR, producer_epoch=-1)
             if name and len(self._known) >= self.budget.limits.transactional_ids:
                 self._known.pop(next(iter(self._known)))
             known = self._fresh()
@@ -219,7 +219,7 @@ class Producers:
     async def end(self, request: Request) -> Body:
         body = request.body
         if error := self._check(request, body):
-            raise Refused(error)
+            raise ErrorResponse(error)
         known = body["producer_id"], body["producer_epoch"]
         self._ended(*known, committed=body["committed"])
         # Since epochs are in the response, every transaction has its own (KIP-890).

@@ -23,8 +23,8 @@ from kafkascope.proxy.serve.partitions import Partitions
 from kafkascope.proxy.serve.request import (
     ENTRY,
     Code,
+    ErrorResponse,
     MemoryBudget,
-    Refused,
     Request,
 )
 
@@ -194,16 +194,16 @@ class ShareGroups(MemberGroups[ShareGroup]):
         member = None if group is None else group.members.get(body["member_id"] or "")
         epoch = body["share_session_epoch"]
         if group is None or member is None:
-            raise Refused(Code.UNKNOWN_MEMBER_ID)
+            raise ErrorResponse(Code.UNKNOWN_MEMBER_ID)
         if epoch == OPENS:
             for delivery in group.deliveries.values():
                 delivery.leave(member.id)
             member.session, member.turn = {}, 1
         elif member.session is None:
-            raise Refused(Code.SHARE_SESSION_NOT_FOUND)
+            raise ErrorResponse(Code.SHARE_SESSION_NOT_FOUND)
         elif epoch != CLOSES:
             if epoch != member.turn:
-                raise Refused(Code.INVALID_SHARE_SESSION_EPOCH)
+                raise ErrorResponse(Code.INVALID_SHARE_SESSION_EPOCH)
             member.turn = member.turn % 0x7FFFFFFF + 1
         return group, member
 
