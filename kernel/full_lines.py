@@ -8,13 +8,11 @@ from typing import Any, Final, final
 from mypy_extensions import i64
 
 from kafkascope.kernel.json_bodies import JsonBodies, JsonField, JsonTexts
-from kafkascope.kernel.json_records import JsonRecords
+from kafkascope.kernel.json_records import MAX_BYTES, JsonRecords
 from kafkascope.kernel.lines import JsonLines
 from kafkascope.kernel.pairs import FETCH, PRODUCE, Pair
 from kafkascope.kernel.walker import Partition, Refused
 
-# Bytes of the messages of a pair: larger ones are written piece by piece by the general way.
-MAX_BYTES: Final[i64] = 1 << 20
 NULL: Final = "null"
 NO_BATCHES: Final = '{"base64":"","batches":[]}'
 
@@ -55,6 +53,7 @@ class FullLines:
     def written(self, pair: Pair, asks: JsonField, answers: JsonField) -> str:
         sent: list[str] = []
         fetched: list[str] = []
+        self.records.begin()
         if pair.plan.key == PRODUCE:
             sent = self.fields_with_records(pair, "produce", pair.data, pair.facts.asked)
         elif pair.plan.key == FETCH:

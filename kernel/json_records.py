@@ -15,25 +15,23 @@ from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from kafkascope.kernel.json_bodies import base64_of
+from kafkascope.kernel.lines import MOST_KNOWN
 from kafkascope.kernel.pairs import HEADER, MAX_OFFSET, crc32c
 from kafkascope.kernel.walker import Refused
 
-# Bytes of a field, and of what its compressed batches expand to; and records. Larger ones are
-# written piece by piece, in bounded memory: some hundred bytes for each record, and up to six for
-# each byte.
-MAX_BYTES: Final[i64] = 256 << 10
+# Bytes of a message, and of what its compressed batches expand to; and its records. Larger ones are
+# written piece by piece, in bounded memory: JSON has some hundred bytes for each record, and up to
+# six for each byte.
+MAX_BYTES: Final[i64] = 1 << 20
 MAX_RECORDS: Final[i64] = 4096
 CODEC: Final[i64] = 7
 LOG_APPEND_TIME: Final[i64] = 8
 # The last millisecond of the year 9999: ISO-8601 has four digits for a year.
 LAST_TIME: Final[i64] = 253402300799999
-# Offsets of records are varints of 32 bits, and times are years from each other, not more.
-MAX_OFFSET_DELTA: Final[i64] = 1 << 31
-MAX_TIME_DELTA: Final[i64] = 1 << 60
+# Offsets of records are 32 bits from that of their batch.
+INT32: Final[i64] = 1 << 31
 # Of one record; those with more are the general way's.
 MAX_HEADERS: Final[i64] = 1000
-# Kinds of batches that are known: far more than there are partitions in turn.
-MOST_KNOWN: Final = 4096
 
 
 @final
@@ -68,11 +66,17 @@ class JsonRecords:
         """None of batches whose records mean something, as Kafka's own do."""
         self.bytes_left: i64 = 0
         self.records_left: i64 = 0
-        """What batches of the field may still expand to, and hold."""
+        """What batches of the message may still expand to, and hold."""
         self.second: i64 = -1
         self.clock: str = ""
         """The text of this second, up to the point before its fractions."""
         self.out: list[str] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin with the next message."""
+        self.bytes_left = MAX_BYTES
+        self.records_left = MAX_RECORDS
 
     def of(
         self,
@@ -89,8 +93,6 @@ class JsonRecords:
         gave to the first record of a Produce. `checked`: the checksums were found right."""
         if len(data) > MAX_BYTES:
             raise Refused
-        self.bytes_left = MAX_BYTES
-        self.records_left = MAX_RECORDS
         self.out = ['{"base64":', base64_of(data), ',"batches":[']
         out = self.out
         at: i64 = 0
@@ -248,11 +250,11 @@ class JsonRecords:
         # No release uses the attributes.
         delta, at = signed(data, at + 1, end)
         own, at = signed(data, at, end)
-        if own < -MAX_OFFSET_DELTA or own >= MAX_OFFSET_DELTA:
+        if own < -INT32 or own >= INT32:
             raise Refused
         own += base
         if stamp == -2:
-            if delta < -MAX_TIME_DELTA or delta > MAX_TIME_DELTA:
+            if delta < -LAST_TIME or delta > LAST_TIME:
                 raise Refused
             stamp = first_ms + delta
         if not produced:
