@@ -41,6 +41,8 @@ from kafkascope.dissectors.reference.codes import ERRORS, error_name
 OutcomeWord: TypeAlias = Literal["kept out", "stuck", "gone", "worked", "open"]
 
 COLUMNS: Final = columns("outcome outcome_reason (outcome_filter) worst_finding")
+THRESHOLDS: Final = ("outcome.after", "outcome.still", "outcome.silent")
+"""The limits that decide what became of a client: docs/findings.md prints them."""
 KEPT_OUT: Final = frozenset(
     {
         *("version-refused", "sasl-missing", "sasl-mechanism", "sasl-failed", "tls-failed"),

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
 from types import ModuleType
-from typing import Final
 
 import pytest
 
 from kafkascope.analyzer import findings, merging, statistics
-from kafkascope.analyzer.findings import RULES
+from kafkascope.analyzer.findings import RULES, outcomes
 from kafkascope.analyzer.findings.detectors import DETECTORS, Detector
 from kafkascope.analyzer.findings.rules import THRESHOLDS
 from kafkascope.analyzer.statistics import thresholds as counted
@@ -171,13 +170,9 @@ def test_rules_declare_limits_that_exist() -> None:
     assert all(len(set(rule.limits)) == len(rule.limits) for rule in RULES.values())
 
 
-OF_OUTCOMES: Final = ("outcome.after", "outcome.still", "outcome.silent")
-"""The limits that decide what became of a client."""
-
-
 def test_every_limit_is_of_a_rule_or_of_outcomes() -> None:
     named = {name for rule in RULES.values() for name in rule.limits}
-    assert named | set(OF_OUTCOMES) == THRESHOLDS.keys()
+    assert named | set(outcomes.THRESHOLDS) == THRESHOLDS.keys()
 
 
 @pytest.mark.parametrize("detector", DETECTORS, ids=itemgetter(0))
@@ -280,7 +275,7 @@ SIDES: dict[tuple[str, ...], Side] = {
 
 def test_every_limit_of_every_rule_has_both_sides() -> None:
     pairs = {(rule.name, name) for rule in RULES.values() for name in rule.limits}
-    pairs |= {("outcomes", name) for name in OF_OUTCOMES}
+    pairs |= {("outcomes", name) for name in outcomes.THRESHOLDS}
     assert pairs == {key[:2] for key in SIDES}
 
 
