@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from kafkascope.kernel.json_bodies import JsonBodies, JsonField, JsonTexts
 from kafkascope.kernel.json_records import MAX_BYTES, JsonRecords
 from kafkascope.kernel.lines import JsonLines

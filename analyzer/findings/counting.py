@@ -13,12 +13,12 @@ from kafkascope.analyzer.merging.measures import Measures, bits, least, most, to
 from kafkascope.analyzer.merging.tables import Key, Keyed, table
 
 __all__ = [
-    "Counted",
     "Event",
     "EventLog",
     "Events",
     "Key",
     "Keyed",
+    "KeyedMeasures",
     "Measures",
     "Names",
     "Occurrences",
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-class Counted(Measures):
+class KeyedMeasures(Measures):
     """What is counted of a key."""
 
     @classmethod
@@ -42,7 +42,7 @@ class Counted(Measures):
         return field
 
 
-class Occurrences(Counted):
+class Occurrences(KeyedMeasures):
     """How often something was seen, and when."""
 
     count: int = total()
@@ -94,13 +94,13 @@ class OccurrencesWithText(Occurrences):
     words: Names = whole(Names)
 
 
-class EventLog(Counted):
+class EventLog(KeyedMeasures):
     """Events of a client, a connection or a partition, in the order of time."""
 
     events: Events = whole(Events)
 
 
-class ShortEventLog(Counted):
+class ShortEventLog(KeyedMeasures):
     """Fewer of them, for large tables."""
 
     events: Events = whole(partial(Events, LIMITS.few_events))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kafkascope.analyzer.findings.counting import (
-    Counted,
+    KeyedMeasures,
     Names,
     Occurrences,
     ShortEventLog,
@@ -138,7 +138,7 @@ GONE: Final = frozenset({3, 100, 103})
 """UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID."""
 
 
-class TopicLife(Counted):
+class TopicLife(KeyedMeasures):
     """When a topic existed, as answers show."""
 
     first_ns: int | None = least()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kafkascope.analyzer.findings.counting import Counted, Event, Keyed, bits
+from kafkascope.analyzer.findings.counting import Event, Keyed, KeyedMeasures, bits
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.words import duration
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch, replica_id
@@ -21,7 +21,7 @@ IN_A_SECOND: Final = IN_A_MINUTE // 60
 """Slots."""
 
 
-class Slots(Counted):
+class Slots(KeyedMeasures):
     """The slots of one minute in which something was so."""
 
     slots: int = bits()

@@ -11,9 +11,9 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkascope.analyzer.findings.counting import (
-    Counted,
     Event,
     Events,
+    KeyedMeasures,
     Names,
     least,
     most,
@@ -56,7 +56,7 @@ _BY_NAME: Final = "required"
 value."""
 
 
-class VerdictTally(Counted):
+class VerdictTally(KeyedMeasures):
     """Keys or values with the same verdict."""
 
     count: int = total()
@@ -87,14 +87,14 @@ class VerdictTally(Counted):
         self.exchanges.add(Event(time_ns, id_, 0, number, "", {}))
 
 
-class SchemaUse(Counted):
+class SchemaUse(KeyedMeasures):
     """A schema that keys or values name."""
 
     subjects: Names = whole(partial(Names, 16))
     sources: Names = whole(Names)
 
 
-class Uninspected(Counted):
+class Uninspected(KeyedMeasures):
     """Records that were not inspected."""
 
     count: int = total()
@@ -116,7 +116,7 @@ class SchemaVerdict(NamedTuple):
         return self.namespace, self.id
 
 
-class Change(Counted):
+class Change(KeyedMeasures):
     """A change of a subject that breaks readers."""
 
     said: Names = whole(Names)

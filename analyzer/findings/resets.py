@@ -6,7 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from kafkascope.analyzer.findings.counting import Counted, EventLog, Key, Occurrences, least, most
+from kafkascope.analyzer.findings.counting import (
+    EventLog,
+    Key,
+    KeyedMeasures,
+    Occurrences,
+    least,
+    most,
+)
 from kafkascope.analyzer.findings.filters import all_of, among, quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
@@ -38,7 +45,7 @@ class OffsetOutOfRange(Occurrences):
     log start, high watermark)"""
 
 
-class EndLookup(Counted):
+class EndLookup(KeyedMeasures):
     """The first lookup of the end of a partition by a client."""
 
     first: tuple[int, int, int] | None = least()

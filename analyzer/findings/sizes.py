@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kafkascope.analyzer.conversation.pending import partial_response
-from kafkascope.analyzer.findings.counting import Counted, Names, Occurrences, most, total, whole
+from kafkascope.analyzer.findings.counting import (
+    KeyedMeasures,
+    Names,
+    Occurrences,
+    most,
+    total,
+    whole,
+)
 from kafkascope.analyzer.findings.filters import all_of, api_is, quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import MS, SECOND, limit
@@ -34,7 +41,7 @@ class Large(Occurrences):
     connections: Names = whole(Names)
 
 
-class Early(Counted):
+class Early(KeyedMeasures):
     """Fetches that got nothing, long before the time that they allowed."""
 
     count: int = total()

@@ -17,10 +17,10 @@ from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.conversation.tampering import effects_of
 from kafkascope.analyzer.findings.counting import (
-    Counted,
     Event,
     EventLog,
     Events,
+    KeyedMeasures,
     Occurrences,
     total,
     whole,
@@ -71,7 +71,7 @@ class Pause:
     requests: list[Waiting] = field(default_factory=list)
 
 
-class Slow(Counted):
+class Slow(KeyedMeasures):
     """Slow answers of a kind, with their latencies and connections."""
 
     count: int = total()

@@ -31,14 +31,14 @@ SAMPLES, CAPTURES = ROOT / "captures" / "samples", ROOT / "tests" / "analyzer" /
 DEMO = SAMPLES / "demo.pcap.zst"
 
 
-class Counted(NamedTuple):
+class KeyedMeasures(NamedTuple):
     found: Findings
     names: TopicNames
     failed: list[tuple[Row, Exchange]]
     """Exchanges with errors."""
 
 
-def counted(path: Path) -> Counted:
+def counted(path: Path) -> KeyedMeasures:
     found, failed = Findings(), []
     with open_capture([path]) as capture:
         capture.watch, capture.named = found.saw, found.named
@@ -48,7 +48,7 @@ def counted(path: Path) -> Counted:
             found.add(ExchangeBatch.of(row, exchange))
             if row.errors:
                 failed.append((row, exchange))
-    return Counted(found, names, failed)
+    return KeyedMeasures(found, names, failed)
 
 
 def by_name(path: Path) -> tuple[Counter[str], Counter[str]]:

@@ -145,7 +145,7 @@ def test_of_a_selection_outcomes_are_those_of_the_whole(path: Path, args: tuple[
     """And numbers are of the selection, in which a client may not say who it is."""
     whole = of_the_whole(path)
     found = told(str(path), *args)
-    # Counted without the whole: where -c may stop, no outcome is told.
+    # KeyedMeasures without the whole: where -c may stop, no outcome is told.
     counted = told(str(path), *args, "-c", "1000000")
     assert [without_end(line) for line in found] == [without_end(line) for line in counted]
     for line in found:

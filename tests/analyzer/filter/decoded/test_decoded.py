@@ -168,13 +168,13 @@ def test_a_filter_decodes_each_exchange_once() -> None:
     made = payloads()
     count = 0
 
-    class Counted(Payloads):
+    class KeyedMeasures(Payloads):
         def decode(self, *args: Any) -> Any:
             nonlocal count
             count += 1
             return made.decode(*args)
 
-    counted = Counted(made.known)
+    counted = KeyedMeasures(made.known)
     with_ = Known(decoding=Decoding(lambda: counted, lambda: Context().names))
     text = "record.value.id == x or record.value.count == 1 or schema.id == 99"
     assert wanted(text, SAMPLE, with_=with_) == [False]

@@ -40,7 +40,7 @@ def later(number: int, host: str = BROKER.host, port: int = 9092, client: str = 
 
 
 def counted(wires: Iterable[Wire], *names: Resolved, parts: int = 1) -> Cluster:
-    """Counted in parts that are written down, read and merged."""
+    """KeyedMeasures in parts that are written down, read and merged."""
     events = [event for wire in wires for event in wire.events]
     context = Context()
     found = [Cluster() for _ in range(parts)]
