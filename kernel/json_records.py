@@ -32,6 +32,13 @@ LAST_TIME: Final[i64] = 253402300799999
 INT32: Final[i64] = 1 << 31
 # Of one record; those with more are the general way's.
 MAX_HEADERS: Final[i64] = 1000
+# Characters of a topic's name: as `topic_chars` of `ExchangeLimits`. Forms are kept by topic.
+MAX_TOPIC: Final[i64] = 249
+# Bits in front of the last byte that a varint and a varlong may have.
+VARINT: Final[i64] = 28
+VARLONG: Final[i64] = 56
+# In place of the time of all records: each has its own.
+OWN_TIME: Final[i64] = -2
 
 
 @final
@@ -91,7 +98,9 @@ class JsonRecords:
     ) -> str:
         """Return a records field as JSON. `exchange`: its number. `base_offset`: that the broker
         gave to the first record of a Produce. `checked`: the checksums were found right."""
-        if len(data) > MAX_BYTES:
+        if len(data) > MAX_BYTES or topic is None or len(topic) > MAX_TOPIC:
+            raise Refused
+        if base_offset is not None and base_offset > MAX_OFFSET:
             raise Refused
         self.out = ['{"base64":', base64_of(data), ',"batches":[']
         out = self.out
@@ -123,13 +132,16 @@ class JsonRecords:
                 assigned + count if assigned >= 0 else -1,
             )
             at += length
+        if at == 0:
+            # No form says that the topic is none of Kafka's own, whose secrets are masked.
+            raise Refused
         out.append("]}")
         return "".join(out)
 
     def form(
         self,
         source: str,
-        topic: str | None,
+        topic: str,
         topic_id: bytes | None,
         partition: i64,
         data: bytes,
@@ -207,8 +219,10 @@ class JsonRecords:
             at = 0
             end = len(body)
             self.bytes_left -= end
-        stamp: i64 = -2
+        stamp: i64 = OWN_TIME
         if bits & LOG_APPEND_TIME != 0:
+            if last_ms < -1:
+                raise Refused
             stamp = last_ms
         elif first_ms < -1 or first_ms > LAST_TIME:
             raise Refused
@@ -241,19 +255,19 @@ class JsonRecords:
         given: i64,
     ) -> i64:
         """Write a record from its offset on; return the offset behind its bytes. `stamp`: the time
-        of all records; -2: each has its own."""
+        of all records, or `OWN_TIME`."""
         out = self.out
-        size, at = signed(data, at, limit)
+        size, at = signed(data, at, limit, VARINT)
         end = at + size
         if size < 6 or end > limit:
             raise Refused
         # No release uses the attributes.
-        delta, at = signed(data, at + 1, end)
-        own, at = signed(data, at, end)
+        delta, at = signed(data, at + 1, end, VARLONG)
+        own, at = signed(data, at, end, VARINT)
         if own < -INT32 or own >= INT32:
             raise Refused
         own += base
-        if stamp == -2:
+        if stamp == OWN_TIME:
             if delta < -LAST_TIME or delta > LAST_TIME:
                 raise Refused
             stamp = first_ms + delta
@@ -317,11 +331,12 @@ def begins(data: bytes | None) -> bool:
     return first == 0 or first == 3 or first == 0xC3
 
 
-def signed(data: bytes, at: i64, end: i64) -> tuple[i64, i64]:
-    """Return a zigzag varint and the offset behind it; the largest ones are refused."""
+def signed(data: bytes, at: i64, end: i64, last: i64) -> tuple[i64, i64]:
+    """Return a zigzag number and the offset behind it. `last`: `VARINT` or `VARLONG`; varlongs of
+    ten bytes are refused."""
     value: i64 = 0
     shift: i64 = 0
-    while shift <= 56:
+    while shift <= last:
         if at >= end:
             raise Refused
         byte: i64 = data[at]
@@ -335,7 +350,7 @@ def signed(data: bytes, at: i64, end: i64) -> tuple[i64, i64]:
 
 def part(data: bytes, at: i64, end: i64) -> tuple[bytes | None, i64]:
     """Return a key or value and the offset behind it."""
-    size, at = signed(data, at, end)
+    size, at = signed(data, at, end, VARINT)
     if size < 0:
         if size != -1:
             raise Refused
@@ -355,7 +370,7 @@ def octets(raw: bytes) -> str:
 
 
 def read_headers(data: bytes, at: i64, end: i64) -> tuple[list[tuple[str, bytes | None]], i64]:
-    count, at = signed(data, at, end)
+    count, at = signed(data, at, end, VARINT)
     if count < 0 or count > MAX_HEADERS:
         raise Refused
     headers: list[tuple[str, bytes | None]] = []

@@ -6,7 +6,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.analyzer.exchanges.limits import LIMITS
 from kafkascope.analyzer.exchanges.records import frame_of, schema_members
 from kafkascope.dissectors.embedded.internal import is_internal
 from kafkascope.dissectors.errors import DissectError
@@ -40,7 +39,7 @@ def header_values(batch: Batch, right: bool) -> tuple[Any, ...]:
 @lru_cache(256)
 def batch_form(
     source: str,
-    topic: str | None,
+    topic: str,
     topic_id: bytes | None,
     partition: int,
     leader_epoch: int,
@@ -49,9 +48,7 @@ def batch_form(
     producer_epoch: int,
 ) -> BatchForm | None:
     """Return how the kernel writes such batches; None where records mean something, as Kafka's own
-    do, or the topic's name is not known."""
-    if topic is None or len(topic) > LIMITS.topic_chars:
-        return None
+    do."""
     if attributes & CONTROL or is_internal(topic, topic_id):
         return None
     head, tail, last, _ = frame_of(

@@ -210,17 +210,22 @@ def _spelled(
     """Return the JSON form of a records field that is not empty. `room`: what is left of the
     exchange's limit."""
     data = field.data
-    if field.aligned and room.left > LIMITS.record_bytes:
+    if field.aligned and room.left > LIMITS.record_bytes and room.held > 0:
         # Most fields are small and intact.
         try:
             text = JsonRecords(RecordTexts(payloads)).of(
                 *(str(number), field.source, field.topic, field.topic_id, field.partition),
                 *(data, field.base_offset, False),
             )
-            room.left -= len(text)
-            return orjson.Fragment(text.encode())
         except Refused:
             pass
+        else:
+            octets = text.encode()
+            # Base64 takes none of the room, as below.
+            size = len(octets) - len(data) * 4 // 3
+            room.left -= size
+            room.held -= size
+            return orjson.Fragment(octets)
     batches: list[orjson.Fragment] = []
     left_out = {}
     objects_of = field_objects(number, field, problems, b",", payloads)

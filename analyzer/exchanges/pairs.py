@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from kafkascope.analyzer.bodies.contents import counted
 from kafkascope.analyzer.exchanges.column import columns_of
 from kafkascope.analyzer.exchanges.limits import LIMITS
-from kafkascope.analyzer.exchanges.row_json import json_of_row, members, runs_of
+from kafkascope.analyzer.exchanges.row_json import NOT_UTF8, json_of_row, members, runs_of
 from kafkascope.analyzer.exchanges.rows import Row, collected, row_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.kernel.lines import JsonLines
@@ -109,7 +109,7 @@ class Rows:
 
     def template(self, pair: Pair) -> Row:
         """Return the row of a pair that differs in nothing but its id and `OWN`."""
-        self._check_names()
+        self.check_names()
         about = pair.about()
         known = self._known.get(about)
         if known is None:
@@ -122,13 +122,14 @@ class Rows:
 
     def json(self, items: list[Item]) -> bytes:
         """Return rows as lines of exchange/1."""
-        self._check_names()
+        self.check_names()
         try:
             return "".join([f"{line}\n" for line in self.lines.of(items)]).encode()
-        except UnicodeEncodeError:
+        except NOT_UTF8:
             return b"".join([json_of_row(self.row(item)) + b"\n" for item in items])
 
-    def _check_names(self) -> None:
+    def check_names(self) -> None:
+        """Forget rows and texts that have old names of topics; to be called before `lines`."""
         if self._context.names.changes != self._changes:
             self._changes = self._context.names.changes
             self._known.clear()

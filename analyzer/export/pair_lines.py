@@ -15,6 +15,7 @@ from kafkascope.analyzer.conversation.ordinary import layouts_of
 from kafkascope.analyzer.exchanges.batch_json import RecordTexts
 from kafkascope.analyzer.exchanges.full import marks_of, session_json
 from kafkascope.analyzer.exchanges.pairs import is_named
+from kafkascope.analyzer.exchanges.row_json import NOT_UTF8
 from kafkascope.dissectors.codec.jsonform import plain
 from kafkascope.dissectors.layout import (
     ArrayWire,
@@ -52,14 +53,18 @@ class PairLines:
     """Writes the lines of one capture, as far as its exchanges are ordinary."""
 
     def __init__(self, rows: Rows, names: TopicNames, payloads: Payloads | None) -> None:
-        self._names = names
+        self._names, self._rows = names, rows
         self._lines = FullLines(rows.lines, JsonRecords(RecordTexts(payloads)), self)
 
     def of(self, item: Item) -> bytes | None:
         """Return a line with its line feed; None where the general way has to write it."""
         if not is_named(item, self._names):
             return None
-        line = self._lines.line(item)
+        self._rows.check_names()
+        try:
+            line = self._lines.line(item)
+        except NOT_UTF8:
+            return None
         return None if line is None else line.encode()
 
     # What the kernel asks for.

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 from itertools import chain
 from pathlib import Path
 
+import google_crc32c
 import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.exchanges import full
 from kafkascope.analyzer.exchanges.batch_json import RecordTexts
-from kafkascope.analyzer.exchanges.full import full_bodies, full_line, line_of
+from kafkascope.analyzer.exchanges.full import full_bodies, full_line, full_pieces, line_of
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.pairs import Rows
 from kafkascope.analyzer.exchanges.records import Problem
@@ -32,8 +35,9 @@ from kafkascope.kernel.pairs import Pair
 from kafkascope.kernel.walker import Refused
 from kafkascope.schemas.decoding import Payloads
 from kafkascope.schemas.known import KnownSchemas
+from tests.kit.batches import batch
 from tests.kit.samples import ALL_CAPTURES, SAMPLES
-from tests.kit.wire import Wire, request, response, told
+from tests.kit.wire import Wire, beat, heartbeat, request, response, told
 from tests.matrix import each_nth
 from tests.strategies import bodies
 
@@ -118,6 +122,127 @@ def test_the_kernel_writes_most_lines() -> None:
             if isinstance(item, Pair)
         ]
     assert sum(found) > 0.6 * len(found) > 300
+
+
+def lines_of(wire: Wire, *renamed: str) -> list[bytes | None]:
+    """Return what the kernel writes of the exchanges behind the first one, whose bytes the general
+    conversation reads; assert that the general way writes the same. `renamed`: names of `ID` that
+    are learned one after the other, each before a line."""
+    context = Context()
+    conversations = Conversations(context)
+    items = [item for event in wire.events for item in conversations.feed(event)]
+    rows, names = Rows(context), context.names
+    lines = PairLines(rows, names, Payloads(KnownSchemas()))
+    out = []
+    for number, item in enumerate(items[1:]):
+        assert isinstance(item, Pair)
+        if renamed:
+            names.learn(ID, renamed[number])
+        line = lines.of(item)
+        row, exchange = rows.both(item)
+        said: list[Problem] = []
+        general = general_line(row, exchange, names, said, Payloads(KnownSchemas()))
+        assert line in (None, general)
+        assert line is None or not said
+        rows.json([item])
+        out.append(line)
+    return out
+
+
+ID = b"\1" * 16
+
+
+def begun() -> Wire:
+    return Wire().client(heartbeat(99)).broker(beat(99))
+
+
+def fetched(field: bytes, topic: str = "t") -> Wire:
+    part = {"partition_index": 0, "records": field, "aborted_transactions": None}
+    answer = response("Fetch", 10, 1, responses=[{"topic": topic, "partitions": [part]}])
+    return begun().client(request("Fetch", 10, 1)).broker(answer)
+
+
+def with_header(field: bytes, at: int, data: bytes) -> bytes:
+    """Return a batch with other bytes in its header, and the checksum of it."""
+    changed = field[:at] + data + field[at + len(data) :]
+    return changed[:17] + struct.pack(">I", google_crc32c.value(changed[21:])) + changed[21:]
+
+
+@pytest.mark.parametrize("time_ms", [-3, -2, -1, 0, 253402300799999, 253402300800000, 1 << 62])
+def test_the_time_of_a_log(time_ms: int) -> None:
+    field = with_header(batch([(b"k", b"v")], attributes=8), 35, struct.pack(">q", time_ms))
+    [line] = lines_of(fetched(field))
+    assert (line is not None) == (-1 <= time_ms <= 253402300799999)
+
+
+def test_numbers_of_more_bytes_than_kafka_writes() -> None:
+    body = b"\0\0\0" + b"\x80\x80\x80\x80\x80\0" + b"\2v" + b"\0"
+    field = batch([(b"", b"v")])[:61] + bytes([2 * len(body)]) + body
+    assert lines_of(fetched(with_header(field, 8, struct.pack(">i", len(field) - 12)))) == [None]
+
+
+def test_offsets_beyond_64_bits() -> None:
+    parts = [{"index": 0, "records": batch([(b"k", b"v")] * 2)}]
+    topics = [{"name": "t", "partition_data": parts}]
+    wire = begun().client(request("Produce", 7, 1, acks=-1, topic_data=topics))
+    parts = [{"index": 0, "base_offset": (1 << 63) - 1}]
+    answer = [{"name": "t", "partition_responses": parts}]
+    assert lines_of(wire.broker(response("Produce", 7, 1, responses=answer))) == [None]
+
+
+def test_secrets_in_a_batch_that_is_cut_off() -> None:
+    """Nothing but the checksum of a whole batch says of which kind it is."""
+    field = batch([(b"k", b"secret")])[:-1]
+    assert lines_of(fetched(field, "__cluster_metadata")) == [None]
+    wire = fetched(field, "__cluster_metadata")
+    for exchange in told(wire.events, Context()):
+        assert_same(exchange, TopicNames(), None)
+
+
+def test_text_that_is_not_utf_8() -> None:
+    field = batch([(b"k", b"v")])
+    assert lines_of(fetched(field, "\udcff")) == [None]
+    wire = begun().client(request("Heartbeat", 3, 1, "\udcff", group_id="g", member_id="m"))
+    assert lines_of(wire.broker(beat(1))) == [None]
+
+
+def test_topics_of_a_fetch_session_that_are_not_utf_8() -> None:
+    topics = [{"topic": "\udcff", "partitions": [{"partition": 0}]}]
+    wire = begun().client(request("Fetch", 11, 1, session_epoch=0, topics=topics))
+    wire.broker(response("Fetch", 11, 1, session_id=7))
+    wire.client(request("Fetch", 11, 2, session_id=7, session_epoch=1))
+    assert lines_of(wire.broker(response("Fetch", 11, 2, session_id=7))) == [None, None]
+
+
+def test_a_topic_that_gets_another_name() -> None:
+    part = {"partition_index": 0, "records": batch([(b"k", b"v")])}
+    wire = begun()
+    for number in (1, 2):
+        wire.client(request("Fetch", 13, number))
+        answer = [{"topic_id": ID, "partitions": [part]}]
+        wire.broker(response("Fetch", 13, number, responses=answer))
+    one, two = lines_of(wire, "one", "two")
+    assert b'"topics":["one"]' in (one or b"")
+    assert b'"topics":["two"]' in (two or b"")
+
+
+@pytest.mark.parametrize("codec", [0, 1])
+def test_many_small_fields_have_room_and_are_spooled(codec: int) -> None:
+    """Base64 takes none of the room, as of larger fields."""
+    records = [Record(n, 1700000000123, None, b"x" * 1000, ()) for n in range(900)]
+    field = encode_batch(records, codec=codec)
+    parts = [GIVEN | {"partition_index": n, "records": field} for n in range(12)]
+    answer = response("Fetch", 10, 1, responses=[{"topic": "t", "partitions": parts}])
+    wire, context = Wire().client(request("Fetch", 10, 1)).broker(answer), Context()
+    [exchange] = told(wire.events, context)
+    problems: list[Problem] = []
+    row = row_of(exchange, context.names)
+    pieces = list(full_pieces(row, exchange, context.names, problems, None, 20 << 20))
+    assert problems == []
+    assert len(pieces) > 1
+    parts = json.loads(b"".join(pieces))["response"]["responses"][0]["partitions"]
+    counts = [len(each["records"]["batches"][0]["records"]) for each in parts]
+    assert counts == [900] * 12
 
 
 @settings(deadline=None)
