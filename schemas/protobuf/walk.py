@@ -197,7 +197,8 @@ class WireWalk:
                 size, at = length(self._data, at, end)
                 at = self.read(value, at, at + size, depth + 1)
             if self._shown and field.message.special:
-                value.end, value.form = None, self.form(value)
+                value.end = None  # without its form, what was read of it is shown
+                value.form = self.form(value)
                 value.end = at
         except PayloadError as error:
             if field.repeated and not field.map:

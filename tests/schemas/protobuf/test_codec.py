@@ -382,8 +382,14 @@ def test_a_message_in_any_is_decoded_if_its_type_is_known() -> None:
         assert codec.decode(data) == value
         assert codec.walk(data) == value
         assert codec.explain(data).pieces[0].value == value["a"]
-    error = refusal(codec, bytes.fromhex("0a0a 0a05782f742e41 120110"))
+    broken = bytes.fromhex("0a0a 0a05782f742e41 120110")
+    error = refusal(codec, broken)
     assert error.path == "a.i"
+    shown = codec.explain(broken).pieces[0]
+    assert [(each.name, each.value) for each in shown.pieces] == [
+        ("type_url", "x/t.A"),
+        ("value", {"base64": "EA=="}),
+    ]
 
 
 def test_any_inside_of_any_costs_no_more_than_its_bytes() -> None:
