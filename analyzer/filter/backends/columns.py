@@ -14,7 +14,6 @@ table is evaluated once, by the checks of the other back end.
 from __future__ import annotations
 
 from functools import reduce
-from operator import and_, or_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -50,6 +49,14 @@ class Verdict(NamedTuple):
 
     yes: Bools
     no: Bools
+
+
+def _both(one: Verdict, other: Verdict) -> Verdict:
+    return Verdict(one.yes & other.yes, one.no | other.no)
+
+
+def _either(one: Verdict, other: Verdict) -> Verdict:
+    return Verdict(one.yes | other.yes, one.no & other.no)
 
 
 class Query:
@@ -98,11 +105,10 @@ class Query:
 
     def _part(self, bound: Bound, rows: RowRange) -> Verdict:
         match bound:
-            case And(terms) | Or(terms):
-                parts = [self._part(term, rows) for term in terms]
-                every, some = (and_, or_) if isinstance(bound, And) else (or_, and_)
-                yes = reduce(every, [part.yes for part in parts])
-                return Verdict(yes, reduce(some, [part.no for part in parts]))
+            case And(terms):
+                return reduce(_both, (self._part(term, rows) for term in terms))
+            case Or(terms):
+                return reduce(_either, (self._part(term, rows) for term in terms))
             case Not(term):
                 yes, no = self._part(term, rows)
                 return Verdict(no, yes)
