@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kafkascope.dissectors.codec.reader import Body
     from kafkascope.dissectors.layout import Layout
     from kafkascope.dissectors.registry import Decoded, RequestHeader
-    from kafkascope.schemas.model import HttpHead
+    from kafkascope.schemas.http_head import HttpHead
 
 State = Literal[
     "answered", "open", "lost", "no-reply", "orphan", "opaque", "event", "refused", "unreachable"

@@ -27,10 +27,10 @@ from kafkascope.schemas.model import (
     Schema,
     SchemaKey,
     Selector,
-    dumps,
     is_too_much,
     nested,
 )
+from kafkascope.schemas.paths import dumps
 
 if TYPE_CHECKING:
     from kafkascope.schemas.known import KnownSchemas

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from binascii import b2a_base64
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
-
-import orjson
 
 from kafkascope.errors import Error
 from kafkascope.schemas.limits import LIMITS
@@ -105,19 +102,6 @@ def is_too_much(data: bytes) -> bool:
     return len(data) > LIMITS.json_bytes or values > LIMITS.json_values
 
 
-class HttpHead(NamedTuple):
-    """The start line and headers of an HTTP message."""
-
-    method: str
-    """Of a request; empty for a response."""
-    target: str
-    """Path and query of a request, as sent."""
-    status: int
-    """Of a response; 0 for a request."""
-    headers: Mapping[str, str]
-    """By names in lower case; of equal names the values with commas between."""
-
-
 class Exact(str):
     """A decimal number as text: filters compare it as a number."""
 
@@ -149,14 +133,6 @@ def of_double(number: float) -> float | str:
     if number - number == 0.0:
         return number
     return "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"
-
-
-def dumps(value: Value) -> bytes:
-    try:
-        return orjson.dumps(value)
-    except TypeError:
-        # A string of JSON text may have halves of surrogate pairs: they are escaped, as there.
-        return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
 def varint(number: int) -> bytes:

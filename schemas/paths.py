@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
+import orjson
+
 from kafkascope.schemas.limits import LIMITS
-from kafkascope.schemas.model import dumps
 
 Path: TypeAlias = tuple[str | int, ...]
 """Names, and indexes of array elements."""
@@ -16,6 +18,14 @@ Path: TypeAlias = tuple[str | int, ...]
 _STEP: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|([^."\[\]\s]+)')
 _INDEX: Final = re.compile(r"\[(\d{1,9})\]")
 _ESCAPED: Final = re.compile(r"\\(.)")
+
+
+def dumps(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        # A string of JSON text may have halves of surrogate pairs: they are escaped, as there.
+        return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
 def split(text: str) -> Path:

@@ -9,8 +9,9 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from kafkascope.schemas import rest
+from kafkascope.schemas.http_head import HttpHead
 from kafkascope.schemas.limits import LIMITS
-from kafkascope.schemas.model import HttpHead, Reference, Schema, SchemaKey
+from kafkascope.schemas.model import Reference, Schema, SchemaKey
 from kafkascope.schemas.observed import ObservedSchemas
 from kafkascope.schemas.parts import FORMATS
 from kafkascope.schemas.registry_http import (

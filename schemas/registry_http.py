@@ -26,8 +26,8 @@ import orjson
 from kafkascope.errors import Error
 from kafkascope.places import cache_home
 from kafkascope.private import PrivateFile
+from kafkascope.schemas.http_head import HttpHead
 from kafkascope.schemas.limits import LIMITS
-from kafkascope.schemas.model import HttpHead
 
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 _PORTS: Final = {"http": 80, "https": 443}

@@ -14,8 +14,9 @@ from itertools import chain
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote
 
+from kafkascope.schemas.http_head import HttpHead
 from kafkascope.schemas.limits import LIMITS
-from kafkascope.schemas.model import Format, HttpHead, Namespace, SchemaKey
+from kafkascope.schemas.model import Format, Namespace, SchemaKey
 from kafkascope.schemas.parts import (
     SchemaObservation,
     Subjects,
@@ -257,7 +258,7 @@ def _of_artifact(
 
 def _registered(group: str, artifact: str | None, call: _Call) -> Iterator[SchemaObservation]:
     """Read what registers, or looks up what it is to register: it sends the content."""
-    value, text = members(call.sent), None
+    value = members(call.sent)
     kind, references = _artifact_type(call.request), value.get("references")
     if "artifactType" in value:
         kind = format_named(value["artifactType"])

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from kafkascope.kernel.walker import Facts
     from kafkascope.schemas.decoding import Payloads
     from kafkascope.schemas.framing import Side
-    from kafkascope.schemas.model import HttpHead, Schema, SchemaKey
+    from kafkascope.schemas.http_head import HttpHead
+    from kafkascope.schemas.model import Schema, SchemaKey
 
 SIDES: Final[tuple[Side, ...]] = ("key", "value")
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.schemas import rest
-from kafkascope.schemas.model import HttpHead, Reference, Schema, SchemaKey
+from kafkascope.schemas.http_head import HttpHead
+from kafkascope.schemas.model import Reference, Schema, SchemaKey
 from kafkascope.schemas.observed import ObservedSchemas
 from kafkascope.schemas.parts import SchemaObservation, format_of
 

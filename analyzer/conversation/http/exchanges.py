@@ -22,7 +22,7 @@ from kafkascope.analyzer.conversation.http.messages import (
 from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.analyzer.model import HttpExchange
 from kafkascope.captures.model import Chunk, Closed, Gap
-from kafkascope.schemas.model import HttpHead
+from kafkascope.schemas.http_head import HttpHead
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange, HttpConsumer

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Final, NamedTuple
 
 from kafkascope.analyzer.conversation.limits import LIMITS
-from kafkascope.schemas.model import HttpHead
+from kafkascope.schemas.http_head import HttpHead
 
 TOO_LARGE: Final = f"a body of more than {LIMITS.http_body_bytes >> 20} MB"
 IN_A_GAP: Final = "part of a body is missing from the capture"

@@ -23,7 +23,7 @@ from kafkascope.captures.inputs.keylogs import read_key_logs
 from kafkascope.captures.model import Chunk, Opened, StreamEvent
 from kafkascope.captures.streams.streams import streams
 from kafkascope.captures.tls.sources import KeySources
-from kafkascope.schemas.model import HttpHead
+from kafkascope.schemas.http_head import HttpHead
 from tests.explosion.turns import write_capture
 from tests.kit.run import run
 from tests.kit.samples import TLS

@@ -11,7 +11,8 @@ from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas, schemas_in, 
 from kafkascope.analyzer.model import HttpExchange
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Endpoint
-from kafkascope.schemas.model import HttpHead, SchemaKey
+from kafkascope.schemas.http_head import HttpHead
+from kafkascope.schemas.model import SchemaKey
 from tests.kit.schemas import by_key, capture, folder, form
 
 ORIGINS = {
