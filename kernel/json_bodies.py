@@ -1,5 +1,5 @@
 """Writes bodies of messages as JSON, from the bytes: the walker's other output. It goes over a tree
-of `JsonField`s (`analyzer/exchanges/pair_bodies.py`), which says what stands where and what stands
+of `JsonField`s (`analyzer/export/pair_lines.py`), which says what stands where and what stands
 before each value in JSON. A body has passed the walker before, so that its counts are bounded;
 whatever does not fit here all the same is `Refused`, and the general way writes it.
 
