@@ -117,7 +117,11 @@ class AvroJsonCodec(AvroCodec):
 
     def encode(self, value: Value) -> bytes:
         binary = super().encode(value)
-        return orjson.dumps(AvroReader(self._linked, json=True).read(binary, LIMITS.json_values))
+        return orjson.dumps(self._json_reader.read(binary, LIMITS.json_values))
+
+    @cached_property
+    def _json_reader(self) -> AvroReader:
+        return AvroReader(self._linked, json=True)
 
     def explain(self, data: bytes) -> Piece:
         """Return one piece: JSON needs no map of its bytes."""

@@ -29,7 +29,6 @@ MAX_INLINE: Final = 4
 # Branches of a union asked in a row; more are looked up.
 MAX_CHAIN: Final = 8
 
-
 # What bytes are in Avro's JSON form.
 LATIN: Final = "iso-8859-1"
 
