@@ -56,9 +56,14 @@ _TIMES: Final = re.compile(
 )
 """0.11 writes decimals in the locale of the JVM: commas within numbers and between them."""
 _STAGES: Final = (
-    *("requestQueueTime", "localTime", "remoteTime", "responseQueueTime", "sendTime"),
+    "requestQueueTime",
+    "localTime",
+    "remoteTime",
+    "responseQueueTime",
+    "sendTime",
     "throttleTime",
 )
+"""In the order of `BrokerTimes`."""
 _PROTOCOL: Final = re.compile(r",securityProtocol:(\w+),principal:")
 _LISTENER: Final = re.compile(r",listener:([^\s,]+)")
 _LOGGER: Final = re.compile(r" (?:\([\w.$]*\)|\[[^\[]*\]?$)")

@@ -130,8 +130,13 @@ def _unzstd(source: Compressed) -> Iterator[bytes]:
     import zstandard
 
     context = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-    few = _ZSTD_READ_BYTES
-    return _unpacked(source, context.decompressobj, zstandard.ZstdError, padding=b"", unlimited=few)
+    return _unpacked(
+        source,
+        context.decompressobj,
+        zstandard.ZstdError,
+        padding=b"",
+        unlimited=_ZSTD_READ_BYTES,
+    )
 
 
 def _unxz(source: Compressed) -> Iterator[bytes]:

@@ -79,7 +79,11 @@ class Assembly:
                     from kafkascope.captures.streams.scan import scan
 
                     events = scan(
-                        *(block, self.reassembler, self.statistics, self.skip, share),
+                        block,
+                        self.reassembler,
+                        self.statistics,
+                        self.skip,
+                        share,
                         forced=bulk is True,
                     )
                 yield self._without_legs(self._one_by_one(block) if events is None else events)

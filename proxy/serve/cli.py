@@ -287,8 +287,13 @@ async def _serve(
         say(f"{settings.host}:{port}: {why}")
         await server.stop()
         return UNAVAILABLE
-    how = {"original_pace": settings.original_pace, "login": settings.accounts.required}
-    server.broker = Broker(model, library, places, **how)
+    server.broker = Broker(
+        model,
+        library,
+        places,
+        original_pace=settings.original_pace,
+        login=settings.accounts.required,
+    )
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for each in (signal.SIGINT, signal.SIGTERM):

@@ -119,7 +119,8 @@ class Offsets:
     def _committed(self, group: str, topics: list[Body] | None) -> list[Body]:
         known = self._known.get(group, {})
         if topics is None:
-            known_topics, by_name = self.model.topics, defaultdict[str, list[int]](list)
+            known_topics = self.model.topics
+            by_name: defaultdict[str, list[int]] = defaultdict(list)
             for name, number in known:
                 by_name[name].append(number)
             topics = [

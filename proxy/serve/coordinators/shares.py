@@ -235,14 +235,15 @@ class ShareGroups(MemberGroups[ShareGroup]):
         errors = self._settled(group, body)
         if body["share_session_epoch"] == CLOSES:
             self._end_session(group, member)
-        return {"responses": _by_topic({at: {"error_code": errors[at]} for at in errors})}
+        parts = {place: {"error_code": error} for place, error in errors.items()}
+        return {"responses": _by_topic(parts)}
 
     async def fetch(self, request: Request) -> Body:
         body = request.body
         group, member = self._session(body)
-        settled = self._settled(group, body)
         parts: dict[TopicPartition, Body] = {
-            place: {"acknowledge_error_code": settled[place]} for place in settled
+            place: {"acknowledge_error_code": error}
+            for place, error in self._settled(group, body).items()
         }
         until = time.monotonic() + min(body["max_wait_ms"] / 1000, self._budget.limits.wait_s)
         if body["share_session_epoch"] == CLOSES:
