@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -218,15 +219,20 @@ def packets(rows: RowRange) -> list[tuple[Numbers, Bools]]:
 
 
 def _both(one: KeyedValues, other: KeyedValues) -> KeyedValues:
-    """Return the pairs of two parts, with a key for each."""
+    """Return the arguments of a getter that two parts give, with a key for each pair."""
     width = 1 << other.room.bit_length()
     return KeyedValues(
         one.keys * width + other.keys,
-        lambda key: (one.values(key // width), other.values(key % width)),
+        lambda key: (*one.values(key // width), *other.values(key % width)),
         one.room * width,
         lambda key: one.settled(key // width) and other.settled(key % width),
         one.scheme + other.scheme + width,
     )
+
+
+def _argument(part: KeyedValues) -> KeyedValues:
+    """Return the values of an attribute as the only argument of a getter."""
+    return part._replace(values=lambda key: (part.values(key),))
 
 
 def _table(rows: RowRange, name: str) -> KeyedValues:
@@ -303,11 +309,9 @@ def _source(names: tuple[str, ...], of: Getter) -> Source:
     def source(rows: RowRange) -> KeyedValues:
         if names[0] in ENDS:
             return _ends(rows, names, of)
-        part, *others = (_PARTS.get(name, _table)(rows, name) for name in names)
-        for other in others:
-            part = _both(part, other)
-        value, alone = part.values, not others
-        return part._replace(values=lambda key: of(value(key)) if alone else of(*value(key)))
+        parts = (_PARTS.get(name, _table)(rows, name) for name in names)
+        whole = reduce(_both, map(_argument, parts))
+        return whole._replace(values=lambda key: of(*whole.values(key)))
 
     return source
 
