@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from kafkascope.schemas.json import values as json_text
+from kafkascope.schemas.json import values as json_values
 from kafkascope.schemas.json.keywords import Exhausted, SchemaBounds, bounds, counted
 from kafkascope.schemas.json.text import address_of, objects, schema_of
 from kafkascope.schemas.limits import LIMITS
@@ -119,18 +119,18 @@ class JsonCodec:
 
         `PayloadError` for what is no JSON, and, with the keyword, for what does not fit.
         """
-        value, shown = json_text.parse(data)
+        value, shown = json_values.parse(data)
         error = self._error(value, len(data))
         if error is not None:
             path = list(error.absolute_path)
-            raise _refusal(error, json_text.place(data, path) if path else 0)
+            raise _refusal(error, json_values.place(data, path) if path else 0)
         return shown
 
     def encode(self, value: Value) -> bytes:
         """Return the text of a value that fits; text with digits is a number where the schema wants
         one, for `Exact` text becomes plain text on its way through JSON."""
-        data = json_text.dump(value)
-        checked, _ = json_text.parse(data)
+        data = json_values.dump(value)
+        checked, _ = json_values.parse(data)
         for _ in range(LIMITS.numbers_as_text):
             error = self._error(checked, len(data))
             if error is None:
@@ -140,12 +140,12 @@ class JsonCodec:
             if number is None:
                 break
             value = _put(value, path, number)
-            data = json_text.dump(value)
-            checked, _ = json_text.parse(data)
+            data = json_values.dump(value)
+            checked, _ = json_values.parse(data)
         raise _refusal(error)
 
     def explain(self, data: bytes) -> Piece:
-        return json_text.explain(data)
+        return json_values.explain(data)
 
     def _error(self, value: Any, size: int) -> Any:
         from jsonschema.exceptions import best_match
@@ -229,7 +229,7 @@ def _as_number(error: Any) -> Exact | None:
     wanted = error.validator_value if error.validator == "type" else ()
     kinds = [wanted] if isinstance(wanted, str) else wanted
     text = error.instance
-    if not isinstance(text, str) or not json_text.NUMBER.fullmatch(text):
+    if not isinstance(text, str) or not json_values.NUMBER.fullmatch(text):
         return None
     return Exact(text) if "number" in kinds or "integer" in kinds else None
 
