@@ -190,5 +190,7 @@ def exact_millis(value: i64) -> str:
     """Return the same of a number that has an exponent, or not all of its digits."""
     import orjson
 
-    text: str = orjson.dumps(int(value) / 1_000_000).decode()
+    # Compiled, a division of integers rounds each of them to 53 bits first; Python's does not.
+    exact: Any = value
+    text: str = orjson.dumps(exact / 1_000_000).decode()
     return text

@@ -14,6 +14,7 @@ from kafkascope.analyzer.model import STATES, Note, Undecoded
 from kafkascope.captures.model import TlsSummary
 from kafkascope.dissectors.codec.jsonform import dumps
 from kafkascope.dissectors.values import Uuid
+from kafkascope.kernel.lines import millis
 
 # Also lone surrogates, C1 controls, quotes and backslashes.
 TEXT = st.text(max_size=6) | st.sampled_from(
@@ -96,3 +97,11 @@ def test_what_is_kept_is_bounded_and_right_beyond() -> None:
             topics=(str(number), "x" * (number % 3) * LIMITS.cached_text_chars),
         )
         assert json_of_row(row) == dumps(to_json(row))
+
+
+@given(st.integers(-(1 << 62), 1 << 62) | st.integers(-(10**16), 10**16))
+def test_nanoseconds_as_milliseconds(value: int) -> None:
+    """Also those beyond 2^53, which are halfway between floats when they are rounded twice."""
+    assert millis(value, False) == dumps(value / 1_000_000).decode()
+    shown = value // 1_000_000 if value % 1_000_000 == 0 else value / 1_000_000
+    assert millis(value, True) == dumps(shown).decode()
