@@ -18,8 +18,9 @@ class CaptureLimits(NamedTuple):
 
     # A captured packet: dumpcap takes 256 KB, BIG TCP has 512 KB; a larger length is damage.
     packet_bytes: int = 16 << 20
-    # The year 2262. A hostile clock must not exceed the 64 bits that store times (as numpy's).
-    time_ns: int = (1 << 63) - 1
+    # The year 2225. Times and deadlines behind them are stored in 64 bits (as numpy's), which a
+    # hostile clock must not exceed.
+    time_ns: int = (1 << 63) - (1 << 60)
     # Unreadable parts of one file. A file with more is noise, and each costs a search.
     gaps: int = 1_000
     # Places in 1 MB where records may go on behind damage; the smallest record has 16 bytes.

@@ -10,6 +10,7 @@ import pytest
 
 from kafkascope.captures import Packet, Source
 from kafkascope.captures.formats.write import PcapngWriter
+from kafkascope.captures.limits import LIMITS
 from tests.kit.captures import (
     FRAME,
     START_NS,
@@ -38,7 +39,7 @@ def packets(data: bytes) -> tuple[list[Packet], Source]:
         ({"tsresol": b"\x00"}, 1_700_000_000, 1_700_000_000_000_000_000),
         ({"tsresol": b"\x0c"}, 1_700_000_000_123_456_789, 1_700_000_000_123_456),
         ({"tsresol": b"\x8a"}, 1_700_000_000 * 1024 + 512, 1_700_000_000_500_000_000),
-        ({"tsresol": b"\x00"}, (1 << 64) - 1, (1 << 63) - 1),
+        ({"tsresol": b"\x00"}, (1 << 64) - 1, LIMITS.time_ns),
     ],
 )
 @pytest.mark.parametrize("bulk", [True, False])

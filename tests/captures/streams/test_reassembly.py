@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.captures import Chunk, Closed, Connection, Gap, Opened, Reassembler, Segment
-from kafkascope.captures.limits import CaptureLimits
+from kafkascope.captures.limits import LIMITS, CaptureLimits
 from kafkascope.captures.packets.tcp import ACK, FIN, PSH, RST, SYN
-from kafkascope.captures.streams.connection import DirectionState
+from kafkascope.captures.streams.connection import NEVER, DirectionState
 from tests.kit.captures import BACK, FLOW, bytes_of, fed, segment, told
 
 OPEN = "open 10.0.0.1:40000 10.0.0.2:9092"
@@ -411,3 +411,12 @@ def test_any_segments_give_each_byte_once_and_in_order(rows: list[tuple[bytes, .
     assert sum(sum(event.connection.packets) for event in events if isinstance(event, Opened)) == (
         len(segments)
     )
+
+
+def test_a_hostile_clock_leaves_time_for_deadlines() -> None:
+    """Beyond 64 bits they would end the bulk path, and gaps would stay at the end."""
+    late = segment(0, 104, b"cd")._replace(time_ns=LIMITS.time_ns)
+    reassembler = Reassembler()
+    out = [*reassembler.feed(segment(0, 100, b"ab")), *reassembler.feed(late)]
+    assert reassembler.deadlines.wake_ns < NEVER
+    assert "0 +4 b'cd'" in told(out + reassembler.finish())
