@@ -1,4 +1,4 @@
-"""The head of an HTTP message: also who reads connections has it, without loading schemas."""
+"""The head of an HTTP message. It is apart from the model: connections are read without schemas."""
 
 from __future__ import annotations
 

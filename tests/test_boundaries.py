@@ -98,6 +98,7 @@ def test_a_list_of_exchanges_loads_no_statistic() -> None:
     assert "kafkascope.analyzer.statistics.table" in modules
     assert "kafkascope.analyzer.statistics.accumulators" not in modules
     assert "kafkascope.analyzer.statistics.clients" not in modules
+    assert "kafkascope.schemas.model" not in modules
 
 
 # Nothing is imported from `dissectors` and `schemas` themselves.
