@@ -23,7 +23,7 @@ from kafkascope.analyzer.requestlog.model import CUT, NOT_UNDERSTOOD, TOO_LONG, 
 from kafkascope.analyzer.requestlog.times import has_zone, instant, instant_of, stamps_in
 from kafkascope.captures.formats.text import MARKER
 
-_CRI: Final = re.compile(rb"(\d{4}-\d\d-\d\dT\S{8,24}) (stdout|stderr) ([FP])(?:\S*) ", re.A)
+_CRI: Final = re.compile(rb"(\d{4}-\d\d-\d\dT[!-~]{8,24}) (stdout|stderr) ([FP])(?:\S*) ", re.A)
 _LEVEL: Final = re.compile(r"\b(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
 _COLOUR: Final = re.compile(rb"\x1b\[[0-9;]{0,20}m")
 """log4j's `%highlight`, compose, stern."""

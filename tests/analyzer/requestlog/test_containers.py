@@ -295,6 +295,12 @@ def test_streams_are_bounded() -> None:
     assert {line.reason for line in found} == {CUT}  # type: ignore[union-attr]
 
 
+def test_a_container_writes_its_time_in_ascii() -> None:
+    """Other bytes there are no time of a container runtime, and the line is read all the same."""
+    wrong = ARRIVED[:-1].encode() + b"\xeb"
+    assert only(wrong + b" stdout F " + PLAIN).arrived == ""
+
+
 def test_texts_of_old_releases_may_hold_line_feeds() -> None:
     head = b"[2026-11-28 18:18:52,136] DEBUG Completed request:"
     tail = b" from connection 1.2.3.4:9092-1.2.3.5:4000-0;totalTime:1.0,sendTime:0.1"
