@@ -17,6 +17,8 @@ class ExchangeLimits(NamedTuple):
     # thousand partitions, are written anew: each row has others.
     cached_rows: int = 1_024
     cached_row_values: int = 256
+    # JSON of one: 256 topics with usual names. A client id alone may have 32 KB.
+    cached_row_bytes: int = 16 << 10
     cached_texts: int = 1_024
     cached_text_chars: int = 2_048
     # Topics, groups or partitions that `result` names before it only counts the others.

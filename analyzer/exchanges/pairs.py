@@ -116,7 +116,7 @@ class Rows:
             known = row_of(exchange_of(pair), self._context.names), pair.session
             if len(self._known) >= LIMITS.cached_rows:
                 self._known.clear()
-            if _is_small(known[0]):
+            if _is_small(known[0], len(json_of_row(known[0]))):
                 self._known[about] = known
         return known[0]
 
@@ -140,7 +140,8 @@ class Rows:
     def texts(self, pair: Pair) -> tuple[tuple[str, ...], Any, bool]:
         """Return what pairs have in common as texts, the fetch session, and whether to keep it."""
         row = self.row(pair)
-        return tuple([write(row) for write in runs_of()]), pair.session, _is_small(row)
+        texts = tuple([write(row) for write in runs_of()])
+        return texts, pair.session, _is_small(row, sum(map(len, texts)))
 
     def line(self, item: Item) -> str:
         """Return the line of what is no ordinary pair."""
@@ -160,8 +161,10 @@ class Rows:
         return clock_of(seconds).decode()
 
 
-def _is_small(row: Row) -> bool:
-    return len(row.partitions) + len(row.topics) + len(row.errors) <= LIMITS.cached_row_values
+def _is_small(row: Row, size: int) -> bool:
+    """Return whether to keep a row, or its JSON; `size`: that of the JSON."""
+    values = len(row.partitions) + len(row.topics) + len(row.errors)
+    return values <= LIMITS.cached_row_values and size <= LIMITS.cached_row_bytes
 
 
 def row_like(template: Row, id_: str, own: tuple[Any, ...]) -> Row:

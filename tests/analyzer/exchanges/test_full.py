@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+import tracemalloc
 from itertools import chain
 from pathlib import Path
 
@@ -224,6 +225,25 @@ def test_a_topic_that_gets_another_name() -> None:
     one, two = lines_of(wire, "one", "two")
     assert b'"topics":["one"]' in (one or b"")
     assert b'"topics":["two"]' in (two or b"")
+
+
+def test_rows_with_long_texts_are_not_kept() -> None:
+    wire = begun()
+    for number in range(20):
+        wire.client(request("Heartbeat", 3, number, f"{number}" + "\1" * 30_000, group_id="g"))
+        wire.broker(beat(number))
+    context = Context()
+    conversations = Conversations(context)
+    items = [item for event in wire.events for item in conversations.feed(event)]
+    rows = Rows(context)
+    tracemalloc.start()
+    try:
+        for item in items:
+            rows.json([item])
+        size, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert size < 1_000_000
 
 
 @pytest.mark.parametrize("codec", [0, 1])
