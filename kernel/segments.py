@@ -20,22 +20,138 @@ from kafkascope.kernel.path import MASK, Path
 HALF: Final[i64] = 1 << 30
 
 
-def passed(direction: Any, packets: i64, size: i64, time_ns: i64, following: i64) -> None:
-    """Count packets of a `DirectionState` that were delivered at once, with `size` bytes in all;
+STATE: Final = (
+    *("number", "flow", "next", "offset", "in_order", "ack", "waiting", "held", "top", "stray"),
+    *("acked_gap", "fin", "reset_ns", "closed", "gap_since_ns", "gap_since_packet", "gap_offset"),
+    *("deadline_ns", "queued_ns"),
+)
+"""What another process has to know of a direction: see `captures.resumable`."""
+
+
+class DirectionState:
+    """What reassembly knows of one direction. It is the kernel's, which reads and sets some of it
+    for each packet: natively, that takes an eighth of the time."""
+
+    # So that reassembly can end the circle of both directions.
+    __deletable__ = ("other",)
+
+    def __init__(self, state: Any, connection: Any, number: i64, flow: bytes) -> None:
+        self.state = state
+        """Of the connection, with both directions."""
+        self.connection = connection
+        self.path: Path = connection.path
+        self.packets: list[int] = connection.packets
+        self.bytes: list[int] = connection.bytes
+        """Both by direction."""
+        self.number: i64 = number
+        """0: from `Connection.a` to `Connection.b`; 1: back."""
+        self.flow = flow
+        """Addresses and ports as in `Segment.flow`."""
+        self.other: DirectionState = self
+        self.next: int | None = None
+        """Sequence number of the next byte to deliver; None until the direction has started."""
+        self.offset: i64 = 0
+        """Stream offset of that byte."""
+        self.in_order: bool = False
+        """Nothing is missing or waiting in either direction: bytes at `next` are delivered at
+        once."""
+        self.ack: int | None = None
+        """Highest acknowledgement number that this side sent."""
+        self.waiting: list[Any] = []
+        """Bytes that came too early, by `start`, without overlaps."""
+        self.held: i64 = 0
+        """Bytes of memory in `waiting`."""
+        self.top: i64 = 0
+        """Highest stream offset among bytes that had to wait."""
+        self.stray: int | None = None
+        """Sequence number behind the last segment that lay implausibly far ahead."""
+        self.acked_gap: i64 = 0
+        """Size of the gap right before `offset` that only an ACK told of; 0 once bytes followed."""
+        self.fin: Any = None
+        """Stream offset of the FIN and its time."""
+        self.reset_ns: int | None = None
+        """Time of the RST that this side sent."""
+        self.closed: bool = False
+        """`Closed` was emitted for the FIN or RST."""
+        self.gap_since_ns: int | None = None
+        """Capture time since which bytes are missing; None: none are."""
+        self.gap_since_packet: i64 = 0
+        """The same as a packet number."""
+        self.gap_offset: i64 = 0
+        """Stream offset of the gap; the clock starts anew when the direction gets on."""
+        self.deadline_ns: i64 = 0
+        """When to look at the gap again."""
+        self.queued_ns: int | None = None
+        """Time of its valid entry in the queue of deadlines; older entries are ignored."""
+
+    def dump(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in STATE}
+
+    def load(self, state: dict[str, Any]) -> DirectionState:
+        for name in STATE:
+            setattr(self, name, state[name])
+        return self
+
+    def acked_unseen(self) -> int:
+        """Number of bytes that the other side acknowledged and we have not seen. Its ACK of a FIN
+        is not a byte."""
+        ack, following = self.other.ack, self.next
+        if ack is None or following is None or self.closed:
+            return 0
+        # One may be the number of a FIN that was not captured; half of all numbers lie behind.
+        missing = (ack - following) & 0xFFFFFFFF
+        return missing if 1 < missing < 1 << 30 else 0
+
+    def gap_end(self) -> int | None:
+        """Stream offset where the first gap ends, as far as later bytes or the FIN tell."""
+        if self.waiting:
+            start: int = self.waiting[0].start
+            return start if start > self.offset else None
+        if self.fin is not None:
+            end: int = self.fin[0]
+            if end > self.offset:
+                return end
+        return None
+
+    def gap_size(self) -> int:
+        """Return the size of the first gap, as far as it is known to reach; 0 when there is
+        none."""
+        end = self.gap_end()
+        if end is not None:
+            size: int = end - self.offset
+            unseen = self.acked_unseen()
+            return unseen if 0 < unseen < size else size
+        # Bytes that wait at the offset itself wait for the other direction: nothing is missing.
+        return 0 if self.waiting else self.acked_unseen()
+
+    def awaits(self, ack: int) -> bool:
+        """Whether `ack` of the other side covers bytes of this direction that were not delivered
+        yet."""
+        following = self.next
+        if following is None:
+            return False
+        return 1 < (ack - following) & 0xFFFFFFFF <= self.acked_unseen()
+
+
+def passed(
+    direction: DirectionState, packets: i64, size: i64, time_ns: i64, following: i64
+) -> None:
+    """Count packets of a direction that were delivered at once, with `size` bytes in all;
     `following` is the next sequence number."""
-    connection, number = direction.connection, direction.number
-    connection.packets[number] += packets
+    number = direction.number
+    direction.packets[number] += packets
+    connection = direction.connection
     last_ns: i64 = connection.last_ns
     if time_ns > last_ns:
         connection.last_ns = time_ns
     direction.next = following
     if size:
-        connection.bytes[number] += size
+        direction.bytes[number] += size
         direction.offset += size
         direction.acked_gap = 0
 
 
-def acknowledge(direction: Any, ack: i64) -> None:
+def acknowledge(direction: DirectionState, ack: i64) -> None:
     """Take an acknowledgement, if it is beyond those before."""
     before = direction.ack
     if before is not None:
@@ -83,7 +199,9 @@ class Packets:
 class SegmentDelivery:
     """What goes from packets to events, of which few are made at a time."""
 
-    def __init__(self, packets: Packets, directions: dict[bytes, Any], host: Any) -> None:
+    def __init__(
+        self, packets: Packets, directions: dict[bytes, DirectionState], host: Any
+    ) -> None:
         """`directions`: by flow. `host` makes chunks, and looks at packets closely."""
         self.packets = packets
         self.directions = directions
@@ -91,7 +209,7 @@ class SegmentDelivery:
         self.out: list[Any] = []
         self.run: list[int] = []
         """Consecutive segments of one flow that become one chunk."""
-        self.run_direction: Any = None
+        self.run_direction: DirectionState | None = None
         self.run_path = Path()
         self.run_number: i64 = 0
         self.run_flow: bytes = b""
@@ -140,7 +258,8 @@ class SegmentDelivery:
                     if direction is running:
                         following = self.run_next
                     else:
-                        following = direction.next
+                        begun = direction.next
+                        following = -1 if begun is None else i64(begun)
                     if seq == following and self.acknowledges(other, ack):
                         path = direction.path
                         number: i64 = direction.number
@@ -184,7 +303,7 @@ class SegmentDelivery:
         self.out = []
         return out
 
-    def acknowledges(self, other: Any, ack: i64) -> bool:
+    def acknowledges(self, other: DirectionState, ack: i64) -> bool:
         """Return whether a packet acknowledges nothing that was not seen."""
         expected: i64
         if other is self.run_direction:

@@ -7,16 +7,15 @@ Stream offsets are plain integers that grow; sequence numbers wrap around. Decis
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from operator import itemgetter
 from typing import Final, NamedTuple, Self
 
 from kafkascope.captures.model import Connection
-from kafkascope.captures.packets.tcp import MASK, Segment
-from kafkascope.captures.resumable import TRANSIENT, Dump, Resumable
+from kafkascope.captures.packets.tcp import Segment
+from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.captures.streams.copies import TranslatedCopies
-from kafkascope.kernel.path import Path
+from kafkascope.kernel.segments import DirectionState
 
 # A sequence or acknowledgement number is believed when it is this close (64 MiB, above the windows
 # in use) to what the connection knows.
@@ -41,132 +40,46 @@ class Waiting(NamedTuple):
 _START = itemgetter(0)
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class DirectionState(Resumable):
-    """What reassembly knows of one direction."""
+def keep(direction: DirectionState, start: int, end: int, skip: int, segment: Segment) -> int:
+    """Keep the payload of `segment` from byte `skip` on as [start, end); return the overlap.
 
-    state: ConnectionState = field(metadata=TRANSIENT)
-    """Of the connection, with both directions."""
-    connection: Connection = field(metadata=TRANSIENT)
-    path: Path = field(init=False, metadata=TRANSIENT)
-    """The connection's: the kernel looks it up for each packet."""
-    number: int
-    """0: from `Connection.a` to `Connection.b`; 1: back."""
-    flow: bytes
-    """Addresses and ports as in `Segment.flow`."""
-    other: DirectionState = field(init=False, metadata=TRANSIENT)
-    next: int | None = None
-    """Sequence number of the next byte to deliver; None until the direction has started."""
-    offset: int = 0
-    """Stream offset of that byte."""
-    in_order: bool = False
-    """Nothing is missing or waiting in either direction: bytes at `next` are delivered at
-    once."""
-    ack: int | None = None
-    """Highest acknowledgement number that this side sent."""
-    waiting: list[Waiting] = field(default_factory=list)
-    """Bytes that came too early, by `start`, without overlaps."""
-    held: int = 0
-    """Bytes of memory in `waiting`."""
-    top: int = 0
-    """Highest stream offset among bytes that had to wait."""
-    stray: int | None = None
-    """Sequence number behind the last segment that lay implausibly far ahead."""
-    acked_gap: int = 0
-    """Size of the gap right before `offset` that only an ACK told of; 0 once bytes followed."""
-    fin: tuple[int, int] | None = None
-    """Stream offset of the FIN and its time."""
-    reset_ns: int | None = None
-    """Time of the RST that this side sent."""
-    closed: bool = False
-    """`Closed` was emitted for the FIN or RST."""
-    gap_since_ns: int | None = None
-    """Capture time since which bytes are missing; None: none are."""
-    gap_since_packet: int = 0
-    """The same as a packet number."""
-    gap_offset: int = 0
-    """Stream offset of the gap; the clock starts anew when the direction gets on."""
-    deadline_ns: int = 0
-    """When to look at the gap again."""
-    queued_ns: int | None = None
-    """Time of its valid entry in the queue of deadlines; older entries are ignored."""
+    Bytes that are there already stay: the first segment wins.
+    """
+    waiting = direction.waiting
+    origin = start - skip
+    payload = segment.payload
+    captured = origin + len(payload)
+    segment = segment._replace(payload=b"")  # its buffer is used again by the reader
+    at = bisect_left(waiting, start + 1, key=_START)
+    if at and waiting[at - 1].end > start:
+        at -= 1
+    free: list[tuple[int, int]] = []
+    begin = start
+    while begin < end:
+        if at == len(waiting) or waiting[at].start >= end:
+            free.append((begin, end))
+            break
+        if begin < waiting[at].start:
+            free.append((begin, waiting[at].start))
+        begin = waiting[at].end
+        at += 1
+    for first, last in free:
+        middle = min(max(captured, first), last)
+        if middle > first:
+            part = bytes(payload[first - origin : middle - origin])
+            _insert(direction, Waiting(first, middle, part, segment.at + first - origin, segment))
+        if last > middle:
+            _insert(direction, Waiting(middle, last, b"", 0, segment))
+    return end - start - sum(last - first for first, last in free)
 
-    def __post_init__(self) -> None:
-        self.path = self.connection.path
 
-    def acked_unseen(self) -> int:
-        """Number of bytes that the other side acknowledged and we have not seen. Its ACK of a FIN
-        is not a byte."""
-        ack = self.other.ack
-        if ack is None or self.next is None or self.closed:
-            return 0
-        # One may be the number of a FIN that was not captured; half of all numbers lie behind.
-        missing = (ack - self.next) & MASK
-        return missing if 1 < missing < 1 << 30 else 0
-
-    def gap_end(self) -> int | None:
-        """Stream offset where the first gap ends, as far as later bytes or the FIN tell."""
-        if self.waiting:
-            start = self.waiting[0].start
-            return start if start > self.offset else None
-        if self.fin is not None and self.fin[0] > self.offset:
-            return self.fin[0]
-        return None
-
-    def gap_size(self) -> int:
-        """Return the size of the first gap, as far as it is known to reach; 0 when there is
-        none."""
-        end = self.gap_end()
-        if end is not None:
-            size = end - self.offset
-            return min(size, self.acked_unseen() or size)
-        # Bytes that wait at the offset itself wait for the other direction: nothing is missing.
-        return 0 if self.waiting else self.acked_unseen()
-
-    def awaits(self, ack: int) -> bool:
-        """Whether `ack` of the other side covers bytes of this direction that were not delivered
-        yet."""
-        return self.next is not None and 1 < (ack - self.next) & MASK <= self.acked_unseen()
-
-    def keep(self, start: int, end: int, skip: int, segment: Segment) -> int:
-        """Keep the payload of `segment` from byte `skip` on as [start, end); return the overlap.
-
-        Bytes that are there already stay: the first segment wins.
-        """
-        waiting = self.waiting
-        origin = start - skip
-        payload = segment.payload
-        captured = origin + len(payload)
-        segment = segment._replace(payload=b"")  # its buffer is used again by the reader
-        at = bisect_left(waiting, start + 1, key=_START)
-        if at and waiting[at - 1].end > start:
-            at -= 1
-        free: list[tuple[int, int]] = []
-        begin = start
-        while begin < end:
-            if at == len(waiting) or waiting[at].start >= end:
-                free.append((begin, end))
-                break
-            if begin < waiting[at].start:
-                free.append((begin, waiting[at].start))
-            begin = waiting[at].end
-            at += 1
-        for first, last in free:
-            middle = min(max(captured, first), last)
-            if middle > first:
-                part = bytes(payload[first - origin : middle - origin])
-                self._insert(Waiting(first, middle, part, segment.at + first - origin, segment))
-            if last > middle:
-                self._insert(Waiting(middle, last, b"", 0, segment))
-        return end - start - sum(last - first for first, last in free)
-
-    def _insert(self, item: Waiting) -> None:
-        waiting = self.waiting
-        if not waiting or item.start > waiting[-1].start:
-            waiting.append(item)
-        else:
-            insort(waiting, item, key=_START)
-        self.held += len(item.data) + ITEM_OVERHEAD
+def _insert(direction: DirectionState, item: Waiting) -> None:
+    waiting = direction.waiting
+    if not waiting or item.start > waiting[-1].start:
+        waiting.append(item)
+    else:
+        insort(waiting, item, key=_START)
+    direction.held += len(item.data) + ITEM_OVERHEAD
 
 
 class ConnectionState(Resumable):

@@ -33,10 +33,10 @@ from kafkascope.captures.streams.connection import (
     ITEM_OVERHEAD,
     NEAR_BYTES,
     ConnectionState,
-    DirectionState,
     Waiting,
 )
 from kafkascope.captures.streams.copies import TranslatedCopies
+from kafkascope.kernel.segments import DirectionState
 
 # Kept of a connection without SYN before its directions are given a start, whatever the time.
 SETTLE_BYTES: Final = 1 << 20

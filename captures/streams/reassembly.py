@@ -38,7 +38,7 @@ from kafkascope.captures.streams.connection import (
     NEVER,
     ConnectionState,
     Deadlines,
-    DirectionState,
+    keep,
 )
 from kafkascope.captures.streams.copies import Copies, FirstPackets
 from kafkascope.captures.streams.delivery import (
@@ -65,7 +65,7 @@ from kafkascope.captures.streams.delivery import (
     start_at_syn,
     translate,
 )
-from kafkascope.kernel.segments import acknowledge, passed
+from kafkascope.kernel.segments import DirectionState, acknowledge, passed
 
 
 class Reassembler(Resumable):
@@ -460,7 +460,7 @@ class Reassembler(Resumable):
             start = direction.offset
         if start < end:
             held = direction.held
-            overlap += direction.keep(start, end, start - direction.offset - ahead, segment)
+            overlap += keep(direction, start, end, start - direction.offset - ahead, segment)
             self.held += direction.held - held
             direction.top = max(direction.top, end)
         if overlap and not copy and connection.interface_comment.startswith(OURS):

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from kafkascope.captures.formats.records import Block
     from kafkascope.captures.model import Packet, Statistics
     from kafkascope.captures.packets.columns import Columns
-    from kafkascope.captures.streams.connection import DirectionState
     from kafkascope.captures.streams.reassembly import Reassembler
     from kafkascope.captures.streams.shares import Share
+    from kafkascope.kernel.segments import DirectionState
 
 # Share of packets that need a closer look from which on one by one is as fast.
 ODD_SHARE: Final = 0.3

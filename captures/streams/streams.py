@@ -12,7 +12,7 @@ from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.records import Block, Format
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.limits import LIMITS, CaptureLimits
-from kafkascope.captures.model import Packet, Resolved, StreamEvent
+from kafkascope.captures.model import Connection, Packet, Resolved, StreamEvent
 from kafkascope.captures.packets.ip import FRAGMENT, NOT_TCP
 from kafkascope.captures.packets.resolved import in_packet
 from kafkascope.captures.packets.tcp import Segment, segment_of
@@ -220,4 +220,5 @@ def packets_of(source: Source, first: Collection[int]) -> Iterator[Packet]:
 
 def _first(reassembler: Reassembler, segment: Segment) -> int:
     """Return the number of the first packet of the connection that has just got a segment."""
-    return reassembler.flows[segment.flow].connection.first_packet
+    connection: Connection = reassembler.flows[segment.flow].connection
+    return connection.first_packet

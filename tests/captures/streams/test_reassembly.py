@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from kafkascope.captures import Chunk, Closed, Connection, Gap, Opened, Reassembler, Segment
 from kafkascope.captures.limits import LIMITS, CaptureLimits
 from kafkascope.captures.packets.tcp import ACK, FIN, PSH, RST, SYN
-from kafkascope.captures.streams.connection import NEVER, DirectionState
+from kafkascope.captures.streams.connection import NEVER
+from kafkascope.kernel.segments import DirectionState
 from tests.kit.captures import BACK, FLOW, bytes_of, fed, segment, told
 
 OPEN = "open 10.0.0.1:40000 10.0.0.2:9092"
