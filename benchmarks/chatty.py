@@ -37,7 +37,7 @@ CODECS = (0, 0, 1)
 VALUE_BYTES = 200
 FIELDS = ("frame.number", "frame.time_epoch", "ip.src", "kafka.api_key", "kafka.api_version")
 FIELDS += ("kafka.correlation_id", "kafka.topic_name", "kafka.error")
-CPU = {"ls": 1.2, "latency": 1.2, "check": 0.9, "export": 1.8}
+CPU = {"ls": 1.2, "latency": 1.2, "check": 0.9, "export": 3.5}
 WORDS = {
     "ls": ("ls", "--json"),
     "latency": ("stats", "latency"),
