@@ -12,7 +12,6 @@ from binascii import b2a_base64
 from json.encoder import encode_basestring
 from typing import Final, final
 
-from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from kafkascope.kernel.walker import (
@@ -26,6 +25,8 @@ from kafkascope.kernel.walker import (
     UUID,
     Refused,
     read_length,
+    read_number,
+    read_size,
 )
 
 # Kinds of fields beside those of the walker.
@@ -114,22 +115,7 @@ class JsonBodies:
             size = field.size
             if at + size > end:
                 raise Refused
-            number: i64
-            if size == 4:
-                number = i64(read_i32_be(data, at))
-                if not field.signed:
-                    number &= 0xFFFFFFFF
-            elif size == 2:
-                number = i64(read_i16_be(data, at))
-                if not field.signed:
-                    number &= 0xFFFF
-            elif size == 8:
-                number = read_i64_be(data, at)
-            else:
-                number = data[at]
-                if number > 127 and field.signed:
-                    number -= 256
-            out.append(str(number))
+            out.append(str(read_number(data, at, size, field.signed)))
             return at + size
         if kind == STRUCT:
             return self.struct(field, data, at, end)
@@ -143,20 +129,7 @@ class JsonBodies:
                 raise Refused
             out.append(uuid(data[at : at + 16]))
             return at + 16
-        size = 0
-        if field.compact:
-            size, at = read_length(data, at, end)
-            size -= 1
-        elif kind == STRING and not field.long:
-            if at + 2 > end:
-                raise Refused
-            size = i64(read_i16_be(data, at))
-            at += 2
-        else:
-            if at + 4 > end:
-                raise Refused
-            size = i64(read_i32_be(data, at))
-            at += 4
+        size, at = read_size(data, at, end, field.compact, kind == STRING and not field.long)
         if kind == RECORDS:
             if self.next >= len(self.records):
                 raise Refused

@@ -259,6 +259,49 @@ def read_length(data: bytes, at: i64, end: i64) -> tuple[i64, i64]:
     raise Refused
 
 
+def read_number(data: bytes, at: i64, size: i64, is_signed: bool) -> i64:
+    """Return a number of 1, 2, 4 or 8 bytes, which are there."""
+    value: i64
+    if size == 4:
+        value = i64(read_i32_be(data, at))
+        if not is_signed:
+            value &= 0xFFFFFFFF
+    elif size == 2:
+        value = i64(read_i16_be(data, at))
+        if not is_signed:
+            value &= 0xFFFF
+    elif size == 8:
+        value = read_i64_be(data, at)
+    else:
+        value = data[at]
+        if value > 127 and is_signed:
+            value -= 256
+    return value
+
+
+def read_size(data: bytes, at: i64, end: i64, compact: bool, short: bool) -> tuple[i64, i64]:
+    """Return the size of a string, bytes or array, and the offset behind it; -1 stands for null.
+    `short`: it has two bytes, not four."""
+    size: i64
+    if compact:
+        if at >= end:
+            raise Refused
+        size = data[at]
+        at += 1
+        if size > 127:
+            size, at = read_length(data, at - 1, end)
+        return size - 1, at
+    if short:
+        if at + 2 > end:
+            raise Refused
+        size = i64(read_i16_be(data, at))
+        return size, at + 2
+    if at + 4 > end:
+        raise Refused
+    size = i64(read_i32_be(data, at))
+    return size, at + 4
+
+
 def walk_request(node: Node, data: bytes, at: i64, end: i64, facts: Facts) -> bool:
     """Walk the body of a request; whether it fits to the last byte."""
     facts.room = BODY_LIMIT
@@ -326,21 +369,7 @@ def walk(node: Node, data: bytes, at: i64, end: i64, facts: Facts) -> i64:
         size = node.size
         if at + size > end:
             raise Refused
-        value: i64
-        if size == 4:
-            value = i64(read_i32_be(data, at))
-            if not node.signed:
-                value &= 0xFFFFFFFF
-        elif size == 2:
-            value = i64(read_i16_be(data, at))
-            if not node.signed:
-                value &= 0xFFFF
-        elif size == 8:
-            value = read_i64_be(data, at)
-        else:
-            value = data[at]
-            if value > 127:
-                value -= 256
+        value = read_number(data, at, size, node.signed)
         if node.part != 0:
             note_state(node, value, facts)
         if node.role != 0:
@@ -353,25 +382,7 @@ def walk(node: Node, data: bytes, at: i64, end: i64, facts: Facts) -> i64:
             raise Refused
         note_uuid(node.role, data[at : at + 16], facts)
         return at + 16
-    size = 0
-    if node.compact:
-        if at >= end:
-            raise Refused
-        size = data[at]
-        at += 1
-        if size > 127:
-            size, at = read_length(data, at - 1, end)
-        size -= 1
-    elif kind == STRING and not node.long:
-        if at + 2 > end:
-            raise Refused
-        size = i64(read_i16_be(data, at))
-        at += 2
-    else:
-        if at + 4 > end:
-            raise Refused
-        size = i64(read_i32_be(data, at))
-        at += 4
+    size, at = read_size(data, at, end, node.compact, kind == STRING and not node.long)
     if size < 0:
         if size != -1 or not node.nullable:
             raise Refused
